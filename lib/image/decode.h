@@ -1,5 +1,5 @@
 /*
- * decode.h - an image file in memory to 8-bit gray, by its first bytes and never by its name
+ * decode.h - decodes an image file in memory to 8-bit gray; its first bytes decide the format, never its name
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,16 +8,16 @@
 
 #include "image/image.h"
 
-/* What is kept from image to image: the buffers and tables of png_fast.h.  One a thread. */
+/* Buffers and tables of png_fast.h that are kept from image to image.  One per thread. */
 struct decoder {
-    struct fastpng *png; /* NULL: every PNG goes to libpng */
+    struct fastpng *png; /* NULL: libpng decodes every PNG */
 };
 
 enum chex_status decoder_init(struct decoder *d, struct chex_error *err);
 void decoder_release(struct decoder *d); /* a zero-initialised one is allowed */
 
 /*
- * As decode_png() and decode_jpeg(); besides
+ * Returns the errors of decode_png() and decode_jpeg(), and also
  * CHEX_ERR_EMPTY      no bytes ("empty file (download interrupted?)")
  * CHEX_ERR_NOT_IMAGE  what it looks like instead: HTML ("the download failed"), a Git LFS pointer, gzip, DICOM, ...
  */

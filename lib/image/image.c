@@ -17,7 +17,7 @@ image_resize_buffer(struct image *image, uint32_t width, uint32_t height, struct
 
     if (!size_mul(width, height, &size))
         return error_memory(err);
-    /* A byte more, so that an image of no pixels has a valid address too. */
+    /* At least one byte, so that an image without pixels also has a valid address. */
     status = buffer_reserve(&image->pixels, size > 0 ? size : 1, err);
     if (status != CHEX_OK)
         return status;
@@ -42,7 +42,7 @@ decode_limits_check(const struct decode_limits *limits, uint32_t width, uint32_t
     const uint64_t mega = UINT64_C(1) << 20;
     uint64_t max = limits->max_pixels;
 
-    /* Both factors are below 2^32: no overflow. */
+    /* Both factors are below 2^32, so the product does not overflow. */
     if ((uint64_t)width * height > max) {
         bool whole = max >= mega && max % mega == 0;
 

@@ -1,17 +1,17 @@
 /*
- * image.h - an 8-bit gray image, and what was noticed while it was decoded
+ * image.h - an 8-bit gray image, and the facts that decoding found
  *
- * Decoders (png_decode.h, jpeg_decode.h, chosen by decode.h) turn a file in memory into one of these; resample.h
+ * A decoder (png_decode.h or jpeg_decode.h, chosen by decode.h) converts a file in memory to such an image; resample.h
  * shrinks it.
  *
- * How anything becomes 8-bit gray, in this order:
+ * Conversion to 8-bit gray, in this order:
  *   1. palette, 1-, 2- and 4-bit samples are expanded to 8 bits (v * 255 / max); tRNS becomes alpha
  *   2. 16-bit samples are scaled to 8 bits, (v * 255 + 32767) / 65535
  *   3. R, G, B become luma of BT.601 in the fixed point of Pillow's convert("L"):
  *      (19595 R + 38470 G + 7471 B + 32768) >> 16, which is the identity for R = G = B
  *   4. alpha a below 255 is composited on black: (v * a + 127) / 255
- * gAMA, sRGB, iCCP, EXIF orientation and all other ancillary data are ignored, as Pillow does: a published
- * preprocessing pipeline sees the same values.
+ * gAMA, sRGB, iCCP, EXIF orientation and all other ancillary data are ignored, as in Pillow.  So the
+ * values are those of published preprocessing pipelines.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@
 
 struct image {
     uint32_t width, height;
-    size_t stride;        /* bytes from a row to the next, >= width */
+    size_t stride;        /* bytes from one row to the next, >= width */
     uint8_t *data;        /* points into pixels.data */
     struct buffer pixels; /* owned; reused from image to image */
 };
@@ -42,17 +42,17 @@ struct image_traits {
     unsigned channels;  /* as stored: 1 gray or palette, 2 gray + alpha, 3, 4 */
     bool palette;
     bool interlaced;   /* or a progressive JPEG */
-    bool colour;       /* some pixel has R, G, B not all equal (JPEG: three components): suspicious in an X-ray */
+    bool colour;       /* some pixel has unequal R, G, B (JPEG: three components): suspicious in an X-ray */
     bool transparent;  /* some pixel had alpha below 255 and was composited */
     bool animated;     /* an APNG: the first frame was taken */
-    unsigned warnings; /* damage that does not touch pixels: bad checksum of an ancillary chunk, surplus data */
+    unsigned warnings; /* damage outside the pixels: bad checksum of an ancillary chunk, surplus data */
 };
 
 struct decode_limits {
-    uint64_t max_pixels;     /* width * height; above it CHEX_ERR_LIMIT before anything is allocated */
-    uint32_t min_side;       /* width or height below it: CHEX_ERR_LIMIT */
-    bool lenient;            /* keep an image whose pixels are all there, though the end of the file is not */
-    const atomic_bool *stop; /* set: CHEX_ERR_STOPPED, within a fraction of a second; may be NULL */
+    uint64_t max_pixels;     /* limit of width * height; above it CHEX_ERR_LIMIT, before any allocation */
+    uint32_t min_side;       /* if width or height is smaller: CHEX_ERR_LIMIT */
+    bool lenient;            /* keep an image with all its pixels, even if the end of the file is missing */
+    const atomic_bool *stop; /* may be NULL; when set, decoding ends within a fraction of a second: CHEX_ERR_STOPPED */
 };
 
 /* CHEX_ERR_LIMIT with a text ("100000x100000 exceeds --max-pixels 64M") or CHEX_OK. */

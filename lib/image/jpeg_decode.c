@@ -1,12 +1,12 @@
 /*
  * jpeg_decode.c - see jpeg_decode.h
  *
- * The same plan as png_decode.c: one struct decoded_jpeg on the stack, reached from libjpeg's callbacks, one setjmp().
+ * Same structure as png_decode.c: one struct decoded_jpeg on the stack, which libjpeg's callbacks reach, and one
+ * setjmp().
  *
- * Before libjpeg sees the file, find_frame() looks at the marker that names the coding process, so that what is
- * refused does not depend on how libjpeg was built (versions differ in arithmetic, 12-bit and lossless coding).
- * The source has no more bytes than the file; where libjpeg asks for more it gets an end-of-image marker, and the
- * job remembers that the file was too short.
+ * Before libjpeg reads the file, find_frame() reads the marker of the coding process.  So the refused files do not
+ * depend on how libjpeg was built: versions differ in arithmetic, 12-bit and lossless coding.  If libjpeg asks for more
+ * bytes than the file has, it gets an end-of-image marker, and the job records that the file was too short.
  *
  * Markers: ITU-T T.81, table B.1.
  *
@@ -34,8 +34,8 @@ struct decoded_jpeg {
     const struct decode_limits *limits;
     struct image_traits *traits;
     struct chex_error *err;
-    enum chex_status status; /* what went wrong; CHEX_OK as yet */
-    bool ran_out;            /* libjpeg wanted more than the file has */
+    enum chex_status status; /* the first error; CHEX_OK until then */
+    bool ran_out;            /* libjpeg asked for more bytes than the file has */
     bool rows_done;
     char message[JMSG_LENGTH_MAX];
 
@@ -59,14 +59,14 @@ struct frame {
     uint8_t precision;
 };
 
-/* DHT, JPG and DAC lie among the frame markers. */
+/* DHT, JPG and DAC are in the range of the frame markers. */
 static bool
 is_frame_marker(uint8_t marker)
 {
     return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
 }
 
-/* The first frame header; false where there is none before the first scan, which libjpeg will explain. */
+/* Find the first frame header.  Returns false if none precedes the first scan; libjpeg will report that. */
 static bool
 find_frame(const uint8_t *data, size_t size, struct frame *frame)
 {
@@ -120,7 +120,7 @@ check_process(struct decoded_jpeg *job)
     return CHEX_OK;
 }
 
-/* ---- what libjpeg calls -------------------------------------------------------------------------------------- */
+/* ---- callbacks of libjpeg ------------------------------------------------------------------------------------- */
 
 /* Leave libjpeg. */
 static _Noreturn void
@@ -139,7 +139,7 @@ on_error(j_common_ptr codec)
     switch (codec->err->msg_code) {
     case JERR_OUT_OF_MEMORY:
         stop(job, CHEX_ERR_MEMORY);
-    case JERR_NO_BACKING_STORE: /* it would take more than max_memory_to_use */
+    case JERR_NO_BACKING_STORE: /* it needs more than max_memory_to_use */
         snprintf(job->message, sizeof(job->message), "would need too much memory");
         stop(job, CHEX_ERR_LIMIT);
     case JERR_IMAGE_TOO_BIG:
@@ -149,7 +149,7 @@ on_error(j_common_ptr codec)
     }
 }
 
-/* Level -1 is a warning.  Two speak about an application header only, all others about the image. */
+/* Level -1 is a warning.  Two warnings concern only an application header, all others the image. */
 static void
 on_message(j_common_ptr codec, int level)
 {
@@ -246,8 +246,8 @@ check_colours(struct decoded_jpeg *job)
 }
 
 /*
- * Coefficients of a whole image, which more than one scan needs: 2 bytes each, three components at most, and room
- * for blocks that stick out of a narrow image and for tables.
+ * Memory for the coefficients of a whole image, which more than one scan needs: 2 bytes each, at most three components,
+ * plus room for tables and for blocks that extend beyond a narrow image.
  */
 static long
 memory_bound(uint32_t width, uint32_t height)
@@ -258,8 +258,8 @@ memory_bound(uint32_t width, uint32_t height)
 }
 
 /*
- * What libjpeg found the process to be: it is more patient than find_frame() with what stands before the frame header,
- * such as markers without a length or with one of 0.
+ * Check the coding process that libjpeg found.  It tolerates more before the frame header than find_frame() does, such
+ * as markers without a length or with length 0.
  */
 static enum chex_status
 check_header(struct decoded_jpeg *job)
@@ -295,7 +295,7 @@ read_all(struct decoded_jpeg *job, struct image *out)
 
         jpeg_read_scanlines(codec, &row, 1);
     }
-    /* With several scans a cut file has all rows too, but without what the missing scans would have added. */
+    /* With several scans, a truncated file has all rows, but without the details of the missing scans. */
     job->rows_done = !jpeg_has_multiple_scans(codec);
     jpeg_finish_decompress(codec);
     if (job->ran_out)
@@ -305,7 +305,7 @@ read_all(struct decoded_jpeg *job, struct image *out)
     return CHEX_OK;
 }
 
-/* The text for a status that has none yet, and the last word on it. */
+/* Set the error text if the status has none, and decide the final status. */
 static enum chex_status
 explain(struct decoded_jpeg *job, enum chex_status status)
 {

@@ -1,7 +1,7 @@
 /*
- * jpeg_decode.h - JPEG to 8-bit gray by libjpeg-turbo
+ * jpeg_decode.h - decodes JPEG to 8-bit gray with libjpeg-turbo
  *
- * The same samples as `djpeg -grayscale` writes: the Y channel, islow DCT.  A corrupt-data warning is an error: a
+ * The samples are those of `djpeg -grayscale`: the Y channel, islow DCT.  A corrupt-data warning is an error, because a
  * half-gray X-ray is worse than a missing one.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -11,12 +11,12 @@
 
 #include "image/image.h"
 
-/* True where the first bytes are JPEG's start of image. */
+/* Returns whether the first bytes are JPEG's start of image. */
 bool is_jpeg(const uint8_t *data, size_t size);
 
 /*
- * Decode the JPEG in data[0 .. size - 1].  As decode_png(); besides
- * CHEX_ERR_UNSUPPORTED  CMYK, 12-bit, arithmetic or lossless coding, named in the text
+ * Decode the JPEG in data[0 .. size - 1].  Like decode_png(), and also returns
+ * CHEX_ERR_UNSUPPORTED  CMYK, 12-bit, arithmetic or lossless coding; the text names it
  * CHEX_ERR_LIMIT        also for more than 500 scans of a progressive file
  */
 enum chex_status decode_jpeg(const uint8_t *data, size_t size, const struct decode_limits *limits, struct image *out,

@@ -1,8 +1,8 @@
 /*
  * png_chunk.c - see png_chunk.h
  *
- * PNG specification, third edition, chapter 5: a chunk is length, type, data, CRC of type and data; a type whose first
- * letter is a capital is critical.
+ * PNG specification, third edition, chapter 5: a chunk has length, type, data, and the CRC of type and data.  It is
+ * critical if the first letter of its type is a capital.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -107,7 +107,7 @@ chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, stru
             code = inflate(&z, Z_NO_FLUSH);
             made += sizeof(out) - z.avail_out;
         } while (code == Z_OK && z.avail_out == 0 && made <= most);
-        if (code == Z_BUF_ERROR) /* it wants more input */
+        if (code == Z_BUF_ERROR) /* it needs more input */
             code = Z_OK;
     }
     inflateEnd(&z);

@@ -1,7 +1,7 @@
 /*
  * png_chunk.h - the chunks of a PNG in memory, without their meaning
  *
- * libpng decodes; these functions answer what it does not report, or not in all versions alike.
+ * libpng decodes.  These functions check what libpng does not report, or what its versions report differently.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,28 +18,28 @@ struct chunk {
     const uint8_t *body; /* type, length bytes of data, CRC; points into the file */
 };
 
-/* The chunk at *position, which moves behind it; false where none is whole.  Begin at CHUNK_FIRST. */
+/* Read the chunk at *position and advance *position.  Returns false if none is complete.  Start at CHUNK_FIRST. */
 bool chunk_next(const uint8_t *data, size_t size, size_t *position, struct chunk *chunk);
-#define CHUNK_FIRST 8 /* behind the signature */
+#define CHUNK_FIRST 8 /* after the signature */
 
-/* APNG: an acTL before the first IDAT. */
+/* Returns whether the file is an APNG: an acTL precedes the first IDAT. */
 bool chunk_is_animated(const uint8_t *data, size_t size);
 
-/* At this position stands an IDAT that is not empty. */
+/* Returns whether an IDAT that is not empty begins at this position. */
 bool chunk_is_image_data(const uint8_t *data, size_t size, size_t position);
 
-/* What all chunks say together, up to IEND or to the first that is not whole. */
+/* The result of checking all chunks up to IEND or up to the first incomplete one. */
 struct chunk_checks {
-    char bad[5];        /* the first critical one whose CRC is wrong; "" where there is none */
-    unsigned bad_other; /* ancillary ones whose CRC is wrong */
-    bool ended;         /* IEND is there, and whole */
+    char bad[5];        /* the first critical chunk with a wrong CRC; "" if there is none */
+    unsigned bad_other; /* number of ancillary chunks with a wrong CRC */
+    bool ended;         /* the file has a complete IEND */
 };
 
 void chunk_check(const uint8_t *data, size_t size, struct chunk_checks *out);
 
 /*
- * *small: the image data, inflated, is at most `most` bytes, or damaged before.  So a few bytes behind the pixels
- * cannot take time by becoming many.  CHEX_ERR_MEMORY.
+ * Sets *small if the inflated image data has at most `most` bytes or is damaged before that.  So a few compressed bytes
+ * after the pixels cannot cost much time.  Returns CHEX_OK or CHEX_ERR_MEMORY.
  */
 enum chex_status chunk_measure(const uint8_t *data, size_t size, uint64_t most, bool *small, struct chex_error *err);
 

@@ -1,13 +1,13 @@
 /*
  * png_decode.c - see png.h
  *
- * One struct decoded_png lives on the stack of decode_png(); libpng's callbacks reach it through their pointers and
- * leave what went wrong in it.  The only setjmp() stands in guarded(), which has no locals, so that nothing can be
- * clobbered, and everything to be freed is in the job, so that nothing can leak.
+ * decode_png() has one struct decoded_png on its stack.  libpng's callbacks reach it through their pointers and store
+ * the first error in it.  The only setjmp() is in guarded(), which has no locals that longjmp() could clobber.  All
+ * memory to be freed is in the struct, so nothing leaks.
  *
- * What libpng is asked for: 8-bit samples (scale_16, expand), nothing else.  Palettes are looked up here, since
- * libpng does not check indices once it expands them.  Adam7 passes are read as the small images that they are and
- * spread into the result, so that no form needs more than a row beside the gray image.
+ * libpng converts to 8-bit samples (scale_16, expand) and does nothing else.  This file looks up palettes itself,
+ * because libpng does not check the indices when it expands a palette.  Each Adam7 pass is read as a small image and
+ * spread into the result, so no form needs more than one row in addition to the gray image.
  *
  * Formats and names: PNG specification, third edition (W3C 2025), chapters 5, 8 and 11.
  *
@@ -25,10 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libpng reads at most 8 KiB of image data at a time: more than this at the last row is data behind the pixels. */
+/* libpng reads at most 8 KiB of image data at a time, so more than this at the last row is data after the pixels. */
 #define LATE_MOST (16u << 10)
 
-/* So much of that may be: times the size of the image, and bytes.  LATE_MOST and one read more are 24 MiB at most. */
+/* Allowed surplus: a multiple of the image's size plus bytes.  LATE_MOST plus one read inflates to at most 24 MiB. */
 #define SURPLUS_TIMES 4
 #define SURPLUS_BYTES (32u << 20)
 
@@ -41,19 +41,19 @@ struct decoded_png {
     struct image_traits *traits;
     struct chex_error *err;
     enum phase phase;
-    enum chex_status status; /* what went wrong; CHEX_OK as yet */
+    enum chex_status status; /* the first error; CHEX_OK until then */
     bool no_memory;
     struct chunk_checks chunks;
-    uint64_t rows_left; /* to be asked for, of all passes */
-    size_t late;        /* bytes read for the last of them; SIZE_MAX once they were looked at */
-    bool damaged;       /* a warning that speaks about pixels; its text is in message */
-    char message[96];   /* libpng's words */
+    uint64_t rows_left; /* rows not yet read, of all passes */
+    size_t late;        /* bytes read for the last row; SIZE_MAX after the check */
+    bool damaged;       /* libpng warned about the pixels; the text is in message */
+    char message[96];   /* text of libpng */
 
     png_structp png;
     png_infop info;
-    unsigned samples;      /* of a pixel as libpng delivers it: 1 to 4 */
+    unsigned samples;      /* samples per pixel that libpng delivers: 1 to 4 */
     unsigned palette_size; /* 0: no palette */
-    uint8_t *row;          /* [width][samples] and behind it a gray line [width] */
+    uint8_t *row;          /* [width][samples], followed by a gray line [width] */
     uint8_t palette_gray[256];
     uint8_t palette_trait[256]; /* COLOUR and TRANSPARENT of each entry */
 };
@@ -63,11 +63,11 @@ enum { COLOUR = 1, TRANSPARENT = 2 };
 bool
 is_png(const uint8_t *data, size_t size)
 {
-    /* Not the whole signature: one that a text-mode transfer changed is still a PNG, and damaged. */
+    /* Not the whole signature: a PNG that a text-mode transfer changed is a damaged PNG. */
     return size > 0 && memcmp(data, "\x89PNG", size < 4 ? size : 4) == 0;
 }
 
-/* ---- what libpng calls --------------------------------------------------------------------------------------- */
+/* ---- callbacks of libpng -------------------------------------------------------------------------------------- */
 
 static void
 remember(struct decoded_png *job, const char *message)
@@ -91,8 +91,8 @@ on_error(png_structp png, png_const_charp message)
 }
 
 /*
- * libpng only warns about an IDAT stream whose end is wrong once it has all rows, and that is where the Adler
- * checksum of the pixels may be: such a warning is damage, unless it says that there is more than is needed.
+ * When libpng has all rows, it only warns about a wrong end of the IDAT stream.  But the Adler checksum of the pixels
+ * may be there.  So such a warning is damage, except if it reports surplus data.
  */
 static void PNGCBAPI
 on_warning(png_structp png, png_const_charp message)
@@ -102,7 +102,7 @@ on_warning(png_structp png, png_const_charp message)
     struct decoded_png *job = png_get_error_ptr(png);
     bool harmless = strncmp(message, "IDAT: ", 6) != 0;
 
-    if (strstr(message, "CRC error")) /* counted by chunk_check() */
+    if (strstr(message, "CRC error")) /* chunk_check() counts these */
         return;
     for (size_t i = 0; !harmless && i < sizeof(surplus) / sizeof(surplus[0]); i++)
         harmless = strstr(message, surplus[i]) != NULL;
@@ -121,8 +121,8 @@ stops(const struct decoded_png *job)
 }
 
 /*
- * With the last row libpng inflates what is left of the image data, a thousand times what was read.  Where that is
- * more than it can be for the row alone, how much comes of it is measured first.
+ * With the last row libpng inflates the rest of the image data, which may be a thousand times larger than the
+ * compressed data.  If the compressed data is too large for one row, measure first how much it inflates to.
  */
 static enum chex_status
 check_surplus(struct decoded_png *job, size_t size)
@@ -183,16 +183,17 @@ on_free(png_structp png, png_voidp memory)
 static void
 set_limits(struct decoded_png *job)
 {
-    /* Any size that the format allows, so that the text about one that is too large is ours (read_header()). */
+    /* Allow any size of the format; read_header() checks the limit and writes our own text. */
     png_set_user_limits(job->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_chunk_cache_max(job->png, 16);
     png_set_chunk_malloc_max(job->png, 1u << 20);
-    /* Texts, profiles and all else that may inflate without bound: their CRC is checked, nothing is kept.  tRNS is
-     * not among those that -1 stands for. */
+    /* Discard texts, profiles and other chunks that may inflate without bound; only their CRC is checked.  -1 does not
+     * include tRNS. */
     png_set_keep_unknown_chunks(job->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
-    png_set_crc_action(job->png, PNG_CRC_QUIET_USE, PNG_CRC_WARN_DISCARD); /* critical ones were compared */
+    /* The CRCs of critical chunks were checked before. */
+    png_set_crc_action(job->png, PNG_CRC_QUIET_USE, PNG_CRC_WARN_DISCARD);
 #ifdef PNG_READ_CHECK_FOR_INVALID_INDEX_SUPPORTED
-    png_set_check_for_invalid_index(job->png, 0); /* done here: look_up() */
+    png_set_check_for_invalid_index(job->png, 0); /* look_up() checks the indices */
 #endif
 }
 
@@ -203,7 +204,7 @@ luma(unsigned r, unsigned g, unsigned b)
     return (uint8_t)((19595 * r + 38470 * g + 7471 * b + 32768) >> 16);
 }
 
-/* Over black. */
+/* Composite on black. */
 static uint8_t
 composite(unsigned value, unsigned alpha)
 {
@@ -231,7 +232,7 @@ prepare_palette(struct decoded_png *job)
     }
 }
 
-/* Everything up to the first IDAT; the size is checked before anything of that size is allocated. */
+/* Read all chunks before the first IDAT.  Check the size before any allocation that depends on it. */
 static enum chex_status
 read_header(struct decoded_png *job, struct image *out)
 {
@@ -335,8 +336,8 @@ rgba_to_gray(struct decoded_png *job, uint32_t count, uint8_t *to)
 }
 
 /*
- * The next row of libpng, count pixels, as gray in `to`.  Gray rows go there at once; libpng then writes as many
- * bytes as the image is wide, also in an Adam7 pass that has fewer.
+ * Read the next row, count pixels, as gray into `to`.  libpng writes gray rows there directly; it then writes as many
+ * bytes as the image is wide, even for a shorter row of an Adam7 pass.
  */
 static enum chex_status
 read_row(struct decoded_png *job, uint32_t count, uint8_t *to)
@@ -416,17 +417,17 @@ read_all(struct decoded_png *job, struct image *out)
     if (status != CHEX_OK)
         return status;
     job->phase = END;
-    if (chunk_is_image_data(job->data, job->size, job->position)) /* which libpng skips without a word */
+    if (chunk_is_image_data(job->data, job->size, job->position)) /* libpng silently skips it */
         job->traits->warnings++;
     png_read_end(job->png, NULL);
     if (job->position < job->size)
         job->traits->warnings++;
-    if (!job->chunks.ended) /* and libpng did without */
+    if (!job->chunks.ended) /* and libpng did not report it */
         job->status = CHEX_ERR_TRUNCATED;
     return job->status;
 }
 
-/* The text for job->status, which a callback has set, and the last word on the status. */
+/* Set the error text for job->status, which a callback set, and decide the final status. */
 static enum chex_status
 explain(struct decoded_png *job)
 {

@@ -1,10 +1,10 @@
 /*
  * png_fast.c - see png_fast.h
  *
- * The form: signature; IHDR of 8 bits, colour type 0 or 6, no interlacing; chunks that say nothing about pixels, of the
- * kinds that the data set has and in a valid shape; IDATs one after the other; IEND; nothing behind it.  All chunk
- * checksums right.  The zlib stream has a 32 KiB window, ends with the last IDAT's last byte, holds exactly the
- * image, and its Adler-32 is right.  Filter types are 0 to 4.
+ * The accepted form: signature; IHDR with 8 bits, colour type 0 or 6, no interlacing; chunks that do not affect pixels,
+ * of the kinds that the data set has and with a valid length; consecutive IDATs; IEND; nothing after it.  All chunk
+ * checksums are correct.  The zlib stream has a 32 KiB window, ends with the last byte of the last IDAT and contains
+ * exactly the image; its Adler-32 is correct.  Filter types are 0 to 4.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,8 +26,8 @@ _Static_assert(UNFILTER_SLACK <= INFLATER_OUT_SLACK, "one slack serves both");
 
 struct fastpng {
     struct inflater *tables;
-    struct buffer packed; /* the IDATs' data, one behind the other */
-    struct buffer raw;    /* filtered rows, each behind its filter type */
+    struct buffer packed; /* the concatenated data of the IDATs */
+    struct buffer raw;    /* filtered rows, each after its filter type */
     struct buffer plane;  /* RGBA: the rows of one channel, filtered */
     const struct unfilter_kind *kind;
 };
@@ -88,7 +88,7 @@ read_header(const struct chunk *chunk, const struct decode_limits *limits, struc
            (uint64_t)h->width * h->height <= limits->max_pixels;
 }
 
-/* Chunks of the data set's files that say nothing about the value of a pixel, with their only valid length. */
+/* Chunks of the data set's files that do not affect pixel values, with their only valid length. */
 static bool
 is_known_ancillary(const struct chunk *chunk)
 {
@@ -110,7 +110,7 @@ checksum_is_right(const struct chunk *chunk)
     return crc32_gzip_refl(0, chunk->body, 4 + (uint64_t)chunk->length) == get_u32be(chunk->body + 4 + chunk->length);
 }
 
-/* Walk through all chunks: the header to *h, the image data to fast->packed. */
+/* Read all chunks: the header into *h, the image data into fast->packed. */
 static bool
 read_chunks(struct fastpng *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
             struct header *h)
@@ -140,7 +140,7 @@ read_chunks(struct fastpng *fast, const uint8_t *data, size_t size, const struct
     return false;
 }
 
-/* Make room for `wanted` bytes of filtered rows, and begin. */
+/* Allocate `wanted` bytes for filtered rows and begin to inflate. */
 static bool
 begin_rows(struct fastpng *fast, size_t wanted)
 {
@@ -164,7 +164,7 @@ filter_types_are_right(const uint8_t *raw, uint32_t from, uint32_t to, size_t ro
     return true;
 }
 
-/* The filtered byte of an alpha of 255 whose neighbours are 255 too, or outside the image. */
+/* Returns the filtered byte of an alpha of 255 whose neighbours are 255 or outside the image. */
 static uint8_t
 opaque(unsigned type, bool at_left, bool at_top)
 {
@@ -174,9 +174,10 @@ opaque(unsigned type, bool at_left, bool at_top)
 }
 
 /*
- * RGBA that is gray and opaque, as all of the data set's is.  Filters work on each channel alone, so channels with
- * equal filtered bytes are equal: the first one, which goes to fast->plane, is undone as a gray image, and for the
- * others it is enough to look at the filtered bytes.  False where they differ or alpha is not 255 throughout.
+ * RGBA that is gray and opaque, like all RGBA images of the data set.  Filters process each channel separately, so
+ * channels with equal filtered bytes are equal.  The filter of the first channel, copied to fast->plane, is undone as
+ * for a gray image; for the other channels it is enough to compare the filtered bytes.  Returns false if they differ or
+ * if some alpha is not 255.
  */
 static bool
 take_plane(struct fastpng *fast, const struct header *h, uint32_t from, uint32_t to)
@@ -213,7 +214,7 @@ reserve_plane(struct fastpng *fast, const struct header *h)
     return true;
 }
 
-/* Band by band, so that rows are in the cache when their filters are undone. */
+/* Work in bands, so that rows are still in the cache when their filters are undone. */
 static bool
 decode_rows(struct fastpng *fast, const struct header *h, const struct decode_limits *limits, size_t row,
             struct image *out)
@@ -222,7 +223,7 @@ decode_rows(struct fastpng *fast, const struct header *h, const struct decode_li
     uint32_t from, to;
 
     for (from = 0; from < h->height; from = to) {
-        /* libpng's way ends at once then, and says so. */
+        /* decode_png() then ends at once and reports the stop. */
         if (limits->stop && atomic_load_explicit(limits->stop, memory_order_relaxed))
             return false;
         to = h->height - from > UNFILTER_BAND ? from + UNFILTER_BAND : h->height;

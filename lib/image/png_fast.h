@@ -1,9 +1,9 @@
 /*
- * png_fast.h - the PNGs that the data set really has, fast: 8-bit gray or RGBA, not interlaced
+ * png_fast.h - a fast decoder for the PNG form of the data set: 8-bit gray or RGBA, not interlaced
  *
- * inflate.h inflates, unfilter.h undoes the row filters.  This path takes files of one plain form without any fault,
- * checksums included, and leaves all others to libpng (png_decode.h).  So it refuses nothing; fuzzing one against the
- * other shows that it accepts nothing that libpng refuses.
+ * inflate.h inflates, unfilter.h undoes the row filters.  This decoder takes only files of one plain form without any
+ * fault; it checks all checksums.  libpng (png_decode.h) decodes all other files and reports their faults.
+ * Differential fuzzing shows that this decoder accepts nothing that libpng refuses.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,15 +12,15 @@
 
 #include "image/image.h"
 
-/* Buffers and tables kept from image to image.  One a thread. */
+/* Buffers and tables that are kept from image to image.  One per thread. */
 struct fastpng;
 
 struct fastpng *fastpng_new(void);       /* NULL when out of memory */
 void fastpng_free(struct fastpng *fast); /* NULL is allowed */
 
 /*
- * Decode the PNG in data[0 .. size - 1] if it is of the plain form and whole.  False: call decode_png(), also when
- * memory is short; out and traits are unspecified then.
+ * Decode the PNG in data[0 .. size - 1] if it has the plain form and no fault.  If this returns false (also when out of
+ * memory), out and traits are unspecified; call decode_png().
  */
 bool fastpng_decode(struct fastpng *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
                     struct image *out, struct image_traits *traits);

@@ -1,13 +1,15 @@
 /*
  * resample.c - see resample.h
  *
- * Everything is separable: a table for each direction (resample_axis.h) says what makes up an output sample.
+ * All methods are separable.  A table for each direction (resample_axis.h) has the input samples of each output sample.
  *
- * bilinear, lanczos (convolve.h)  Rows first, into bytes, then columns; a direction whose size does not change is left
- *     out, and rows that no output row needs are not computed.  The rounding to 8 bits between the two is visible in
- *     the result, and it is Pillow's.
- * area  A row's sums, each at most 255 * in->width, are added up with the rows' weights in 64 bits and divided once at
- *     the end.
+ * bilinear, lanczos (convolve.h)  First the rows, into bytes, then the columns.  A direction whose size does not change
+ * is
+ *     skipped, and rows that no output row needs are not computed.  The rounding to 8 bits between the two passes is
+ *     visible in the result; Pillow does the same.
+ * area  The sums of a row, each at most 255 * in->width, are multiplied by the row's weight, added in 64 bits, and
+ * divided
+ *     once at the end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,7 +39,7 @@ resampler_release(struct resampler *r)
     *r = (struct resampler){0};
 }
 
-/* The table at *axis, rebuilt where it is for other sizes. */
+/* Rebuild the table at *axis if it is for other sizes. */
 static enum chex_status
 axis_for(struct resample_axis **axis, enum resample_method method, uint32_t in, uint32_t out, struct chex_error *err)
 {
@@ -79,7 +81,7 @@ convolve(struct resampler *r, enum resample_method method, const struct image *i
         convolve_columns(kind, r->vertical, in->data, 0, in->stride, width, out);
         return CHEX_OK;
     }
-    if (down) { /* the outermost rows that are needed */
+    if (down) { /* the first and last row needed */
         first = r->vertical->first[0];
         count = r->vertical->first[height - 1] + r->vertical->count[height - 1] - first;
     }
@@ -130,7 +132,7 @@ average(struct resampler *r, const struct image *in, uint32_t width, uint32_t he
     status = buffer_reserve(&r->scratch, size, err);
     if (status != CHEX_OK)
         return status;
-    sums = (uint64_t *)(void *)r->scratch.data; /* malloc's alignment */
+    sums = (uint64_t *)(void *)r->scratch.data; /* aligned by malloc */
     totals = sums + width;
     for (uint32_t o = 0; o < height; o++, out += width) {
         const uint32_t *weight = r->vertical->weight + o * r->vertical->taps;
