@@ -23,7 +23,7 @@
 
 /* ---- folders -------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_folder_is_made_where_its_parent_is)
+START_TEST(a_missing_folder_is_made_with_its_parents)
 {
     char path[600];
     struct folder f;
@@ -37,9 +37,13 @@ START_TEST(a_folder_is_made_where_its_parent_is)
     ck_assert_int_eq(folder_open(path, true, &f, &files.err), CHEX_OK); /* it is there now */
     ck_assert_int_eq(folder_sync(&f, &files.err), CHEX_OK);
     folder_close(&f);
-    snprintf(path, sizeof(path), "%s/no/new", files.base);
-    files_expect_error(folder_open(path, true, &f, &files.err), CHEX_ERR_WRITE, "cannot create the folder");
+    snprintf(path, sizeof(path), "%s/a//b/c/new/", files.base);
+    files_expect_error(folder_open(path, false, &f, &files.err), CHEX_ERR_MISSING, "No such file");
+    ck_assert_int_eq(folder_open(path, true, &f, &files.err), CHEX_OK);
+    folder_close(&f);
     files_put("file", "");
+    snprintf(path, sizeof(path), "%s/file/new", files.base);
+    files_expect_error(folder_open(path, true, &f, &files.err), CHEX_ERR_WRITE, "cannot create the folder");
     snprintf(path, sizeof(path), "%s/file", files.base);
     files_expect_error(folder_open(path, true, &f, &files.err), CHEX_ERR_WRITE, "cannot open the folder");
     f = (struct folder){0};
@@ -353,7 +357,7 @@ file_suite(void)
     TCase *file = tcase_create("file");
 
     tcase_add_checked_fixture(file, files_setup, files_teardown);
-    tcase_add_test(file, a_folder_is_made_where_its_parent_is);
+    tcase_add_test(file, a_missing_folder_is_made_with_its_parents);
     tcase_add_test(file, the_name_of_a_new_folder_is_synced);
     tcase_add_test(file, a_file_that_is_not_there_is_removed_already);
     tcase_add_test(file, a_folder_that_is_moved_meanwhile_stays_the_same);

@@ -232,23 +232,31 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
     return status;
 }
 
+/* The longest beginning of the path that exists: the folder in which the missing ones will be made. */
+static void
+find_existing(const char *path, char *out, size_t size)
+{
+    size_t length = (size_t)snprintf(out, size, "%s", path);
+
+    while (length < size && length > 0 && faccessat(AT_FDCWD, out, F_OK, 0) != 0) {
+        while (length > 0 && out[length - 1] != '/')
+            length--;
+        while (length > 1 && out[length - 1] == '/')
+            length--;
+        out[length] = '\0';
+    }
+    if (length == 0)
+        snprintf(out, size, ".");
+}
+
 uint64_t
 convert_free_space(const char *path)
 {
     struct statvfs fs;
-    char parent[4096];
-    size_t length = strlen(path);
+    char there[4096];
 
-    if (statvfs(path, &fs) == 0)
-        return (uint64_t)fs.f_bavail * fs.f_frsize;
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    if (length >= sizeof(parent))
-        return 0;
-    snprintf(parent, sizeof(parent), "%.*s", length > 0 ? (int)length : 1, length > 0 ? path : ".");
-    return statvfs(parent, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+    find_existing(path, there, sizeof(there));
+    return statvfs(there, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
 }
 
 enum chex_status
@@ -257,14 +265,15 @@ convert_check_output(const struct convert *c, struct chex_error *err)
     const char *path = c->options->out;
     uint64_t needed = plan_size(&c->plan), there = convert_free_space(path);
     char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+    char existing[4096];
     struct chex_dataset *ds;
     struct stat st;
 
-    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-        return error_set(err, CHEX_ERR_WRITE, "'%s' is not a folder", path);
+    find_existing(path, existing, sizeof(existing));
+    if (stat(existing, &st) == 0 && !S_ISDIR(st.st_mode))
+        return error_set(err, CHEX_ERR_WRITE, "'%s' is not a folder", existing);
     if (there == 0)
-        return error_set(err, CHEX_ERR_WRITE, "'%s' cannot be made: its parent folder is missing, or the disk is full",
-                         path);
+        return error_set(err, CHEX_ERR_WRITE, "'%s' cannot be made: the disk is full", path);
     if (c->options->force || chex_dataset_open(path, &ds, NULL) != CHEX_OK) {
         /* An unfinished one may hold some of it already: how much is seen when it is opened. */
         if (needed > there && faccessat(AT_FDCWD, path, F_OK, 0) != 0)

@@ -114,11 +114,11 @@ enum chex_status convert_prepare(const struct convert_options *options, struct c
 
 /*
  * Would convert_run() find a place for its output?  Looks, and writes nothing.
- * CHEX_ERR_WRITE too little space, no parent folder, not a folder;  CHEX_ERR_INCOMPATIBLE another data set is there
+ * CHEX_ERR_WRITE too little space, not a folder;  CHEX_ERR_INCOMPATIBLE another data set is there
  */
 enum chex_status convert_check_output(const struct convert *c, struct chex_error *err);
 
-/* Free space in the file system of the folder (or of its parent, while it does not exist); 0 where unknown. */
+/* Free space in the file system of the folder, or where it will be made; 0: unknown. */
 uint64_t convert_free_space(const char *path);
 
 /*

@@ -57,6 +57,36 @@ sync_parent(const char *path)
     return error == EIO || error == ENOSPC || error == EDQUOT ? error : 0;
 }
 
+/* Make a folder.  One that is there is synced too: the run that made it may have been killed at once.  0, or the errno. */
+static int
+make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? sync_parent(path) : errno;
+}
+
+/* The same, with its missing parents. */
+static int
+make_folders(const char *path)
+{
+    int error = make_folder(path);
+    char *parent = error == ENOENT ? strdup(path) : NULL;
+    size_t i;
+
+    if (error != ENOENT)
+        return error;
+    if (!parent)
+        return ENOMEM;
+    for (i = 1, error = 0; parent[i] && error == 0; i++) {
+        if (parent[i] != '/' || parent[i - 1] == '/')
+            continue;
+        parent[i] = '\0';
+        error = make_folder(parent);
+        parent[i] = '/';
+    }
+    free(parent);
+    return error == 0 ? make_folder(path) : error;
+}
+
 enum chex_status
 folder_open(const char *path, bool create, struct folder *out, struct chex_error *err)
 {
@@ -64,11 +94,10 @@ folder_open(const char *path, bool create, struct folder *out, struct chex_error
     int error = 0;
 
     *out = (struct folder){.fd = -1};
-    /* Also where it is there already: the run that made it may have been killed at once. */
     if (create)
-        error = mkdir(path, 0777) == 0 || errno == EEXIST ? sync_parent(path) : errno;
+        error = make_folders(path);
     if (error != 0)
-        return error_system(err, CHEX_ERR_WRITE, error, "cannot create the folder '%s'", path);
+        return error_write(err, error, "cannot create the folder '%s'", path);
     do
         out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (out->fd < 0 && file_try_again(errno, &failures));

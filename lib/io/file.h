@@ -55,7 +55,7 @@ struct folder {
 };
 
 /*
- * Open a folder.  With create, one that is missing is made (its parent must be there), and the parent synced.
+ * Open a folder.  With create, one that is missing is made, with its missing parents; the parents are synced.
  * folder_close() frees it.
  */
 enum chex_status folder_open(const char *path, bool create, struct folder *out, struct chex_error *err);

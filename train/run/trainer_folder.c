@@ -45,26 +45,6 @@ sweep(const struct folder *folder, struct chex_error *err)
     return status;
 }
 
-/* "runs" of "runs/a"; an error with it shows when the folder itself is made. */
-static enum chex_status
-make_parents(const char *path, struct chex_error *err)
-{
-    char *parent = strdup(path);
-    size_t i;
-
-    if (!parent)
-        return error_memory(err);
-    for (i = 1; parent[i]; i++) {
-        if (parent[i] != '/' || parent[i - 1] == '/')
-            continue;
-        parent[i] = '\0';
-        (void)mkdir(parent, 0777);
-        parent[i] = '/';
-    }
-    free(parent);
-    return CHEX_OK;
-}
-
 /* RUN has files that come and go, a data set those of its manifest. */
 static enum chex_status
 refuse_data_folder(const struct trainer_job *job, const struct run_folder *run, struct chex_error *err)
@@ -80,10 +60,8 @@ refuse_data_folder(const struct trainer_job *job, const struct run_folder *run, 
 enum chex_status
 trainer_take_folder(const struct trainer_job *job, struct run_folder *run, bool create, struct chex_error *err)
 {
-    enum chex_status status = create ? make_parents(job->o->run, err) : CHEX_OK;
+    enum chex_status status = folder_open(job->o->run, create, &run->folder, err);
 
-    if (status == CHEX_OK)
-        status = folder_open(job->o->run, create, &run->folder, err);
     if (status == CHEX_OK && create)
         status = refuse_data_folder(job, run, err);
     if (status == CHEX_OK)
