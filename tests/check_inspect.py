@@ -317,8 +317,8 @@ def check_damage(tally, good, work):
             1, place + "data checksum mismatch, in the checksum")
     damaged(tally, good, work, "--sample 100% finds it too", change_record(0, 1, flip(lambda ds: stride - 1)), 1, place,
             arguments=("--sample", "100%"))
-    damaged(tally, good, work, "--quick does not read", change_record(0, 1, flip(lambda ds: stride - 1)), 0,
-            arguments=("--quick",))
+    damaged(tally, good, work, "--quick does not read other records", change_record(0, 1, flip(lambda ds: stride - 1)),
+            0, arguments=("--quick",))
     damaged(tally, good, work, "a changed header with right checksums",
             change_record(0, 1, lambda ds, r: seal(flip(lambda _: 20)(ds, r))), 1,
             "record header differs from the manifest")
@@ -382,6 +382,9 @@ def check_files(tally, good, work):
         write(ds.path(1), a)
     damaged(tally, good, work, "two shards swapped", swap, 1, f"holds the records of '{first}'",
             f"holds the records of '{second}'", "2 faults")
+    for arguments in (("--quick",), ("--sample", "1%"), ()):
+        damaged(tally, good, work, f"two shards swapped {arguments}", swap, 1, f"holds a record of '{first}'",
+                f"holds a record of '{second}'", "2 faults", arguments=arguments)
     damaged(tally, good, work, "a shard copied over another", lambda ds: write(ds.path(1), ds.bytes(0)), 1,
             f"holds the records of '{first}'", "1 fault")
 

@@ -463,6 +463,21 @@ def _(work):
          "note     changed since step-000006: .*data-set", "done ")
 
 
+@case("a shard of another data set or of another place: 6 before the first step, and it is named")
+def _(work):
+    folder, out = copy(work), run_folder(work)
+    names = [s["name"] for s in manifest(folder)["shards"] if "-train." in s["name"]]
+    path = os.path.join(folder, names[1])
+    good = slurp(path)
+    write(path, slurp(os.path.join(folder, names[0])))
+    says(train(out, source=folder, code=6), re.escape(names[1]) + "': record of shard 0, place 0, not of shard 1, place 0")
+    ours, other = manifest(folder)["dataset_id"], "f" * 16
+    write(path, good.replace(ours.encode(), other.encode()))
+    says(train(out, "--on-bad-record", "skip", source=folder, code=6),
+         re.escape(names[1]) + f"': record of data set {other}, not of {ours}")
+    assert os.listdir(out) == [], os.listdir(out)
+
+
 @case("T73 a finding without positives is n/a and not in the mean")
 def _(work):
     done = train(run_folder(work), "--epochs", 1)

@@ -283,6 +283,37 @@ START_TEST(records_in_the_wrong_place_are_noticed)
 }
 END_TEST
 
+/* The first record has the data set id and the number of the shard; its checksums and its pixels are not read. */
+START_TEST(the_quick_check_finds_a_shard_of_another_data_set_or_place)
+{
+    struct small_dataset s;
+    struct heard h;
+    struct verify v;
+    char text[1024];
+
+    small_make(&s, "quick");
+    small_put(&s, s.shard[0].name, s.bytes[1], s.size);
+    snprintf(text, sizeof(text), "%s[0@0]: holds a record of '%s' (00000003_000.png)\n", s.shard[0].name,
+             s.shard[1].name);
+    heard_expect(&s, VERIFY_QUICK, text);
+    small_put_shard(&s, 0);
+    s.manifest.dataset_id[0] = 'f';
+    small_put_manifest(&s, false);
+    v = heard_run(&s, VERIFY_QUICK, 2, &h);
+    ck_assert_uint_eq(v.faults, 3);
+    ck_assert_uint_eq(v.records_read, 0);
+    ck_assert_msg(
+        strstr(h.text, "[0@0]: holds a record of data set '0123456789abcdef', this one is 'f123456789abcdef'"), "%s",
+        h.text);
+    s.manifest.dataset_id[0] = '0';
+    small_put_manifest(&s, false);
+    s.bytes[0][s.manifest.layout.pixel_offset + 1] ^= 1;
+    small_put_shard(&s, 0);
+    heard_expect(&s, VERIFY_QUICK, "");
+    small_release(&s);
+}
+END_TEST
+
 /* ---- without a manifest ---------------------------------------------------------------------------------------- */
 
 static unsigned
@@ -380,6 +411,7 @@ verify_suite(void)
     tcase_add_test(tc, the_damaged_field_is_named);
     tcase_add_test(tc, what_was_meant_is_noticed_too);
     tcase_add_test(tc, records_in_the_wrong_place_are_noticed);
+    tcase_add_test(tc, the_quick_check_finds_a_shard_of_another_data_set_or_place);
     tcase_add_test(tc, a_file_without_manifest_is_checked_by_itself);
     suite_add_tcase(suite, tc);
     verify_folder_case(suite);

@@ -260,3 +260,36 @@ chex_record_view(const struct chex_dataset *ds, unsigned shard, uint32_t index, 
     record_view(identity.layout, &checked.values, record, out);
     return CHEX_OK;
 }
+
+/* ---- whose shard it is ----------------------------------------------------------------------------------------- */
+
+static enum chex_status
+check_first(void *context, const struct scanned_record *record, struct chex_error *err)
+{
+    const struct chex_shard *s = context;
+    const struct record_values *v = &record->values;
+
+    if (record->fault != RECORD_PLACE ||
+        (v->shard == s->number && strcmp(v->dataset_id, s->dataset->info.id) == 0)) /* of another place in it */
+        return CHEX_OK;
+    return record_fail(record, err);
+}
+
+enum chex_status
+dataset_check_shard(const struct chex_dataset *ds, unsigned shard, struct chex_error *err)
+{
+    struct chex_shard *s = NULL;
+    struct shard_scan scan = {.shard = dataset_shard_identity(ds, shard), .texts = true, .visit = check_first};
+    enum chex_status status = chex_shard_open(ds, shard, &s, err);
+
+    if (status != CHEX_OK)
+        return status;
+    scan.fd = s->fd;
+    scan.records = ds->shard[shard].record_count > 0;
+    scan.context = s;
+    status = shard_scan(&scan, err);
+    chex_shard_close(s);
+    return status == CHEX_OK || status == CHEX_ERR_MEMORY
+               ? status
+               : error_context(err, status, "'%s/%s'", ds->folder.path, ds->shard[shard].name);
+}

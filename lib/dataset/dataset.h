@@ -30,6 +30,13 @@ enum chex_status dataset_open_in(struct folder *folder, struct chex_dataset **ou
 /* What the records of a shard must be. */
 struct shard_identity dataset_shard_identity(const struct chex_dataset *ds, unsigned shard);
 
+/*
+ * Is the shard there, with its size, and is its first record one of this data set and shard?  A damaged first record
+ * does not count: that is a fault of this record, not of the shard.
+ * CHEX_ERR_INCOMPATIBLE it is of another data set or shard; statuses of chex_shard_open() and chex_shard_read()
+ */
+enum chex_status dataset_check_shard(const struct chex_dataset *ds, unsigned shard, struct chex_error *err);
+
 /* The view of a record from its decoded values; *out points into record. */
 void record_view(const struct record_layout *layout, const struct record_values *values, const uint8_t *record,
                  struct chex_record *out);

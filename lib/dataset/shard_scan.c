@@ -23,7 +23,8 @@ static enum record_fault
 fail_place(const struct shard_identity *shard, uint32_t index, struct scanned_record *out)
 {
     if (strcmp(out->values.dataset_id, shard->dataset_id) != 0)
-        error_set(&out->why, CHEX_ERR_INCOMPATIBLE, "record of another data set, not of %s", shard->dataset_id);
+        error_set(&out->why, CHEX_ERR_INCOMPATIBLE, "record of data set %s, not of %s", out->values.dataset_id,
+                  shard->dataset_id);
     else if (out->values.shard != shard->number || out->values.index != index)
         error_set(&out->why, CHEX_ERR_INCOMPATIBLE, "record of shard %u, place %u, not of shard %u, place %u",
                   out->values.shard, out->values.index, shard->number, index);

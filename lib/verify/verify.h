@@ -1,8 +1,9 @@
 /*
  * verify.h - is a data set what its manifest says?
  *
- *   quick   every shard is there and has its size, no other shard and no unfinished file is there; nothing is read
- *   sample  besides: records chosen by a hash, checked as by full, but for the shard's SHA-256
+ *   quick   every shard is there and has its size; its first record, read without the pixels and the checksums, has the
+ *           data set id and the number of this shard; no other shard and no unfinished file is there
+ *   sample  also: the first record of each shard and others chosen by a hash, checked as by full, without the SHA-256
  *   full    every record: framing, both checksums, the strict form of record.h, that it stands in its own slot; counts
  *           of images and findings; of each shard the checksum over its checksums, and with sha256 its SHA-256; DALI
  *           indexes, where they are

@@ -23,7 +23,7 @@ struct check {
     const struct record_layout *layout;
     const struct chex_shard_info *info;
     unsigned shard;
-    struct digest *digest; /* VERIFY_SAMPLE: what chooses the records */
+    struct digest *digest; /* VERIFY_SAMPLE: chooses the records */
     struct report *r;
 
     /* Records that were written for one other shard: reported once, where the first of them is. */
@@ -73,7 +73,7 @@ data_fault(struct check *c, const struct scanned_record *record)
         RECORD_FAULT(c, record, CHEX_ERR_CHECKSUM, "data checksum mismatch, in the pixels or the checksum");
 }
 
-/* The checksum is right and the form is not: somebody meant it. */
+/* The form is wrong.  If checksums were compared, somebody changed the record and its checksum. */
 static void
 form_fault(struct check *c, const struct scanned_record *record)
 {
@@ -170,7 +170,7 @@ count_record(struct check *c, const struct scanned_record *record)
 {
     unsigned i;
 
-    if (record->values.weight != 1)
+    if (record->values.weight != 1 || c->v->depth == VERIFY_QUICK)
         return;
     c->r->images++;
     for (i = 0; i < CHEX_FINDINGS; i++)
@@ -184,7 +184,7 @@ check_record(void *context, const struct scanned_record *record, struct chex_err
     struct check *c = context;
 
     (void)err;
-    c->r->records++;
+    c->r->records += c->v->depth != VERIFY_QUICK;
     switch (record->fault) {
     case RECORD_LENGTH_CHECKSUM:
     case RECORD_LENGTH:
@@ -229,7 +229,7 @@ check_sums(struct check *c, const struct shard_scan *scan)
 
 /* ---- the sample ------------------------------------------------------------------------------------------------ */
 
-/* Whether a record is in the sample: the same ones each time. */
+/* Is a record in the sample?  Each run takes the same ones, and always the first: it has the identity of the shard. */
 static bool
 is_chosen(void *context, uint32_t index)
 {
@@ -238,6 +238,8 @@ is_chosen(void *context, uint32_t index)
     char text[64];
     int length = snprintf(text, sizeof(text), "chex-sample:%s:%u:%u", c->v->dataset->info.id, c->shard, index);
 
+    if (index == 0)
+        return true;
     digest_start(c->digest);
     digest_add(c->digest, text, (size_t)length);
     digest_finish(c->digest, hash);
@@ -280,7 +282,7 @@ check_records(struct check *c, struct shard_scan *scan, struct chex_error *err)
     struct chex_error why;
     enum chex_status status = shard_scan(scan, &why);
 
-    c->r->bytes += scan->bytes_read;
+    c->r->bytes += c->v->depth == VERIFY_QUICK ? 0 : scan->bytes_read;
     if (status == CHEX_ERR_READ || status == CHEX_ERR_TRUNCATED)
         report_fault(c->r, status, scan->next, scan->offset, NULL, "%s", why.text);
     else if (status != CHEX_OK) {
@@ -304,11 +306,12 @@ verify_shard(const struct verify *v, struct digest *digest, unsigned shard, _Ato
     struct shard_scan scan = {.shard = dataset_shard_identity(ds, shard),
                               .records = info->record_count,
                               .sha256 = v->sha256 && v->depth == VERIFY_FULL,
+                              .texts = v->depth == VERIFY_QUICK,
                               .wants = v->depth == VERIFY_SAMPLE ? is_chosen : NULL,
                               .visit = check_record,
                               .context = &c,
                               .stop = v->stop,
-                              .bytes = bytes};
+                              .bytes = v->depth == VERIFY_QUICK ? NULL : bytes};
     struct chex_error why;
     uint64_t size;
     enum chex_status status = file_open(ds->folder.fd, info->name, &scan.fd, &size, &why);
@@ -320,8 +323,9 @@ verify_shard(const struct verify *v, struct digest *digest, unsigned shard, _Ato
     check_size(&c, size);
     if (size / c.layout->stride < scan.records)
         scan.records = (uint32_t)(size / c.layout->stride);
-    if (v->depth != VERIFY_QUICK)
-        status = check_records(&c, &scan, err);
+    if (v->depth == VERIFY_QUICK && scan.records > 1)
+        scan.records = 1;
+    status = check_records(&c, &scan, err);
     close(scan.fd);
     return status == CHEX_OK && r->out_of_memory ? error_memory(err) : status;
 }

@@ -42,7 +42,7 @@ enum {
 
 static const struct cli_option options_table[] = {
     {ID_QUICK, 0, "quick", NULL, NULL, "Check against the manifest",
-     "check that every shard is there and has its size"},
+     "check that every shard is there, has its size and is one of this data set"},
     {ID_SAMPLE, 0, "sample", "P%", NULL, NULL, "check as --quick, and P per cent of the records; always the same ones"},
     {ID_FULL, 0, "full", NULL, NULL, NULL,
      "check every record: framing, checksums, form and place; counts; the checksum of every shard"},

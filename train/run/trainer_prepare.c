@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "checkpoint/checkpoint_private.h"
+#include "dataset/dataset.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,7 +75,7 @@ choose_select(const struct trainer_job *job, const struct trainer_task *task)
     return SELECT_LOSS;
 }
 
-/* Is every shard of the split there, with its size?  Before the first step, not in the middle of the night. */
+/* Before the first step: is every shard of the split there, with its size, and is it one of this data set? */
 static enum chex_status
 check_shards(const struct trainer_task *task, int split, struct chex_error *err)
 {
@@ -82,13 +83,9 @@ check_shards(const struct trainer_task *task, int split, struct chex_error *err)
     enum chex_status status = CHEX_OK;
     unsigned i;
 
-    for (i = 0; s && status == CHEX_OK && i < s->shard_count; i++) {
-        struct chex_shard *shard = NULL;
-
-        status = chex_shard_open(task->ds, s->first_shard + i, &shard, err);
-        chex_shard_close(shard);
-    }
-    /* Before the first step all of it is an input that is not there. */
+    for (i = 0; s && status == CHEX_OK && i < s->shard_count; i++)
+        status = dataset_check_shard(task->ds, s->first_shard + i, err);
+    /* A shard of another size counts as a missing input. */
     if (chex_status_is_data(status)) {
         status = CHEX_ERR_MISSING;
         if (err)
