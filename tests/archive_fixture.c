@@ -6,8 +6,8 @@
 #include <config.h>
 
 #include "archive_fixture.h"
+#include "unit.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 

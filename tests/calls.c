@@ -6,8 +6,8 @@
 #include <config.h>
 
 #include "calls.h"
+#include "unit.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #ifndef CHEX_TESTS_CASES_H
 #define CHEX_TESTS_CASES_H
 
-#include <check.h>
+#include "unit.h"
 
 /* file suite */
 void file_read_case(Suite *suite);   /* test_file_read.c */

@@ -6,8 +6,8 @@
 #include <config.h>
 
 #include "deflate_fixture.h"
+#include "unit.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>

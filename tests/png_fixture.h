@@ -7,8 +7,7 @@
 #define CHEX_TESTS_PNG_FIXTURE_H
 
 #include "image/image.h"
-
-#include <check.h>
+#include "unit.h"
 
 /* Colour types of the PNG specification, table 11.1. */
 enum { GRAY = 0, RGB = 2, INDEXED = 3, GRAY_ALPHA = 4, RGBA = 6 };

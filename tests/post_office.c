@@ -6,8 +6,8 @@
 #include <config.h>
 
 #include "post_office.h"
+#include "unit.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 

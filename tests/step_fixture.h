@@ -74,9 +74,8 @@ struct outcome step_run(const struct backend *backend, const struct graph *g, co
 
 void step_outcome_free(struct outcome *o, const struct graph *g, unsigned images);
 
-/* The instruction sets that the CPU backend may be asked for by CHEX_CPU; others do not look. */
-#define STEP_SETS 3
-extern const char *const step_sets[STEP_SETS];
+/* The instruction sets to try on this backend: values of CHEX_CPU up to NULL.  Only the backend `cpu` reads it. */
+const char *const *step_sets(const struct backend *backend);
 
 /* Relative errors: the norm of the difference over that of what is wanted, or over least where this is more. */
 void step_compare_values(const char *backend, const char *what, const float *got, const float *wanted, size_t count,

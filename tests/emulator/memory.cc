@@ -201,6 +201,7 @@ cudaMalloc(void **out, size_t size)
     if (map == MAP_FAILED)
         return c.end(cudaErrorMemoryAllocation);
     map += page;
+    madvise(map, mapped, MADV_HUGEPAGE); /* protections of large regions change before and after each kernel */
     memset(map, 0xff, mapped);
     mprotect(map - page, mapped + 2 * page, PROT_NONE);
     unsigned char *start = map + mapped - room;
