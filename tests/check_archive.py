@@ -491,7 +491,7 @@ def _(work):
 # ---- archives that are not whole -------------------------------------------------------------------------------------
 
 
-@case("what is no archive ends with 2, an empty file and one that is not there with 3, before anything is written")
+@case("what is no archive ends with 2; an empty file, a FIFO and a missing file with 3, before anything is written")
 def _(work):
     text = write(f"{work}/page.tar.gz", b"<html>log in</html>" * 1000)
     says(convert(text, f"{work}/out", code=2),
@@ -502,7 +502,7 @@ def _(work):
     says(convert(write(f"{work}/empty.tar.gz", b""), f"{work}/out", code=3), "empty file .download interrupted")
     says(convert(f"{work}/absent.tar.gz", f"{work}/out", code=3), "absent.tar.gz")
     os.mkfifo(f"{work}/fifo.tar")
-    convert(f"{work}/fifo.tar", f"{work}/out", code=2)
+    says(convert(f"{work}/fifo.tar", f"{work}/out", code=3), "fifo.tar': not a regular file")
     assert not os.path.exists(f"{work}/out")
 
 

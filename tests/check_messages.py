@@ -19,6 +19,7 @@ import termios
 import time
 
 from faults import harness
+from fixtures import LABELS, fixture
 from support import Cases, cache_folder, nih, png, program, run, says, write
 
 case = Cases()
@@ -214,6 +215,65 @@ def _(work):
                                           "--epochs", "2", "--bootstrap", "0"])):
         done = run([program(tool), "--color", "always", *options], None)
         says(done, rf"(?m)^{re.escape(YELLOW)}{tool}: warning: .*{re.escape(OFF)}$")
+
+
+# ---- inputs that are not regular files -------------------------------------------------------------------------------
+
+OUTPUTS = {"--output", "--sheet", "--report", "--stage", "--predict", "--metrics-file", "--trace"}
+
+
+FOLDERS = {("chex-convert", "--input"), ("chex-convert", "--lists"), ("chex-inspect", "--input"),
+           ("chex-train", "--data"), ("chex-train", "--resume")}  # a folder is an input too
+
+
+def inputs_of_tools(work, path):
+    """{(tool, option): [command]} of every option that names an input, here `path`; "" is an operand."""
+    images, shards, out = f"{fixture('images')}/images", fixture("trainable"), f"{work}/out"
+    labels = f"{fixture('images')}/{LABELS}"
+    convert = [program("chex-convert"), "-o", out, "--size", "32"]
+    inspect = program("chex-inspect")
+    train = [program("chex-train"), "-o", f"{work}/run", "--model", "densenet-micro", "--crop", "32", "--epochs", "1"]
+    evaluate = [program("chex-train"), "--eval-only", "--predict", f"{out}.csv"]
+    return {
+        ("chex-convert", "--input"): [[*convert, "-l", labels, "-i", path]],
+        ("chex-convert", "--labels"): [[*convert, "-i", images, "-l", path]],
+        ("chex-convert", "--exclude"): [[*convert, "-i", images, "-l", labels, "--exclude", path]],
+        ("chex-convert", "--split"): [[*convert, "-i", images, "-l", labels, "--split", f"file:{path}"]],
+        ("chex-convert", "--lists"): [[*convert, "-i", images, "-l", labels, "--lists", path]],
+        ("chex-inspect", "--input"): [[inspect, "--source", "-l", labels, "-i", images, path]],
+        ("chex-inspect", "--labels"): [[inspect, "--source", "-l", path, "-i", images]],
+        ("chex-inspect", "--label-file"): [[inspect, "--source", "--label-file", path, "-i", images]],
+        ("chex-inspect", ""): [[inspect, *words, path] for words in (
+            [], ["--full"], ["--list"], ["--labels"], ["--check-split"], ["--extract", "0:0", "-o", f"{out}.png"],
+            ["--show", "0:0"], ["--sheet", f"{out}.png"], ["--report", f"{out}.html"], ["--diff", shards])],
+        ("chex-train", "--data"): [[*train, "-d", path]],
+        ("chex-train", "--init"): [[*words, "-d", shards, "--init", path]
+                                   for words in (train, [*train, "-n"], evaluate)],
+        ("chex-train", "--resume"): [[*train, "-d", shards, "--resume", path]],
+        ("chex-train", "--pos-weight"): [[*train, "-d", shards, "--pos-weight", path]],
+    }
+
+
+@case("an input that is not a regular file ends with 3 at once, whatever option of whatever tool names it")
+def _(work):
+    paths = [f"{work}/{name}" for name in ("fifo", "fifo.png", "fifo.safetensors", "link", "socket", "folder")]
+    for path in paths[:3]:
+        os.mkfifo(path)
+    os.symlink("fifo", paths[3])
+    os.mkdir(paths[5])
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(paths[4])
+    for path in (*paths, "/dev/null", "/dev/zero"):
+        for option, commands in inputs_of_tools(work, path).items():
+            if path != paths[5] or option not in FOLDERS:
+                for words in commands:
+                    says(run(words, 3, timeout=60), "not a regular file|Not a directory|No such file|no data set|"
+                         "does not hold both train_val_list.txt")
+    assert {f"{work}/{name}" for name in os.listdir(work)} <= {*paths, f"{work}/run"}
+    named = {(tool, option) for tool in TOOLS
+             for option in re.findall(r"^ +(?:-\w, )?(--[\w-]+) (?:FILE|PATH|DIR)\b",
+                                      run([program(tool), "--help"]).stdout, re.M) if option not in OUTPUTS}
+    assert named <= set(inputs_of_tools(work, "")), f"not tried: {named - set(inputs_of_tools(work, ''))}"
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------

@@ -396,6 +396,20 @@ drop_repeated(struct source *s, struct chex_error *err)
 }
 
 enum chex_status
+source_is_folder(const char *path, bool *is_folder, struct chex_error *err)
+{
+    struct stat st;
+    int error = file_fstatat(AT_FDCWD, path, 0, &st);
+
+    if (error != 0)
+        return error_read(err, error, "cannot read '%s'", path);
+    *is_folder = S_ISDIR(st.st_mode);
+    if (!*is_folder && !S_ISREG(st.st_mode))
+        return error_set(err, CHEX_ERR_MISSING, "'%s': not a regular file", path);
+    return CHEX_OK;
+}
+
+enum chex_status
 source_scan(const char *const *paths, size_t path_count, struct source *out, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
@@ -404,9 +418,8 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
     out->input_count = path_count;
     for (i = 0; status == CHEX_OK && i < path_count; i++) {
         char path[MAX_PATH];
-        struct stat st;
         size_t length = strlen(paths[i]);
-        int error;
+        bool is_folder;
 
         while (length > 1 && paths[i][length - 1] == '/')
             length--;
@@ -414,10 +427,9 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
             return error_set(err, CHEX_ERR_USAGE, "an input path is %s", length == 0 ? "empty" : "too long");
         memcpy(path, paths[i], length);
         path[length] = '\0';
-        error = file_fstatat(AT_FDCWD, path, 0, &st);
-        if (error != 0)
-            return error_read(err, error, "cannot read '%s'", path);
-        status = S_ISDIR(st.st_mode) ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);
+        status = source_is_folder(path, &is_folder, err);
+        if (status == CHEX_OK)
+            status = is_folder ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);
         tdestroy(out->linked, free);
         out->linked = NULL;
     }

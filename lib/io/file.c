@@ -375,6 +375,8 @@ open_regular(int folder_fd, const char *path, int flags, int *fd, uint64_t *size
     do
         *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0);
     while (*fd < 0 && file_try_again(errno, &failures));
+    if (*fd < 0 && (errno == ENXIO || errno == ENODEV)) /* a socket, or a device without a driver */
+        return error_set(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
     if (*fd < 0)
         return error_read(err, errno, "cannot open");
     error = file_fstatat(*fd, "", AT_EMPTY_PATH, &st);
@@ -393,6 +395,19 @@ enum chex_status
 file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err)
 {
     return open_regular(folder_fd, path, 0, fd, size, err);
+}
+
+enum chex_status
+file_open_input(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err)
+{
+    enum chex_status status = file_open(folder_fd, path, fd, size, err);
+
+    if (status == CHEX_ERR_NOT_IMAGE) {
+        status = CHEX_ERR_MISSING;
+        if (err)
+            err->status = status;
+    }
+    return status;
 }
 
 enum chex_status

@@ -150,6 +150,11 @@ enum chex_status safe_file_put(const struct folder *folder, const char *name, co
  * CHEX_ERR_MISSING; CHEX_ERR_NOT_IMAGE "not a regular file"; CHEX_ERR_READ.
  */
 enum chex_status file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err);
+/*
+ * The same for an input that the user named: if it is not a regular file, no data is damaged, so the status is
+ * CHEX_ERR_MISSING instead of CHEX_ERR_NOT_IMAGE.
+ */
+enum chex_status file_open_input(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err);
 /* The same for a file that this user made in the folder: a symbolic link in its place is CHEX_ERR_MISSING. */
 enum chex_status file_open_own(const struct folder *folder, const char *name, int *fd, uint64_t *size,
                                struct chex_error *err);

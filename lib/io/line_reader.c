@@ -72,11 +72,10 @@ text_open(const char *path, bool hash, struct line_reader **out, struct chex_err
             digest_start(t->digest);
     }
     if (status == CHEX_OK) {
-        status = file_open(AT_FDCWD, path, &t->fd, &size, err);
+        status = file_open_input(AT_FDCWD, path, &t->fd, &size, err);
         if (status != CHEX_OK) {
             t->fd = -1;
-            /* A folder or FIFO where a list should be is a missing list, not a bad image. */
-            status = error_context(err, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_MISSING : status, "'%s'", path);
+            status = error_context(err, status, "'%s'", path);
         }
     }
     if (status != CHEX_OK) {

@@ -65,7 +65,7 @@ enum chex_status verify_run(struct verify *v, struct chex_error *err);
 /*
  * A single file without a manifest: framing, checksums, a tf.train.Example in each record, one stride, slots in order.
  * Faults go to v->fault, with path as the file; v->dataset is not used.
- * CHEX_ERR_MISSING, CHEX_ERR_NOT_IMAGE not a regular file; else as verify_run()
+ * CHEX_ERR_MISSING also if it is not a regular file; else as verify_run()
  */
 enum chex_status verify_file(struct verify *v, const char *path, struct chex_error *err);
 

@@ -100,7 +100,7 @@ verify_file(struct verify *v, const char *path, struct chex_error *err)
     struct file_check c = {.v = v, .scan = &scan};
     struct chex_error why;
     bool read_failed;
-    enum chex_status status = file_open(AT_FDCWD, path, &scan.fd, &scan.size, err);
+    enum chex_status status = file_open_input(AT_FDCWD, path, &scan.fd, &scan.size, err);
 
     if (status != CHEX_OK)
         return error_context(err, status, "'%s'", path);

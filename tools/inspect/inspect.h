@@ -50,7 +50,7 @@ struct target {
 
 /*
  * Tell by content what path is.  target_close() frees it, also after a failure.
- * CHEX_ERR_MISSING  no such file, or a folder without anything of ours
+ * CHEX_ERR_MISSING  no such file, not a regular file, or a folder without anything of ours
  * CHEX_ERR_INCOMPATIBLE  a manifest of a newer format, or one that is hostile or damaged
  * CHEX_ERR_NOT_IMAGE  a file that is no TFRecord file
  */

@@ -190,7 +190,7 @@ check_first_bytes(struct target *t, struct chex_error *err)
     uint64_t size, unused;
     size_t got;
     int fd;
-    enum chex_status status = file_open(AT_FDCWD, path, &fd, &size, err);
+    enum chex_status status = file_open_input(AT_FDCWD, path, &fd, &size, err);
 
     if (status != CHEX_OK)
         return error_context(err, status, "'%s'", path);

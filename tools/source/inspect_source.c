@@ -132,12 +132,12 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
         return error_memory(err);
     for (i = 0; i < count; i++) {
         const char *path = i < o->input_count ? o->input[i] : o->path[i - o->input_count];
-        struct stat st;
-        int error = file_fstatat(AT_FDCWD, path, 0, &st);
+        bool is_folder;
+        enum chex_status status = source_is_folder(path, &is_folder, err);
 
-        if (error != 0)
-            return error_read(err, error, "cannot read '%s'", path);
-        if (S_ISDIR(st.st_mode) || image_name_is_known(path))
+        if (status != CHEX_OK)
+            return status;
+        if (is_folder || image_name_is_known(path))
             in->loose[in->loose_count++] = path;
         else
             in->archive[in->archive_count++] = path;

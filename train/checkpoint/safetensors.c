@@ -284,7 +284,7 @@ safetensors_open(int folder_fd, const char *path, struct safetensors *out, struc
     enum chex_status status;
 
     *out = (struct safetensors){.fd = -1};
-    status = file_open(folder_fd, path, &out->fd, &out->size, err);
+    status = file_open_input(folder_fd, path, &out->fd, &out->size, err);
     if (status != CHEX_OK) {
         out->fd = -1;
         return status;
