@@ -17,6 +17,9 @@
 
 #include <archive_entry.h>
 #include <fcntl.h>
+#ifdef HAVE_MALLOC_TRIM
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -176,11 +179,27 @@ image_archive_open(const char *path, const struct image_archive_options *options
     return CHEX_OK;
 }
 
+/*
+ * libarchive keeps the list of a zip in one allocation per member: 160 bytes, where the file may have only 46.  glibc
+ * keeps what is freed in the arena of the thread.  The next thread that opens a zip has another arena, so without this
+ * call two lists would be in memory.
+ */
+static void
+release_list(void)
+{
+#ifdef HAVE_MALLOC_TRIM
+    malloc_trim(0);
+#endif
+}
+
 void
 image_archive_close(struct image_archive *a)
 {
+    bool zip;
+
     if (!a)
         return;
+    zip = a->zip;
     archive_entry_free(a->store);
     if (a->reader)
         archive_read_free(a->reader);
@@ -192,6 +211,8 @@ image_archive_close(struct image_archive *a)
         close(a->fd);
     free(a->block);
     free(a);
+    if (zip)
+        release_list();
 }
 
 /* ---- members -------------------------------------------------------------------------------------------------- */
