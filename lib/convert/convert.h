@@ -122,6 +122,12 @@ enum chex_status convert_check_output(const struct convert *c, struct chex_error
 uint64_t convert_free_space(const char *path);
 
 /*
+ * Why a loose image cannot be read: has a call failed, or was permission denied, so that the file itself may be good?
+ * Then the image is no reject.
+ */
+bool convert_is_read_error(const struct chex_error *why);
+
+/*
  * While it runs; done counts images in their slots, those of earlier runs too.  Of several ranks each calls reject and
  * unread for its own images; rank 0 alone calls the others, tick for its own part.
  */
@@ -131,7 +137,7 @@ struct convert_watch {
     void (*tick)(void *context, const struct convert *c, uint64_t done, uint64_t rejects);
     /* one image that was rejected; called by any thread, one at a time */
     void (*reject)(void *context, const char *name, const struct chex_error *why);
-    /* one image that cannot be read because a call fails: it is no reject, and the run will fail; as reject */
+    /* one image for which convert_is_read_error(): it is no reject, and the run will fail; as reject */
     void (*unread)(void *context, const char *name, const struct chex_error *why);
     /* an archive that is damaged, once it has been read; as reject */
     void (*damaged)(void *context, const char *path, const struct archive_fault *fault);

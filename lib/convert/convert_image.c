@@ -13,6 +13,7 @@
 #include "base/progress.h"
 #include "image/decode.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,15 +187,20 @@ take_unread(struct job *job, const struct queue_entry *e, const struct chex_erro
     return status;
 }
 
-/*
- * Is this the fault of one file?  Then the run rejects it and takes the next.  A file that changed while it was read is
- * CHEX_ERR_READ too, but no call failed.
- */
-static bool
-is_reject(const struct chex_error *why)
+bool
+convert_is_read_error(const struct chex_error *why)
 {
-    return chex_status_is_data(why->status) || why->status == CHEX_ERR_MISSING ||
-           (why->status == CHEX_ERR_READ && why->cause == 0);
+    if (why->status == CHEX_ERR_MISSING)
+        return why->cause == EACCES || why->cause == EPERM;
+    /* Without a cause: the file changed while it was read. */
+    return why->status == CHEX_ERR_READ && why->cause != 0;
+}
+
+/* Statuses that are the fault of one file: the run rejects it and takes the next. */
+static bool
+is_reject(enum chex_status status)
+{
+    return chex_status_is_data(status) || status == CHEX_ERR_READ || status == CHEX_ERR_MISSING;
 }
 
 static enum chex_status
@@ -212,10 +218,10 @@ convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *er
         count_traits(&c->counts, &traits, name);
         pthread_mutex_unlock(&job->lock);
         status = store_put(job->store, e->shard, e->index, w->record, err);
-    } else if (is_reject(&why)) {
-        status = take_reject(job, e, &why, err);
-    } else if (status == CHEX_ERR_READ) {
+    } else if (convert_is_read_error(&why)) {
         return take_unread(job, e, &why, err);
+    } else if (is_reject(status)) {
+        status = take_reject(job, e, &why, err);
     } else {
         *err = why;
         if (status != CHEX_ERR_STOPPED)

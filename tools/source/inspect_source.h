@@ -50,7 +50,7 @@ struct source_item {
     uint32_t place;     /* index into source_check.place */
     uint32_t order;     /* of its finding, within all */
     uint8_t fault;      /* enum source_fault, up to SOURCE_LOST */
-    bool failed;        /* SOURCE_UNREADABLE because of a read error: the file itself may be good */
+    bool failed;        /* SOURCE_UNREADABLE because of a read error, convert_is_read_error() */
     bool misnamed;      /* a JPEG named .png or the other way round: it is taken by its content */
     bool differs;       /* in an archive: from the loose file of the same name */
     bool extra;         /* has no row */

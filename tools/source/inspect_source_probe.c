@@ -138,6 +138,6 @@ source_probe_file(struct source_check *c, struct source_item *item, const char *
     }
     item->fault = SOURCE_UNREADABLE;
     item->detail = keep_text(c, err->cause ? errno_text(err->cause) : err->text);
-    item->failed = status == CHEX_ERR_READ;
+    item->failed = convert_is_read_error(err);
     return CHEX_OK;
 }

@@ -355,7 +355,7 @@ print_next(const struct source_check *c)
         return;
     }
     if (c->read_errors > 0) {
-        printf("next     read errors of the disk or the network: look again when it works\n");
+        printf("next     the files that cannot be read may be good: look again when they can be read\n");
         return;
     }
     if (n[SOURCE_CONFLICT] > 0) {
