@@ -24,8 +24,9 @@ import tempfile
 import time
 
 from fixtures import fixture
-from support import (Cases, Skip, cache_folder, chunks, complete, images, manifest, nih, png, png_gray, program,
-                     read_csv, records, rejects, run, same_tree, says, slurp, synth, tree, write, write_csv)
+from support import (Cases, Skip, cache_folder, chunks, complete, images, joined, manifest, next_command, nih, png,
+                     png_gray, program, read_csv, records, rejects, run, same_tree, says, slurp, synth, tree, write,
+                     write_csv)
 
 case = Cases()
 CACHE = cache_folder("cases")
@@ -626,10 +627,6 @@ def _(work):
     same_tree(straight(), f"{work}/new")
 
 
-def next_line(done):
-    return next(line[len("next"):].strip() for line in done.stdout.splitlines() if line.startswith("next "))
-
-
 @case("what chex-inspect --full names after faults repairs them, whatever options the data set was made with")
 def _(work):
     inspect, images_of = program("chex-inspect"), f"{base()}/images"
@@ -650,8 +647,9 @@ def _(work):
         data[len(data) // 2] ^= 1
         write(flipped, bytes(data))
         done = run([inspect, "--full", out], 1)
-        named = next_line(done)
-        assert done.stdout.splitlines()[-1].startswith("next "), done.stdout
+        named = next_command(done.stdout)
+        assert done.stdout.endswith(named + "\n"), done.stdout
+        named = joined(named)
         assert named.startswith("chex-convert --repair -i IMAGES -l LABELS.csv -o "), named
         typed = (named.replace("IMAGES", images_of).replace("LABELS.csv", labels_of(base()))
                  .replace("file:PATH", f"'file:{work}/my rule.csv'"))
@@ -661,18 +659,18 @@ def _(work):
         run([inspect, "--full", out])
     # Of one shard: its data set.  The manifest itself: made again.  What lies beside the shards: not by --repair.
     os.truncate(cut, 100)
-    assert "--repair" in next_line(run([inspect, "--full", cut], 1))
+    assert "--repair" in next_command(run([inspect, "--full", cut], 1).stdout)
     convert(base(), f"{work}/sums")
     m = manifest(f"{work}/sums")
     m.pop("manifest_sha256")
     m["splits"][0]["positives"]["Mass"] += 1
     write(f"{work}/sums/manifest.json", json.dumps(m))
-    named = next_line(run([inspect, "--full", f"{work}/sums"], 1))
+    named = next_command(run([inspect, "--full", f"{work}/sums"], 1).stdout)
     run(["sh", "-c", named.replace("IMAGES", images_of).replace("LABELS.csv", labels_of(base()))],
         env=dict(os.environ, PATH=bin_first))
     same_tree(straight(), f"{work}/sums")
     write(f"{work}/sums/b.tfrecord-00000-of-00001", "")
-    assert next_line(run([inspect, f"{work}/sums"], 1)).startswith("remove the files named above")
+    assert next_command(run([inspect, f"{work}/sums"], 1).stdout).startswith("remove the files named above")
 
 
 @case("--repair leaves what is no regular file in the place of a shard, and the manifest")

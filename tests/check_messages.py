@@ -20,7 +20,7 @@ import time
 
 from faults import harness
 from fixtures import LABELS, fixture
-from support import Cases, cache_folder, nih, png, program, run, says, write
+from support import Cases, cache_folder, next_command, nih, png, program, run, says, write
 
 case = Cases()
 CACHE = cache_folder("messages", harness.SCRATCH)  # in memory: it is many files
@@ -274,6 +274,51 @@ def _(work):
              for option in re.findall(r"^ +(?:-\w, )?(--[\w-]+) (?:FILE|PATH|DIR)\b",
                                       run([program(tool), "--help"]).stdout, re.M) if option not in OUTPUTS}
     assert named <= set(inputs_of_tools(work, "")), f"not tried: {named - set(inputs_of_tools(work, ''))}"
+
+
+# ---- the last lines --------------------------------------------------------------------------------------------------
+
+
+def last_lines(text):
+    """From the first "done", "next" or "again" on: the lines that say what was done, and what to do."""
+    found = re.search(r"^(done|next|again) .*", text, re.M | re.S)
+    assert found, text
+    return found[0].splitlines()
+
+
+@case("the last lines fit 80 columns with paths that do, and their commands can be copied")
+def _(work):
+    path = os.path.dirname(program("chex-train")) + ":" + os.environ["PATH"]
+    out, said = {}, []
+
+    def last(*command, code=0, follow=True):
+        done = run(command, code, cwd=work, env=dict(os.environ, PATH=path))
+        lines = last_lines(done.stdout + done.stderr)
+        assert max(map(len, lines)) <= 80, "\n".join(lines)
+        said.extend(lines)
+        if follow:
+            out["next"] = next_command(done.stdout + done.stderr)
+
+    folder = "a-folder-with-a-long-name/"
+    os.mkdir(f"{work}/{folder}")
+    last("chex-synth", "-n", "60", "-o", f"{work}/{folder}synth", "--size", "64")
+    last("sh", "-c", out["next"] + f" --size 36 --split patient:50,25,25:12345678 -o {work}/{folder}shards")
+    damage = f"rm $(ls {folder}shards/*-train.tfrecord-* | tail -n 1)"
+    last("sh", "-c", f"{out['next']} && {damage} && {out['next']}", code=1)
+    assert any(line.endswith("\\") for line in said[-6:]), said[-6:]
+    last("sh", "-c", out["next"].replace("IMAGES", f"{folder}synth/images")
+         .replace("LABELS.csv", f"{folder}synth/Data_Entry_2017_v2020.csv"))
+    last("chex-train", "-d", f"{work}/{folder}shards", "-o", f"{work}/{folder}run", "--model", "densenet-micro",
+         "--crop", "32", "--epochs", "1", "--bootstrap", "20")
+    last("sh", "-c", out["next"], follow=False)
+    for i in range(3):
+        shutil.copytree(f"{work}/{folder}synth/images", f"{work}/{folder}images_{i}")
+    last("chex-inspect", "--source", "-l", f"{work}/{folder}synth/Data_Entry_2017_v2020.csv",
+         *(f"{work}/{folder}images_{i}" for i in range(3)))
+    last("sh", "-c", out["next"] + " && echo 'next     none'", follow=False)
+    assert not [line for line in said if work in line], "an absolute path of a file below the current folder"
+    last("chex-convert", "--part", "1/3", "-i", f"{folder}images_0", "-l", f"{folder}synth/Data_Entry_2017_v2020.csv",
+         "-o", f"{folder}part", "--size", "36", follow=False)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import sys
 
 from faults import harness
 from fixtures import fixture
-from support import SOURCE, Cases, Skip, manifest, program, records, run, says, slurp, synth, write
+from support import SOURCE, Cases, Skip, manifest, next_command, program, records, run, says, slurp, synth, write
 from training import command, copy, data, finish, kept, last_step, poison, run_folder, same_as_whole, train, whole
 
 try:
@@ -279,7 +279,7 @@ def _(work):
     done = train(run_folder(work, "skip"), "--on-bad-record", "skip", code=1, source=folder)
     says(done, "1 damaged record passed over so far", "done     test",
          r"chex-train: warning: " + named + " mismatch; the next",
-         rf"         1 damaged record passed over: chex-inspect --full {re.escape(folder)} names all")
+         rf"1 damaged record passed over: chex-inspect --full {re.escape(folder)} names all")
     assert len(re.findall(named, done.stderr)) == 1, done.stderr
     quiet = train(run_folder(work, "quiet"), "-q", "--on-bad-record", "skip", code=1, source=folder)
     assert quiet.stderr == "chex-train: 1 damaged record passed over\n", quiet.stderr
@@ -489,7 +489,7 @@ def _(work):
 @case("from synthetic images to an evaluation by the 'next' lines alone, whatever the folders are called")
 def _(work):
     def follow(printed, *options):
-        command = [line[4:].strip() for line in printed.splitlines() if line.startswith("next ")][-1]
+        command = next_command(printed)
         assert "\x1b" not in printed and "\n\n" not in printed, "a control character"
         path = {"PATH": os.path.dirname(program("chex-train")) + ":" + os.environ["PATH"]}
         command = " ".join([command, *(shlex.quote(str(o)) for o in options)])

@@ -129,9 +129,21 @@ def tail(text, lines=12):
 
 
 def says(done, *patterns):
-    """Each pattern is found in what the program wrote to stderr."""
+    """Each pattern is found in what the program wrote to stderr, where a line may go on below its heading."""
+    unwrapped = re.sub(r"( \\)?\n {9}(?! )", " ", done.stderr)
     for pattern in patterns:
-        assert re.search(pattern, done.stderr), f"no /{pattern}/ in\n{tail(done.stderr)}"
+        found = re.search(pattern, done.stderr) or re.search(pattern, unwrapped)
+        assert found, f"no /{pattern}/ in\n{tail(done.stderr)}"
+
+
+def next_command(text):
+    """The command behind the last "next" of a tool's output, with the lines on which it goes on."""
+    return re.findall(r"^next +((?:.*\\\n)*.*)$", text, re.M)[-1]
+
+
+def joined(text):
+    """The text with each command on one line."""
+    return re.sub(r" \\\n +", " ", text)
 
 
 def synth(folder, count, *options):

@@ -12,9 +12,10 @@
 #include "base/ranks.h"
 #include "common/launcher.h"
 #include "common/library_exit.h"
-#include "common/printable.h"
 #include "common/progress_line.h"
+#include "common/shell_word.h"
 #include "common/stop_signals.h"
+#include "common/wrap.h"
 #include "convert/convert_options.h"
 #include "convert/convert_part.h"
 #include "convert/convert_report.h"
@@ -191,8 +192,8 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
         else if ((status == CHEX_ERR_STOPPED ||
                   ((status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && c->resumed.shards > 0)) &&
                  !common->quiet)
-            printable_line(stderr, "next     the same command %s resumes; what is in '%s' is kept",
-                           cli->convert.force ? "without --force" : "again", cli->convert.out);
+            wrap_line(stderr, "next", "the same command %s resumes; what is in '%s' is kept",
+                      cli->convert.force ? "without --force" : "again", relative_path(cli->convert.out));
         if (status == CHEX_ERR_MISSING && c->inputs_read && !common->quiet)
             report_incomplete(c);
         if (status == CHEX_ERR_MEMORY && !common->quiet)

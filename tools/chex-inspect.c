@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "common/library_exit.h"
+#include "common/wrap.h"
 #include "inspect/inspect.h"
 #include "inspect/inspect_sheet.h"
 
@@ -60,7 +61,7 @@ inspect_path(struct inspect *in, const char *path)
     if (status != CHEX_OK) {
         code = inspect_fail(in, path, &err);
         if (t.next && !in->common->json && !in->common->quiet)
-            fprintf(stderr, "next     %s\n", t.next);
+            wrap_line(stderr, "next", "%s", t.next);
     } else {
         /* Between the results of several. */
         if (in->have_result && !in->common->json && !in->common->quiet && o->action != INSPECT_LIST)

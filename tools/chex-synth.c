@@ -18,6 +18,7 @@
 #include "common/cli.h"
 #include "common/progress_line.h"
 #include "common/shell_word.h"
+#include "common/wrap.h"
 #include "synth/synth_write.h"
 
 enum { OPT_COUNT = 1, OPT_OUTPUT, OPT_SIZE, OPT_SEED, OPT_ODD };
@@ -146,6 +147,7 @@ say_done(struct progress_line *line, const struct options *o, const struct synth
     uint64_t tenths = (uint64_t)(seconds * 10 + 0.5);
     char count_text[PROGRESS_THINGS], size[PROGRESS_TEXT], odd[PROGRESS_TEXT], word[SHELL_WORD];
     const char *output;
+    struct wrap w = {.out = stderr};
 
     progress_line_print(line, "done     %s in %s.%u s, %s img/s, %s", format_things(images, "image", count_text),
                         COUNT_TEXT(tenths / 10), (unsigned)(tenths % 10),
@@ -153,9 +155,13 @@ say_done(struct progress_line *line, const struct options *o, const struct synth
                         format_bytes(job->bytes, size));
     if (c->odd > 0)
         progress_line_print(line, "         %s of them in an odd form", format_count(c->odd, odd));
-    output = shell_word(o->output, word);
-    progress_line_print(line, "next     chex-convert -i %s/" SYNTH_IMAGES " -l %s/" SYNTH_CSV " -o shards", output,
-                        output);
+    output = shell_word(relative_path(o->output), word);
+    progress_line_clear(line);
+    wrap_command(&w, "next     chex-convert");
+    wrap_put(&w, " ", "-i %s/" SYNTH_IMAGES, output);
+    wrap_put(&w, " ", "-l %s/" SYNTH_CSV, output);
+    wrap_put(&w, " ", "-o shards");
+    wrap_end(&w);
 }
 
 static enum chex_status

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,/:@%"
 
@@ -76,4 +77,20 @@ shell_word(const char *text, char out[SHELL_WORD])
     *to++ = '\'';
     *to = '\0';
     return out;
+}
+
+const char *
+relative_path(const char *path)
+{
+    char here[PATH_MAX];
+    size_t length;
+
+    if (path[0] != '/' || !getcwd(here, sizeof(here)))
+        return path;
+    length = strlen(here);
+    if (length <= 1 || strncmp(path, here, length) != 0 || (path[length] != '/' && path[length] != '\0'))
+        return path;
+    path += length;
+    path += strspn(path, "/");
+    return path[0] ? path : ".";
 }

@@ -34,15 +34,15 @@ add_places(const struct manifest *m, bool all, char *out)
     const char *listed = all ? "file:split.csv" : "file:PATH";
     char word[SHELL_WORD];
 
-    add(out, " --split %s", strcmp(m->split_rule, "file") == 0 ? listed : shell_word(m->split_rule, word));
+    add(out, "--split %s\n", strcmp(m->split_rule, "file") == 0 ? listed : shell_word(m->split_rule, word));
     if (all || m->shard_size != usual.shard_size)
-        add(out, " --shard-size %u", m->shard_size);
+        add(out, "--shard-size %u\n", m->shard_size);
     if (all || strcmp(m->tail, tail_names[usual.tail]) != 0)
-        add(out, " --tail %s", shell_word(m->tail, word));
+        add(out, "--tail %s\n", shell_word(m->tail, word));
     if (all || m->seed != usual.seed)
-        add(out, " --seed %llu", (unsigned long long)m->seed);
+        add(out, "--seed %llu\n", (unsigned long long)m->seed);
     if (all || m->layout.align != usual.align)
-        add(out, " --align %u", (unsigned)m->layout.align);
+        add(out, "--align %u\n", (unsigned)m->layout.align);
 }
 
 char *
@@ -54,28 +54,26 @@ spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
 
     out[0] = '\0';
     if (all || m->layout.width != (resized ? usual.size : 1024))
-        add(out, " --size %u", m->layout.width);
+        add(out, "--size %u\n", m->layout.width);
     if (all || strcmp(m->resize, resample_names[usual.resize]) != 0)
-        add(out, " --resize %s", shell_word(m->resize, word));
+        add(out, "--resize %s\n", shell_word(m->resize, word));
     if (!all)
         add_places(m, all, out);
     if (all || m->max_pixels != usual.limits.max_pixels)
-        add(out, " --max-pixels %llu", (unsigned long long)m->max_pixels);
+        add(out, "--max-pixels %llu\n", (unsigned long long)m->max_pixels);
     if (all || m->min_side != usual.limits.min_side)
-        add(out, " --min-size %u", m->min_side);
+        add(out, "--min-size %u\n", m->min_side);
     if (m->lenient)
-        add(out, " --lenient");
+        add(out, "--lenient\n");
     if (m->left_out.other_views > 0)
-        add(out, " --view %s", shell_word(m->left_out.views, word));
+        add(out, "--view %s\n", shell_word(m->left_out.views, word));
     if (all && m->left_out.excluded > 0)
-        add(out, " --exclude exclude.txt");
+        add(out, "--exclude exclude.txt\n");
     if (m->left_out.missing > 0)
-        add(out, " --allow-missing");
+        add(out, "--allow-missing\n");
     if (all && m->rejects > 0)
-        add(out, " --allow-rejects %llu", (unsigned long long)m->rejects);
-    if (all) {
-        add(out, "\n");
+        add(out, "--allow-rejects %llu\n", (unsigned long long)m->rejects);
+    if (all)
         add_places(m, all, out);
-    }
     return out;
 }

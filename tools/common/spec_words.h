@@ -11,11 +11,11 @@
 #define SPEC_WORDS 1024
 
 /*
- * " --size 64 --split none --seed 7", for a shell: always the split, since its default depends on files, and all other
- * options that have not their default.  Returns out.
+ * "--size 64\n--split none\n--seed 7\n", for a shell: always the split, since its default depends on files, and all other
+ * options that have not their default.  A newline after each; there is no other one.  Returns out.
  *
- * all  every option, in two lines with a newline between them, also --exclude exclude.txt and --allow-rejects where
- *      some were left out
+ * all  every option, also --exclude exclude.txt and --allow-rejects where some were left out; those of the split and the
+ *      shards last, from --split on
  *
  * The path of --split file:PATH is unknown and stands as PATH, or with `all` as split.csv.  No manifest knows
  * --empty-is-no-finding.

@@ -14,6 +14,7 @@
 
 #define COLUMNS 79 /* and one for the separator behind a piece */
 #define INDENT  9
+#define GO_ON   " \\" /* the end of a line of a command that goes on */
 
 /* Of UTF-8, each character taken as one. */
 static unsigned
@@ -36,10 +37,10 @@ wrap_put(struct wrap *w, const char *separator, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    if (w->column > INDENT && w->column + length + columns(text) > COLUMNS) {
+    if (w->column > INDENT && w->column + length + columns(text) + (w->command ? strlen(GO_ON) : 0) > COLUMNS) {
         while (length > 0 && separator[length - 1] == ' ')
             length--;
-        fprintf(w->out, "%.*s\n%*s%s", (int)length, separator, INDENT, "", text);
+        fprintf(w->out, "%.*s%s\n%*s%s", (int)length, separator, w->command ? GO_ON : "", INDENT, "", text);
         w->column = INDENT + columns(text);
     } else {
         fprintf(w->out, "%s%s", separator, text);
@@ -48,8 +49,43 @@ wrap_put(struct wrap *w, const char *separator, const char *format, ...)
 }
 
 void
+wrap_command(struct wrap *w, const char *words)
+{
+    wrap_put(w, "", "%s", words);
+    w->command = true;
+}
+
+void
+wrap_words(struct wrap *w, const char *text, char end)
+{
+    const char ends[] = {end, '\0'};
+    size_t length;
+
+    for (; *text; text += length + (text[length] == end)) {
+        length = strcspn(text, ends);
+        wrap_put(w, " ", "%.*s", (int)length, text);
+    }
+}
+
+void
 wrap_end(struct wrap *w)
 {
     fputc('\n', w->out);
     w->column = 0;
+    w->command = false;
+}
+
+void
+wrap_line(FILE *out, const char *heading, const char *format, ...)
+{
+    char text[PRINTABLE_TEXT + 256], shown[PRINTABLE_TEXT];
+    struct wrap w = {.out = out};
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    wrap_put(&w, "", "%-*s", INDENT - 1, heading);
+    wrap_words(&w, printable_text(text, shown), ' ');
+    wrap_end(&w);
 }

@@ -8,6 +8,7 @@
 #include "convert/convert_part.h"
 
 #include "base/progress.h"
+#include "common/wrap.h"
 
 const char *
 name_rank(const struct ranks *ranks, char out[RANK_NAME])
@@ -77,6 +78,6 @@ report_part_done(const struct convert *c, const struct cli_common *common)
             COUNT_TEXT(part.count), format_things(c->resumed.shards, "shard", shards),
             format_things(c->counts.converted, "image", images), format_count(c->counts.rejects, bad),
             COUNT_TEXT(tenths / 10), (unsigned long long)(tenths % 10));
-    fprintf(stderr, "next     when all %s parts are done, the same command without --part publishes the data set\n",
-            COUNT_TEXT(part.count));
+    wrap_line(stderr, "next", "when all %s parts are done, the same command without --part publishes the data set",
+              COUNT_TEXT(part.count));
 }

@@ -170,23 +170,24 @@ report_unread(const struct convert *c)
     char archives[PROGRESS_THINGS];
 
     if (c->preflight.expected > 0)
-        fprintf(
-            stderr,
-            "next     -n does not read %s: with --allow-missing it does, without decoding, and says what is missing\n",
-            c->source.archive_count == 1 ? "the archive" : format_things(c->source.archive_count, "archive", archives));
+        wrap_line(stderr, "next",
+                  "-n does not read %s: with --allow-missing it does, without decoding, and says what is missing",
+                  c->source.archive_count == 1 ? "the archive"
+                                               : format_things(c->source.archive_count, "archive", archives));
 }
 
 void
 report_incomplete(const struct convert *c)
 {
-    printable_line(stderr, "next     the same command with the other archives too resumes: what is in '%s' is kept",
-                   c->options->out);
+    wrap_line(stderr, "next", "the same command with the other archives too resumes: what is in '%s' is kept",
+              relative_path(c->options->out));
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
-        fprintf(stderr,
-                "         or with --allow-missing: it leaves out what is missing, and decodes the others once more\n");
+        wrap_line(stderr, "",
+                  "or with --allow-missing: it leaves out what is missing, and decodes the others once more");
     else /* what came from other inputs is missing in a plan of these alone */
-        fprintf(stderr, "         or with --allow-missing and all archives so far: they are decoded once more,\n"
-                        "         and what is in none of those named is left out\n");
+        wrap_line(stderr, "",
+                  "or with --allow-missing and all archives so far: they are decoded once more, and what is "
+                  "in none of those named is left out");
 }
 
 void
@@ -246,33 +247,46 @@ report_progress(const struct progress *p, struct part part, uint64_t rejects, ch
 
 /* ---- summary -------------------------------------------------------------------------------------------------- */
 
+/* The file that lists them. */
+static void
+end_rejects(struct wrap *w, const struct convert *c)
+{
+    char out[PRINTABLE_TEXT];
+
+    wrap_put(w, "      ", "%s/rejects.jsonl", printable_text(relative_path(c->options->out), out));
+    wrap_end(w);
+}
+
 static void
 report_rejects(const struct convert *c, const struct cli_common *common)
 {
     struct color color = color_for(common, stderr);
+    struct wrap w = {.out = stderr};
     char n[PROGRESS_THINGS];
     bool first = true;
     int status;
 
     if (c->counts.rejects > 0) {
-        fprintf(stderr, "         %s%s rejected%s:", color.red, format_count(c->counts.rejects, n), color.off);
+        wrap_put(&w, "", "         %s%s rejected%s:", color.red, format_count(c->counts.rejects, n), color.off);
         for (status = 0; status < CHEX_ERR_BUG; status++) {
             if (c->counts.reject_of[status] == 0)
                 continue;
-            fprintf(stderr, "%s %s %s", first ? "" : ",", format_count(c->counts.reject_of[status], n),
-                    chex_status_name((enum chex_status)status));
+            wrap_put(&w, first ? " " : ", ", "%s %s", format_count(c->counts.reject_of[status], n),
+                     chex_status_name((enum chex_status)status));
             first = false;
         }
-        printable_line(stderr, "      %s/rejects.jsonl", c->options->out);
+        end_rejects(&w, c);
         if (c->counts.reject_of[CHEX_ERR_READ] + c->counts.reject_of[CHEX_ERR_MISSING] > 0)
             fprintf(stderr, "         the same command tries those again that could not be read\n");
     }
-    if (c->labels.reject_count > 0)
-        printable_line(stderr, "         %s not used      %s/rejects.jsonl",
-                       format_things(c->labels.reject_count, "row", n), c->options->out);
-    if (c->unlabeled.count > 0)
-        printable_line(stderr, "         %s without a row skipped      %s/rejects.jsonl",
-                       format_things(c->unlabeled.count, "image", n), c->options->out);
+    if (c->labels.reject_count > 0) {
+        wrap_put(&w, "", "         %s not used", format_things(c->labels.reject_count, "row", n));
+        end_rejects(&w, c);
+    }
+    if (c->unlabeled.count > 0) {
+        wrap_put(&w, "", "         %s without a row skipped", format_things(c->unlabeled.count, "image", n));
+        end_rejects(&w, c);
+    }
 }
 
 static void
@@ -331,15 +345,15 @@ report_shortage(const struct chex_error *err, unsigned threads)
 
     if (strstr(err->text, strerror(EMFILE))) {
         /* Of each thread an image and perhaps a shard; journal, folders, standard streams. */
-        fprintf(stderr, "next     %s need%s up to %s open files: 'ulimit -n' raises the limit\n",
-                format_things(threads, "thread", n), threads == 1 ? "s" : "", COUNT_TEXT(2 * threads + 8));
+        wrap_line(stderr, "next", "%s need%s up to %s open files: 'ulimit -n' raises the limit",
+                  format_things(threads, "thread", n), threads == 1 ? "s" : "", COUNT_TEXT(2 * threads + 8));
         return;
     }
     if (getrusage(RUSAGE_SELF, &used) != 0)
         return;
     snprintf(fewer, sizeof(fewer), threads > 1 ? "try --threads %u" : "more is needed", (threads + 3) / 4);
-    fprintf(stderr, "next     %s were in use with %s; %s\n", format_bytes((uint64_t)used.ru_maxrss * 1024, bytes),
-            format_things(threads, "thread", n), fewer);
+    wrap_line(stderr, "next", "%s were in use with %s; %s", format_bytes((uint64_t)used.ru_maxrss * 1024, bytes),
+              format_things(threads, "thread", n), fewer);
 }
 
 void
@@ -379,7 +393,7 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
     if (common->quiet)
         return;
     if (c->resumed.complete) {
-        printable_line(stderr, "done     '%s' is complete already: nothing to do", c->options->out);
+        wrap_line(stderr, "done", "'%s' is complete already: nothing to do", relative_path(c->options->out));
     } else {
         uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
 
@@ -393,5 +407,5 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
             fprintf(stderr, "         within --allow-rejects\n");
     }
     fprintf(stderr, "         data set %s; patients in two splits: 0\n", c->plan.dataset_id);
-    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(c->options->out, word));
+    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(relative_path(c->options->out), word));
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "common/shell_word.h"
 #include "common/spec_words.h"
+#include "common/wrap.h"
 #include "dataset/dali_index.h"
 #include "inspect/inspect_describe.h"
 
@@ -170,6 +171,8 @@ print_repair(const struct verify_output *r, uint64_t faults)
 {
     const struct chex_dataset *ds = r->dataset;
     char words[SPEC_WORDS], folder[SHELL_WORD];
+    const char *path = shell_word(relative_path(ds->folder.path), folder);
+    struct wrap w = {.out = stdout};
 
     if (r->beside == faults) {
         printf("next     remove the files named above, unless a conversion is running\n");
@@ -177,11 +180,15 @@ print_repair(const struct verify_output *r, uint64_t faults)
     }
     printf("         the manifest does not name the file of --exclude, nor --empty-is-no-finding:\n"
            "         give those that it was made with\n");
-    printf("next     ");
+    wrap_command(&w, "next    ");
     if (r->sums)
-        printf("rm %s/" MANIFEST_NAME " && ", shell_word(ds->folder.path, folder));
-    printf("chex-convert --repair -i IMAGES -l LABELS.csv -o %s%s%s\n", shell_word(ds->folder.path, folder),
-           spec_words(&ds->manifest, false, words), has_index(ds) ? " --index dali" : "");
+        wrap_put(&w, " ", "rm %s/" MANIFEST_NAME " &&", path);
+    wrap_put(&w, " ", "chex-convert --repair -i IMAGES -l LABELS.csv");
+    wrap_put(&w, " ", "-o %s", path);
+    wrap_words(&w, spec_words(&ds->manifest, false, words), '\n');
+    if (has_index(ds))
+        wrap_put(&w, " ", "--index dali");
+    wrap_end(&w);
 }
 
 static void
@@ -207,7 +214,7 @@ print_summary(const struct verify_output *r, const struct target *t, const struc
     else if (v->faults > 0)
         print_repair(r, v->faults);
     else if (in->options->depth != VERIFY_FULL)
-        printf("next     chex-inspect --full %s\n", shell_word(t->path, word));
+        printf("next     chex-inspect --full %s\n", shell_word(relative_path(t->path), word));
 }
 
 static json_t *
@@ -236,7 +243,7 @@ unfinished(struct inspect *in, const struct target *t)
     printf("%s: %s%s%s\n", printable_text(t->path, text), in->color.yellow, t->unfinished, in->color.off);
     if (t->spec[0])
         printf("         %s\n", t->spec);
-    printf("next     %s\n", t->next);
+    wrap_line(stdout, "next", "%s", t->next);
     return EXIT_DATA;
 }
 

@@ -139,18 +139,17 @@ static void
 put_command(struct html *h, const struct html_report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
-    char words[SPEC_WORDS], *newline;
+    char words[SPEC_WORDS], *option, *newline;
 
     html_raw(h, "<pre id=\"again\">");
     html_words(h, "chex-convert -i images -l ");
     html_words(h, strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv");
-    html_raw(h, " -o again \\\n   ");
-    newline = strchr(spec_words(m, true, words), '\n');
-    if (newline)
+    html_raw(h, " -o again");
+    for (option = spec_words(m, true, words); (newline = strchr(option, '\n')) != NULL; option = newline + 1) {
         *newline = '\0';
-    html_words(h, words);
-    html_raw(h, " \\\n   ");
-    html_words(h, newline ? newline + 1 : "");
+        html_raw(h, option == words || strncmp(option, "--split", 7) == 0 ? " \\\n    " : " ");
+        html_words(h, option);
+    }
     html_words(h, "\nchex-inspect --full again\nchex-inspect --report report.html again");
     html_raw(h, "</pre>\n");
     put_needed(h, m);

@@ -276,6 +276,7 @@ static void
 print_command(const struct source_check *c, const char *before)
 {
     const struct inspect_options *o = c->in->options;
+    struct wrap w = {.out = stdout};
     uint64_t left = 0, lost = 0;
     char word[SHELL_WORD];
     size_t i;
@@ -284,15 +285,18 @@ print_command(const struct source_check *c, const char *before)
         *(c->place[i].error.status == CHEX_OK ? &left : &lost) += c->place[i].images;
     if (left == 0)
         return;
-    printf("%schex-convert -n%s -i", before, c->preflight.missing + lost > 0 ? " --allow-missing" : "");
+    wrap_command(&w, before);
+    wrap_put(&w, " ", "chex-convert -n%s -i", c->preflight.missing + lost > 0 ? " --allow-missing" : "");
     for (i = 0; i < o->input_count + o->path_count; i++) {
         const char *path = i < o->input_count ? o->input[i] : o->path[i - o->input_count];
 
         if (is_broken(c, path))
             continue;
-        printf(" %s", shell_word(path, word));
+        wrap_put(&w, " ", "%s", shell_word(relative_path(path), word));
     }
-    printf(" -l %s -o shards\n", shell_word(o->labels, word));
+    wrap_put(&w, " ", "-l %s", shell_word(relative_path(o->labels), word));
+    wrap_put(&w, " ", "-o shards");
+    wrap_end(&w);
 }
 
 /* Should this archive of NIH come again?  Not where its images are in one that is to come again anyway. */
@@ -309,31 +313,32 @@ is_wanted(const struct source_check *c, size_t i)
 static bool
 print_fetch(const struct source_check *c)
 {
-    char text[ROOM];
+    char text[ROOM], archives[64];
+    struct wrap w = {.out = stdout};
     const char *before = "next     fetch: ";
-    bool any = false;
     size_t i, last;
 
     for (i = 0; i < c->place_count; i++)
         if (c->place[i].error.status != CHEX_OK) {
-            printf("%s%s", any ? ", " : "next     fetch again: ", shown(c->place[i].path, text));
+            wrap_put(&w, w.column > 0 ? ", " : "next     fetch again: ", "%s", shown(c->place[i].path, text));
             before = ", ";
-            any = true;
         }
     for (i = 0; i < PREFLIGHT_ARCHIVES; i = last + 1) {
         for (last = i; is_wanted(c, i) && is_wanted(c, last + 1); last++)
             ;
         if (!is_wanted(c, i))
             continue;
-        printf("%simages_%03zu.tar.gz", before, i + 1);
+        snprintf(archives, sizeof(archives), "images_%03zu.tar.gz", i + 1);
         if (last > i)
-            printf("%simages_%03zu.tar.gz", last > i + 1 ? " to " : ", ", last + 1);
+            snprintf(archives, sizeof(archives), "images_%03zu.tar.gz%simages_%03zu.tar.gz", i + 1,
+                     last > i + 1 ? " to " : ", ", last + 1);
+        wrap_put(&w, before, "%s", archives);
         before = ", ";
-        any = true;
     }
-    if (any)
-        printf("\n");
-    return any;
+    if (w.column == 0)
+        return false;
+    wrap_end(&w);
+    return true;
 }
 
 static void
@@ -347,11 +352,12 @@ print_next(const struct source_check *c)
         return;
     }
     if (c->preflight.found == 0 && c->source.unopened > 0) {
-        printf("next     give the archives by name, as -i %s\n", shell_word(c->source.unopened_first, word));
+        wrap_line(stdout, "next", "give the archives by name, as -i %s",
+                  shell_word(relative_path(c->source.unopened_first), word));
         return;
     }
     if (c->preflight.found == 0) {
-        printf("next     no image has a row: are these the right images, and is it the right label file?\n");
+        wrap_line(stdout, "next", "no image has a row: are these the right images, and is it the right label file?");
         return;
     }
     if (c->read_errors > 0) {
@@ -359,12 +365,12 @@ print_next(const struct source_check *c)
         return;
     }
     if (n[SOURCE_CONFLICT] > 0) {
-        printf("next     leave out the wrong one of each conflict: chex-convert refuses to choose\n");
+        wrap_line(stdout, "next", "leave out the wrong one of each conflict: chex-convert refuses to choose");
         return;
     }
     if (n[SOURCE_EMPTY] + n[SOURCE_SHORT] + n[SOURCE_TYPE] + n[SOURCE_UNREADABLE] + n[SOURCE_LARGE] > 0)
-        printf("         the files named above are rejected at conversion, unless they come again\n");
-    print_command(c, print_fetch(c) ? "         or do without: " : "next     ");
+        wrap_line(stdout, "", "the files named above are rejected at conversion, unless they come again");
+    print_command(c, print_fetch(c) ? "         or do without:" : "next    ");
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */

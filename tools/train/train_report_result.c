@@ -9,6 +9,7 @@
 #include "train/train_report.h"
 
 #include "common/shell_word.h"
+#include "common/wrap.h"
 #include "dataset/dataset.h"
 #include "train/roc_plot.h"
 
@@ -154,10 +155,10 @@ print_sum(const struct trainer *t)
 
     if (result->steps == 0)
         return;
-    fprintf(stderr, "         %s, %s in %s (%s img/s)%s\n", format_things(result->steps, "step", steps),
-            format_things(result->images, "image", images), format_seconds(result->seconds, seconds),
-            train_report_rate(result->seconds > 0 ? (double)result->images / result->seconds : 0, rate),
-            result->early ? ", ended early: no better model" : "");
+    wrap_line(stderr, "", "%s, %s in %s (%s img/s)%s", format_things(result->steps, "step", steps),
+              format_things(result->images, "image", images), format_seconds(result->seconds, seconds),
+              train_report_rate(result->seconds > 0 ? (double)result->images / result->seconds : 0, rate),
+              result->early ? ", ended early: no better model" : "");
 }
 
 static void
@@ -165,17 +166,19 @@ print_judgement(const struct train_report *r, const struct trainer *t, const str
 {
     const char *run = trainer_options(t)->run;
     char auroc[MEASURED_TEXT], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PRINTABLE_TEXT];
+    struct wrap w = {.out = stderr};
     struct trainer_facts f;
 
     trainer_facts(t, &f);
-    fprintf(stderr, "%s (%s, %.8s): AUROC %s over %s", j->split, f.ds->manifest.split_rule, j->sha256,
-            format_measured(&j->metrics.mean[METRIC_AUROC], auroc),
-            format_things(j->metrics.defined, "finding", findings));
+    wrap_put(&w, "", "done     %s (%s, %.8s):", j->split, f.ds->manifest.split_rule, j->sha256);
+    wrap_put(&w, " ", "AUROC %s", format_measured(&j->metrics.mean[METRIC_AUROC], auroc));
+    wrap_put(&w, " ", "over %s", format_things(j->metrics.defined, "finding", findings));
     if (run && !trainer_options(t)->init)
-        fprintf(stderr, "   %s/" TRAINER_BEST, printable_text(run, path));
+        wrap_put(&w, "   ", "%s/" TRAINER_BEST, printable_text(relative_path(run), path));
     if (run)
-        fprintf(stderr, "   %s/%s", printable_text(run, path), picture_name(j->split, j == &r->final, name));
-    fprintf(stderr, "\n");
+        wrap_put(&w, "   ", "%s/%s", printable_text(relative_path(run), path),
+                 picture_name(j->split, j == &r->final, name));
+    wrap_end(&w);
 }
 
 /* To judge with more views: the split that was judged, or what there is; ten crops are one where all is seen anyway. */
@@ -183,16 +186,21 @@ static void
 print_next(const struct train_report *r, const struct trainer *t)
 {
     const struct trainer_options *o = &r->cli->train;
-    char data[SHELL_WORD], run[SHELL_WORD];
+    struct wrap w = {.out = stderr};
+    char word[SHELL_WORD];
     struct trainer_facts f;
 
     trainer_facts(t, &f);
-    fprintf(stderr, "next     chex-train -d %s -o %s --eval-only --split %s --tta %s\n", shell_word(o->data, data),
-            shell_word(o->run, run),
-            r->final.there        ? r->final.split
-            : r->validation.there ? r->validation.split
-                                  : chex_dataset_split(f.ds, (unsigned)f.train)->name,
-            f.side < f.source ? "tencrop" : "flip");
+    wrap_command(&w, "next     chex-train");
+    wrap_put(&w, " ", "-d %s", shell_word(relative_path(o->data), word));
+    wrap_put(&w, " ", "-o %s", shell_word(relative_path(o->run), word));
+    wrap_put(&w, " ", "--eval-only");
+    wrap_put(&w, " ", "--split %s",
+             r->final.there        ? r->final.split
+             : r->validation.there ? r->validation.split
+                                   : chex_dataset_split(f.ds, (unsigned)f.train)->name);
+    wrap_put(&w, " ", "--tta %s", f.side < f.source ? "tencrop" : "flip");
+    wrap_end(&w);
 }
 
 /* A record, or a shard, is damaged. */
@@ -203,14 +211,13 @@ print_repair(const struct train_report *r, const struct trainer *t)
     const char *last = trainer_result(t)->last;
     char data[SHELL_WORD];
 
-    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(o->data, data));
+    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(relative_path(o->data), data));
     if (o->evaluate_only)
-        fprintf(stderr, "         names all that is damaged; --on-bad-record skip leaves it out\n");
+        wrap_line(stderr, "", "names all that is damaged; --on-bad-record skip leaves it out");
     else
-        fprintf(stderr,
-                "         names all that is damaged; repaired, or with --on-bad-record skip, the same command resumes "
-                "from %s\n",
-                last[0] ? last : "the start");
+        wrap_line(stderr, "",
+                  "names all that is damaged; repaired, or with --on-bad-record skip, the same command resumes from %s",
+                  last[0] ? last : "the start");
 }
 
 void
@@ -218,6 +225,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
 {
     const struct trainer_options *o = &r->cli->train;
     char records[PROGRESS_THINGS], data[SHELL_WORD];
+    struct wrap w = {.out = stderr};
 
     if (!t)
         return;
@@ -231,21 +239,24 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
         if (cli_exit_of(err->status) == EXIT_DATA)
             print_repair(r, t);
         if (err->status == CHEX_ERR_STOPPED || err->status == CHEX_ERR_LOST)
-            printable_line(stderr, "next     the same command again resumes from %s",
-                           trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
+            wrap_line(stderr, "next", "the same command again resumes from %s",
+                      trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
         return;
     }
-    fprintf(stderr, "done     ");
     if (r->final.there)
         print_judgement(r, t, &r->final);
     else if (r->best.there) /* not the last one: what is named beside it is the best model */
         print_judgement(r, t, &r->best);
     else
-        printable_line(stderr, "%s/" TRAINER_BEST, o->run);
+        wrap_line(stderr, "done", "%s/" TRAINER_BEST, relative_path(o->run));
     print_sum(t);
-    if (trainer_result(t)->damaged > 0)
-        fprintf(stderr, "         %s passed over: chex-inspect --full %s names all\n",
-                format_things(trainer_result(t)->damaged, "damaged record", records), shell_word(o->data, data));
+    if (trainer_result(t)->damaged > 0) {
+        wrap_put(&w, "",
+                 "         %s passed over:", format_things(trainer_result(t)->damaged, "damaged record", records));
+        wrap_put(&w, " ", "chex-inspect --full %s", shell_word(relative_path(o->data), data));
+        wrap_put(&w, " ", "names all");
+        wrap_end(&w);
+    }
     fprintf(stderr, "         %s\n", notice);
     if (o->run && !o->evaluate_only)
         print_next(r, t);
