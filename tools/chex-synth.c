@@ -199,7 +199,8 @@ synth(const struct options *o, const struct cli_common *common)
     struct progress_line line;
     struct chex_error err;
     struct synth_counts counts;
-    struct synth_job job = {.folder = o->output, .size = (unsigned)o->size, .threads = common->threads};
+    struct synth_job job = {
+        .folder = o->output, .size = (unsigned)o->size, .threads = common->threads, .quiet = common->quiet};
     double started = progress_clock();
     enum chex_status status = population_make((uint32_t)o->images, o->seed, (unsigned)o->odd, &population, &err);
 

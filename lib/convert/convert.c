@@ -232,6 +232,22 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
     return status;
 }
 
+void
+convert_list_foreign(const struct convert *c, struct folder_names *out, bool *images)
+{
+    struct folder folder;
+    struct stat ours, st;
+    size_t i;
+
+    *images = false;
+    if (folder_open(c->options->out, false, &folder, NULL) != CHEX_OK)
+        return;
+    for (i = 0; i < c->source.folder_count && fstat(folder.fd, &ours) == 0; i++)
+        *images |= stat(c->source.folder[i], &st) == 0 && st.st_dev == ours.st_dev && st.st_ino == ours.st_ino;
+    (void)folder_list(&folder, store_is_foreign, out, NULL);
+    folder_close(&folder);
+}
+
 /* The longest beginning of the path that exists: the folder in which the missing ones will be made. */
 static void
 find_existing(const char *path, char *out, size_t size)

@@ -118,6 +118,9 @@ enum chex_status convert_prepare(const struct convert_options *options, struct c
  */
 enum chex_status convert_check_output(const struct convert *c, struct chex_error *err);
 
+/* Files of somebody else in the output folder, by their names; *images: it is also a folder of the inputs. */
+void convert_list_foreign(const struct convert *c, struct folder_names *out, bool *images);
+
 /* Free space in the file system of the folder, or where it will be made; 0: unknown. */
 uint64_t convert_free_space(const char *path);
 

@@ -26,6 +26,9 @@
 /* The list of rejects, beside the manifest. */
 #define STORE_REJECTS_NAME "rejects.jsonl"
 
+/* Is it a file of somebody else, as far as the name says: neither hidden nor one that a conversion makes? */
+bool store_is_foreign(const char *name);
+
 struct store;
 
 struct store_options {

@@ -90,6 +90,13 @@ is_ours(const char *name)
     return kind_of(name) != FILE_FOREIGN;
 }
 
+bool
+store_is_foreign(const char *name)
+{
+    return name[0] != '.' && kind_of(name) == FILE_FOREIGN && strcmp(name, MANIFEST_NAME) != 0 &&
+           strcmp(name, STORE_REJECTS_NAME) != 0 && strcmp(name, STORE_MISSING_NAME) != 0;
+}
+
 /* remove[kind]: remove files of that kind; count[kind], where that is given: how many there were. */
 static enum chex_status
 remove_leftovers(const struct folder *folder, const bool *remove, size_t *count, struct chex_error *err)

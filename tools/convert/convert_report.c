@@ -142,6 +142,23 @@ report_splits(const struct convert *c)
         fprintf(stderr, "         no lists beside the label file (--lists): not the official split\n");
 }
 
+/* Shards among other files are a slip of the command line, mostly. */
+static void
+report_foreign(const struct convert *c)
+{
+    struct folder_names names = {.count = 0};
+    char n[PROGRESS_THINGS];
+    bool images;
+
+    convert_list_foreign(c, &names, &images);
+    if (images)
+        printable_line(stderr, "note     '%s' is also a folder of the images", c->options->out);
+    else if (names.count > 0)
+        printable_line(stderr, "note     '%s' holds %s, such as '%s'", c->options->out,
+                       format_things(names.count, "other file", n), names.name[0]);
+    folder_names_release(&names);
+}
+
 void
 report_missing(const struct convert *c)
 {
@@ -203,6 +220,7 @@ report_plan(const struct convert *c, const struct cli_common *common, bool dry_r
         report_missing(c);
     report_splits(c);
     report_shards(c);
+    report_foreign(c);
     if (dry_run || common->verbose)
         fprintf(stderr, "data     %s, stride %s bytes, pixels at byte %s of a record\n", c->plan.dataset_id,
                 COUNT_TEXT(c->plan.layout.stride), COUNT_TEXT(c->plan.layout.pixel_offset));

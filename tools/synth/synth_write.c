@@ -212,6 +212,29 @@ check_folder(const struct folder *folder, const struct buffer text[TEXTS], struc
     return found[TEXT_TRAIN] ? CHEX_OK : refuse_unknown_images(folder, err);
 }
 
+/* Neither hidden nor one that this program makes. */
+static bool
+is_foreign(const char *name)
+{
+    int k;
+
+    for (k = 0; k < TEXTS && strcmp(name, text_names[k]) != 0; k++)
+        ;
+    return k == TEXTS && name[0] != '.' && strcmp(name, SYNTH_IMAGES) != 0;
+}
+
+static void
+note_foreign(const struct synth_job *job, const struct folder *folder)
+{
+    struct folder_names names = {.count = 0};
+    char n[PROGRESS_THINGS];
+
+    if (!job->quiet && folder_list(folder, is_foreign, &names, NULL) == CHEX_OK && names.count > 0)
+        progress_line_print(job->line, "note     '%s' holds %s, such as '%s'", folder->path,
+                            format_things(names.count, "other file", n), names.name[0]);
+    folder_names_release(&names);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------------ */
 
 static enum chex_status
@@ -271,6 +294,8 @@ synth_write(struct synth_job *job, struct chex_error *err)
         status = folder_open(job->folder, true, &folder, err);
     if (status == CHEX_OK)
         status = check_folder(&folder, text, err);
+    if (status == CHEX_OK)
+        note_foreign(job, &folder);
     if (status == CHEX_OK)
         status = write_all(job, &folder, text, err);
     folder_close(&folder);

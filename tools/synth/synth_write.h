@@ -21,6 +21,7 @@ struct synth_job {
     const char *folder;
     unsigned size;    /* pixels a side, 64 .. 4096 */
     unsigned threads; /* at least 1; fewer where the system gives no more */
+    bool quiet;       /* print no notes */
     struct progress_line *line;
 
     uint64_t bytes; /* result: of all images */

@@ -7,29 +7,54 @@
 
 #include "run/trainer_private.h"
 
+#include "base/progress.h"
 #include "checkpoint/checkpoint_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* What a killed process was writing: names as file.c makes them, of files that a run has. */
+/* Does the name begin like that of a file in RUN? */
 static bool
-is_left_over(const char *name)
+begins_like_ours(const char *name)
 {
-    static const char *const ours[] = {".step-",        ".best.",   ".latest.",   "..next.",
-                                       ".predictions-", ".metrics", ".run.json.", ".auroc"};
-    const char *infix = strstr(name, ".tmp.");
+    static const char *const ours[] = {"step-",    "best.", "latest",  "predictions-", "metrics",
+                                       "run.json", "auroc", "events.", ".next."};
     size_t i;
 
-    if (strcmp(name, CHECKPOINT_NEXT) == 0)
-        return true;
-    if (!infix || !file_is_temporary_suffix(infix))
-        return false;
     for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         if (strncmp(name, ours[i], strlen(ours[i])) == 0)
             return true;
     return false;
+}
+
+/* What a killed process was writing: names as file.c makes them, of files that a run has. */
+static bool
+is_left_over(const char *name)
+{
+    const char *infix = strstr(name, ".tmp.");
+
+    if (strcmp(name, CHECKPOINT_NEXT) == 0)
+        return true;
+    return infix && file_is_temporary_suffix(infix) && name[0] == '.' && begins_like_ours(name + 1);
+}
+
+static bool
+is_foreign(const char *name)
+{
+    return name[0] != '.' && !begins_like_ours(name);
+}
+
+void
+trainer_note_foreign(const struct trainer_job *job, const struct run_folder *run)
+{
+    struct folder_names names = {.count = 0};
+    char n[PROGRESS_THINGS];
+
+    if (run->folder.fd >= 0 && folder_list(&run->folder, is_foreign, &names, NULL) == CHEX_OK && names.count > 0)
+        trainer_note(job, "'%s' holds %s, such as '%s'", job->o->run, format_things(names.count, "other file", n),
+                     names.name[0]);
+    folder_names_release(&names);
 }
 
 static enum chex_status

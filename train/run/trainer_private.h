@@ -222,6 +222,8 @@ enum chex_status trainer_make_settings(const struct trainer_job *job, struct tra
 
 /* ---- trainer_folder.c -------------------------------------------------------------------------------------------- */
 
+/* A note where RUN, if it is open, holds files that no run makes. */
+void trainer_note_foreign(const struct trainer_job *job, const struct run_folder *run);
 /* Rank 0: open RUN, take its lock, and remove what a killed process left. */
 enum chex_status trainer_take_folder(const struct trainer_job *job, struct run_folder *run, bool create,
                                      struct chex_error *err);

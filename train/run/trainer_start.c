@@ -45,6 +45,7 @@ start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *e
 {
     enum chex_status status = CHEX_OK;
 
+    trainer_note_foreign(&t->job, &t->run);
     new_state(&t->job, &t->task, &t->images, &t->state);
     status = settings_keep(&t->task.settings, t->state.settings, err);
     weights_random(t->task.graph, t->job.o->seed, t->host.params, t->host.stats);
