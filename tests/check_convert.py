@@ -632,14 +632,19 @@ def _(work):
     inspect, images_of = program("chex-inspect"), f"{base()}/images"
     write(f"{work}/my rule.csv", "patient,split\n" + "".join(f"{name},{'ab'[i % 3 == 0]}\n" for i, name in enumerate(
         sorted({os.path.basename(path)[:8] for path in glob.glob(f"{images_of}/*")}))))
+    rows = read_csv(labels_of(base()))[1]
+    write(f"{work}/exclude.txt", rows[0][0])
+    write(f"{work}/empty.csv", edit_line(5, set_field(1, ""))(slurp(labels_of(base())).decode()))
     for i, options in enumerate(([], ["--size", "24", "--shard-size", "7", "--tail", "short", "--seed", "5"],
                                  ["--split", "patient:50,25,25:9", "--align", "512", "--resize", "area", "--lenient"],
                                  ["--view", "PA", "--shard-size", "5"],
                                  ["--size", "64", "--resize", "none", "--max-pixels", "1M", "--min-size", "16"],
                                  ["--split", f"file:{work}/my rule.csv", "--index", "dali", "--tail", "drop",
-                                  "--shard-size", "5"])):
+                                  "--shard-size", "5"],
+                                 ["--exclude", f"{work}/exclude.txt", "--empty-is-no-finding"])):
         out = f"{work}/a set {i}"
-        run([program("chex-convert"), "-q", "-i", images_of, "-l", labels_of(base()), "-o", out, *options])
+        labels = f"{work}/empty.csv" if "--empty-is-no-finding" in options else labels_of(base())
+        run([program("chex-convert"), "-q", "-i", images_of, "-l", labels, "-o", out, *options])
         good, shards = tree(out), manifest(out)["shards"]
         cut, flipped = (f"{out}/{shards[k]['name']}" for k in (0, -1))
         os.truncate(cut, os.path.getsize(cut) - 10)
@@ -651,8 +656,11 @@ def _(work):
         assert done.stdout.endswith(named + "\n"), done.stdout
         named = joined(named)
         assert named.startswith("chex-convert --repair -i IMAGES -l LABELS.csv -o "), named
-        typed = (named.replace("IMAGES", images_of).replace("LABELS.csv", labels_of(base()))
-                 .replace("file:PATH", f"'file:{work}/my rule.csv'"))
+        assert ("LIST is the list of the 1 image that --exclude left out" in done.stdout) == ("LIST" in named)
+        assert ("--exclude" in named, "--empty-is-no-finding" in named) == tuple(
+            option in options for option in ("--exclude", "--empty-is-no-finding")), named
+        typed = (named.replace("IMAGES", images_of).replace("LABELS.csv", labels)
+                 .replace("file:PATH", f"'file:{work}/my rule.csv'").replace("LIST", f"{work}/exclude.txt"))
         bin_first = os.path.dirname(program("chex-convert")) + os.pathsep + os.environ["PATH"]
         run(["sh", "-c", typed], env=dict(os.environ, PATH=bin_first))
         same_tree(good, out)
@@ -922,6 +930,7 @@ def _(work):
     assert name not in images(f"{work}/out")
     convert(folder, f"{work}/kept", "--empty-is-no-finding")
     assert images(f"{work}/kept")[name]["label"] == [0] * 14
+    assert manifest(f"{work}/kept")["empty_labels"] == 1 and "empty_labels" not in manifest(f"{work}/out")
 
 
 @case("impossible ages are unknown, ages in months and days are read")

@@ -192,8 +192,10 @@ read_findings(struct label_reading *r, const struct table_row *row, const char *
     case FINDINGS_GOOD:
         return add_entry(r, row, patient, mask, err);
     case FINDINGS_EMPTY:
-        if (r->options->empty_is_no_finding)
+        if (r->options->empty_is_no_finding) {
+            r->out->empty_labels++;
             return add_entry(r, row, patient, 0, err);
+        }
         return reject(r, row, CHEX_ERR_EMPTY, "empty label", err);
     case FINDINGS_EMPTY_PART:
         return table_fail(row, err, "a part of the label \"%s\" is empty",

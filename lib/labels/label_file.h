@@ -42,6 +42,7 @@ struct labels {
 
     /* facts for the summary */
     size_t row_count;            /* data rows read, with those that became no entry */
+    size_t empty_labels;         /* taken as No Finding: labels_options */
     size_t duplicate_rows;       /* identical repetitions that were dropped (a warning) */
     size_t unknown_ages;         /* impossible ones among them: */
     size_t impossible_ages;      /* numbers, but negative or above 120 years */

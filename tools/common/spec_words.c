@@ -67,8 +67,10 @@ spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
         add(out, "--lenient\n");
     if (m->left_out.other_views > 0)
         add(out, "--view %s\n", shell_word(m->left_out.views, word));
-    if (all && m->left_out.excluded > 0)
-        add(out, "--exclude exclude.txt\n");
+    if (m->left_out.excluded > 0)
+        add(out, "--exclude %s\n", all ? "exclude.txt" : "LIST");
+    if (m->empty_labels > 0)
+        add(out, "--empty-is-no-finding\n");
     if (m->left_out.missing > 0)
         add(out, "--allow-missing\n");
     if (all && m->rejects > 0)

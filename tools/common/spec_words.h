@@ -14,11 +14,10 @@
  * "--size 64\n--split none\n--seed 7\n", for a shell: always the split, since its default depends on files, and all other
  * options that have not their default.  A newline after each; there is no other one.  Returns out.
  *
- * all  every option, also --exclude exclude.txt and --allow-rejects where some were left out; those of the split and the
- *      shards last, from --split on
+ * all  every option, also --allow-rejects where images were rejected; those of the split and the shards last, from
+ *      --split on
  *
- * The path of --split file:PATH is unknown and stands as PATH, or with `all` as split.csv.  No manifest knows
- * --empty-is-no-finding.
+ * A manifest names no files: --split file:PATH and --exclude LIST, or with `all` split.csv and exclude.txt.
  */
 char *spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS]);
 

@@ -170,7 +170,7 @@ static void
 print_repair(const struct verify_output *r, uint64_t faults)
 {
     const struct chex_dataset *ds = r->dataset;
-    char words[SPEC_WORDS], folder[SHELL_WORD];
+    char words[SPEC_WORDS], folder[SHELL_WORD], excluded[PROGRESS_THINGS];
     const char *path = shell_word(relative_path(ds->folder.path), folder);
     struct wrap w = {.out = stdout};
 
@@ -178,8 +178,9 @@ print_repair(const struct verify_output *r, uint64_t faults)
         printf("next     remove the files named above, unless a conversion is running\n");
         return;
     }
-    printf("         the manifest does not name the file of --exclude, nor --empty-is-no-finding:\n"
-           "         give those that it was made with\n");
+    if (ds->manifest.left_out.excluded > 0)
+        printf("         LIST is the list of the %s that --exclude left out\n",
+               format_things(ds->manifest.left_out.excluded, "image", excluded));
     wrap_command(&w, "next    ");
     if (r->sums)
         wrap_put(&w, " ", "rm %s/" MANIFEST_NAME " &&", path);

@@ -128,10 +128,8 @@ put_needed(struct html *h, const struct manifest *m)
                     TEXT(m->left_out.excluded));
     if (m->left_out.missing > 0)
         html_format(h, "%s images were missing; with any of them it is another data set. ", TEXT(m->left_out.missing));
-    html_format(h, "The command must say data set %s, then every byte is the same, and this page is. Only ",
+    html_format(h, "The command must say data set %s, then every byte is the same, and this page is.</p></section>\n",
                 m->dataset_id);
-    html_command(h, "--empty-is-no-finding");
-    html_raw(h, ", where it was given, has to be added.</p></section>\n");
 }
 
 /* Every option that decides about bytes, defaults too, which may change.  The names are those of NIH's release. */
