@@ -147,6 +147,18 @@ def _(work):
     assert run([program("chex-inspect"), "-q", "--report", "-", other]).stdout.encode() == first, "the path is in it"
 
 
+@case("--title is the heading of the page and of the window, and the data set id follows")
+def _(work):
+    shards = plain(work)
+    path, _, _ = report(shards, work, "--title", "Site <B> & 'others'")
+    page, name = slurp(path).decode(), manifest(shards)["dataset_id"]
+    title = "Site &lt;B&gt; &amp; &#39;others&#39;"
+    assert f"<title>{title} - Data set {name}</title>" in page and f"<h1>{title}</h1>" in page
+    assert f'</h1>\n<p class="dim">Data set {name}. Report of chex-inspect' in page
+    path, _, _ = report(shards, work)
+    assert f"<title>Data set {name}</title>" in slurp(path).decode()
+
+
 @case("nothing is fetched and nothing runs: no script, no address but data:")
 def _(work):
     path, _, _ = report(plain(work), work)

@@ -215,6 +215,22 @@ def _(work):
     assert sorted(first) == sorted(r["filename"].decode() for r in records(folder, shard) if r["weight"] == 1)
 
 
+@case("--title is the first line of the sheet, and in the file")
+def _(work):
+    need_pillow()
+    folder = dataset(work, 32, 12)
+    path, title = os.path.join(work, "s.png"), 'Hernia & "co": <24> of 2026'
+    inspect("--sheet", path, "--title", title, folder)
+    image = Image.open(path)
+    assert image.text["Title"] == title
+    bold = ["".join("#" if "#" in pair else "." for pair in zip(row + ".", "." + row))
+            for row in drawn(font("large"), title, 2)]
+    left, top = find_text(image, INK, bold)
+    assert left == 16 and top < 24, (left, top)
+    sheet(folder, path)
+    assert "Title" not in Image.open(path).text
+
+
 @case("--random draws by seed and names only")
 def _(work):
     folder = dataset(work)

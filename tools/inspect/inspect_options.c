@@ -27,6 +27,7 @@ enum {
     ID_RANDOM,
     ID_SEED,
     ID_COLUMNS,
+    ID_TITLE,
     ID_INPUT,
     ID_LABEL_FILE,
     ID_LABEL_FILE_LONG,
@@ -39,6 +40,8 @@ enum {
 #define TEXT(member)   CLI_TEXT(struct inspect_options, member)
 #define CHOICE(member) CLI_CHOICE(struct inspect_options, member)
 #define ACTION(name)   (ID_ACTION + INSPECT_##name)
+
+#define TITLE_MAX 200
 
 static const struct cli_option options_table[] = {
     {ID_QUICK, 0, "quick", NULL, NULL, "Check against the manifest",
@@ -76,6 +79,7 @@ static const struct cli_option options_table[] = {
     {CHOICE(format), 0, "format", "HOW", CLI_NAMES("table", "csv", "json", "jsonl"), NULL,
      "output format: table (default), csv (RFC 4180), json (as --json) or jsonl; for --list, --labels, "
      "--check-split, --diff and --source"},
+    {ID_TITLE, 0, "title", "TEXT", NULL, NULL, "print this title at the top (with --sheet, --report)"},
     {TEXT(output), 'o', "output", "FILE", NULL, NULL,
      "file to write (with --extract): FILE.png, FILE.pgm, or - for PNG on stdout"},
     {ID_FIRST, 0, "first", "N", NULL, "For --sheet", "show the first N images of the selection; default 24"},
@@ -165,6 +169,20 @@ take_number(const char *text, unsigned min, unsigned max, unsigned *out, struct 
     return status;
 }
 
+/* The letters of a sheet are printable ASCII. */
+static enum chex_status
+take_title(const char *text, const char **out, struct chex_error *err)
+{
+    size_t length = strlen(text), i;
+
+    for (i = 0; i < length && text[i] >= ' ' && text[i] <= '~'; i++)
+        ;
+    if (length > TITLE_MAX || i < length)
+        return error_set(err, CHEX_ERR_USAGE, "takes up to %d printable ASCII characters", TITLE_MAX);
+    *out = text;
+    return CHEX_OK;
+}
+
 static enum chex_status
 add_text(const char ***list, size_t *count, size_t *capacity, const char *text, struct chex_error *err)
 {
@@ -218,6 +236,8 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
         return take_number(value, 1, SHEET_MAX_IMAGES, &o->random, err);
     case ID_COLUMNS:
         return take_number(value, 1, SHEET_MAX_COLUMNS, &o->columns, err);
+    case ID_TITLE:
+        return take_title(value, &o->title, err);
     case ID_SEED:
         o->seed_given = true;
         return cli_number(value, 0, UINT64_MAX, &o->seed, err);
@@ -248,10 +268,11 @@ const struct cli_program inspect_program = {
              "--extract NAME|SHARD:INDEX -o FILE.png PATH\n"
              "--show NAME|SHARD:INDEX [--protocol NAME] PATH\n"
              "--sheet FILE.png|FILE.jpg [--where TERMS]... [--columns N]\n"
-             "  [--first N | --random N [--seed N]] [--split NAME] PATH\n"
+             "  [--first N | --random N [--seed N]] [--split NAME]\n"
+             "  [--title TEXT] PATH\n"
              "--labels [--where TERMS]... [--split NAME] PATH...\n"
              "--check-split PATH...\n"
-             "--report FILE.html PATH\n"
+             "--report FILE.html [--title TEXT] PATH\n"
              "--diff A B\n"
              "--source -l CSV -i PATH...",
     .examples = "chex-inspect shards                    # what it is, and a quick check\n"
@@ -380,6 +401,8 @@ inspect_options_check(const struct inspect_options *o, const struct cli_common *
         o->action != INSPECT_SHEET)
         return error_set(err, CHEX_ERR_USAGE, "--%s goes with --list, --labels or --sheet",
                          o->split ? "split" : "where");
+    if (o->title && o->action != INSPECT_SHEET && o->action != INSPECT_REPORT)
+        return error_set(err, CHEX_ERR_USAGE, "--title goes with --sheet or --report");
     if (check_pictures(o, common, err) != CHEX_OK)
         return CHEX_ERR_USAGE;
     if (o->action == INSPECT_REPORT && o->path_count > 1)

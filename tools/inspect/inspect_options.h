@@ -35,6 +35,7 @@ struct inspect_options {
     const char *fields; /* of --list */
     const char *split;  /* only this one, or NULL */
     bool padding;       /* --list records of weight 0 too */
+    const char *title;  /* of --sheet and --report: printable ASCII, or NULL */
     const char *output;
     struct where where;     /* of --list, --labels and --sheet */
     unsigned first, random; /* how many images; 0: not given */

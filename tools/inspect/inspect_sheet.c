@@ -249,6 +249,7 @@ write_words(const struct inspect_options *o, const struct target *t, struct shee
     char number[64];
 
     s->id = ds->info.id;
+    s->title = o->title;
     for (i = t->first; i < t->first + t->count; i++) {
         if (ds->shard[i].split == last)
             continue;
@@ -307,17 +308,19 @@ static enum chex_status
 write_sheet(const char *output, struct sheet *s, struct chex_error *err)
 {
     char shown[128];
+    /* One without a title ends before it. */
     const struct picture_note notes[] = {{"Software", "chex-tools " PACKAGE_VERSION},
                                          {"Comment", PICTURE_RESEARCH},
                                          {"dataset", s->id},
                                          {"splits", s->splits},
                                          {"selection", s->selection},
-                                         {"images", shown}};
+                                         {"images", shown},
+                                         {"Title", s->title}};
     struct picture_spec spec = {.width = s->sheet_width,
                                 .height = s->sheet_height,
                                 .channels = 3,
                                 .notes = notes,
-                                .note_count = sizeof(notes) / sizeof(notes[0]),
+                                .note_count = sizeof(notes) / sizeof(notes[0]) - (s->title == NULL),
                                 .row = sheet_row,
                                 .context = s};
     struct buffer out = {0};

@@ -156,8 +156,12 @@ header(const struct sheet *s, struct canvas *canvas, uint32_t width)
     char text[600], number[PROGRESS_TEXT], other[PROGRESS_TEXT];
     unsigned i;
 
+    if (s->title) {
+        flow_text(&f, strong, s->title);
+        flow_line(&f);
+    }
     snprintf(text, sizeof(text), "Data set %s", s->id);
-    flow_text(&f, strong, text);
+    flow_text(&f, s->title ? plain : strong, text);
     flow_text(&f, plain, s->splits);
     flow_text(&f, plain, s->size);
     flow_text(&f, warning, PICTURE_RESEARCH);

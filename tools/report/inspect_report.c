@@ -67,7 +67,7 @@ write_page(const char *output, const struct html *h, struct chex_error *err)
 int
 inspect_report(struct inspect *in, struct target *t)
 {
-    struct html_report r = {.in = in, .target = t, .dataset = t->dataset};
+    struct html_report r = {.in = in, .title = in->options->title, .target = t, .dataset = t->dataset};
     struct html h = {{0}, false};
     struct chex_error err;
     double started = progress_clock();

@@ -89,6 +89,7 @@ struct report_reject {
 
 struct html_report {
     struct inspect *in;
+    const char *title; /* or NULL */
     const struct target *target;
     const struct chex_dataset *dataset;
     struct split_check check; /* its seen are the images there */

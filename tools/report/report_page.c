@@ -28,7 +28,12 @@ put_head(struct html *h, const struct html_report *r)
                 "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
                 "style-src 'unsafe-inline'\"><link rel=\"icon\" href=\"data:,\">\n");
-    html_format(h, "<title>Data set %s</title>\n<style>", r->dataset->info.id);
+    html_raw(h, "<title>");
+    if (r->title) {
+        html_text(h, r->title);
+        html_raw(h, " - ");
+    }
+    html_format(h, "Data set %s</title>\n<style>", r->dataset->info.id);
     for (piece = report_style; *piece; piece++)
         html_raw(h, *piece);
     html_raw(h, "</style></head>\n<body><main>\n");
@@ -47,8 +52,15 @@ put_title(struct html *h, const struct html_report *r)
 
     for (i = 0; i < r->check_count; i++)
         level[r->checks[i].level]++;
-    html_format(h, "<header><h1>Chest X-ray data set %s</h1>\n<p class=\"dim\">Report of chex-inspect %s. ",
-                r->dataset->info.id, chex_version());
+    html_raw(h, "<header><h1>");
+    if (r->title)
+        html_text(h, r->title);
+    else
+        html_format(h, "Chest X-ray data set %s", r->dataset->info.id);
+    html_raw(h, "</h1>\n<p class=\"dim\">");
+    if (r->title)
+        html_format(h, "Data set %s. ", r->dataset->info.id);
+    html_format(h, "Report of chex-inspect %s. ", chex_version());
     html_raw(h, "Research use only, not for diagnosis.</p>\n<div class=\"sum\">");
     put_number(h, TEXT(r->all.images), "images");
     put_number(h, TEXT(r->all.patients), "patients");
