@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -493,6 +494,31 @@ def _(work):
     same_tree(larger_straight()[0], f"{work}/out")
 
 
+@case("a lock that became empty, was cut or replaced by a folder ends a run with 4, one of another process with 5")
+def _(work):
+    def cut(lock, size):
+        os.truncate(lock, size)
+
+    def become_folder(lock):
+        os.unlink(lock)
+        os.mkdir(lock)
+
+    def become_anothers(lock):
+        write(lock, slurp(lock).replace(b"host ", b"host other-"))
+    for number, (change, code, text) in enumerate((
+            (lambda lock: cut(lock, 0), 4, r"the lock '\S+/\.chex\.lock' is damaged: 0 bytes, not the \d+ "),
+            (lambda lock: cut(lock, 50), 4, r"is damaged: 50 bytes, not the \d+ "),
+            (become_folder, 4, "the lock '.*': not a regular file"),
+            (os.unlink, 5, r"chex\.lock' was removed: another process may have taken the folder"),
+            (become_anothers, 5, r"was taken over by host other-\S+ pid \d+"))):
+        out = f"{work}/{number}"
+        process = stopped_midway(larger(), out, *SLOWER)
+        change(f"{out}/.chex.lock")
+        ended, said = finish(process)
+        assert ended == code and re.search(text, said), (number, ended, said)
+        assert not os.path.exists(f"{out}/manifest.json")
+
+
 @case("what is written to has one name: a hard link to an unfinished conversion keeps what it has")
 def _(work):
     process = stopped_midway(larger(), f"{work}/out", *SLOWER)
@@ -760,7 +786,6 @@ def with_faults(work):
 
 
 def check_rejects(out, wanted):
-    import re  # pylint: disable=import-outside-toplevel
     found = {r["name"]: r for r in rejects(out)}
     assert set(found) == set(wanted), f"rejected {sorted(found)}, expected {sorted(wanted)}"
     for name, reason in wanted.items():

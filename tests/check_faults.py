@@ -152,6 +152,16 @@ def _(work):
     sweep(work, "read", ["EINTR"], (1,), modes=("once",))
 
 
+@case("convert: a lock of its own that it may not or cannot read is a failure of the disk, and no other process")
+def _(work):
+    c = conversion(work)
+    for fault in ("open:1:ever:EACCES", "open:1:ever:EIO", "read:1:ever:EIO", "stat:1:ever:EIO"):
+        folder = c.new_folder()
+        ended = harness.run(c.command(folder), [os.path.join(folder, ".chex.lock")], fault)
+        assert ended.code == 4 and "the lock '" in ended.err and "taken" not in ended.err, (fault, ended.code, ended.err)
+        assert not os.path.exists(os.path.join(folder, "manifest.json"))
+
+
 @case("convert: every allocation fails")
 def _(work):
     sweep(work, "memory", ["ENOMEM"], (1, 4), tried=300)

@@ -177,7 +177,7 @@ START_TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
     ck_assert(!lock_is_held(&locked.folder));
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_ERR_WRITE);
     calls_end();
-    ck_assert_msg(strstr(locked.err.text, "cannot remove the lock"), "%s", locked.err.text);
+    ck_assert_msg(strstr(locked.err.text, "cannot release the folder"), "%s", locked.err.text);
     ck_assert_uint_eq(lock_files(), 1);
     ck_assert(lock_check(&lock, NULL) != CHEX_OK); /* it was given up */
     unlinkat(locked.folder.fd, LOCK_NAME, 0);
@@ -187,6 +187,63 @@ START_TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
     ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_LOCKED);
     ck_assert(!lock_is_held(&locked.folder));
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
+}
+END_TEST
+
+START_TEST(an_own_lock_that_cannot_be_read_was_not_taken_over)
+{
+    static const enum call kinds[] = {CALL_OPEN, CALL_STAT, CALL_READ};
+    static const int errors[] = {EACCES, EPERM, EIO, ENXIO};
+    struct lock lock;
+
+    ck_assert_int_eq(lock_take(&lock, &locked.folder, false, &locked.err), CHEX_OK);
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+            calls_fail(kinds[k], 1, true, errors[i]);
+            ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_WRITE);
+            ck_assert_uint_gt(calls_end(), 0);
+            ck_assert_msg(strstr(locked.err.text, "the lock '"), "%s", locked.err.text);
+        }
+    }
+    calls_fail(CALL_OPEN, 1, true, EMFILE);
+    ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_MEMORY);
+    calls_end();
+    ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
+}
+END_TEST
+
+/* Empty, cut anywhere, or too long. */
+START_TEST(an_own_lock_that_is_damaged_was_not_taken_over)
+{
+    char text[2 * LOCK_TEXT];
+    struct lock lock;
+
+    ck_assert_int_eq(lock_take(&lock, &locked.folder, false, &locked.err), CHEX_OK);
+    for (size_t length = 0; length < strlen(lock.text); length++) {
+        snprintf(text, sizeof(text), "%.*s", (int)length, lock.text);
+        lock_write_text(text);
+        ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_WRITE);
+        ck_assert_msg(strstr(locked.err.text, "is damaged: "), "%s", locked.err.text);
+    }
+    snprintf(text, sizeof(text), "%s%0*d", lock.text, LOCK_TEXT, 0);
+    lock_write_text(text);
+    ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_WRITE);
+    ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_ERR_WRITE);
+    ck_assert_uint_eq(lock_files(), 1);
+}
+END_TEST
+
+START_TEST(an_own_lock_that_another_process_replaced_names_that_process)
+{
+    struct lock lock;
+
+    ck_assert_int_eq(lock_take(&lock, &locked.folder, false, &locked.err), CHEX_OK);
+    rival_takes_over();
+    ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_LOCKED);
+    ck_assert_msg(strstr(locked.err.text, "was taken over by host n07.cluster pid 1"), "%s", locked.err.text);
+    unlinkat(locked.folder.fd, LOCK_NAME, 0);
+    ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_LOCKED);
+    ck_assert_msg(strstr(locked.err.text, "was removed"), "%s", locked.err.text);
 }
 END_TEST
 
@@ -241,6 +298,9 @@ lock_faults_case(Suite *suite)
     tcase_add_test(lock, a_lock_that_cannot_be_read_is_anothers);
     tcase_add_test(lock, a_lock_is_written_whole_or_not_at_all);
     tcase_add_test(lock, a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed);
+    tcase_add_test(lock, an_own_lock_that_cannot_be_read_was_not_taken_over);
+    tcase_add_test(lock, an_own_lock_that_is_damaged_was_not_taken_over);
+    tcase_add_test(lock, an_own_lock_that_another_process_replaced_names_that_process);
     tcase_add_test(lock, leftovers_of_the_dead_are_removed);
     suite_add_tcase(suite, lock);
 }

@@ -57,7 +57,7 @@ sync_parent(const char *path)
     return error == EIO || error == ENOSPC || error == EDQUOT ? error : 0;
 }
 
-/* Make a folder.  One that is there is synced too: the run that made it may have been killed at once.  0, or the errno. */
+/* Make a folder: 0, or the errno.  One that is there is synced too: the run that made it may have been killed at once. */
 static int
 make_folder(const char *path)
 {

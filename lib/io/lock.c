@@ -220,7 +220,7 @@ clear_away(const struct folder *folder, const char *name, bool break_lock, struc
                          "'%s/%s' is not a file, so the folder cannot be locked (--break-lock removes it)",
                          folder->path, name);
     else if (status != CHEX_OK)
-        return error_context(err, CHEX_ERR_LOCKED, "'%s/%s'", folder->path, name);
+        return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_LOCKED, "'%s/%s'", folder->path, name);
     lock_describe_self(&self);
     if (lock_parse_holder(text, &holder))
         life = lock_life(&holder, &self);
@@ -329,37 +329,57 @@ lock_is_held(const struct folder *folder)
     return look_at_holder(folder, LOCK_NAME, &life) && life != LOCK_DEAD;
 }
 
+/*
+ * What happened to our lock file?
+ * CHEX_OK                          it is as we wrote it
+ * CHEX_ERR_LOCKED                  it is gone, or another process wrote it
+ * CHEX_ERR_WRITE, CHEX_ERR_MEMORY  it cannot be read, or is damaged: nobody has taken the folder
+ */
+static enum chex_status
+check_own(const struct lock *lock, struct chex_error *err)
+{
+    struct lock_holder rival;
+    struct chex_error why;
+    char text[LOCK_TEXT];
+    enum chex_status status = read_lock(lock->folder, lock->name, text, &why);
+
+    if (status == CHEX_ERR_MISSING && why.cause == ENOENT)
+        return error_set(err, CHEX_ERR_LOCKED, "'%s/%s' was removed: another process may have taken the folder",
+                         lock->folder->path, lock->name);
+    if (status != CHEX_OK) {
+        if (err)
+            *err = why;
+        return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "the lock '%s/%s'",
+                             lock->folder->path, lock->name);
+    }
+    if (strcmp(text, lock->text) == 0)
+        return CHEX_OK;
+    /* The beginning of our own text can look like a holder too: it names ourselves. */
+    if (strncmp(text, lock->text, strlen(text)) != 0 && lock_parse_holder(text, &rival))
+        return error_set(err, CHEX_ERR_LOCKED, "'%s' was taken over by host %s pid %ld", lock->folder->path, rival.host,
+                         rival.pid);
+    return error_set(err, CHEX_ERR_WRITE, "the lock '%s/%s' is damaged: %zu bytes, not the %zu that were written",
+                     lock->folder->path, lock->name, strlen(text), strlen(lock->text));
+}
+
 enum chex_status
 lock_check(const struct lock *lock, struct chex_error *err)
 {
-    char text[LOCK_TEXT];
-    enum chex_status status = lock->held ? read_lock(lock->folder, lock->name, text, err) : CHEX_ERR_MISSING;
-
-    if (status == CHEX_OK && strcmp(text, lock->text) == 0)
-        return CHEX_OK;
-    /* One that cannot be read may well be ours: that is the disk's fault, and nobody has taken it. */
-    if (status == CHEX_ERR_READ || status == CHEX_ERR_MEMORY)
-        return error_context(err, status == CHEX_ERR_READ ? CHEX_ERR_WRITE : status, "the lock '%s/%s'",
-                             lock->folder->path, lock->name);
-    return error_set(err, CHEX_ERR_LOCKED, "'%s' was taken over by another process meanwhile", lock->folder->path);
+    if (!lock->held)
+        return error_set(err, CHEX_ERR_LOCKED, "the lock of '%s' was released", lock->folder->path);
+    return check_own(lock, err);
 }
 
 enum chex_status
 lock_drop(struct lock *lock, struct chex_error *err)
 {
-    struct chex_error why;
-    char text[LOCK_TEXT];
     enum chex_status status;
 
     if (!lock->held)
         return CHEX_OK;
     lock->held = false;
-    status = read_lock(lock->folder, lock->name, text, &why);
-    if ((status == CHEX_ERR_MISSING && why.cause == ENOENT) || (status == CHEX_OK && strcmp(text, lock->text) != 0))
-        return CHEX_OK;
-    if (status != CHEX_OK && err)
-        *err = why;
-    if (status != CHEX_OK)
-        return error_context(err, CHEX_ERR_WRITE, "cannot remove the lock '%s/%s'", lock->folder->path, lock->name);
-    return folder_remove(lock->folder, lock->name, err);
+    status = check_own(lock, err);
+    if (status == CHEX_OK)
+        return folder_remove(lock->folder, lock->name, err);
+    return status == CHEX_ERR_LOCKED ? CHEX_OK : error_context(err, CHEX_ERR_WRITE, "cannot release the folder");
 }

@@ -44,11 +44,15 @@ enum chex_status lock_take_part(struct lock *lock, const struct folder *folder, 
                                 struct chex_error *err);
 /* Does a process hold the lock of the whole folder, as far as this host can know? */
 bool lock_is_held(const struct folder *folder);
-/* Is it still ours?  CHEX_ERR_LOCKED: another process has broken it.  CHEX_ERR_WRITE: it cannot be read. */
+/*
+ * Is it still ours?
+ * CHEX_ERR_LOCKED  it was removed, or another process has taken the folder
+ * CHEX_ERR_WRITE   it cannot be read (EACCES, EIO), or is damaged (empty, cut);  CHEX_ERR_MEMORY
+ */
 enum chex_status lock_check(const struct lock *lock, struct chex_error *err);
 /*
  * Release the lock; one that is not held, or that another process has taken, stays.
- * CHEX_ERR_WRITE where it could not be removed: the next run takes it over.
+ * CHEX_ERR_WRITE where it could not be read or removed: the next run takes it over.
  */
 enum chex_status lock_drop(struct lock *lock, struct chex_error *err);
 
