@@ -317,6 +317,14 @@ def _(work):
     check_ranks(spans(path), 2, 12)
 
 
+@case("a rank whose clock runs a quarter faster: its spans nest, in all epochs, and are on one clock")
+def _(work):
+    out, path = f"{work}/run", f"{work}/t.json"
+    how = ["env", f"LD_PRELOAD={os.path.dirname(harness.library())}/fast_clock.so", "CHEX_CLOCK_RATE=1.25"]
+    run(job(2, 1, how, words(out, "--trace", path)), env=ENVIRONMENT)
+    check_ranks(spans(path), 2, 12)
+
+
 @case("four ranks whose clocks differ, one of them slow, are on one clock", slow=True)
 def _(work):
     out, path = f"{work}/run", f"{work}/t.json"

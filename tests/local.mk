@@ -156,7 +156,7 @@ check_tables_LDADD = libchexcore.la
 
 # ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into -----------------------------
 # Not by libtool: it is needed under --disable-shared too.
-check_DATA = tests/faults/inject.so tests/faults/slow_math.so
+check_DATA = tests/faults/inject.so tests/faults/slow_math.so tests/faults/fast_clock.so
 inject_sources = tests/faults/inject.c tests/faults/wrap_files.c tests/faults/wrap_memory.c
 tests/faults/inject.so: $(inject_sources) tests/faults/inject.h
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
@@ -166,8 +166,11 @@ tests/faults/inject.so: $(inject_sources) tests/faults/inject.h
 tests/faults/slow_math.so: tests/faults/slow_math.c
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
 	$(CC) -O2 -Wall -Wextra -fno-builtin -fPIC -shared -o $@ $(srcdir)/tests/faults/slow_math.c -ldl
-CLEANFILES += tests/faults/inject.so tests/faults/slow_math.so
-EXTRA_DIST += tests/faults/slow_math.c $(inject_sources) tests/faults/inject.h tests/lsan.txt
+tests/faults/fast_clock.so: tests/faults/fast_clock.c
+	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
+	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/fast_clock.c
+CLEANFILES += tests/faults/inject.so tests/faults/slow_math.so tests/faults/fast_clock.so
+EXTRA_DIST += tests/faults/slow_math.c tests/faults/fast_clock.c $(inject_sources) tests/faults/inject.h tests/lsan.txt
 
 # ---- ranges: a tool of NVTX ------------------------------------------------------------------------------------------
 if NVTX

@@ -207,17 +207,21 @@ skew_of(int of)
 static void
 play_clock(struct rank *r, struct collective *c)
 {
-    double skew = skew_of(collective_rank(c)), ahead = -1, error = -1;
+    double skew = skew_of(collective_rank(c)), ahead = skew - skew_of(0), now;
+    struct clock_map m = {.measured = false};
 
-    ranks_good(collective_clock(c, skewed, &skew, &ahead, &error, &r->err), &r->err);
+    for (unsigned i = 0; i < 2; i++)
+        ranks_good(collective_clock(c, skewed, &skew, &m, &r->err), &r->err);
+    now = skewed(&skew);
     if (collective_rank(c) == 0) {
-        ck_assert(ahead == 0 && error == 0);
+        ck_assert(m.now.least == 0 && m.now.most == 0 && clock_map_time(&m, now) == now);
         return;
     }
-    /* What was measured is right within what it says of itself, and that is no longer than a round takes. */
-    ck_assert_double_ge(error, 0);
-    ck_assert_double_lt(error, 5);
-    ck_assert_double_le(fabs(ahead - (skew - skew_of(0))), error + 1e-9);
+    /* The bounds hold, they are no further apart than a round takes, and the distance is one between them. */
+    ck_assert_double_lt(m.now.most - m.now.least, 5);
+    ck_assert(m.now.least <= ahead + 1e-9 && ahead - 1e-9 <= m.now.most);
+    ck_assert(m.now.least - 1e-9 <= now - clock_map_time(&m, now) &&
+              now - clock_map_time(&m, now) <= m.now.most + 1e-9);
 }
 
 START_TEST(clocks_are_compared_by_messages_that_come_late)
@@ -247,6 +251,40 @@ START_TEST(bounds_of_a_clock_become_tighter_only)
 }
 END_TEST
 
+/* A busy machine: the distance of two clocks that are equal is measured as -0.1 to 0.1, then as 0.2 to 1, as 0 to 0. */
+START_TEST(times_keep_their_order_whatever_is_measured_of_the_clock)
+{
+    static const struct clock_distance found[] = {{-0.1, 0.1}, {0.2, 1}, {-3, -3}, {0, 0}, {-1, 1}};
+    struct clock_map m = {.measured = false};
+    double last = -HUGE_VAL, now = 10;
+
+    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++, now += 1) {
+        clock_map_add(&m, &found[i], now);
+        for (double time = now - 1 + 0x1p-10; time <= now; time += 0x1p-10) {
+            ck_assert_msg(clock_map_time(&m, time) > last, "at %g: %g after %g", time, clock_map_time(&m, time), last);
+            last = clock_map_time(&m, time);
+        }
+    }
+    ck_assert(clock_map_time(&m, now - 1) == now - 1);
+}
+END_TEST
+
+/* No further than the bounds require; linear in between. */
+START_TEST(the_distance_of_a_clock_changes_within_a_piece)
+{
+    struct clock_map m = {.measured = false};
+
+    clock_map_add(&m, &(struct clock_distance){4, 6}, 100);
+    ck_assert(clock_map_time(&m, 90) == 85 && clock_map_time(&m, 100) == 95);
+    clock_map_add(&m, &(struct clock_distance){5.5, 9}, 104);
+    ck_assert(clock_map_time(&m, 100) == 95 && clock_map_time(&m, 102) == 96.75 && clock_map_time(&m, 104) == 98.5);
+    clock_map_add(&m, &(struct clock_distance){3, 7}, 108);
+    ck_assert(clock_map_time(&m, 104) == 98.5 && clock_map_time(&m, 108) == 102.5);
+    clock_map_add(&m, &(struct clock_distance){105, 105}, 110); /* half of the time at most */
+    ck_assert(clock_map_time(&m, 108) == 102.5 && clock_map_time(&m, 110) == 103.5);
+}
+END_TEST
+
 Suite *
 collective_suite(void)
 {
@@ -263,6 +301,8 @@ collective_suite(void)
     tcase_add_test(tests, everyone_gets_what_all_have_in_the_order_of_ranks);
     tcase_add_test(tests, clocks_are_compared_by_messages_that_come_late);
     tcase_add_test(tests, bounds_of_a_clock_become_tighter_only);
+    tcase_add_test(tests, times_keep_their_order_whatever_is_measured_of_the_clock);
+    tcase_add_test(tests, the_distance_of_a_clock_changes_within_a_piece);
     suite_add_tcase(suite, tests);
     collective_faults_case(suite);
     return suite;

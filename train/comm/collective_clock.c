@@ -29,8 +29,36 @@ clock_distance_to_0(struct clock_distance *d, double sent, double arrived)
     d->least = fmax(d->least, sent - arrived);
 }
 
+void
+clock_map_add(struct clock_map *m, const struct clock_distance *found, double now)
+{
+    double ahead = (found->least + found->most) / 2, most;
+
+    if (m->measured) {
+        ahead = fmin(fmax(m->ahead, found->least), found->most);
+        most = (now - m->to) / 2; /* so that time goes on by rank 0's clock, too */
+        ahead = fmin(fmax(ahead, m->ahead - most), m->ahead + most);
+    }
+    m->from = m->measured ? m->to : now;
+    m->ahead_from = m->measured ? m->ahead : ahead;
+    m->to = now;
+    m->ahead = ahead;
+    m->now = *found;
+    m->measured = true;
+}
+
+double
+clock_map_time(const struct clock_map *m, double time)
+{
+    if (time >= m->to)
+        return time - m->ahead;
+    if (time <= m->from)
+        return time - m->ahead_from;
+    return time - m->ahead_from - (m->ahead - m->ahead_from) * (time - m->from) / (m->to - m->from);
+}
+
 enum chex_status
-collective_clock(struct collective *c, double (*clock)(void *context), void *context, double *ahead, double *error,
+collective_clock(struct collective *c, double (*clock)(void *context), void *context, struct clock_map *m,
                  struct chex_error *err)
 {
     struct clock_distance d = {.least = -HUGE_VAL, .most = HUGE_VAL};
@@ -55,7 +83,8 @@ collective_clock(struct collective *c, double (*clock)(void *context), void *con
     buffer_release(&all);
     if (status != CHEX_OK)
         return status;
-    *ahead = collective_rank(c) == 0 ? 0 : (d.least + d.most) / 2;
-    *error = collective_rank(c) == 0 ? 0 : (d.most - d.least) / 2;
+    if (collective_rank(c) == 0)
+        d = (struct clock_distance){.least = 0, .most = 0};
+    clock_map_add(m, &d, own.had);
     return CHEX_OK;
 }

@@ -24,10 +24,27 @@ void clock_distance_from_0(struct clock_distance *d, double sent, double arrived
 void clock_distance_to_0(struct clock_distance *d, double sent, double arrived);   /* from this one to rank 0 */
 
 /*
- * All ranks call.  *ahead is how far this rank's clock() is ahead of that of rank 0, at most *error wrong; both are 0
- * on rank 0.  The errors of collective.h.
+ * Converts times of this clock to the clock of rank 0, piece by piece: each measurement ends a piece.
+ *
+ * Clocks drift, and each measurement has another error: many milliseconds if the machine is so busy that messages wait.
+ * A new distance for a whole piece would move its spans over those of the piece before it.  So the distance changes
+ * linearly within a piece, from its value at the end of the piece before, and no further than the new bounds require.
+ * Converted times keep their order, and a span that lies within another one still does.
  */
-enum chex_status collective_clock(struct collective *c, double (*clock)(void *context), void *context, double *ahead,
-                                  double *error, struct chex_error *err);
+struct clock_map {
+    bool measured;             /* zero-initialise; then the last piece: */
+    double from, to;           /* by this clock */
+    double ahead_from, ahead;  /* of rank 0's, there */
+    struct clock_distance now; /* the bounds at `to` */
+};
+
+/* A measurement at `now`, by this clock. */
+void clock_map_add(struct clock_map *m, const struct clock_distance *found, double now);
+/* A time by rank 0's clock; of times before the last piece the distance is that at its beginning. */
+double clock_map_time(const struct clock_map *m, double time);
+
+/* All ranks call: one more measurement for *m.  On rank 0 the distance is 0.  The errors of collective.h. */
+enum chex_status collective_clock(struct collective *c, double (*clock)(void *context), void *context,
+                                  struct clock_map *m, struct chex_error *err);
 
 #endif

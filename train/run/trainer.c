@@ -133,6 +133,8 @@ run(struct trainer *t, struct chex_error *err)
     enum chex_status status = trainer_begin(t, err);
 
     trainer_times_begin(&t->job);
+    if (status == CHEX_OK && t->job.w->spans)
+        status = trainer_times_clock(&t->job, err);
     while (status == CHEX_OK && !trainer_is_complete(&t->job, &t->state)) {
         status = train_epoch(t, err);
         if (status == CHEX_OK)

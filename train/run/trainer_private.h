@@ -25,6 +25,7 @@
 
 #include "run/trainer.h"
 
+#include "comm/collective_clock.h"
 #include "data/staging.h"
 #include "io/lock.h"
 
@@ -59,7 +60,8 @@ struct trainer_times {
     bool broken;           /* no memory for it */
     struct buffer spans;   /* struct trace_span, up to spans_most bytes */
     size_t spans_most;
-    struct rank_times all; /* rank 0: since this process began */
+    struct clock_map clock; /* of this rank to that of rank 0 */
+    struct rank_times all;  /* rank 0: since this process began */
 };
 
 /* The task: images and network, and how many images make a step. */
@@ -315,6 +317,8 @@ enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct c
 
 /* From now on. */
 void trainer_times_begin(const struct trainer_job *job);
+/* For a trace, all ranks: measure the clock of each rank against that of rank 0. */
+enum chex_status trainer_times_clock(const struct trainer_job *job, struct chex_error *err);
 /* plan_options.part; context: struct trainer_times. */
 void trainer_times_part(void *context, enum step_part part, double begin, double end);
 /* A step that ended; filled: the share of its micro-batches for which this rank had an image. */

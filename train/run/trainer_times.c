@@ -206,21 +206,26 @@ own_clock(void *context)
     return progress_clock();
 }
 
+enum chex_status
+trainer_times_clock(const struct trainer_job *job, struct chex_error *err)
+{
+    return collective_clock(job->all, own_clock, NULL, &job->times->clock, err);
+}
+
 /* The spans of all ranks to rank 0, on its clock. */
 static enum chex_status
 gather_spans(struct trainer *t, struct buffer *all, size_t *sizes, struct chex_error *err)
 {
     struct trainer_times *times = t->job.times;
-    double ahead = 0, error = 0;
-    enum chex_status status = collective_clock(t->job.all, own_clock, NULL, &ahead, &error, err);
+    enum chex_status status = trainer_times_clock(&t->job, err);
     size_t at, i;
 
     for (i = 0; status == CHEX_OK && i < times->spans.size; i += sizeof(struct trace_span)) {
         struct trace_span span;
 
         memcpy(&span, times->spans.data + i, sizeof(span));
-        span.begin -= ahead;
-        span.end -= ahead;
+        span.begin = clock_map_time(&times->clock, span.begin);
+        span.end = clock_map_time(&times->clock, span.end);
         memcpy(times->spans.data + i, &span, sizeof(span));
     }
     if (status == CHEX_OK)
