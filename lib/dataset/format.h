@@ -1,12 +1,14 @@
 /*
- * format.h - the constants and words of the format that chex-shard(5) describes
+ * format.h - the constants, words and shard names of the format that chex-shard(5) describes
  *
- * What a plan decides and a manifest says in the same words, so that neither needs the other.
+ * Plans and manifests share them, so that neither needs the other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_LIB_FORMAT_H
 #define CHEX_LIB_FORMAT_H
+
+#include <stddef.h>
 
 #define FORMAT_VERSION 1 /* of the shards */
 
@@ -17,7 +19,16 @@
 #define SPLIT_MAX      16
 #define SPLIT_NAME_MAX 24 /* with its terminator; [a-z0-9_]+ */
 
-/* What becomes of the last shard of a split, which its images do not fill. */
+/* Write the name of shard `number` of `of` of a split, "chestxray14-train.tfrecord-00012-of-00338". */
+void shard_name_format(char name[SHARD_NAME_MAX], const char *split, size_t number, size_t of);
+
+/* Returns the end of the shard name at the start of p, or NULL if p does not begin with one. */
+const char *shard_name_end(const char *p);
+
+/* Like shard_name_end() for the part after the split's name: ".tfrecord-00012-of-00338". */
+const char *shard_number_end(const char *p);
+
+/* The treatment of the last shard of a split if its images do not fill it. */
 enum tail { TAIL_PAD, TAIL_SHORT, TAIL_DROP };
 extern const char *const tail_names[]; /* "pad", "short", "drop", NULL */
 

@@ -184,8 +184,7 @@ cut_shards(struct slot_plan *plan, const struct ordered *image, size_t count, st
             s->first = plan->image_count;
             s->images = left < spec->shard_size ? (uint32_t)left : spec->shard_size;
             s->records = spec->tail == TAIL_PAD ? spec->shard_size : s->images;
-            snprintf(s->name, sizeof(s->name), "%s-%s.tfrecord-%05zu-of-%05zu", SHARD_PREFIX, plan->splits.name[split],
-                     number, of);
+            shard_name_format(s->name, plan->splits.name[split], number, of);
             for (i = 0; i < s->images; i++)
                 plan->image[plan->image_count++] = image[at + number * spec->shard_size + i].entry;
         }

@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "dataset/dali_index.h"
+#include "dataset/format.h"
 #include "dataset/manifest.h"
 
 #include <errno.h>
@@ -22,24 +23,6 @@
 
 enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PARTIAL, FILE_LEFTOVER, FILE_JOURNAL, FILE_KINDS };
 
-/* What is behind chestxray14-SPLIT.tfrecord-NNNNN-of-NNNNN, as plan.c makes names; NULL where it is another name. */
-static const char *
-behind_shard_name(const char *p)
-{
-    static const char infix[] = ".tfrecord-", digits[] = "0123456789";
-
-    if (strncmp(p, SHARD_PREFIX "-", strlen(SHARD_PREFIX "-")) != 0)
-        return NULL;
-    p += strlen(SHARD_PREFIX "-");
-    p += strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    if (strncmp(p, infix, strlen(infix)) != 0)
-        return NULL;
-    p += strlen(infix);
-    if (strspn(p, digits) != 5 || strncmp(p + 5, "-of-", 4) != 0 || strspn(p + 9, digits) != 5)
-        return NULL;
-    return p + 14;
-}
-
 /* "..NAME.part.tmp.PID": a copy that folder_own() began. */
 static bool
 is_copy_of_ours(const char *name)
@@ -52,7 +35,7 @@ is_copy_of_ours(const char *name)
     snprintf(base, sizeof(base), "%.*s", (int)(end - name - 1), name + 1);
     if (journal_is_name(base))
         return true;
-    end = behind_shard_name(base + 1);
+    end = shard_name_end(base + 1);
     return end && strcmp(end, ".part") == 0;
 }
 
@@ -63,7 +46,7 @@ kind_of(const char *name)
     static const char *const small[] = {MANIFEST_NAME, STORE_REJECTS_NAME, STORE_MISSING_NAME};
     bool hidden = name[0] == '.';
     const char *base = hidden ? name + 1 : name;
-    const char *rest = behind_shard_name(base);
+    const char *rest = shard_name_end(base);
     size_t i;
 
     if (journal_is_name(name))

@@ -11,6 +11,7 @@
 
 #include "base/progress.h"
 #include "base/threads.h"
+#include "dataset/format.h"
 #include "io/lock.h"
 #include "plan/split.h"
 #include "store/journal.h"
@@ -184,15 +185,14 @@ ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* NAME.tfrecord-00012-of-00338 */
+/* Any NAME.tfrecord-00012-of-00338, also of another program. */
 static bool
 is_shard_name(const char *name)
 {
     const char *number = strstr(name, ".tfrecord-");
-    unsigned a, b;
-    int end = 0;
+    const char *end = number ? shard_number_end(number) : NULL;
 
-    return number && sscanf(number, ".tfrecord-%5u-of-%5u%n", &a, &b, &end) == 2 && number[end] == '\0';
+    return end && *end == '\0';
 }
 
 /* What is wrong with this file being here, or NULL.  known: the names of the shards, sorted. */
