@@ -491,13 +491,13 @@ def _(work):
 # ---- archives that are not whole -------------------------------------------------------------------------------------
 
 
-@case("what is no archive ends with 2; an empty file, a FIFO and a missing file with 3, before anything is written")
+@case("what is no archive, an empty file, a FIFO and a missing file end with 3, before anything is written")
 def _(work):
     text = write(f"{work}/page.tar.gz", b"<html>log in</html>" * 1000)
-    says(convert(text, f"{work}/out", code=2),
+    says(convert(text, f"{work}/out", code=3),
          "page.tar.gz' is neither a folder nor a .png or .jpg file: not a tar or zip archive: looks like HTML: the "
          "download failed")
-    says(convert(write(f"{work}/labels.gz", gzip.compress(b"a,b,c\n" * 500)), f"{work}/out", code=2),
+    says(convert(write(f"{work}/labels.gz", gzip.compress(b"a,b,c\n" * 500)), f"{work}/out", code=3),
          "labels.gz' is neither .*: it is compressed, but holds no tar")
     says(convert(write(f"{work}/empty.tar.gz", b""), f"{work}/out", code=3), "empty file .download interrupted")
     says(convert(f"{work}/absent.tar.gz", f"{work}/out", code=3), "absent.tar.gz")
@@ -938,11 +938,11 @@ def _(work):
         jsonschema.validate(json.loads(done.stdout), schema)
 
 
-@case("a build without libarchive says so with 2")
+@case("a build without libarchive says so with 3")
 def _(work):
     if has_archives():
         raise support.OtherBuild("this is a build with libarchive")
-    says(run(command(tar(f"{work}/a.tar", members()), f"{work}/out"), 2), "built without libarchive")
+    says(run(command(tar(f"{work}/a.tar", members()), f"{work}/out"), 3), "built without libarchive")
     assert not os.path.exists(f"{work}/out")
 
 

@@ -87,7 +87,7 @@ def _(work):
         says(inspect("--list", path, code=1), "chex-inspect: ")
         says(inspect("--diff", path, path, code=1), "chex-inspect: ")
     write(path, struct.pack("<Q", 1 << 62) + b"{}")
-    assert "neither" in inspect(path, code=1).stderr
+    assert "neither" in inspect(path, code=3).stderr
 
 
 @case("the numbers of --list are those of each tensor, in each type, whatever its size")

@@ -10,6 +10,7 @@ A file is a list of cases.  Each case runs in an empty folder of its own, line b
     == NAME                     a case begins
     $ COMMAND                   preparation, by the shell, which must succeed
     2 chex-convert --size 0     a command of ours, words as in a shell but without expansion, and its exit code
+    3 denied chex-inspect f     the same; permissions of files hold although root runs the tests
         > REGEX                 is in standard error; ">" alone: standard error is empty
         1> REGEX                is in standard output; "1>" alone: standard output is empty
         ! REGEX                 is in neither
@@ -24,11 +25,12 @@ import glob
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
 from fixtures import expand, fixture
-from support import SOURCE, Cases, program, same_tree, slurp, tail
+from support import SOURCE, Cases, Skip, program, same_tree, slurp, tail
 
 MARKS = (">", "1>", "!", "+", "-", "=")
 
@@ -62,8 +64,9 @@ def parse(path):
             elif first in MARKS:
                 cases[-1][1][-1].checks.append((first, rest))
             elif first.isdigit():
+                denied, rest = ("denied ", rest[len("denied "):]) if rest.startswith("denied ") else ("", rest)
                 word, _, others = rest.partition(" ")
-                command = Command(number, int(first), f"{short.get(word, word)} {others}")
+                command = Command(number, int(first), f"{denied}{short.get(word, word)} {others}")
                 command.checks.extend(everywhere)
                 cases[-1][1].append(command)
             else:
@@ -73,7 +76,12 @@ def parse(path):
 
 def words_of(text, work):
     words = [work + word[4:] if word.startswith("@cwd") else expand(word) for word in shlex.split(text)]
-    return [program(words[0]), *words[1:]]
+    if words[0] != "denied":
+        return [program(words[0]), *words[1:]]
+    if os.geteuid() == 0 and not shutil.which("setpriv"):
+        raise Skip("root may read all files, and there is no setpriv")
+    as_user = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    return [*as_user, program(words[1]), *words[2:]]
 
 
 def compare(done, work, mark, text):

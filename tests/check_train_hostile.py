@@ -280,9 +280,10 @@ def _(work):
         done = train("--init", write(bad, sealed(best, change)), "--eval-only", "--predict", os.path.join(work, "p"),
                      code=6)
         says(done, re.escape(bad))
-    for data_of in (b"", blob[:7], blob[:len(blob) // 2], blob + b"x", struct.pack("<Q", 2 ** 63) + blob[8:],
-                    blob[:-56] + struct.pack("<f", float("nan")) * 14):
-        train("--init", write(bad, data_of), "--eval-only", "--predict", os.path.join(work, "p"), code=6)
+    for code, data_of in ((3, b""), (3, blob[:7]), (6, blob[:len(blob) // 2]), (6, blob + b"x"),
+                          (3, struct.pack("<Q", 2 ** 63) + blob[8:]),
+                          (6, blob[:-56] + struct.pack("<f", float("nan")) * 14)):
+        train("--init", write(bad, data_of), "--eval-only", "--predict", os.path.join(work, "p"), code=code)
 
 
 @case("a network whose output is not finite is told, and not findings without positives")

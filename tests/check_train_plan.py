@@ -32,7 +32,7 @@ def _(work):
     damaged = write(os.path.join(work, "damaged.safetensors"), slurp(best)[:5000])
     text = write(os.path.join(work, "text"), "no weights")
     for path, model, code in ((os.path.join(work, "none"), "densenet-micro", 3), (best, "densenet121", 6),
-                              (damaged, "densenet-micro", 6), (text, "densenet-micro", 6),
+                              (damaged, "densenet-micro", 6), (text, "densenet-micro", 3),
                               (work, "densenet-micro", None)):
         begun = train(run_folder(work, "begun"), "--model", model, "--init", path, code=code)
         os.unlink(os.path.join(work, "begun"))

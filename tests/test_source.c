@@ -286,7 +286,7 @@ START_TEST(a_single_image_is_an_input_too)
     expect_found(inputs_at("1.png"), inputs_at("2.jpg"), "1.png 2.jpg");
     expect_found(inputs_at("1.png"), inputs_at("1.png"), "1.png");
     ck_assert_uint_eq(inputs.source.repeated, 1);
-    expect_error(inputs_at("3.txt"), NULL, CHEX_ERR_USAGE, "neither a folder");
+    expect_error(inputs_at("3.txt"), NULL, CHEX_ERR_MISSING, "neither a folder");
     ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
     ck_assert_int_eq(chdir(inputs.base), 0);
     ck_assert_int_eq(inputs_scan("1.png", NULL), CHEX_OK);

@@ -82,6 +82,9 @@ expect_error(const char *csv, size_t size, const char *wanted)
 }
 
 #define EXPECT_ERROR(csv, wanted) expect_error(csv, sizeof(csv) - 1, wanted)
+/* A file of another kind. */
+#define EXPECT_OTHER(csv, wanted) \
+    expect_error_of(unit_file("wrong.csv", csv, sizeof(csv) - 1), CHEX_ERR_MISSING, wanted)
 
 /* size bytes, gzip-compressed; the caller frees them. */
 static uint8_t *
@@ -180,19 +183,19 @@ END_TEST
 START_TEST(a_nul_byte_is_refused)
 {
     EXPECT_ERROR("a,b\nc\0,d\n", ":2: a NUL byte, so this is no text");
-    EXPECT_ERROR("\0", ":1: all bytes are zero (disk full or download interrupted?)");
+    EXPECT_OTHER("\0", ":1: all bytes are zero (disk full or download interrupted?)");
     EXPECT_ERROR("a\n\0", ":2: a NUL byte, so this is no text");
 }
 END_TEST
 
 START_TEST(a_file_that_is_no_text_is_named_by_its_first_bytes)
 {
-    EXPECT_ERROR("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ":1: looks like PNG");
-    EXPECT_ERROR("<!DOCTYPE html><html><body>Log in</body></html>\n", ":1: looks like HTML: the download failed");
-    EXPECT_ERROR("\xef\xbb\xbf<html>\n", ":1: looks like HTML: the download failed");
-    EXPECT_ERROR("version https://git-lfs.github.com/spec/v1\n", ":1: a Git LFS pointer, not the file (git lfs pull)");
+    EXPECT_OTHER("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ":1: looks like PNG");
+    EXPECT_OTHER("<!DOCTYPE html><html><body>Log in</body></html>\n", ":1: looks like HTML: the download failed");
+    EXPECT_OTHER("\xef\xbb\xbf<html>\n", ":1: looks like HTML: the download failed");
+    EXPECT_OTHER("version https://git-lfs.github.com/spec/v1\n", ":1: a Git LFS pointer, not the file (git lfs pull)");
     /* xlsx: a zip archive (APPNOTE.TXT 4.3.7) whose first member is named by ECMA-376, part 2. */
-    EXPECT_ERROR("PK\x03\x04\x14\0\6\0\x08\0\0\0\x21\0\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml",
+    EXPECT_OTHER("PK\x03\x04\x14\0\6\0\x08\0\0\0\x21\0\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml",
                  ":1: looks like Excel (save it as CSV)");
     /* Text may begin like a binary file. */
     expect_rows("BZh,GIF89a\nBM,PAR1\n", "1:BZh|GIF89a;2:BM|PAR1;");

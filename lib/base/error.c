@@ -172,6 +172,12 @@ errno_text(int error)
     }
 }
 
+bool
+error_is_denied(const struct chex_error *err)
+{
+    return err->cause == EACCES || err->cause == EPERM;
+}
+
 enum chex_status
 status_of_read_errno(int error)
 {

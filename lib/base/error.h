@@ -40,6 +40,9 @@ enum chex_status error_stopped(struct chex_error *err);
 /* The text of strerror(); in plainer words where a user can do something about the error. */
 const char *errno_text(int error);
 
+/* The input exists, but may not be read: no permission.  Its status is CHEX_ERR_MISSING. */
+bool error_is_denied(const struct chex_error *err);
+
 /* The status of error_read() for this errno. */
 enum chex_status status_of_read_errno(int error);
 

@@ -14,7 +14,7 @@ image_archive_open(const char *path, const struct image_archive_options *options
     (void)path;
     (void)options;
     *out = NULL;
-    return error_set(err, CHEX_ERR_USAGE,
+    return error_set(err, CHEX_ERR_MISSING,
                      "neither a folder nor a .png or .jpg file; archives are not read: built without libarchive");
 }
 

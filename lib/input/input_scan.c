@@ -322,7 +322,7 @@ scan_archive(struct source *s, const char *path, struct chex_error *err)
     status = image_archive_open(path, &(struct image_archive_options){.stop = s->stop}, &archive, &why);
     image_archive_close(archive);
     if (status == CHEX_ERR_NOT_IMAGE)
-        return error_set(err, CHEX_ERR_USAGE, "'%s' is neither a folder nor a .png or .jpg file: %s", path, why.text);
+        return error_set(err, CHEX_ERR_MISSING, "'%s' is neither a folder nor a .png or .jpg file: %s", path, why.text);
     if (status != CHEX_OK) {
         if (err)
             *err = why;

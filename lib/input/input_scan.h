@@ -49,9 +49,8 @@ enum chex_status source_is_folder(const char *path, bool *is_folder, struct chex
  * Search `paths`: folders, single image files, archives (recognised by content).  Symbolic links are followed; a loop
  * of them ends, and a folder behind links is searched through one of them.  Zero-initialise *out; source_release()
  * frees it, also after a failure.  The result depends on the files, not on their order.
- * CHEX_ERR_MISSING  as source_is_folder(); a file of no bytes in the place of an archive
- * CHEX_ERR_USAGE    the same name twice with different content ("'NAME' found twice: A and B"); a file that is neither
- *                   image nor archive; an archive, where this was built without libarchive
+ * CHEX_ERR_MISSING  as source_is_folder(); a file that is neither image nor archive, or is empty
+ * CHEX_ERR_USAGE    the same name twice with different content ("'NAME' found twice: A and B")
  * CHEX_ERR_READ     something cannot be read, though it was tried again (file.h): nothing is left out for that
  * CHEX_ERR_STOPPED, CHEX_ERR_MEMORY
  */

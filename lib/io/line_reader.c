@@ -224,7 +224,7 @@ refill_window(struct line_reader *t, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* A file that is no text, but something known. */
+/* A file that is no text, but something known: the wrong file, and no mistake in the right one. */
 static enum chex_status
 check_content(const struct line_reader *t, struct chex_error *err)
 {
@@ -232,7 +232,7 @@ check_content(const struct line_reader *t, struct chex_error *err)
                            ? content_look_for_text((const uint8_t *)t->window + t->begin, t->end - t->begin)
                            : NULL;
 
-    return look ? text_fail(t, err, look) : CHEX_OK;
+    return look ? error_set(err, CHEX_ERR_MISSING, "%s:%lu: %s", t->path, t->number, look) : CHEX_OK;
 }
 
 static enum chex_status

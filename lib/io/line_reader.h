@@ -34,8 +34,8 @@ enum chex_status text_open(const char *path, bool hash, struct line_reader **out
 void text_close(struct line_reader *t); /* NULL is allowed */
 
 /*
- * The next line.  CHEX_ERR_READ, CHEX_ERR_MEMORY, or CHEX_ERR_USAGE with "PATH:LINE: what is wrong"; after a failure
- * the file may only be closed.
+ * The next line.  CHEX_ERR_READ, CHEX_ERR_MEMORY; with "PATH:LINE: what is wrong" CHEX_ERR_USAGE, or CHEX_ERR_MISSING
+ * for a file of another kind.  After a failure the file may only be closed.
  */
 enum chex_status text_next(struct line_reader *t, struct text_line *line, struct chex_error *err);
 

@@ -74,7 +74,7 @@ struct labels_options {
  *
  * Ages: "58", "058Y", "003M", "001D", "02W".  Sex: first letter.
  *
- * CHEX_ERR_MISSING  no such file
+ * CHEX_ERR_MISSING  no such file, or a file of another kind (content.h)
  * CHEX_ERR_USAGE    with "PATH:LINE: ...": a column is missing (the text lists those found, and the nearest name), a
  *                   row of another number of fields, an unknown finding (with the count of such rows, the first line
  *                   and a suggestion), No Finding with a finding, an empty or overlong patient id, an id that is not

@@ -58,7 +58,8 @@ struct verify {
 
 /*
  * CHEX_OK when it ran, whatever it found: v->faults.
- * CHEX_ERR_READ (EIO: other shards were still read), CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
+ * CHEX_ERR_READ (EIO, or no permission to read a shard; the other shards were still read), CHEX_ERR_MEMORY,
+ * CHEX_ERR_STOPPED
  */
 enum chex_status verify_run(struct verify *v, struct chex_error *err);
 

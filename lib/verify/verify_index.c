@@ -60,6 +60,8 @@ verify_index(struct verify *v, unsigned shard, struct chex_error *err)
     }
     snprintf(name, sizeof(name), "%s%s", info->name, DALI_INDEX_SUFFIX);
     found = file_read(ds->folder.fd, name, 2 * wanted.size, &there, &why);
+    if (found != CHEX_OK && error_is_denied(&why))
+        found = CHEX_ERR_READ;
     if (found == CHEX_ERR_MEMORY)
         status = error_memory(err);
     else if (found == CHEX_OK)

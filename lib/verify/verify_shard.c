@@ -317,6 +317,8 @@ verify_shard(const struct verify *v, struct digest *digest, unsigned shard, _Ato
     enum chex_status status = file_open(ds->folder.fd, info->name, &scan.fd, &size, &why);
 
     if (status != CHEX_OK) {
+        if (error_is_denied(&why)) /* no fault of the shard */
+            status = CHEX_ERR_READ;
         report_fault(r, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_DAMAGED : status, -1, 0, NULL, "%s", why.text);
         return status == CHEX_ERR_MEMORY ? error_memory(err) : CHEX_OK;
     }

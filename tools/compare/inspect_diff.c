@@ -220,7 +220,7 @@ inspect_diff(struct inspect *in, const char *const path[2])
         if (code != EXIT_GOOD && d.side[0].faults + d.side[1].faults == 0)
             inspect_report_difference(in, path[0], path[1]);
         if (d.side[0].read_failed || d.side[1].read_failed)
-            code = EXIT_OUTPUT;
+            code = EXIT_MISSING;
     }
     for (i = 0; i < 2; i++) {
         target_close(&d.side[i].target);

@@ -50,9 +50,8 @@ struct target {
 
 /*
  * Tell by content what path is.  target_close() frees it, also after a failure.
- * CHEX_ERR_MISSING  no such file, not a regular file, or a folder without anything of ours
+ * CHEX_ERR_MISSING  no such file, not a regular file, or a file or folder that is nothing of ours
  * CHEX_ERR_INCOMPATIBLE  a manifest of a newer format, or one that is hostile or damaged
- * CHEX_ERR_NOT_IMAGE  a file that is no TFRecord file
  */
 enum chex_status target_open(const char *path, struct target *out, struct chex_error *err);
 void target_close(struct target *t);
@@ -108,7 +107,7 @@ struct walk {
     void (*worker_free)(void *context, void *worker);
 
     uint64_t faults;  /* out */
-    bool read_failed; /* out: one of them is CHEX_ERR_READ */
+    bool read_failed; /* out: a shard could not be read, though it is there */
 };
 
 /* A shard or a record that cannot be used is a fault: a line on stderr, and the walk continues. */

@@ -236,8 +236,7 @@ inspect_fail(struct inspect *in, const char *path, struct chex_error *err)
     if (in->common->json)
         inspect_json_add(in, json_pack("{s:o, s:{s:s, s:o}}", "path", text_json(path), "error", "status",
                                        chex_status_name(err->status), "text", text_json(err->text)));
-    /* What could not be read here is no missing input: the next attempt may find it. */
-    return err->status == CHEX_ERR_READ ? EXIT_OUTPUT : code;
+    return code;
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */

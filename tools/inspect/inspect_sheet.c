@@ -185,7 +185,7 @@ read_item(struct inspect *in, const struct chex_dataset *ds, const struct sheet 
     }
     if (status != CHEX_OK && status != CHEX_ERR_MEMORY) {
         item->damaged = true;
-        *code = inspect_worse(*code, status == CHEX_ERR_READ ? EXIT_OUTPUT : EXIT_DATA);
+        *code = inspect_worse(*code, status == CHEX_ERR_READ || error_is_denied(&err) ? EXIT_MISSING : EXIT_DATA);
         progress_line_fault(&in->line, "%s: %s", in->program->name, err.text);
         return CHEX_OK;
     }

@@ -170,6 +170,8 @@ open_folder(struct target *t, struct chex_error *err)
         return CHEX_OK;
     }
     shards = count_shards(t->path);
+    if (shards == 0 && access(t->path, R_OK | X_OK) != 0)
+        return error_read(err, errno, "cannot open the folder '%s'", t->path);
     if (shards == 0)
         return error_set(err, CHEX_ERR_MISSING,
                          "no data set in '%s': it has no %s (images before conversion: --source)", t->path,
@@ -204,7 +206,7 @@ check_first_bytes(struct target *t, struct chex_error *err)
     if (status != CHEX_OK)
         return error_context(err, status, "'%s'", path);
     if (got < sizeof(head) || tfrecord_length(head, UINT64_MAX, &unused, NULL) == CHEX_ERR_CHECKSUM)
-        return error_set(err, CHEX_ERR_NOT_IMAGE,
+        return error_set(err, CHEX_ERR_MISSING,
                          "'%s' is neither a data set nor a TFRecord, checkpoint or event file (a download: --source)",
                          path);
     return CHEX_OK;

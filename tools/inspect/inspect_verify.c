@@ -296,6 +296,6 @@ inspect_verify(struct inspect *in, struct target *t)
     else
         print_summary(&r, t, &v, progress_clock() - started);
     if (status == CHEX_ERR_READ)
-        return EXIT_OUTPUT;
+        return EXIT_MISSING;
     return v.faults > 0 ? EXIT_DATA : EXIT_GOOD;
 }

@@ -88,7 +88,7 @@ fault(struct walk_run *run, const char *shard, int64_t index, uint64_t count, co
 {
     pthread_mutex_lock(&run->lock);
     run->w->faults += count;
-    run->w->read_failed |= why->status == CHEX_ERR_READ;
+    run->w->read_failed |= why->status == CHEX_ERR_READ || error_is_denied(why);
     if (run->w->fault)
         run->w->fault(run->w->context, shard, index, count, why);
     print_fault(run->w->in, shard, index, count, why);
@@ -263,5 +263,5 @@ inspect_walk_code(const struct walk *w)
         return EXIT_GOOD;
     progress_line_fault(&w->in->line, "%s: not all records could be used; next: chex-inspect --full %s",
                         w->in->program->name, shell_word(w->target->path, word));
-    return w->read_failed ? EXIT_OUTPUT : EXIT_DATA;
+    return w->read_failed ? EXIT_MISSING : EXIT_DATA;
 }

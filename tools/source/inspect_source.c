@@ -234,7 +234,7 @@ inspect_source(struct inspect *in)
     status = gather(&c, &inputs, &err);
     if (status == CHEX_OK) {
         inspect_print_result(in, &source_result, &c);
-        code = c.read_errors > 0 ? EXIT_OUTPUT : source_check_good(&c) ? EXIT_GOOD : EXIT_DATA;
+        code = c.read_errors > 0 ? EXIT_MISSING : source_check_good(&c) ? EXIT_GOOD : EXIT_DATA;
     } else {
         for (i = 0; i < in->options->input_count; i++)
             cli_suggest_path(&err, in->options->input[i]);

@@ -237,7 +237,10 @@ enum chex_status trainer_make_arrays(const struct trainer_task *task, const stru
                                      struct checkpoint_arrays *host, struct trainer_pass *pass, struct chex_error *err);
 /* State and host arrays of rank 0 into the plan of every rank.  The others need no host arrays after that. */
 enum chex_status trainer_broadcast(struct trainer *t, struct chex_error *err);
-/* Damage of a file that was given by name is no fault of the data set: CHEX_ERR_INCOMPATIBLE. */
+/*
+ * A damaged file that was given by name is no fault of the data set: CHEX_ERR_INCOMPATIBLE.  A path that holds no
+ * safetensors file at all counts as missing: CHEX_ERR_MISSING.
+ */
 enum chex_status trainer_not_usable(enum chex_status status, struct chex_error *err);
 /*
  * Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE,

@@ -81,9 +81,10 @@ trainer_not_usable(enum chex_status status, struct chex_error *err)
 {
     if (!chex_status_is_data(status))
         return status;
+    status = status == CHEX_ERR_NOT_IMAGE || status == CHEX_ERR_EMPTY ? CHEX_ERR_MISSING : CHEX_ERR_INCOMPATIBLE;
     if (err)
-        err->status = CHEX_ERR_INCOMPATIBLE;
-    return CHEX_ERR_INCOMPATIBLE;
+        err->status = status;
+    return status;
 }
 
 enum chex_status
