@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The job script of doc/cluster.md (doc/slurm/train.sh), with commands in the place of Slurm's (fake_slurm.py): a job that
-is out of time, preempted or loses a rank is queued again, resumes, and ends with the bytes of one that was not.
+"""The job script doc/slurm/train.sh, which doc/cluster.md shows, with stand-ins for Slurm's commands (fake_slurm.py).
+A job that runs out of time, is preempted or loses a rank is requeued, resumes, and ends with the bytes of an
+uninterrupted job.
 
     check_slurm.py [PATTERN]      only the cases whose name matches the regular expression
 
@@ -81,7 +82,8 @@ def _(_work):
     body = text[text.index("#SBATCH"):]
     quoted = re.search(r"<!-- job script -->\n(.*?)<!-- /job script -->", page, re.S)
     assert quoted, "doc/cluster.md shows no job script"
-    assert re.sub(r"^    ", "", quoted[1], flags=re.M).strip() == body.strip(), "doc/cluster.md shows another job script"
+    shown = re.sub(r"^    ", "", quoted[1], flags=re.M).strip()
+    assert shown == body.strip(), "doc/cluster.md shows another job script"
     if not shutil.which("shellcheck"):
         raise Skip("no shellcheck")
     run(["shellcheck", SCRIPT])

@@ -470,7 +470,8 @@ def _(work):
     path = os.path.join(folder, names[1])
     good = slurp(path)
     write(path, slurp(os.path.join(folder, names[0])))
-    says(train(out, source=folder, code=6), re.escape(names[1]) + "': record of shard 0, place 0, not of shard 1, place 0")
+    says(train(out, source=folder, code=6),
+         re.escape(names[1]) + "': record of shard 0, place 0, not of shard 1, place 0")
     ours, other = manifest(folder)["dataset_id"], "f" * 16
     write(path, good.replace(ours.encode(), other.encode()))
     says(train(out, "--on-bad-record", "skip", source=folder, code=6),

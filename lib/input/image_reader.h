@@ -75,7 +75,7 @@ void image_reader_release(struct image_reader *r);
  * CHEX_ERR_USAGE    two images of one name with different content
  * CHEX_ERR_MISSING  an archive cannot be opened any more
  * CHEX_ERR_READ     an archive cannot be read, or a loose image that an archive has too
- * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.  A loose image that cannot be read is no error here: its queue entry has the reason.
+ * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.  An unreadable loose image is no error here: its queue entry has the reason.
  */
 enum chex_status image_reader_run(void *reader, uint64_t *item, struct chex_error *err);
 

@@ -57,7 +57,7 @@ sync_parent(const char *path)
     return error == EIO || error == ENOSPC || error == EDQUOT ? error : 0;
 }
 
-/* Make a folder: 0, or the errno.  One that is there is synced too: the run that made it may have been killed at once. */
+/* Make a folder; returns 0 or errno.  Syncs an existing folder too: the run that made it may have been killed. */
 static int
 make_folder(const char *path)
 {

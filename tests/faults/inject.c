@@ -10,8 +10,8 @@
  *     CHEX_FAULT_LOG=FILE                every change below the folders, in order, for the replay of a power loss
  *
  * Kinds: write (and pwrite), sync (fsync, fdatasync), close, rename, open, read (and pread), reserve (fallocate,
- * ftruncate), unlink, link, list (opendir, readdir), stat, thread (pthread_create, of any file), memory (malloc, calloc,
- * realloc, and who calls them, until the program has ended), change (write, sync, rename, unlink, link, open with
+ * ftruncate), unlink, link, list (opendir, readdir), stat, thread (pthread_create, of any file), memory (malloc,
+ * calloc, realloc, and who calls them, until the program has ended), change (write, sync, rename, unlink, link, open with
  * O_CREAT and reserve counted together).
  *
  * Pauses (nanosleep) take no time once a call has failed, so that what is tried again is soon over.

@@ -19,8 +19,8 @@
 const char *shell_word(const char *text, char out[SHELL_WORD]);
 
 /*
- * The path relative to the current folder if it is absolute and inside that folder, else path itself: messages are short
- * then.  A part of path, or ".".
+ * The path relative to the current folder if it is absolute and inside that folder, else path itself: messages are
+ * short then.  A part of path, or ".".
  */
 const char *relative_path(const char *path);
 

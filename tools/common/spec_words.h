@@ -11,8 +11,8 @@
 #define SPEC_WORDS 1024
 
 /*
- * "--size 64\n--split none\n--seed 7\n", for a shell: always the split, since its default depends on files, and all other
- * options that have not their default.  A newline after each; there is no other one.  Returns out.
+ * "--size 64\n--split none\n--seed 7\n", for a shell: always the split, since its default depends on files, and all
+ * other options that have not their default.  A newline after each; there is no other one.  Returns out.
  *
  * all  every option, also --allow-rejects where images were rejected; those of the split and the shards last, from
  *      --split on

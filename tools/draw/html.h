@@ -22,8 +22,9 @@ void html_format(struct html *h, const char *format, ...) __attribute__((format(
 void html_text(struct html *h, const char *text);
 void html_bytes(struct html *h, struct chex_bytes text);
 /*
- * The same for words separated by blanks and newlines, so that no line of the page ends within a word of up to HTML_WORD
- * characters: a browser would break `--shard-size` at its hyphens.  The style sheet has `.w{white-space:nowrap}`.
+ * The same for words separated by blanks and newlines, so that no line of the page ends within a word of up to
+ * HTML_WORD characters: a browser would break `--shard-size` at its hyphens.  The style sheet has
+ * `.w{white-space:nowrap}`.
  */
 #define HTML_WORD 40
 void html_words(struct html *h, const char *text);

@@ -63,7 +63,8 @@ struct safetensors {
 
 /*
  * Open a file and check its header.  safetensors_close() closes and frees *out, also after a failure.
- * CHEX_ERR_MISSING also if it is not a regular file;  CHEX_ERR_READ;  CHEX_ERR_NOT_IMAGE no safetensors file at all ("looks like a PyTorch pickle");
+ * CHEX_ERR_MISSING also if it is not a regular file;  CHEX_ERR_READ
+ * CHEX_ERR_NOT_IMAGE not a safetensors file at all ("looks like a PyTorch pickle")
  * CHEX_ERR_TRUNCATED shorter than its header says;  CHEX_ERR_DAMAGED, CHEX_ERR_LIMIT, CHEX_ERR_UNSUPPORTED a dtype
  */
 enum chex_status safetensors_open(int folder_fd, const char *path, struct safetensors *out, struct chex_error *err);
