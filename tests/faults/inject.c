@@ -11,8 +11,8 @@
  *
  * Kinds: write (and pwrite), sync (fsync, fdatasync), close, rename, open, read (and pread), reserve (fallocate,
  * ftruncate), unlink, link, list (opendir, readdir), stat, thread (pthread_create, of any file), memory (malloc,
- * calloc, realloc, and who calls them, until the program has ended), change (write, sync, rename, unlink, link, open with
- * O_CREAT and reserve counted together).
+ * calloc, realloc, and who calls them, until the program has ended), change (write, sync, rename, unlink, link, open
+ * with O_CREAT and reserve counted together).
  *
  * Pauses (nanosleep) take no time once a call has failed, so that what is tried again is soon over.
  *
