@@ -3,8 +3,9 @@
 #
 #     tests/check_install.sh
 #
-# It runs the lines between the marks `install` and `example in C` of these pages, in a copy of the source folder, with
-# an empty folder as $HOME.  The programs and the example must run with only $PATH and the variables that the pages export.
+# It runs the lines between the marks `install` and `example in C` of these pages, in a copy of the source folder,
+# with an empty folder as $HOME.  The programs and the example must run with only $PATH and the variables that the
+# pages export.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
