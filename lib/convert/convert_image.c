@@ -13,7 +13,6 @@
 #include "base/progress.h"
 #include "image/decode.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,8 +189,8 @@ take_unread(struct job *job, const struct queue_entry *e, const struct chex_erro
 bool
 convert_is_read_error(const struct chex_error *why)
 {
-    if (why->status == CHEX_ERR_MISSING)
-        return why->cause == EACCES || why->cause == EPERM;
+    if (error_is_denied(why))
+        return true;
     /* Without a cause: the file changed while it was read. */
     return why->status == CHEX_ERR_READ && why->cause != 0;
 }
