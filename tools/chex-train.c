@@ -161,6 +161,8 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     train_report_init(&report, cli, common);
     if (status == CHEX_OK)
         status = train_cli_check(cli, common, err);
+    if (status == CHEX_OK && comm->rank == 0)
+        status = train_cli_check_outputs(cli, err);
     status = trainer_prepare(&cli->train, &watch, comm, status, &t, err);
     if (status == CHEX_OK)
         status = run(cli, &report, t, err);

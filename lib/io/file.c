@@ -112,6 +112,34 @@ folder_open(const char *path, bool create, struct folder *out, struct chex_error
     return CHEX_OK;
 }
 
+enum chex_status
+folder_open_output(const char *path, struct folder *out, const char **name, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    struct stat there;
+    enum chex_status status;
+
+    *name = slash ? slash + 1 : path;
+    *out = (struct folder){.fd = -1};
+    status = parent ? folder_open(parent, false, out, err) : error_memory(err);
+    free(parent);
+    if (status != CHEX_OK && status != CHEX_ERR_MEMORY) {
+        status = CHEX_ERR_WRITE;
+        if (err)
+            err->status = status;
+    }
+    if (status != CHEX_OK)
+        return status;
+    if (!**name || (fstatat(out->fd, *name, &there, 0) == 0 && !S_ISREG(there.st_mode)))
+        status = error_set(err, CHEX_ERR_WRITE, "'%s' is no regular file", path);
+    else if (faccessat(out->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        status = error_write(err, errno, "cannot write to the folder '%s'", out->path);
+    if (status != CHEX_OK)
+        folder_close(out);
+    return status;
+}
+
 void
 folder_close(struct folder *folder)
 {

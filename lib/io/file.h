@@ -60,6 +60,12 @@ struct folder {
  */
 enum chex_status folder_open(const char *path, bool create, struct folder *out, struct chex_error *err);
 /*
+ * Open the folder of an output file that the user named; *name is the part of path that names the file there.
+ * CHEX_ERR_WRITE: no such folder, no permission to write there, or something else than a file has the name (a device or
+ * a pipe would be replaced);  CHEX_ERR_MEMORY
+ */
+enum chex_status folder_open_output(const char *path, struct folder *out, const char **name, struct chex_error *err);
+/*
  * Open the scratch folder `name` in `above`, where other users may write too.  With create, a missing one is made
  * with mode 0700.  A symbolic link is not followed.  The opened folder must belong to this user, and no other user may
  * write to it.  If others may read it, it gets mode 0700.  The caller uses it only relative to out->fd.

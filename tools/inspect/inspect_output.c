@@ -244,17 +244,12 @@ inspect_fail(struct inspect *in, const char *path, struct chex_error *err)
 enum chex_status
 inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    char *parent = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    struct folder folder = {.fd = -1};
-    enum chex_status status = parent ? folder_open(parent, false, &folder, err) : error_memory(err);
+    const char *name;
+    struct folder folder;
+    enum chex_status status = folder_open_output(path, &folder, &name, err);
 
-    if (status == CHEX_ERR_MISSING)
-        err->status = status = CHEX_ERR_WRITE;
     if (status == CHEX_OK)
-        status = safe_file_put(&folder, slash ? slash + 1 : path, data->data, data->size, err);
-    if (folder.fd >= 0)
-        folder_close(&folder);
-    free(parent);
+        status = safe_file_put(&folder, name, data->data, data->size, err);
+    folder_close(&folder);
     return status;
 }

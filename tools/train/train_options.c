@@ -11,6 +11,7 @@
 #include "base/ascii.h"
 #include "base/member.h"
 #include "graph/models.h"
+#include "io/file.h"
 #include "log/prometheus.h"
 #include "train/backends.h"
 #include "train/train_values.h"
@@ -391,6 +392,22 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     if (cli->metrics_file && prometheus_check(cli->metrics_file, err) != CHEX_OK)
         return error_context(err, err->status, "--metrics-file");
     return o->positive == POSITIVE_GIVEN ? value_weights(cli->positive_file, o->positive_weight, err) : CHEX_OK;
+}
+
+enum chex_status
+train_cli_check_outputs(const struct train_cli *cli, struct chex_error *err)
+{
+    const char *const path[] = {cli->metrics_file, cli->trace}, *const option[] = {"--metrics-file", "--trace"}, *name;
+    struct folder folder;
+    size_t i;
+
+    for (i = 0; i < sizeof(path) / sizeof(path[0]); i++) {
+        if (path[i] && folder_open_output(path[i], &folder, &name, err) != CHEX_OK)
+            return error_context(err, err->status, "%s", option[i]);
+        if (path[i])
+            folder_close(&folder);
+    }
+    return CHEX_OK;
 }
 
 void

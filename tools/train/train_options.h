@@ -26,6 +26,9 @@ struct train_cli train_cli_default(void);
 /* After parsing: what must be there, what goes together, and files of options.  CHEX_ERR_USAGE, CHEX_ERR_MISSING */
 enum chex_status train_cli_check(struct train_cli *cli, const struct cli_common *common, struct chex_error *err);
 
+/* Rank 0: can the files of --metrics-file and --trace be made?  CHEX_ERR_WRITE */
+enum chex_status train_cli_check_outputs(const struct train_cli *cli, struct chex_error *err);
+
 /* If an input is missing, add to the error's text what was probably meant. */
 void train_cli_suggest(const struct train_cli *cli, struct chex_error *err);
 

@@ -47,40 +47,16 @@ struct prometheus {
 
 /* ---- open, close ------------------------------------------------------------------------------------------------- */
 
-/* Where the name begins in a path. */
-static const char *
-name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-static enum chex_status
-open_folder(const char *path, struct folder *out, struct chex_error *err)
-{
-    size_t length = (size_t)(name_of(path) - path);
-    char *folder = length > 0 ? strndup(path, length) : strdup(".");
-    enum chex_status status = folder ? folder_open(folder, false, out, err) : error_memory(err);
-
-    free(folder);
-    return status;
-}
-
 enum chex_status
 prometheus_check(const char *path, struct chex_error *err)
 {
-    const char *name = name_of(path);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t length = strlen(name), suffix = strlen(SUFFIX);
-    struct folder folder = {.fd = -1};
-    enum chex_status status;
 
     if (length <= suffix || strcmp(name + length - suffix, SUFFIX) != 0)
         return error_set(err, CHEX_ERR_USAGE, "'%s' does not end in " SUFFIX ": the collector would pass it over",
                          path);
-    status = open_folder(path, &folder, err);
-    folder_close(&folder);
-    return status;
+    return CHEX_OK;
 }
 
 /* The value of a label: a quote, a backslash and a newline are escaped, and bytes that are not UTF-8. */
@@ -107,14 +83,15 @@ prometheus_open(const char *path, const char *run, const char *model, const char
                 struct chex_error *err)
 {
     struct prometheus *p = calloc(1, sizeof(*p));
+    const char *name;
     enum chex_status status;
 
     *out = NULL;
     if (!p)
         return error_memory(err);
     p->folder.fd = -1;
-    status = open_folder(path, &p->folder, err);
-    p->name = strdup(name_of(path));
+    status = folder_open_output(path, &p->folder, &name, err);
+    p->name = strdup(name);
     p->run = label_value(run);
     p->model = label_value(model);
     p->dataset_id = label_value(dataset_id);

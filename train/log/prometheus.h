@@ -22,7 +22,7 @@
 
 struct prometheus;
 
-/* Is it a good name for the file?  CHEX_ERR_USAGE: it does not end in .prom; CHEX_ERR_MISSING: no such folder. */
+/* Is it a good name for the file?  CHEX_ERR_USAGE: it does not end in .prom. */
 enum chex_status prometheus_check(const char *path, struct chex_error *err);
 
 /*

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define WRITE_SECONDS 10
 #define END_ROOM      512 /* bytes below the limit: for the last span */
@@ -138,24 +137,6 @@ trace_write(struct trace *t, bool at_once)
         fail(t, &err);
 }
 
-static enum chex_status
-open_folder(struct trace *t, const char *path, struct chex_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    enum chex_status status = folder ? folder_open(folder, false, &t->folder, err) : error_memory(err);
-    struct stat there;
-
-    free(folder);
-    t->name = strdup(slash ? slash + 1 : path);
-    if (status == CHEX_OK && !t->name)
-        status = error_memory(err);
-    /* A device or a pipe would be replaced by the file. */
-    if (status == CHEX_OK && fstatat(t->folder.fd, t->name, &there, 0) == 0 && !S_ISREG(there.st_mode))
-        status = error_set(err, CHEX_ERR_WRITE, "--trace: '%s' is no regular file", path);
-    return status;
-}
-
 static void
 release(struct trace *t)
 {
@@ -170,6 +151,7 @@ enum chex_status
 trace_open(const struct trace_options *options, struct trace **out, struct chex_error *err)
 {
     struct trace *t = calloc(1, sizeof(*t));
+    const char *name;
     enum chex_status status;
 
     *out = NULL;
@@ -180,7 +162,10 @@ trace_open(const struct trace_options *options, struct trace **out, struct chex_
     t->context = options->context;
     t->limit = options->limit > 0 ? options->limit : TRACE_LIMIT;
     t->start = progress_clock();
-    status = open_folder(t, options->path, err);
+    status = folder_open_output(options->path, &t->folder, &name, err);
+    t->name = strdup(name);
+    if (status == CHEX_OK && !t->name)
+        status = error_memory(err);
     if (status != CHEX_OK) {
         release(t);
         return status;

@@ -33,7 +33,7 @@ struct trace_options {
     void *context;
 };
 
-/* CHEX_ERR_MISSING no such folder;  CHEX_ERR_WRITE "no regular file";  CHEX_ERR_READ, CHEX_ERR_MEMORY */
+/* CHEX_ERR_WRITE as folder_open_output();  CHEX_ERR_MEMORY */
 enum chex_status trace_open(const struct trace_options *options, struct trace **out, struct chex_error *err);
 
 /* The name of a rank; own_clock: of its device (device_info).  Before its first span. */

@@ -9,32 +9,15 @@
 
 #include "eval/predictions.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-/* The folder of a file that the user named, and its name there.  A device or a pipe would be replaced by the file. */
 static enum chex_status
 open_elsewhere(const char *path, struct folder *folder, const char **name, struct chex_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    char parent[4096];
-    struct stat there;
+    enum chex_status status = folder_open_output(path, folder, name, err);
 
-    *name = slash ? slash + 1 : path;
-    if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".") >=
-        (int)sizeof(parent))
-        return error_set(err, CHEX_ERR_USAGE, "the path '%.100s...' is too long", path);
-    if (folder_open(slash == path ? "/" : parent, false, folder, err) != CHEX_OK)
-        return error_context(err, CHEX_ERR_WRITE, "--predict");
-    if (**name == '\0' || (fstatat(folder->fd, *name, &there, 0) == 0 && !S_ISREG(there.st_mode)))
-        return error_set(err, CHEX_ERR_WRITE, "--predict: '%s' is no regular file", path);
-    if (faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
-        return error_system(err, CHEX_ERR_WRITE, errno, "--predict: cannot write to the folder '%s'", folder->path);
-    return CHEX_OK;
+    return status == CHEX_OK ? status : error_context(err, status, "--predict");
 }
 
 enum chex_status
