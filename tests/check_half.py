@@ -50,7 +50,7 @@ WORSE = 1.1  # than PyTorch
 SIDE, RATE = 32, 2e-3
 
 parity.MODELS["densenet-micro"] = functools.partial(torchvision.models.DenseNet, growth_rate=16,
-                                                    block_config=(3, 4, 4), num_init_features=32)
+                                                    block_config=(4, 4, 4), num_init_features=32)
 
 
 # ---- images --------------------------------------------------------------------------------------------------------

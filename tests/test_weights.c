@@ -64,13 +64,11 @@ read_renamed(struct saved_run *r, bool other_head, struct weights_report *report
 
 START_TEST(weights_are_found_under_the_names_that_people_use)
 {
-    static const char *const forms[][3] = {
-        {"", "norm1", "norm1"},
-        {"module.", "norm1", "norm1"},
-        {"module.densenet121.", ".norm1.", ".norm.1."},
-        {"densenet121.", ".conv2.", ".conv.2."},
-        {"", "classifier.", "classifier.0."},
-        {"", "features.norm5.", "features.norm4."}}; /* densenet-micro before 0.1.0 */
+    static const char *const forms[][3] = {{"", "norm1", "norm1"},
+                                           {"module.", "norm1", "norm1"},
+                                           {"module.densenet121.", ".norm1.", ".norm.1."},
+                                           {"densenet121.", ".conv2.", ".conv.2."},
+                                           {"", "classifier.", "classifier.0."}};
     struct weights_report report;
     struct chex_error err = {.text = ""};
     struct saved_run r;

@@ -13,7 +13,6 @@
 #include "inspect/inspect_checkpoint.h"
 
 #include "checkpoint/settings.h"
-#include "checkpoint/weights.h"
 #include "compare/inspect_diff.h"
 
 #include <fcntl.h>
@@ -173,28 +172,6 @@ on_count(void *context, enum tensor_diff_kind kind, const char *name, const char
     d->count[kind]++;
 }
 
-/*
- * Old names become those of today.  They stay in their order: only where a file has no tensor of the new name, and no
- * other one is between the two.
- */
-static enum chex_status
-rename_tensors(struct checkpoint_side *s, struct chex_error *err)
-{
-    char name[WEIGHTS_NAME];
-    size_t i;
-
-    for (i = 0; i < s->file.count; i++) {
-        struct tensor_entry *e = &s->file.entry[i];
-
-        if (!weights_new_name(e->name, name) || safetensors_find(&s->file, name))
-            continue;
-        e->name = arena_copy(&s->strings, name, strlen(name));
-        if (!e->name)
-            return error_memory(err);
-    }
-    return CHEX_OK;
-}
-
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
@@ -204,8 +181,6 @@ open_side(struct checkpoint_diff *d, struct checkpoint_side *s, struct chex_erro
 
     if (s->target->passed_over[0])
         progress_line_warn(&d->in->line, "%s: warning: %s", d->in->program->name, s->target->passed_over);
-    if (status == CHEX_OK)
-        status = rename_tensors(s, err);
     if (status == CHEX_OK)
         status = read_meta(s, err);
     return status == CHEX_OK ? status : error_context(err, status, "'%s'", s->target->file);

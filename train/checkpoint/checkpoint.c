@@ -268,12 +268,10 @@ read_array(const struct graph *g, const struct safetensors *s, const char *prefi
     for (i = 0; out && status == CHEX_OK && i < g->param_count; i++) {
         const struct graph_tensor *t = &g->param[i];
         const struct tensor_entry *e;
-        char text[GRAPH_NAME + 16], old[WEIGHTS_NAME];
+        char text[GRAPH_NAME + 16];
 
         snprintf(text, sizeof(text), "%s.%s", prefix, t->name);
         e = safetensors_find(s, text);
-        if (!e && weights_old_name(text, old))
-            e = safetensors_find(s, old);
         if (!e || e->count != t->count)
             return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is %s", text, e ? "of another shape" : "missing");
         status = safetensors_read_floats(s, e, out + t->offset, err);

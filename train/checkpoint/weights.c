@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME   WEIGHTS_NAME /* longest name that is tried */
-#define FAULTS 5            /* tensors that an error names */
+#define NAME   160 /* longest name that is tried */
+#define FAULTS 5   /* tensors that an error names */
 
 /* What may stand before a name; and a model's name, with or without "module." before it. */
 static const char *const prefixes[] = {"", "module.", "model.", "backbone.", "encoder.", "module.model."};
@@ -30,18 +30,6 @@ replace(const char *name, const char *part, const char *by, char out[NAME])
     const char *at = strstr(name, part);
 
     return at && snprintf(out, NAME, "%.*s%s%s", (int)(at - name), name, by, at + strlen(part)) < NAME;
-}
-
-bool
-weights_old_name(const char *name, char out[WEIGHTS_NAME])
-{
-    return replace(name, "features.norm5.", "features.norm4.", out);
-}
-
-bool
-weights_new_name(const char *name, char out[WEIGHTS_NAME])
-{
-    return replace(name, "features.norm4.", "features.norm5.", out);
 }
 
 /* "denselayer1.norm1.weight" -> "denselayer1.norm.1.weight"; false where the name has no such part. */
@@ -104,8 +92,6 @@ find_tensor(const struct safetensors *file, const char *name)
     unsigned i;
 
     if (!e && old_style(name, other))
-        e = find_prefixed(file, other);
-    if (!e && weights_old_name(name, other))
         e = find_prefixed(file, other);
     for (i = 0; !e && i < HEAD_NAMES; i++)
         if (other_head_name(name, i, other))

@@ -4,9 +4,7 @@
  *
  * A tensor is looked for under its own name and under those that differ by a prefix ("module." of DataParallel,
  * "model.", "densenet121.", "resnet50.", "backbone."), by "norm.1" for "norm1" (torchvision before 0.3, CheXNet's
- * published weights), and by "classifier.0." or "head." for the last layer.  timm's names are torchvision's.  The last
- * norm of densenet-micro was called norm4 before 0.1.0, and is norm5 as in torchvision's class, whatever the number of
- * blocks: weights_old_name().
+ * published weights), and by "classifier.0." or "head." for the last layer.  timm's names are torchvision's.
  *
  * Every tensor of the graph must be found with its shape, or none is used: the error names up to five that do not fit.
  * With other_head the last layer may have another number of outputs: it is then left unchanged, and *report says so.
@@ -48,14 +46,6 @@ enum chex_status weights_write(const struct graph *g, const struct folder *folde
  * +- 1 / sqrt(fan in), its bias 0 for DenseNet and uniform for ResNet.
  */
 void weights_random(const struct graph *g, uint64_t seed, float *params, float *stats);
-
-/*
- * What files from before 0.1.0 call a tensor of this name, and the other way round; false where the name is the same,
- * or too long.  Moments of the optimizer have their prefix before it.
- */
-#define WEIGHTS_NAME 160
-bool weights_old_name(const char *name, char out[WEIGHTS_NAME]);
-bool weights_new_name(const char *name, char out[WEIGHTS_NAME]);
 
 /* Is every value finite?  The name of the first tensor with one that is not, or NULL. */
 const char *weights_fault(const struct graph *g, const float *params, const float *stats);

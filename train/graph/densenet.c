@@ -117,7 +117,7 @@ model_densenet121(struct graph_builder *b, unsigned side, unsigned outputs)
 bool
 model_densenet_micro(struct graph_builder *b, unsigned side, unsigned outputs)
 {
-    static const struct densenet d = {.stem = 32, .growth = 16, .blocks = 3, .layers = {3, 4, 4}};
+    static const struct densenet d = {.stem = 32, .growth = 16, .blocks = 3, .layers = {4, 4, 4}};
 
     return add_densenet(b, &d, side, outputs);
 }

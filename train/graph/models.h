@@ -5,8 +5,8 @@
  * completion, and the prefix of weights that others saved under the model's name come from this list.
  *
  *   densenet121     Huang et al., Densely Connected Convolutional Networks, CVPR 2017, as in torchvision
- *   densenet-micro  the same construction, small enough to learn within minutes on a CPU: growth 16, blocks of 3, 4
- *                   and 4 layers
+ *   densenet-micro  the same construction, small enough to learn within minutes on a CPU: growth 16, three blocks of 4
+ *                   layers, so that every slice begins at a multiple of 8 channels, as GPU kernels need
  *   resnet50        He et al., Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the 3x3, as
  *                   in torchvision
  *
