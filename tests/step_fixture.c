@@ -80,25 +80,25 @@ build_sums(struct graph_builder *b)
     return mean;
 }
 
-/* Square images and a stem of 7 x 7, which every backend does; channels that come in no eights. */
+/* What every backend supports: square images, a stem of 7 x 7, slices at multiples of 8 channels. */
 static unsigned
 build_square(struct graph_builder *b)
 {
-    unsigned stem = graph_add_buffer(b, 20, 17, 17), active = graph_add_buffer(b, 20, 17, 17);
-    unsigned slab = graph_add_buffer(b, 32, 9, 9), one = graph_add_buffer(b, 20, 9, 9);
+    unsigned stem = graph_add_buffer(b, 24, 17, 17), active = graph_add_buffer(b, 24, 17, 17);
+    unsigned slab = graph_add_buffer(b, 40, 9, 9), one = graph_add_buffer(b, 24, 9, 9);
     unsigned squeezed = graph_add_buffer(b, 24, 9, 9), active2 = graph_add_buffer(b, 24, 9, 9);
-    unsigned all = graph_add_buffer(b, 32, 9, 9), pooled = graph_add_buffer(b, 32, 4, 4);
-    unsigned left = graph_add_buffer(b, 18, 4, 4), left1 = graph_add_buffer(b, 18, 4, 4);
-    unsigned right = graph_add_buffer(b, 18, 4, 4), right1 = graph_add_buffer(b, 18, 4, 4);
-    unsigned sum = graph_add_buffer(b, 18, 4, 4), mean = graph_add_buffer(b, 18, 1, 1);
+    unsigned all = graph_add_buffer(b, 40, 9, 9), pooled = graph_add_buffer(b, 40, 4, 4);
+    unsigned left = graph_add_buffer(b, 16, 4, 4), left1 = graph_add_buffer(b, 16, 4, 4);
+    unsigned right = graph_add_buffer(b, 16, 4, 4), right1 = graph_add_buffer(b, 16, 4, 4);
+    unsigned sum = graph_add_buffer(b, 16, 4, 4), mean = graph_add_buffer(b, 16, 1, 1);
 
     graph_add_conv(b, "stem", graph_whole(b, b->graph->input), graph_whole(b, stem), 7, 2, 3);
     graph_add_norm(b, "norm0", graph_whole(b, stem), graph_whole(b, active), true);
-    graph_add_pool(b, GRAPH_MAX_POOL, graph_whole(b, active), graph_slice(slab, 0, 20), 3, 2, 1);
-    graph_add_norm(b, "norm1", graph_slice(slab, 0, 20), graph_whole(b, one), true);
+    graph_add_pool(b, GRAPH_MAX_POOL, graph_whole(b, active), graph_slice(slab, 0, 24), 3, 2, 1);
+    graph_add_norm(b, "norm1", graph_slice(slab, 0, 24), graph_whole(b, one), true);
     graph_add_conv(b, "conv1", graph_whole(b, one), graph_whole(b, squeezed), 1, 1, 0);
     graph_add_norm(b, "norm2", graph_whole(b, squeezed), graph_whole(b, active2), true);
-    graph_add_conv(b, "conv2", graph_whole(b, active2), graph_slice(slab, 20, 12), 3, 1, 1);
+    graph_add_conv(b, "conv2", graph_whole(b, active2), graph_slice(slab, 24, 16), 3, 1, 1);
     graph_add_norm(b, "norm3", graph_whole(b, slab), graph_whole(b, all), true);
     graph_add_pool(b, GRAPH_AVG_POOL, graph_whole(b, all), graph_whole(b, pooled), 2, 2, 0);
     graph_add_conv(b, "left", graph_whole(b, pooled), graph_whole(b, left), 3, 1, 1);

@@ -249,10 +249,10 @@ one_pixel_graph(void)
 
     b.graph->model = "one pixel";
     b.graph->input = graph_add_buffer(&b, INPUT_CHANNELS, WIDTH, WIDTH);
-    stem = graph_add_buffer(&b, 18, 17, 17);
-    active = graph_add_buffer(&b, 18, 17, 17);
-    mean = graph_add_buffer(&b, 18, 1, 1);
-    last = graph_add_buffer(&b, 18, 1, 1);
+    stem = graph_add_buffer(&b, 16, 17, 17);
+    active = graph_add_buffer(&b, 16, 17, 17);
+    mean = graph_add_buffer(&b, 16, 1, 1);
+    last = graph_add_buffer(&b, 16, 1, 1);
     b.graph->output = graph_add_buffer(&b, OUTPUTS, 1, 1);
     graph_add_conv(&b, "stem", graph_whole(&b, b.graph->input), graph_whole(&b, stem), 7, 2, 3);
     graph_add_norm(&b, "many", graph_whole(&b, stem), graph_whole(&b, active), true);

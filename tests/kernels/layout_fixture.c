@@ -325,23 +325,13 @@ run_list(const struct cuda_layout *l, enum cuda_list_id id)
 static void
 put_arena(const struct cuda_layout *l, enum arena_id arena, const float *from)
 {
-    size_t floats = arena_floats(l->graph, arena);
-    float *spread = take(floats, sizeof(*spread));
-
-    cuda_eights_spread(l->eights, arena, from, spread);
-    put(l->arena[arena], spread, floats * sizeof(*spread));
-    free(spread);
+    put(l->arena[arena], from, arena_floats(l->graph, arena) * sizeof(*from));
 }
 
 static void
 get_arena(const struct cuda_layout *l, enum arena_id arena, float *to)
 {
-    size_t floats = arena_floats(l->graph, arena);
-    float *spread = take(floats, sizeof(*spread));
-
-    get(spread, l->arena[arena], floats * sizeof(*spread));
-    cuda_eights_gather(l->eights, arena, spread, to);
-    free(spread);
+    get(to, l->arena[arena], arena_floats(l->graph, arena) * sizeof(*to));
 }
 
 /* Memory of so many bytes, and what cuda_plan_new() puts into it. */
@@ -416,7 +406,7 @@ get_slab(const struct cuda_layout *l, size_t buffer, uintptr_t at)
     for (n = 0; n < o->batch; n++)
         for (c = 0; c < b->channels; c++)
             for (p = 0; p < pixels; p++)
-                out[(n * b->channels + c) * pixels + p] = slab[(n * pixels + p) * ld + l->eights->channel[buffer][c]];
+                out[(n * b->channels + c) * pixels + p] = slab[(n * pixels + p) * ld + c];
     free(slab);
     return out;
 }

@@ -417,8 +417,10 @@ what_is_refused(void)
     g->node[0].pad = 2;
     refuses(g, 2, CHEX_ERR_UNSUPPORTED, "node 0 (features.conv0)");
     g->node[0].pad = 3;
-    g->node[5].in.channels -= 4; /* of what two nodes wrote */
-    refuses(g, 2, CHEX_ERR_UNSUPPORTED, "node 5");
+    g->node[4].out.channels -= 4;
+    g->node[5].in.channels -= 4;
+    refuses(g, 2, CHEX_ERR_UNSUPPORTED,
+            "node 4 (features.denseblock1.denselayer1.conv1): GPU kernels need slices that begin and end at multiples");
     graph_free(g);
 }
 

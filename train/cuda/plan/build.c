@@ -122,7 +122,7 @@ slab_at(struct cuda_builder *b, size_t *piece, const struct graph_slice *s)
         return NULL;
     }
     if (s->buffer != b->graph->output && (s->first % 8 != 0 || s->channels % 8 != 0))
-        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU takes channels by eights");
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "GPU kernels need slices that begin and end at multiples of 8 channels");
     if (*piece == BUILD_NONE)
         *piece = build_take(b, (size_t)build_all_pixels(b, s->buffer) * l->tensor[s->buffer].ld * value);
     return (void *)(address_of(b, *piece) + s->first * value);
@@ -428,7 +428,7 @@ void
 build_conv_check(struct cuda_builder *b, const struct cuda_conv *c)
 {
     if (b->status == CHEX_OK && !cuda_conv_fits(&c->args))
-        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU takes channels by eights, and at most so many to normalise");
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU has no kernel for a convolution of this shape");
 }
 
 void

@@ -474,16 +474,12 @@ enum chex_status
 cuda_layout_with(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
                  const bool *cudnn, uintptr_t base, struct chex_error *err)
 {
-    struct cuda_builder b = {.layout = l, .node = CUDA_NO_NODE, .err = err};
+    struct cuda_builder b = {.layout = l, .graph = options->graph, .node = CUDA_NO_NODE, .err = err};
     enum chex_status status;
 
-    *l = (struct cuda_layout){.options = options, .chip = *chip, .base = base};
+    *l = (struct cuda_layout){.options = options, .graph = options->graph, .chip = *chip, .base = base};
     l->loss_scale = options->precision == PRECISION_FP16 ? LOSS_SCALE_START : 1;
-    status = cuda_eights_new(options->graph, &l->eights, err);
-    if (status == CHEX_OK) {
-        l->graph = b.graph = l->eights->graph;
-        status = make_tensors(l, err);
-    }
+    status = make_tensors(l, err);
     if (status == CHEX_OK && !allocate(&b))
         status = error_memory(err);
     if (status == CHEX_OK)
@@ -501,7 +497,6 @@ cuda_layout_free(struct cuda_layout *l)
 
     for (i = 0; i < CUDA_LIST_COUNT; i++)
         free(l->list[i].op);
-    cuda_eights_free(l->eights);
     free(l->tensor);
     free(l->cudnn);
     free(l->unfinished);

@@ -16,7 +16,6 @@
 
 #include "backend/backend.h"
 #include "cuda/kernels/launch.h"
-#include "cuda/plan/eights.h"
 
 #define CUDA_SLOTS 2 /* micro-batches on the device: one is computed, the next is copied */
 
@@ -45,7 +44,7 @@ struct cuda_chip {
     double launch;                 /* microseconds of a launch that does next to nothing; tests: 0 for more of them */
     unsigned major;                /* compute capability */
     bool cudnn;                    /* there is one */
-    const unsigned char *refused;  /* [nodes of the eights] bits 1 << enum conv_kind: cuDNN does not; NULL: none */
+    const unsigned char *refused;  /* [nodes] bits 1 << enum conv_kind: cuDNN does not; NULL: none */
 };
 #define CUDA_LAUNCH 3.0
 
@@ -107,8 +106,7 @@ struct cuda_table {
 
 struct cuda_layout {
     const struct plan_options *options;
-    struct cuda_eights *eights;
-    const struct graph *graph; /* of the eights: arenas, tensors and launches are those of it */
+    const struct graph *graph; /* that of options */
     struct cuda_chip chip;
     uintptr_t base;
 

@@ -16,8 +16,6 @@ cuda_plan_sources = \
 	train/cuda/plan/cost_seconds.c \
 	train/cuda/plan/cost_seconds.h \
 	train/cuda/plan/cost_step.c \
-	train/cuda/plan/eights.c \
-	train/cuda/plan/eights.h \
 	train/cuda/plan/end.c \
 	train/cuda/plan/engine.c \
 	train/cuda/plan/fold.c \

@@ -7,9 +7,7 @@
 
 #include "cuda/run/plan.h"
 
-#include "cuda/plan/eights.h"
-
-#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static enum chex_status
@@ -39,50 +37,33 @@ cuda_copy_now(struct plan *plan, void *to, const void *from, size_t bytes, enum 
     return status;
 }
 
-/* Room for an arena as it lies on the device, with channels between that the graph does not have. */
-static enum chex_status
-new_spread(const struct plan *plan, enum arena_id arena, size_t *bytes, float **out, struct chex_error *err)
+static size_t
+arena_bytes(const struct plan *plan, enum arena_id arena)
 {
-    *bytes = arena_floats(plan->layout.graph, arena) * sizeof(float);
-    *out = malloc(*bytes > 0 ? *bytes : 1);
-    return *out ? CHEX_OK : error_memory(err);
+    return arena_floats(plan->options.graph, arena) * sizeof(float);
 }
 
 enum chex_status
 cuda_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err)
 {
-    float *spread = NULL;
-    size_t bytes = 0;
     void *to;
     enum chex_status status = find_arena(plan, arena, &to, err);
 
-    if (status == CHEX_OK)
-        status = new_spread(plan, arena, &bytes, &spread, err);
-    if (status == CHEX_OK) {
-        cuda_eights_spread(plan->layout.eights, arena, from, spread);
-        plan->folded = ARENA_COUNT;
-        status = cuda_copy_now(plan, to, spread, bytes, cudaMemcpyHostToDevice, err);
-    }
-    free(spread);
-    return status;
+    if (status != CHEX_OK)
+        return status;
+    plan->folded = ARENA_COUNT;
+    return cuda_copy_now(plan, to, from, arena_bytes(plan, arena), cudaMemcpyHostToDevice, err);
 }
 
 enum chex_status
 cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
 {
-    float *spread = NULL;
-    size_t bytes = 0;
     void *from;
     enum chex_status status = find_arena(plan, arena, &from, err);
 
-    if (status == CHEX_OK)
-        status = new_spread(plan, arena, &bytes, &spread, err);
-    if (status == CHEX_OK)
-        status = cuda_copy_now(plan, spread, from, bytes, cudaMemcpyDeviceToHost, err);
-    if (status == CHEX_OK)
-        cuda_eights_gather(plan->layout.eights, arena, spread, to);
-    free(spread);
-    return status;
+    if (status != CHEX_OK)
+        return status;
+    return cuda_copy_now(plan, to, from, arena_bytes(plan, arena), cudaMemcpyDeviceToHost, err);
 }
 
 /*
@@ -93,7 +74,7 @@ enum chex_status
 cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
 {
     static const struct timespec pause = {.tv_nsec = 50000};
-    size_t bytes = arena_floats(plan->layout.graph, arena) * sizeof(float);
+    size_t bytes = arena_bytes(plan, arena);
     void *from;
     enum chex_status status = find_arena(plan, arena, &from, err);
     cudaError_t e;
@@ -108,7 +89,7 @@ cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_
             nanosleep(&pause, NULL);
     if (e != cudaSuccess)
         return cuda_check(e, "reading from the GPU", err);
-    cuda_eights_gather(plan->layout.eights, arena, plan->landing, to);
+    memcpy(to, plan->landing, bytes);
     return CHEX_OK;
 }
 

@@ -7,8 +7,6 @@
 
 #include "cuda/run/plan.h"
 
-#include "cuda/plan/eights.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,13 +51,12 @@ static void
 to_planes(const struct plan *plan, const unsigned char *from, unsigned ld, unsigned buffer, float scale, float *to)
 {
     const struct graph_buffer *b = &plan->options.graph->buffer[buffer];
-    const unsigned *channel = plan->layout.eights->channel[buffer];
     size_t pixels = (size_t)b->height * b->width, n, c, p;
 
     for (n = 0; n < plan->options.batch; n++)
         for (c = 0; c < b->channels; c++)
             for (p = 0; p < pixels; p++)
-                *to++ = scale * value_at(plan, from, (n * pixels + p) * ld + channel[c]);
+                *to++ = scale * value_at(plan, from, (n * pixels + p) * ld + c);
 }
 
 static enum chex_status
