@@ -1018,7 +1018,8 @@ def _(work):
     says(done, r"\\u202egnp\.exe\\u2066\.png")
     write_csv(labels_of(folder), header, rows)
     done = convert(folder, f"{work}/{odd}\udc9b", "-n")
-    done.stderr += convert(folder, f"{work}/no/{odd}\udc9b", code=4).stderr
+    write(f"{work}/file", b"")
+    done.stderr += convert(folder, f"{work}/file/{odd}\udc9b", code=4).stderr
     says(done, r"\\u202egnp\.exe\\u200b\\u0085\.png\\x9b")
     assert not set(done.stderr) & set("\u202e\u200b\u0085\u2066"), repr(done.stderr)
 
