@@ -62,7 +62,8 @@ lock_write_holder_of(const char *holder_host, long pid, const char *holder_boot,
 {
     char text[512];
 
-    snprintf(text, sizeof(text), "host %s\npid %ld\nboot %s\nspace %llu\nstart %llu\nsince 2024-02-29T10:31:00\n",
+    snprintf(text, sizeof(text),
+             "host %s\npid %ld\nboot %s\nspace %llu\nstart %llu\nsince 2024-02-29T10:31:00\nmachine m\nmade 1\n",
              holder_host, pid, holder_boot, space, start);
     lock_write_text(text);
 }

@@ -129,7 +129,7 @@ START_TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
     holder = holder_of_earlier_boot(&self);
     self.space = 4026532000;
     ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
-    /* One of 0.1, which does not say. */
+    /* In a file, too. */
     lock_write_holder(locked.host, (long)getppid(), "00000000-1111-2222-3333-444444444444");
     lock_expect_locked(false, "(--break-lock if that is dead)");
     lock_expect_taken(true);
@@ -143,7 +143,7 @@ START_TEST(what_is_no_file_is_no_lock_and_is_not_waited_for)
     ck_assert_int_eq(mkfifoat(locked.folder.fd, LOCK_NAME, 0666), 0);
     for (unsigned i = 0; i < 2; i++) {
         ck_assert_int_eq(lock_take(&lock, &locked.folder, false, &locked.err), CHEX_ERR_WRITE);
-        ck_assert_msg(strstr(locked.err.text, "is not a file"), "%s", locked.err.text);
+        ck_assert_msg(strstr(locked.err.text, "not a regular file"), "%s", locked.err.text);
         lock_expect_taken(true);
         ck_assert_int_eq(mkdirat(locked.folder.fd, LOCK_NAME, 0777), 0);
     }

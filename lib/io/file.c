@@ -441,7 +441,14 @@ file_open_input(int folder_fd, const char *path, int *fd, uint64_t *size, struct
 enum chex_status
 file_open_own(const struct folder *folder, const char *name, int *fd, uint64_t *size, struct chex_error *err)
 {
-    return open_regular(folder->fd, name, O_NOFOLLOW, fd, size, err);
+    struct chex_error own;
+    enum chex_status status;
+
+    err = err ? err : &own;
+    status = open_regular(folder->fd, name, O_NOFOLLOW, fd, size, err);
+    if (status == CHEX_ERR_MISSING && err->cause == ELOOP)
+        status = error_set(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
+    return status;
 }
 
 enum chex_status

@@ -161,7 +161,7 @@ enum chex_status file_open(int folder_fd, const char *path, int *fd, uint64_t *s
  * CHEX_ERR_MISSING instead of CHEX_ERR_NOT_IMAGE.
  */
 enum chex_status file_open_input(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err);
-/* The same for a file that this user made in the folder: a symbolic link in its place is CHEX_ERR_MISSING. */
+/* The same for a file that this program makes in the folder: a symbolic link is not a regular file either. */
 enum chex_status file_open_own(const struct folder *folder, const char *name, int *fd, uint64_t *size,
                                struct chex_error *err);
 

@@ -1,8 +1,8 @@
 /*
  * lock.c - see lock.h
  *
- * A dead holder's lock is moved aside by rename before it is removed, so that of two processes which both found it
- * dead only one takes over: the other one's rename finds another file or none, and puts back what is not stale.
+ * A dead holder's lock is first renamed and then removed.  So if two processes find it dead, only one takes over: the
+ * rename of the other one moves another lock or fails, and it puts back what is not the dead lock.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,39 +10,40 @@
 
 #include "io/lock_private.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Nothing is allocated: the end of a run that has no memory left drops its lock too. */
+#define TRIES 4
+#define NEW   ".new."   /* LOCK.new.PID.NANOSECONDS: written, but not linked yet */
+#define STALE ".stale." /* LOCK.stale.PID: moved aside */
+
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
 static enum chex_status
 read_lock(const struct folder *folder, const char *name, char text[LOCK_TEXT], struct chex_error *err)
 {
     uint64_t size;
     size_t got;
     int fd;
-    enum chex_status status = file_open(folder->fd, name, &fd, &size, err);
+    enum chex_status status = file_open_own(folder, name, &fd, &size, err);
 
+    text[0] = '\0';
     if (status != CHEX_OK)
         return status;
-    if (size >= LOCK_TEXT)
-        status = error_set(err, CHEX_ERR_LIMIT, "%llu bytes are more than the %d allowed", (unsigned long long)size,
-                           LOCK_TEXT - 1);
-    else
-        status = file_pread(fd, 0, text, LOCK_TEXT - 1, &got, err);
-    if (status == CHEX_OK)
-        text[got] = '\0';
+    status = file_pread(fd, 0, text, LOCK_TEXT, &got, err);
     close(fd);
+    if (status == CHEX_OK && got == LOCK_TEXT)
+        status = error_set(err, CHEX_ERR_LIMIT, "too long for a lock");
+    text[status == CHEX_OK ? got : 0] = '\0';
     return status;
 }
 
-/* Make a file with this text: 0, or the errno, and then there is none. */
+/* Make a file with this text: 0, or the errno, and then there is no file. */
 static int
 write_text(const struct folder *folder, const char *name, const char *text)
 {
@@ -62,218 +63,159 @@ write_text(const struct folder *folder, const char *name, const char *text)
     return error;
 }
 
-static bool
-knows_no_links(int error)
-{
-    return error == EPERM || error == ENOSYS || error == ENOTSUP || error == EMLINK;
-}
-
-/* Over NFS the answer to a link may be lost, and the client's second try then fails, since there is one: ours. */
-static bool
-is_same_file(const struct folder *folder, const char *a, const char *b)
-{
-    struct stat sa, sb;
-
-    return fstatat(folder->fd, a, &sa, AT_SYMLINK_NOFOLLOW) == 0 &&
-           fstatat(folder->fd, b, &sb, AT_SYMLINK_NOFOLLOW) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
-/* Make the lock file; text[LOCK_TEXT] gets what is in it: 0, or the errno, EEXIST where there is one. */
+/* Give the file `from` with this text the name `name` too: 0, or the errno, EEXIST if another file has that name. */
 static int
-create_lock(const struct folder *folder, const char *name, char *text)
+link_lock(const struct folder *folder, const char *from, const char *name, const char *text)
 {
-    struct lock_holder self;
-    struct timespec now;
+    int error = linkat(folder->fd, from, folder->fd, name, 0) == 0 ? 0 : errno;
+    struct stat st;
+
+    /* Over NFS the answer may be lost; the client tries again and finds our own link. */
+    if (error == EEXIST && fstatat(folder->fd, from, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink > 1)
+        return 0;
+    if (error == EPERM || error == ENOSYS || error == ENOTSUP || error == EMLINK) /* no hard links here */
+        return write_text(folder, name, text);
+    return error;
+}
+
+static int
+create_lock(const struct folder *folder, const char *name, const char *text)
+{
     char made[LOCK_NAME_SIZE + 64];
+    struct timespec now;
     int error;
 
-    lock_describe_self(&self);
-    lock_format_holder(&self, text);
-    /* A pid is not enough for a name of its own: in containers everybody may be number 1. */
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(made, sizeof(made), "%s.new.%ld.%ld", name, self.pid, now.tv_nsec);
+    clock_gettime(CLOCK_REALTIME, &now); /* in containers every process may have pid 1 */
+    snprintf(made, sizeof(made), "%s" NEW "%ld.%ld", name, (long)getpid(), now.tv_nsec);
     error = write_text(folder, made, text);
     if (error != 0)
         return error;
-    error = linkat(folder->fd, made, folder->fd, name, 0) == 0 ? 0 : errno;
-    if (error == ENOENT) /* a rival that got the lock meanwhile took our file for a leftover */
-        error = EAGAIN;
-    if (error == EEXIST && is_same_file(folder, made, name))
-        error = 0;
+    error = link_lock(folder, made, name, text);
     unlinkat(folder->fd, made, 0);
-    return knows_no_links(error) ? write_text(folder, name, text) : error;
+    return error == ENOENT ? EAGAIN : error; /* a rival that got the lock removed our file as a leftover */
 }
 
-/*
- * Behind the name of a lock, with a part or without: ".new." or ".stale."; only of the lock `own` where that is given.
- */
-static const char *
-behind_lock_name(const char *name, const char *own)
-{
-    const char *rest = name + strlen(own ? own : LOCK_NAME);
-    struct part part;
-
-    if (strncmp(name, own ? own : LOCK_NAME, strlen(own ? own : LOCK_NAME)) != 0)
-        return NULL;
-    return !own && part_parse_suffix(rest, &part) ? rest + PART_SUFFIX_LENGTH : rest;
-}
-
-/* Does the holder of this lock live?  False where its file cannot be read. */
-static bool
-look_at_holder(const struct folder *folder, const char *name, enum lock_life *life)
-{
-    struct lock_holder holder, self;
-    char text[LOCK_TEXT];
-
-    if (read_lock(folder, name, text, NULL) != CHEX_OK || !lock_parse_holder(text, &holder))
-        return false;
-    lock_describe_self(&self);
-    *life = lock_life(&holder, &self);
-    return true;
-}
-
-/* May this one go?  What was moved aside by mistake is about to be put back. */
-static bool
-is_leftover(const struct folder *folder, const char *name, const char *own)
-{
-    static const char new[] = ".new.", stale[] = ".stale.";
-    const char *rest = behind_lock_name(name, own);
-    enum lock_life life;
-
-    /* One that a rival is making at this moment may be among them: it then begins again, and finds our lock. */
-    if (rest && strncmp(rest, new, strlen(new)) == 0)
-        return true;
-    return rest && strncmp(rest, stale, strlen(stale)) == 0 && look_at_holder(folder, name, &life) && life == LOCK_DEAD;
-}
-
-/*
- * Lock files that killed processes made or moved aside.  A process that has the whole folder removes those of parts
- * too.
- */
-static void
-remove_leftovers(const struct folder *folder, const char *own)
-{
-    int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *d;
-
-    if (!dir && fd >= 0)
-        close(fd);
-    while (dir && (d = readdir(dir)))
-        if (is_leftover(folder, d->d_name, own))
-            unlinkat(folder->fd, d->d_name, 0);
-    if (dir)
-        closedir(dir);
-}
-
-/* Move aside the lock whose text was `stale`; what was moved must be that one. */
+/* Remove the lock whose text was `stale`. */
 static void
 remove_stale(const struct folder *folder, const char *name, const char *stale)
 {
     char aside[LOCK_NAME_SIZE + 32], text[LOCK_TEXT];
 
-    snprintf(aside, sizeof(aside), "%s.stale.%ld", name, (long)getpid());
+    snprintf(aside, sizeof(aside), "%s" STALE "%ld", name, (long)getpid());
     if (renameat(folder->fd, name, folder->fd, aside) != 0)
         return;
     if (read_lock(folder, aside, text, NULL) == CHEX_OK && strcmp(text, stale) != 0 &&
-        linkat(folder->fd, aside, folder->fd, name, 0) != 0 &&
-        !(knows_no_links(errno) && write_text(folder, name, text) == 0))
+        link_lock(folder, aside, name, text) != 0)
         return;
-    /* What the user's word removed may be a folder; one that holds something keeps its new name. */
+    /* With --break-lock it may be a folder; one with files in it keeps its new name. */
     if (unlinkat(folder->fd, aside, 0) != 0 && errno == EISDIR)
         unlinkat(folder->fd, aside, AT_REMOVEDIR);
 }
 
-/* A lock cannot be opened: it was dropped meanwhile, or is a link that leads nowhere, which no converter made. */
-static enum chex_status
-clear_link(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
-{
-    struct stat st;
+/* ---- holders --------------------------------------------------------------------------------------------------- */
 
-    if (fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(st.st_mode))
-        return CHEX_OK;
-    if (!break_lock)
-        return error_set(err, CHEX_ERR_LOCKED, "'%s/%s' is a link that leads nowhere (--break-lock removes it)",
-                         folder->path, name);
-    unlinkat(folder->fd, name, 0);
-    return CHEX_OK;
+/* Unknown, with a host of that name, if the text is none of a lock. */
+static enum lock_life
+life_of(const char *text, struct lock_holder *holder)
+{
+    struct lock_holder self;
+
+    if (!lock_parse_holder(text, holder)) {
+        *holder = (struct lock_holder){.host = "unknown", .since = "unknown"};
+        return LOCK_UNKNOWN;
+    }
+    lock_describe_self(&self);
+    return lock_life(holder, &self);
+}
+
+/* Is there a lock that can be read, and is its holder dead, or not? */
+static bool
+is_lock_of(const struct folder *folder, const char *name, bool dead)
+{
+    struct lock_holder holder;
+    char text[LOCK_TEXT];
+
+    return read_lock(folder, name, text, NULL) == CHEX_OK && (life_of(text, &holder) == LOCK_DEAD) == dead;
 }
 
 /*
- * Somebody's lock is in the way.  CHEX_OK: it is gone, since its holder is dead (or the user says so);
- * CHEX_ERR_LOCKED: it stays.
+ * Another process's lock keeps us out.  CHEX_OK: it is gone, because its holder is dead or the user says so.
+ * CHEX_ERR_LOCKED: it stays; CHEX_ERR_WRITE: it is not a file.
  */
 static enum chex_status
 clear_away(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
 {
-    struct lock_holder holder = {.pid = 0}, self;
-    enum lock_life life = LOCK_UNKNOWN;
-    char text[LOCK_TEXT];
-    enum chex_status status = read_lock(folder, name, text, err);
+    struct lock_holder holder;
+    struct chex_error own;
+    struct part part;
+    char text[LOCK_TEXT], whose[48] = "";
+    enum chex_status status;
+    enum lock_life life;
 
-    if (status == CHEX_ERR_MISSING)
-        return clear_link(folder, name, break_lock, err);
-    if (status != CHEX_OK && break_lock)
-        text[0] = '\0'; /* whatever it is */
-    else if (status == CHEX_ERR_NOT_IMAGE)
-        return error_set(err, CHEX_ERR_WRITE,
-                         "'%s/%s' is not a file, so the folder cannot be locked (--break-lock removes it)",
-                         folder->path, name);
-    else if (status != CHEX_OK)
-        return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_LOCKED, "'%s/%s'", folder->path, name);
-    lock_describe_self(&self);
-    if (lock_parse_holder(text, &holder))
-        life = lock_life(&holder, &self);
-    else
-        snprintf(holder.host, sizeof(holder.host), "unknown");
-    if (life == LOCK_ALIVE || (life == LOCK_UNKNOWN && !break_lock)) {
-        struct part part;
-        char whose[48] = "";
-
-        if (part_parse_suffix(name + strlen(LOCK_NAME), &part))
-            snprintf(whose, sizeof(whose), "part %u of %u of ", part.index + 1, part.count);
-        return error_set(err, CHEX_ERR_LOCKED, "%s'%s' is in use by host %s pid %ld since %s%s", whose, folder->path,
-                         holder.host, holder.pid, holder.since[0] ? holder.since : "unknown",
-                         life == LOCK_ALIVE ? ", which is alive" : " (--break-lock if that is dead)");
+    err = err ? err : &own;
+    status = read_lock(folder, name, text, err);
+    life = status == CHEX_OK ? life_of(text, &holder) : LOCK_UNKNOWN;
+    if (status == CHEX_ERR_MISSING && err->cause == ENOENT) /* it was released meanwhile */
+        return CHEX_OK;
+    if (life == LOCK_DEAD || (life == LOCK_UNKNOWN && break_lock)) {
+        remove_stale(folder, name, text);
+        return CHEX_OK;
     }
-    remove_stale(folder, name, text);
-    return CHEX_OK;
+    if (status == CHEX_ERR_MEMORY)
+        return error_context(err, status, "'%s/%s'", folder->path, name);
+    if (status != CHEX_OK)
+        return error_context(err, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_WRITE : CHEX_ERR_LOCKED,
+                             "'%s/%s' cannot be read as a lock (--break-lock removes it)", folder->path, name);
+    if (part_parse_suffix(name + strlen(LOCK_NAME), &part))
+        snprintf(whose, sizeof(whose), "part %u of %u of ", part.index + 1, part.count);
+    return error_set(err, CHEX_ERR_LOCKED, "%s'%s' is in use by host %s pid %ld since %s%s", whose, folder->path,
+                     holder.host, holder.pid, holder.since,
+                     life == LOCK_ALIVE ? ", which is alive" : " (--break-lock if that is dead)");
 }
 
-/* ---- taking --------------------------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------------------------- */
 
 static bool
-is_lock(const char *name)
+has_lock_name(const char *name)
 {
-    size_t length = strlen(LOCK_NAME);
-    struct part part;
-
-    if (strncmp(name, LOCK_NAME, length) != 0)
-        return false;
-    return name[length] == '\0' ||
-           (part_parse_suffix(name + length, &part) && name[length + PART_SUFFIX_LENGTH] == '\0');
+    return strncmp(name, LOCK_NAME, strlen(LOCK_NAME)) == 0;
 }
 
-/* May the holder of the lock `name` work beside this part? */
-static bool
-may_work_beside(struct part mine, const char *name)
+/* What follows the name of a lock: "" for a lock, NEW or STALE and more for others.  *part: whose lock it is. */
+static const char *
+after_lock_name(const char *name, struct part *part)
 {
-    struct part part;
+    const char *rest = name + strlen(LOCK_NAME);
 
-    return !part_is_whole(mine) && part_parse_suffix(name + strlen(LOCK_NAME), &part) && part.count == mine.count;
+    if (part_parse_suffix(rest, part))
+        return rest + PART_SUFFIX_LENGTH;
+    *part = (struct part){0};
+    return rest;
 }
 
-/* With our lock made: does any process work here that it does not keep out? */
+/*
+ * With our lock made: does a process work here that our lock does not keep out?  And remove what killed processes left.
+ * A NEW file may belong to a living rival, which then tries again and finds our lock.
+ */
 static enum chex_status
-look_around(const struct lock *lock, struct part part, bool break_lock, struct chex_error *err)
+look_around(const struct lock *lock, struct part mine, bool break_lock, struct chex_error *err)
 {
     struct folder_names names = {0};
-    enum chex_status status = folder_list(lock->folder, is_lock, &names, err);
+    enum chex_status status = folder_list(lock->folder, has_lock_name, &names, err);
     size_t i;
 
-    for (i = 0; status == CHEX_OK && i < names.count; i++)
-        if (strcmp(names.name[i], lock->name) != 0 && !may_work_beside(part, names.name[i]))
-            status = clear_away(lock->folder, names.name[i], break_lock, err);
+    for (i = 0; status == CHEX_OK && i < names.count; i++) {
+        const char *name = names.name[i], *rest;
+        struct part part;
+
+        rest = after_lock_name(name, &part);
+        if (!*rest && strcmp(name, lock->name) != 0 && (part_is_whole(mine) || part.count != mine.count))
+            status = clear_away(lock->folder, name, break_lock, err);
+        else if ((part_is_whole(mine) || (part.index == mine.index && part.count == mine.count)) &&
+                 (strncmp(rest, NEW, strlen(NEW)) == 0 ||
+                  (strncmp(rest, STALE, strlen(STALE)) == 0 && is_lock_of(lock->folder, name, true))))
+            unlinkat(lock->folder->fd, name, 0);
+    }
     folder_names_release(&names);
     return status;
 }
@@ -282,37 +224,33 @@ enum chex_status
 lock_take_part(struct lock *lock, const struct folder *folder, struct part part, bool break_lock,
                struct chex_error *err)
 {
-    bool may_break = break_lock;
-    int tries, error;
+    enum chex_status status = CHEX_OK;
+    struct lock_holder self;
+    int tries, error = EAGAIN;
 
     *lock = (struct lock){.folder = folder};
     snprintf(lock->name, sizeof(lock->name), LOCK_NAME);
     if (!part_is_whole(part))
         snprintf(lock->name, sizeof(lock->name), LOCK_NAME PART_FORMAT, part.index + 1, part.count);
-    for (tries = 0; tries < 4; tries++) {
-        enum chex_status status;
-
+    lock_describe_self(&self);
+    lock_format_holder(&self, lock->text);
+    for (tries = 0; status == CHEX_OK && tries < TRIES && (error == EAGAIN || error == EEXIST); tries++) {
         error = create_lock(folder, lock->name, lock->text);
-        if (error == 0) {
-            lock->held = true;
-            status = look_around(lock, part, break_lock, err);
-            if (status != CHEX_OK)
-                lock_drop(lock, NULL);
-            else
-                remove_leftovers(folder, part_is_whole(part) ? NULL : lock->name);
-            return status;
-        }
-        if (error == EAGAIN)
-            continue;
-        if (error != EEXIST)
-            return error_system(err, CHEX_ERR_WRITE, error, "cannot write to the folder '%s'", folder->path);
-        status = clear_away(folder, lock->name, may_break, err);
-        if (status != CHEX_OK)
-            return status;
-        /* The user's word was about the lock that lay there, not about one that a rival makes at this moment. */
-        may_break = false;
+        /* The user's word is about the first lock, not about one that a rival makes at this moment. */
+        if (error == EEXIST)
+            status = clear_away(folder, lock->name, break_lock && tries == 0, err);
     }
-    return error_set(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
+    if (status != CHEX_OK)
+        return status;
+    if (error == EAGAIN || error == EEXIST)
+        return error_set(err, CHEX_ERR_LOCKED, "'%s' is being taken over by another process", folder->path);
+    if (error != 0)
+        return error_system(err, CHEX_ERR_WRITE, error, "cannot write to the folder '%s'", folder->path);
+    lock->held = true;
+    status = look_around(lock, part, break_lock, err);
+    if (status != CHEX_OK)
+        lock_drop(lock, NULL);
+    return status;
 }
 
 enum chex_status
@@ -321,41 +259,35 @@ lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struc
     return lock_take_part(lock, folder, (struct part){0}, break_lock, err);
 }
 
+/* ---- held ------------------------------------------------------------------------------------------------------ */
+
 bool
 lock_is_held(const struct folder *folder)
 {
-    enum lock_life life;
-
-    return look_at_holder(folder, LOCK_NAME, &life) && life != LOCK_DEAD;
+    return is_lock_of(folder, LOCK_NAME, false);
 }
 
-/*
- * What happened to our lock file?
- * CHEX_OK                          it is as we wrote it
- * CHEX_ERR_LOCKED                  it is gone, or another process wrote it
- * CHEX_ERR_WRITE, CHEX_ERR_MEMORY  it cannot be read, or is damaged: nobody has taken the folder
- */
-static enum chex_status
-check_own(const struct lock *lock, struct chex_error *err)
+enum chex_status
+lock_check(const struct lock *lock, struct chex_error *err)
 {
     struct lock_holder rival;
-    struct chex_error why;
+    struct chex_error own;
     char text[LOCK_TEXT];
-    enum chex_status status = read_lock(lock->folder, lock->name, text, &why);
+    enum chex_status status;
 
-    if (status == CHEX_ERR_MISSING && why.cause == ENOENT)
+    err = err ? err : &own;
+    if (!lock->held)
+        return error_set(err, CHEX_ERR_LOCKED, "the lock of '%s' was released", lock->folder->path);
+    status = read_lock(lock->folder, lock->name, text, err);
+    if (status == CHEX_ERR_MISSING && err->cause == ENOENT)
         return error_set(err, CHEX_ERR_LOCKED, "'%s/%s' was removed: another process may have taken the folder",
                          lock->folder->path, lock->name);
-    if (status != CHEX_OK) {
-        if (err)
-            *err = why;
+    if (status != CHEX_OK)
         return error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_WRITE, "the lock '%s/%s'",
                              lock->folder->path, lock->name);
-    }
     if (strcmp(text, lock->text) == 0)
         return CHEX_OK;
-    /* The beginning of our own text can look like a holder too: it names ourselves. */
-    if (strncmp(text, lock->text, strlen(text)) != 0 && lock_parse_holder(text, &rival))
+    if (lock_parse_holder(text, &rival) && strncmp(text, lock->text, strlen(text)) != 0)
         return error_set(err, CHEX_ERR_LOCKED, "'%s' was taken over by host %s pid %ld", lock->folder->path, rival.host,
                          rival.pid);
     return error_set(err, CHEX_ERR_WRITE, "the lock '%s/%s' is damaged: %zu bytes, not the %zu that were written",
@@ -363,22 +295,11 @@ check_own(const struct lock *lock, struct chex_error *err)
 }
 
 enum chex_status
-lock_check(const struct lock *lock, struct chex_error *err)
-{
-    if (!lock->held)
-        return error_set(err, CHEX_ERR_LOCKED, "the lock of '%s' was released", lock->folder->path);
-    return check_own(lock, err);
-}
-
-enum chex_status
 lock_drop(struct lock *lock, struct chex_error *err)
 {
-    enum chex_status status;
+    enum chex_status status = lock->held ? lock_check(lock, err) : CHEX_ERR_LOCKED;
 
-    if (!lock->held)
-        return CHEX_OK;
     lock->held = false;
-    status = check_own(lock, err);
     if (status == CHEX_OK)
         return folder_remove(lock->folder, lock->name, err);
     return status == CHEX_ERR_LOCKED ? CHEX_OK : error_context(err, CHEX_ERR_WRITE, "cannot release the folder");

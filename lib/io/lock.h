@@ -1,16 +1,17 @@
 /*
  * lock.h - one writer for a folder
  *
- * A file .chex.lock, since flock may be off on Lustre and NFS, names its holder: host, pid, boot id, pid namespace,
- * start of the process, machine-id, time.  It is written under another name, synced and linked to its own name, so that
- * neither a kill nor a power loss leaves a lock without a holder; where the file system has no links it is made with
- * O_EXCL.  The lock of a dead process of this host, or of an earlier boot of this machine, is taken over; the lock of a
- * living process never is.  Whether a process of another host or container is alive cannot be known, even where the
- * name of the host is the same: there the user decides.
+ * The holder of a folder writes a file .chex.lock into it, because flock() may be off on Lustre and NFS.  It names the
+ * holder: host, process and its start, boot, pid namespace, machine-id, time.  The file is written under another name,
+ * synced and then linked, so a kill or a power loss leaves a complete lock or none.  File systems without hard links
+ * get it by O_EXCL.
  *
- * A process that does part 1 of 4 takes .chex.lock-00001-of-00004.  Parts of the same number of parts may work side by
- * side; a part and a whole conversion, or parts of 4 and of 5, may not.  A process makes its own file first and then
- * looks for files of others, so at most one of two rivals gets the folder (none, where both began at the same moment).
+ * A lock whose holder is dead is taken over.  The lock of a living process never is.  If this process cannot know
+ * whether the holder lives (another host or container), the user decides.
+ *
+ * Part 1 of 4 takes .chex.lock-00001-of-00004.  Parts of one division may work at the same time.  A part and a whole
+ * conversion, or parts of 4 and of 5, may not.  A process first makes its own file and then looks for those of others,
+ * so of two rivals at most one gets the folder, and none if both began at the same moment.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,8 +23,7 @@
 
 #define LOCK_NAME      ".chex.lock"
 #define LOCK_NAME_SIZE 64
-
-#define LOCK_TEXT 512
+#define LOCK_TEXT      512
 
 struct lock {
     const struct folder *folder;
@@ -33,10 +33,9 @@ struct lock {
 };
 
 /*
- * Take the lock.  break_lock takes it also where this host cannot know whether its holder lives: the user says that it
- * is dead.
+ * Take the lock.  break_lock: the user says that a holder is dead of which this process cannot know whether it lives.
  * CHEX_ERR_LOCKED "'out' is in use by host n07 pid 4242 since 10:31 (--break-lock if that is dead)"
- * CHEX_ERR_WRITE  it cannot be made; or what has its name is no file
+ * CHEX_ERR_WRITE  it cannot be made, or something that is not a file has its name;  CHEX_ERR_MEMORY
  */
 enum chex_status lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err);
 /* The lock of this part of the folder. */
@@ -51,8 +50,8 @@ bool lock_is_held(const struct folder *folder);
  */
 enum chex_status lock_check(const struct lock *lock, struct chex_error *err);
 /*
- * Release the lock; one that is not held, or that another process has taken, stays.
- * CHEX_ERR_WRITE where it could not be read or removed: the next run takes it over.
+ * Release the lock.  One that is not held, or that another process has taken, stays.
+ * CHEX_ERR_WRITE if it could not be read or removed: the next run takes it over.
  */
 enum chex_status lock_drop(struct lock *lock, struct chex_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * lock_private.h - the holder of a lock, for lock.c: how a process describes itself, and what it can know of another
+ * lock_private.h - the holder of a lock: how a process describes itself, and what it can know of another
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,34 +8,30 @@
 
 #include "io/lock.h"
 
-/* The inode of the pid namespace that the kernel begins with (PROC_PID_INIT_INO): that of no container. */
+/* The inode of the kernel's first pid namespace (PROC_PID_INIT_INO).  Containers have others. */
 #define LOCK_FIRST_SPACE 0xeffffffcu
 
 struct lock_holder {
-    char host[128];
+    char host[128], boot[64], machine[64], since[32]; /* boot id, machine-id(5); since: local time, for people */
     long pid;
-    char boot[64];
-    unsigned long long space; /* the pid's namespace, its inode: a container has its own numbers */
-    unsigned long long start; /* of the process, in ticks since boot: a number may be used again */
-    char since[32];
-    char machine[64];     /* machine-id(5), "unknown" where there is none */
-    long long made;       /* the lock, in seconds since 1970; 0: unknown */
-    long long machine_up; /* of this process only: when this machine was booted; 0: unknown */
+    unsigned long long space; /* inode of the pid namespace */
+    unsigned long long start; /* of the process, in ticks since boot: a pid may be used again */
+    long long made;           /* the lock, in seconds since 1970 */
+    long long machine_up;     /* of this process only: when its machine was booted; 0: unknown */
 };
 
 void lock_describe_self(struct lock_holder *self);
 /* The text of a lock file. */
 void lock_format_holder(const struct lock_holder *holder, char text[LOCK_TEXT]);
-/* False where it is not one (torn, foreign).  Locks of 0.1 lack the last two lines. */
 bool lock_parse_holder(const char *text, struct lock_holder *out);
 
 enum lock_life { LOCK_ALIVE, LOCK_DEAD, LOCK_UNKNOWN };
 
 /*
- * Is the holder alive, as far as this host can know?  A holder of another boot is dead only where that was an earlier
- * boot of this machine.  Another machine, or a container on it, may have the same host name; so the machine-id must be
- * the same too, neither may be in a container (which may have both from its image), and the lock must be older than
- * this boot.
+ * Is the holder alive?  The one rule: this process can know it only if both have the same host name and pid namespace.
+ * - Same boot: the process with this pid and start is there, or the holder is dead.
+ * - Another boot: another machine may have the same host name, and containers the machine-id of their image.  So the
+ *   holder is dead only if machine-id is the same, neither is in a container, and the lock is older than this boot.
  */
 enum lock_life lock_life(const struct lock_holder *holder, const struct lock_holder *self);
 
