@@ -12,6 +12,7 @@
 
 #include "base/progress.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,16 +23,22 @@ static enum chex_status
 read_manifest(struct chex_dataset *ds, struct chex_error *err)
 {
     struct buffer text = {0};
-    enum chex_status status = file_read(ds->folder.fd, MANIFEST_NAME, MANIFEST_MAX, &text, err);
+    struct chex_error why;
+    enum chex_status status = file_read(ds->folder.fd, MANIFEST_NAME, MANIFEST_MAX, &text, &why);
 
     if (status == CHEX_ERR_NOT_IMAGE)
-        status = error_set(err, CHEX_ERR_DAMAGED, "not a regular file");
+        status = error_set(&why, CHEX_ERR_DAMAGED, "not a regular file");
     if (status == CHEX_OK)
-        status = manifest_parse(text.data, text.size, &ds->manifest, err);
-    if (status != CHEX_OK)
-        error_context(err, status, "'%s/%s'", ds->folder.path, MANIFEST_NAME);
+        status = manifest_parse(text.data, text.size, &ds->manifest, &why);
     buffer_release(&text);
-    return status;
+    if (status == CHEX_ERR_MISSING && why.cause == ENOENT)
+        return error_set(err, status,
+                         "no data set in '%s': it has no %s (images before conversion: chex-convert, or chex-inspect "
+                         "--source)",
+                         ds->folder.path, MANIFEST_NAME);
+    if (status != CHEX_OK && err)
+        *err = why;
+    return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", ds->folder.path, MANIFEST_NAME);
 }
 
 static void

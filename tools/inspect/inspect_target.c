@@ -173,9 +173,7 @@ open_folder(struct target *t, struct chex_error *err)
     if (shards == 0 && access(t->path, R_OK | X_OK) != 0)
         return error_read(err, errno, "cannot open the folder '%s'", t->path);
     if (shards == 0)
-        return error_set(err, CHEX_ERR_MISSING,
-                         "no data set in '%s': it has no %s (images before conversion: --source)", t->path,
-                         MANIFEST_NAME);
+        return open_dataset(t, t->path, err); /* there is none: the message is that of all tools */
     snprintf(t->unfinished, sizeof(t->unfinished), "%s without a %s", format_things(shards, "shard", number),
              MANIFEST_NAME);
     t->next = "chex-inspect with the files' names: each is checked by itself";
