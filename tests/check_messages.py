@@ -131,6 +131,20 @@ def _(work):
         assert not run([program(tool), "-q", *options]).stderr
 
 
+@case("the first line of chex-train is its version, also where a note is said before the plan is made")
+def _(work):
+    _folder, _labels, out, _said = base()
+    train = [program("chex-train"), "-n", "-d", out, "-o", f"{work}/run", "--model", "densenet-micro", "--crop", "32",
+             "--wire", "bf16"]
+    done = run(train)
+    assert re.match(r"log      .*\nchex-train \S+   1 rank, CPU", done.stderr), done.stderr
+    _code, text = on_terminal(train, TERM="xterm")
+    assert re.match(r"chex-train \S+   1 rank, CPU", text), text
+    for said in (done.stderr, text):
+        assert 0 < said.index("\nmemory ") < said.index("\nnote     --wire bf16 ") < said.index("\ninit "), said
+    assert not run([*train, "-q"]).stderr
+
+
 @case("the line a minute of a log begins with date and host, that of a terminal does not", slow=True)
 def _(work):
     folder, labels, _out, _said = base()

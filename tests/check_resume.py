@@ -166,6 +166,20 @@ def damage(path, how):
     write(path, bytes(blob))
 
 
+@case("-q does not hide that the best model or the latest checkpoint of a run is lost")
+def _(work):
+    out = shutil.copytree(whole(), os.path.join(work, "best"))
+    os.remove(os.path.join(out, "best.safetensors"))
+    done = train(out, "-q", "--epochs", 4)
+    assert re.fullmatch(r"chex-train: warning: the best model of step \d+ is missing \(.*\): the next model that is "
+                        r"evaluated becomes the best\n", done.stderr), done.stderr
+    out = shutil.copytree(whole(), os.path.join(work, "latest"))
+    damage(os.path.join(out, last_step(out) + ".safetensors"), "cut")
+    done = train(out, "-q")
+    assert re.fullmatch(r"chex-train: warning: the latest checkpoint is damaged \(.*\); using step-\d+\n",
+                        done.stderr), done.stderr
+
+
 @case("T82 a damaged latest: the one before is used and the file kept as .bad; an explicit path is an error")
 def _(work):
     for how in ("cut", "flip"):

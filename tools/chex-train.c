@@ -152,6 +152,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .saved = train_report_saved,
                                   .note = train_report_note,
                                   .warn = train_report_warn,
+                                  .lost = train_report_lost,
                                   .warn_waiting = on_waiting};
     struct trainer *t = NULL;
     struct trainer_facts f = {.collective = NULL};
@@ -172,6 +173,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     if (f.collective)
         speaks = collective_speaks(f.collective);
     progress_line_clear(&report.line);
+    train_report_begin(&report);
     train_cli_suggest(cli, err);
     code = exit_code_of(status, t);
     if (speaks && status != CHEX_OK)

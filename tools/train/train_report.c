@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define SMOOTHING 0.98
+#define NOTE      "note     "
 
 static void
 on_watch_warning(void *context, const char *text)
@@ -27,7 +28,7 @@ on_watch_warning(void *context, const char *text)
 void
 train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common)
 {
-    *r = (struct train_report){.cli = cli, .common = common};
+    *r = (struct train_report){.cli = cli, .common = common, .begun = common->quiet};
     progress_line_init(&r->line, common);
     r->watch = (struct train_watch){.cli = cli, .warn = on_watch_warning, .context = r};
 }
@@ -36,6 +37,7 @@ void
 train_report_release(struct train_report *r)
 {
     progress_line_release(&r->line);
+    buffer_release(&r->held);
 }
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
@@ -108,15 +110,6 @@ print_batches(const struct trainer_facts *f, const struct trainer_options *o)
     wrap_end(&w);
 }
 
-/* Before whatever is said first. */
-static void
-begin_log(struct train_report *r)
-{
-    if (!r->logged)
-        progress_line_begin_log(r->common, train_program.name);
-    r->logged = true;
-}
-
 static void
 print_engine(const struct trainer_facts *f)
 {
@@ -146,6 +139,36 @@ print_sums(const struct trainer_facts *f, const struct trainer_options *o)
     wrap_end(&w);
 }
 
+/* "note     TEXT" or "chex-train: warning: TEXT", as it was held. */
+static void
+print_line(struct train_report *r, const char *line)
+{
+    if (strncmp(line, NOTE, strlen(NOTE)) == 0)
+        progress_line_print(&r->line, "%s", line);
+    else
+        progress_line_warn(&r->line, "%s", line);
+}
+
+static void
+print_held(struct train_report *r)
+{
+    size_t at;
+
+    for (at = 0; at < r->held.size; at += strlen((const char *)r->held.data + at) + 1)
+        print_line(r, (const char *)r->held.data + at);
+    r->held.size = 0;
+}
+
+/* The plan is the first that is said: notes about its making follow it. */
+static void
+say(struct train_report *r, const char *line)
+{
+    if (r->begun)
+        print_line(r, line);
+    else
+        (void)buffer_append(&r->held, line, strlen(line) + 1, NULL);
+}
+
 void
 train_report_plan(struct train_report *r, const struct trainer *t)
 {
@@ -156,7 +179,8 @@ train_report_plan(struct train_report *r, const struct trainer *t)
 
     if (r->common->quiet)
         return;
-    begin_log(r);
+    progress_line_begin_log(r->common, train_program.name);
+    r->begun = true;
     trainer_facts(t, &f);
     wrap_put(&w, "", "%s %s   %s", train_program.name, chex_version(), format_things((unsigned)f.ranks, "rank", text));
     wrap_put(&w, ", ", "%s", f.device);
@@ -178,6 +202,16 @@ train_report_plan(struct train_report *r, const struct trainer *t)
         print_batches(&f, o);
     if (!o->evaluate_only)
         train_report_reading(&f, o);
+    print_held(r);
+}
+
+void
+train_report_begin(struct train_report *r)
+{
+    if (!r->begun && r->held.size > 0)
+        progress_line_begin_log(r->common, train_program.name);
+    r->begun = true;
+    print_held(r);
 }
 
 /* ---- the start --------------------------------------------------------------------------------------------------- */
@@ -466,11 +500,24 @@ void
 train_report_note(void *context, const struct trainer *t, const char *text)
 {
     struct train_report *r = context;
+    char line[CHEX_ERROR_TEXT];
 
     train_watch_note(&r->watch, t, "note", text);
-    begin_log(r);
+    snprintf(line, sizeof(line), NOTE "%s", text);
     if (!r->common->quiet)
-        progress_line_print(&r->line, "note     %s", text);
+        say(r, line);
+}
+
+static void
+warn(struct train_report *r, const struct trainer *t, const char *text, bool quiet)
+{
+    char line[CHEX_ERROR_TEXT];
+
+    if (t)
+        train_watch_note(&r->watch, t, "warning", text);
+    snprintf(line, sizeof(line), "%s: warning: %s", train_program.name, text);
+    if (!quiet)
+        say(r, line);
 }
 
 void
@@ -478,11 +525,13 @@ train_report_warn(void *context, const struct trainer *t, const char *text)
 {
     struct train_report *r = context;
 
-    if (t)
-        train_watch_note(&r->watch, t, "warning", text);
-    begin_log(r);
-    if (!r->common->quiet)
-        progress_line_warn(&r->line, "%s: warning: %s", train_program.name, text);
+    warn(r, t, text, r->common->quiet);
+}
+
+void
+train_report_lost(void *context, const struct trainer *t, const char *text)
+{
+    warn(context, t, text, false);
 }
 
 /* ---- evaluations ------------------------------------------------------------------------------------------------- */

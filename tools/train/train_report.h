@@ -33,7 +33,8 @@ struct train_report {
     double loss_weight;
     double waited, worked;                          /* seconds since the line was last shown */
     struct train_judgement validation, best, final; /* best: of validation */
-    bool logged;                                    /* the first line of a log was written */
+    bool begun;         /* the first lines were written: those of the plan, or without one the notes */
+    struct buffer held; /* notes and warnings before that, each with its terminator */
     bool started, resumed, complete;
     char from[CHECKPOINT_NAME];
     struct train_watch watch;
@@ -48,6 +49,8 @@ void train_report_release(struct train_report *r);
 
 /* The lines before the first step. */
 void train_report_plan(struct train_report *r, const struct trainer *t);
+/* Without a plan: notes that were to follow it. */
+void train_report_begin(struct train_report *r);
 /* What a run, or a dry one, begins with. */
 void train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start);
 /* Of a dry run: how long it will take, as r->estimate has it. */
@@ -73,6 +76,8 @@ enum chex_status train_report_draw(const struct folder *run, const struct traine
 void train_report_saved(void *context, const struct trainer *t, const char *name, double seconds);
 void train_report_note(void *context, const struct trainer *t, const char *text);
 void train_report_warn(void *context, const struct trainer *t, const char *text);
+/* Not hidden by -q. */
+void train_report_lost(void *context, const struct trainer *t, const char *text);
 
 /* The last lines.  err is NULL on success; t may be NULL. */
 void train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err);

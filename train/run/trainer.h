@@ -189,6 +189,8 @@ struct trainer_watch {
     void (*note)(void *context, const struct trainer *t, const char *text);
     /* The same, of something that is wrong. */
     void (*warn)(void *context, const struct trainer *t, const char *text);
+    /* The same, of a model or checkpoint of RUN that cannot be used any more. */
+    void (*lost)(void *context, const struct trainer *t, const char *text);
     void (*on_wait)(void *context);                        /* while waiting for other ranks */
     void (*warn_waiting)(void *context, const char *text); /* collective.h */
 };

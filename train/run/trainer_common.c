@@ -11,32 +11,49 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void tell(const struct trainer_job *job, void (*callback)(void *, const struct trainer *, const char *),
+                 const char *format, va_list args) __attribute__((format(printf, 3, 0)));
+
+static void
+tell(const struct trainer_job *job, void (*callback)(void *, const struct trainer *, const char *), const char *format,
+     va_list args)
+{
+    char text[CHEX_ERROR_TEXT];
+
+    if (!job->is_rank_0 || !callback)
+        return;
+    vsnprintf(text, sizeof(text), format, args);
+    callback(job->w->context, job->trainer, text);
+}
+
 void
 trainer_note(const struct trainer_job *job, const char *format, ...)
 {
-    char text[CHEX_ERROR_TEXT];
     va_list args;
 
-    if (!job->is_rank_0 || !job->w->note)
-        return;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    tell(job, job->w->note, format, args);
     va_end(args);
-    job->w->note(job->w->context, job->trainer, text);
 }
 
 void
 trainer_warn(const struct trainer_job *job, const char *format, ...)
 {
-    char text[CHEX_ERROR_TEXT];
     va_list args;
 
-    if (!job->is_rank_0 || !job->w->warn)
-        return;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    tell(job, job->w->warn, format, args);
     va_end(args);
-    job->w->warn(job->w->context, job->trainer, text);
+}
+
+void
+trainer_lost(const struct trainer_job *job, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    tell(job, job->w->lost, format, args);
+    va_end(args);
 }
 
 char *

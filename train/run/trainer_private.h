@@ -212,6 +212,7 @@ struct trainer {
 /* Callbacks, where this rank is the one that calls back and they are there.  One line of text. */
 void trainer_note(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trainer_warn(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trainer_lost(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trainer_free_arrays(struct checkpoint_arrays *a);
 /* Is the run at its end? */
 bool trainer_is_complete(const struct trainer_job *job, const struct checkpoint_state *state);

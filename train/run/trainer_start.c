@@ -127,7 +127,7 @@ find_best(struct trainer *t, const struct folder *from, bool changed, struct che
     if (checkpoint_read_state(from, "best", best, &why) == CHEX_OK &&
         (best->step == t->state.best_step || (!changed && best->step > t->state.best_step)))
         return from == &t->run.folder ? CHEX_OK : copy_best(&t->task, &t->best, from, err);
-    trainer_warn(&t->job,
+    trainer_lost(&t->job,
                  "the best model of step %s is missing (%s): the next model that is evaluated becomes the best",
                  COUNT_TEXT(t->state.best_step), why.text);
     t->state.best = (double)NAN;
@@ -240,7 +240,7 @@ resume_here(struct trainer *t, struct trainer_start *start, bool *found, struct 
     if (!*found)
         return CHEX_OK;
     if (status == CHEX_OK && fallback) {
-        trainer_warn(&t->job, "the latest checkpoint is damaged (%s); using %s", err->text, name);
+        trainer_lost(&t->job, "the latest checkpoint is damaged (%s); using %s", err->text, name);
         if (!t->job.o->plan_only)
             status = checkpoint_set_aside(&t->run.folder, name, err);
     }
