@@ -428,14 +428,15 @@ def check_home_page(tally):
 READERS = {"tools/common/color.c": TOOLS, "tools/common/progress_line.c": TOOLS,
            "tools/common/launcher.c": ["chex-convert", "chex-train"],
            "lib/io/lock_holder.c": ["chex-convert", "chex-train"],
-           "tools/inspect/inspect_show_terminal.c": ["chex-inspect"], "train/cpu/kernels_best.c": ["chex-train"]}
+           "tools/inspect/inspect_show_terminal.c": ["chex-inspect"], "train/cpu/kernels_best.c": ["chex-train"],
+           "train/cuda/run/devices.c": ["chex-train"]}
 
 
 def variables(path):
     """The names of the variables that a file reads, none where it reads none; TZ is localtime's."""
     text = read(path)
     names = set(re.findall(r'"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"', text)) if "getenv(" in text else set()
-    names.discard("UTF8")  # a value
+    names -= {"UTF8", "H200"}  # values
     return names | ({"TZ"} if "localtime" in text else set())
 
 

@@ -474,15 +474,50 @@ def _(work):
 
 @case("no GPU: --device says so with exit status 2, auto takes the CPU in one line, -n gives the memory without one")
 def _(work):
-    says(train(f"{work}/run", code=2, devices=""), r"--device cuda-emulated: there is no such device")
+    says(train(f"{work}/run", code=2, devices=""),
+         r"--device cuda-emulated: the NVIDIA driver finds no GPU: see nvidia-smi -L$")
     assert not os.path.exists(f"{work}/run")
     done = train(f"{work}/auto", "--epochs", 1, device="auto", devices="")
-    says(done, "1 rank, CPU", "note     cuda-emulated: there is no such device")
-    assert done.stderr.startswith("log "), done.stderr
+    says(done, "1 rank, CPU", "note     cuda-emulated is not used: the NVIDIA driver finds no GPU")
     with_gpu = json.loads(run(words("none", "-n", "--json", "-q"), env=environment()).stdout)["plan"]["memory"]
     done = run(words("none", "-n", "--json"), env=environment(devices=""))
     assert with_gpu / 2 < json.loads(done.stdout)["plan"]["memory"] < 2 * with_gpu
     says(done, r"memory   [\d.]+ MB", r"no GPU here;\s+the plan is for an H200\s+\(132 multiprocessors\)")
+
+
+@case("no GPU: the message names the cause, with auto a note does, but not of a machine without a driver")
+def _(work):
+    no_driver = "cudaGetDeviceCount 1 35, cudaDriverGetVersion 1 35, cudaDriverGetVersion 1 35"
+    hidden = {**environment(devices=""), "CUDA_VISIBLE_DEVICES": "7"}
+    says(train(f"{work}/run", code=2, fail=no_driver),
+         "--device cuda-emulated: there is no NVIDIA driver: libcuda.so.1 cannot be loaded$")
+    says(run(words(f"{work}/run", "-n", device="auto"), 0, env=hidden),
+         "note     cuda-emulated is not used: CUDA_VISIBLE_DEVICES='7' hides all GPUs")
+    says(run(words(f"{work}/run"), 2, env=hidden), "--device cuda-emulated: CUDA_VISIBLE_DEVICES='7' hides all GPUs$")
+    assert "not used" not in train(f"{work}/run", "-n", device="auto", fail=no_driver).stderr
+    says(train(f"{work}/run", "-n", device="auto", fail="cudaGetDeviceProperties 1 35"),
+         r"note     cuda-emulated is not used: the NVIDIA driver is one of CUDA \d+\.\d+, and one of")
+    assert not os.path.exists(f"{work}/run")
+
+
+@case("a log begins with the version: notes about the device follow the plan")
+def _(work):
+    done = train(f"{work}/run", "-n", device="auto", devices="")
+    assert re.match(r"log      \S+ \S+  chex-train \S+\nchex-train \S+   1 rank, CPU", done.stderr), done.stderr
+    assert done.stderr.index("\nmemory ") < done.stderr.index("\nnote     cuda-emulated"), done.stderr
+    done = train(f"{work}/run", "--precision", "fp16", device="auto", devices="", code=2)
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("log ") and lines[1].startswith("note     cuda-emulated is not used"), done.stderr
+    assert lines[2] == ("chex-train: --precision fp16: device cpu computes in fp32 only; --device cuda-emulated says "
+                        "why it is not used"), done.stderr
+
+
+@case("a precision that the device does not compute in: the message names the device and what it computes in")
+def _(work):
+    says(train(f"{work}/run", "-n", "--precision", "tf32", code=2, devices=""),
+         "--precision tf32: device cuda-emulated computes in fp32 and fp16 and bf16 only$")
+    says(train(f"{work}/run", "--precision", "bf16", code=2, devices="70"),
+         "--precision bf16: device cuda-emulated computes in fp32 and fp16 only$")
 
 
 @case("a driver that is too old, a GPU that is too old: one line with what there is and what is needed")

@@ -126,16 +126,17 @@ help(const struct cli_program *program)
         printf("Home page: %s\n", PACKAGE_URL);
 }
 
-/* "takes a|b|c, not 'd'" */
+/* "takes a|b|c, not 'd'", and perhaps why */
 static enum chex_status
-refuse_choice(const char *const *choices, const char *value, struct chex_error *err)
+refuse_choice(const struct cli_program *program, const struct cli_option *o, const char *value, struct chex_error *err)
 {
+    const char *why = program->explain ? program->explain(o, value) : NULL;
     char text[256];
     size_t i, used = 0;
 
-    for (i = 0; choices[i] && used < sizeof(text); i++)
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? "|" : "", choices[i]);
-    return error_set(err, CHEX_ERR_USAGE, "takes %s, not '%s'", text, value);
+    for (i = 0; o->choices[i] && used < sizeof(text); i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? "|" : "", o->choices[i]);
+    return error_set(err, CHEX_ERR_USAGE, "takes %s, not '%s'%s%s", text, value, why ? ": " : "", why ? why : "");
 }
 
 /* The value of an option goes to a member of the tool's options. */
@@ -165,7 +166,7 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
     enum chex_status status = CHEX_OK;
 
     if (o->choices && name_index(o->choices, value) < 0)
-        return refuse_choice(o->choices, value, err);
+        return refuse_choice(program, o, value, err);
     switch (o->id) {
     case ID_QUIET:
         common->quiet = true;

@@ -113,6 +113,9 @@ struct cli_program {
      */
     bool (*means)(const struct cli_option *option, int argc, char **argv);
 
+    /* NULL, or: what to say of a value that is none of the option's choices; it returns NULL where that is nothing. */
+    const char *(*explain)(const struct cli_option *option, const char *value);
+
     /*
      * Both NULL unless the program may be one process of several.  misused: report once for all of them what is
      * wrong with the command line, and return the exit code; CLI_GO_ON: a single process, cli_parse() reports it.

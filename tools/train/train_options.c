@@ -305,6 +305,20 @@ static const struct cli_alias aliases[] = {
     {NULL, NULL},
 };
 
+/* --device cuda where there is no CUDA; and names that other toolkits have for GPUs: "gpu", "cuda:1", "1". */
+static const char *
+explain(const struct cli_option *option, const char *value)
+{
+    bool number = value[0] && value[strspn(value, "0123456789")] == '\0';
+
+    if (strcmp(option->name, "device") != 0 || (!number && strncmp(value, "cuda", 4) != 0 && strncmp(value, "gpu", 3)))
+        return NULL;
+    if (name_index(option->choices, "cuda") < 0)
+        return "this build has no CUDA; chex-train(1), A GPU, says how to build with it";
+    return strchr(value, ':') || number ? "--device cuda takes the GPUs that CUDA_VISIBLE_DEVICES lists"
+                                        : "the name of NVIDIA GPUs is cuda";
+}
+
 const struct cli_program train_program = {
     .name = "chex-train",
     .summary = "train a network on a data set of chest X-rays, and judge it",
@@ -323,6 +337,7 @@ const struct cli_program train_program = {
     .threads = true,
     .progress = true,
     .apply = apply,
+    .explain = explain,
 };
 
 struct train_cli

@@ -238,6 +238,11 @@ struct backend {
 
     /* -- devices -- */
     unsigned (*device_count)(void); /* 0 where there is no driver */
+    /*
+     * Why device_count() is 0, in words; NULL: it never is.  False: the machine has no driver of such a device, as most
+     * have none, so nobody who did not name the device needs to hear of it.
+     */
+    bool (*device_absence)(char why[BACKEND_LIBRARY]);
     /* CHEX_ERR_UNSUPPORTED says why the device cannot be used. */
     enum chex_status (*device_open)(unsigned number, struct device **out, struct chex_error *err);
     void (*device_close)(struct device *device); /* NULL is allowed */

@@ -33,6 +33,7 @@ library(unsigned number, char text[BACKEND_LIBRARY])
 const struct backend backend_cuda = {
     .name = CUDA_BACKEND,
     .device_count = cuda_device_count,
+    .device_absence = cuda_device_absence,
     .device_open = open_device,
     .device_close = cuda_device_close,
     .library = library,

@@ -135,42 +135,71 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
 
-/* Ranks of a machine share its devices in turn.  A dry run for a device that is elsewhere imagines one. */
+/*
+ * Ranks of a machine share its devices in turn.  A dry run for a device that is elsewhere imagines one.  *expected: no
+ * device was found, and most machines have none.
+ */
 static enum chex_status
 open_device(const struct trainer_job *job, struct trainer_engine *engine, const struct backend *backend, bool named,
-            struct chex_error *err)
+            bool *expected, struct chex_error *err)
 {
     unsigned count = backend->device_count();
+    char why[BACKEND_LIBRARY] = "";
 
+    *expected = false;
     if (count == 0 && named && job->o->plan_only)
         return backend->device_open(DEVICE_IMAGINED, &engine->device, err);
-    if (count == 0)
-        return error_set(err, CHEX_ERR_USAGE, "there is no such device");
+    if (count == 0) {
+        *expected = backend->device_absence && !backend->device_absence(why);
+        return error_set(err, CHEX_ERR_USAGE, "%s", why);
+    }
     return backend->device_open((unsigned)collective_local_rank(job->all) % count, &engine->device, err);
 }
 
 static enum chex_status
 find_backend(const struct trainer_job *job, struct trainer_engine *engine, struct chex_error *err)
 {
-    bool automatic = strcmp(job->o->device, "auto") == 0;
+    bool automatic = strcmp(job->o->device, "auto") == 0, expected;
     enum chex_status status = CHEX_ERR_UNSUPPORTED;
     size_t i;
 
     for (i = 0; backends[i] && status != CHEX_OK; i++) {
         if (!automatic && strcmp(job->o->device, backends[i]->name) != 0)
             continue;
-        status = open_device(job, engine, backends[i], !automatic, err);
+        status = open_device(job, engine, backends[i], !automatic, &expected, err);
         if (status == CHEX_OK)
             engine->backend = backends[i];
         else if (!automatic)
             return error_context(err, status == CHEX_ERR_UNSUPPORTED ? CHEX_ERR_INCOMPATIBLE : status, "--device %s",
                                  job->o->device);
-        else
-            trainer_note(job, "%s: %s", backends[i]->name, err->text);
+        else if (!expected)
+            trainer_note(job, "%s is not used: %s", backends[i]->name, err->text);
     }
     if (!engine->backend)
         return error_set(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend", job->o->device);
     return CHEX_OK;
+}
+
+/* Of the device that was chosen, in words of the command line. */
+static enum chex_status
+check_precision(const struct trainer_job *job, const struct trainer_engine *engine, struct chex_error *err)
+{
+    const struct device_info *info = &engine->device->info;
+    const char *best = backends[0]->name;
+    bool passed_over = strcmp(job->o->device, "auto") == 0 && engine->backend != backends[0];
+    char names[64] = "";
+    size_t used = 0;
+    int i;
+
+    if (job->o->precision == PRECISION_AUTO || info->precisions >> job->o->precision & 1)
+        return CHEX_OK;
+    for (i = 0; precision_names[i]; i++)
+        if (info->precisions >> i & 1)
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? " and " : "",
+                                     precision_names[i]);
+    return error_set(err, CHEX_ERR_USAGE, "--precision %s: device %s computes in %s only%s%s%s",
+                     precision_names[job->o->precision], engine->backend->name, names, passed_over ? "; --device " : "",
+                     passed_over ? best : "", passed_over ? " says why it is not used" : "");
 }
 
 /* ---- the network ------------------------------------------------------------------------------------------------- */
@@ -363,6 +392,8 @@ look(const struct trainer_job *job, struct trainer_task *task, struct trainer_en
 
     if (status == CHEX_OK)
         status = find_backend(job, engine, err);
+    if (status == CHEX_OK)
+        status = check_precision(job, engine, err);
     if (status == CHEX_OK && job->o->cache == CACHE_DEVICE && !engine->device->info.own_memory)
         status = error_set(err, CHEX_ERR_USAGE, "--cache device needs a GPU; this is %s", engine->device->info.text);
     if (status == CHEX_OK)

@@ -33,6 +33,23 @@ cuda_device_count(void)
     return e == cudaSuccess ? (unsigned)count : 1;
 }
 
+bool
+cuda_device_absence(char why[BACKEND_LIBRARY])
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    int driver = 0;
+
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+        snprintf(why, BACKEND_LIBRARY, "there is no NVIDIA driver: libcuda.so.1 cannot be loaded");
+        return false;
+    }
+    if (visible)
+        snprintf(why, BACKEND_LIBRARY, "CUDA_VISIBLE_DEVICES='%.30s' hides all GPUs", visible);
+    else
+        snprintf(why, BACKEND_LIBRARY, "the NVIDIA driver finds no GPU: see nvidia-smi -L");
+    return true;
+}
+
 static void
 set_precisions(struct cuda_device *d)
 {

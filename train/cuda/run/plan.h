@@ -33,6 +33,7 @@ struct cuda_device {
 };
 
 unsigned cuda_device_count(void);
+bool cuda_device_absence(char why[BACKEND_LIBRARY]);
 enum chex_status cuda_device_open(const struct backend *backend, unsigned number, struct device **out,
                                   struct chex_error *err);
 void cuda_device_close(struct device *device);
