@@ -278,14 +278,14 @@ def _(work):
     tool, folder = program("chex-synth"), os.path.join(work, "a")
     synth(folder, 5, "--size", 64)
     before = tree(folder)
-    says(run([tool, "-n", 6, "-o", folder, "--size", 64], code=2), "holds another data set")
+    says(run([tool, "-n", 6, "-o", folder, "--size", 64], code=6), "holds another data set")
     assert tree(folder) == before
     real = os.path.join(work, "real")
     os.makedirs(os.path.join(real, "images"))
     write(os.path.join(real, "images", "00000001_000.png"), "real")
-    says(run([tool, "-n", 5, "-o", real, "--size", 64], code=2), "no list says")
+    says(run([tool, "-n", 5, "-o", real, "--size", 64], code=6), "no list says")
     write(os.path.join(real, CSV), "Image Index\n")
-    says(run([tool, "-n", 5, "-o", real, "--size", 64], code=2), "holds another data set")
+    says(run([tool, "-n", 5, "-o", real, "--size", 64], code=6), "holds another data set")
     assert sorted(tree(real)) == [CSV, "images/00000001_000.png"]
 
 

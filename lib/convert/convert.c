@@ -60,7 +60,7 @@ choose_entries(struct convert *c, struct chex_error *err)
     for (i = 0; i < c->exclude.count; i++)
         c->unmatched += labels_find(&c->labels, c->exclude.name[i]) == NULL;
     if (c->excluded + c->filtered == c->labels.count)
-        return error_set(err, CHEX_ERR_USAGE, "--exclude and --view leave no image of '%s'", o->labels);
+        return error_set(err, CHEX_ERR_MISSING, "--exclude and --view leave no image of '%s'", o->labels);
     return CHEX_OK;
 }
 

@@ -141,6 +141,8 @@ int inspect_worse(int a, int b);
  * Returns the exit code.
  */
 int inspect_fail(struct inspect *in, const char *path, struct chex_error *err);
+/* CHEX_ERR_MISSING: no image is in the selection of --where and --split. */
+enum chex_status inspect_no_image(const struct target *t, struct chex_error *err);
 
 /* A text of a record for a terminal or a table: bytes outside printable ASCII as \xNN. */
 #define INSPECT_TEXT (4 * RECORD_MAX_TEXT + 1)

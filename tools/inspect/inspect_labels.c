@@ -267,7 +267,7 @@ inspect_labels(struct inspect *in, struct target *t)
     if (walk_run(&w, &err) != CHEX_OK)
         return inspect_fail(in, t->path, &err);
     if (in->options->where.text_count > 0 && tally.all.images == 0) {
-        error_set(&err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
+        inspect_no_image(t, &err);
         return inspect_fail(in, t->path, &err);
     }
     tally.faults = w.faults;

@@ -41,6 +41,7 @@ struct list {
     enum field field[FIELD_COUNT];
     unsigned count;
     bool hashed; /* sha256 is among them */
+    bool found;  /* an image of the selection */
     struct table_writer table;
     struct table_column columns[FIELD_COUNT + 1];
 };
@@ -146,6 +147,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     for (i = 0; i < l->count; i++)
         cell[i] = field_cell(l, l->field[i], r, sha256, text[i]);
     table_row(&l->table, cell);
+    l->found = true;
     /* Nobody reads on, or the disk is full: cli_finish() says so. */
     if (ferror(stdout))
         return error_set(err, CHEX_ERR_WRITE, "standard output");
@@ -199,5 +201,9 @@ inspect_list(struct inspect *in, struct target *t)
         return EXIT_OUTPUT;
     if (status != CHEX_OK)
         return cli_error(in->program, in->common, &err);
+    if (in->options->where.text_count > 0 && !l.found && w.faults == 0) {
+        inspect_no_image(t, &err);
+        return cli_error(in->program, in->common, &err);
+    }
     return inspect_walk_code(&w);
 }

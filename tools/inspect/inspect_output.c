@@ -239,6 +239,12 @@ inspect_fail(struct inspect *in, const char *path, struct chex_error *err)
     return code;
 }
 
+enum chex_status
+inspect_no_image(const struct target *t, struct chex_error *err)
+{
+    return error_set(err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
+}
+
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
 enum chex_status

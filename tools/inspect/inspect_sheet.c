@@ -99,7 +99,7 @@ choose(struct inspect *in, const struct target *t, struct sheet *s, int *code, s
     enum chex_status status = c.digest ? walk_run(&w, err) : error_memory(err);
 
     if (status == CHEX_OK && c.count == 0)
-        status = error_set(err, CHEX_ERR_MISSING, "'%s' has no image of this selection", t->path);
+        status = inspect_no_image(t, err);
     if (status == CHEX_OK) {
         *code = inspect_walk_code(&w);
         s->selected = c.count;

@@ -158,7 +158,7 @@ compare_text(const struct folder *folder, const char *name, const struct buffer 
     /* Longer than ours, or no file at all, is different too. */
     if (chex_status_is_data(status) ||
         (status == CHEX_OK && (there.size != text->size || memcmp(there.data, text->data, text->size) != 0)))
-        status = error_set(err, CHEX_ERR_USAGE,
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE,
                            "'%s' holds another data set (its %s differs); choose another folder, or remove that one",
                            folder->path, name);
     else if (status == CHEX_ERR_MISSING)
@@ -190,7 +190,7 @@ refuse_unknown_images(const struct folder *folder, struct chex_error *err)
             empty = false;
     closedir(dir);
     if (!empty)
-        return error_set(err, CHEX_ERR_USAGE,
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s/%s' holds files and no list says that they were made by this command; "
                          "choose another folder, or remove them",
                          folder->path, SYNTH_IMAGES);

@@ -29,7 +29,7 @@ struct synth_job {
 
 /*
  * Write all files; a rerun with the same population writes the same bytes over them.
- * CHEX_ERR_USAGE  the folder holds another data set, or images of unknown origin: nothing was touched
+ * CHEX_ERR_INCOMPATIBLE  the folder holds another data set, or images of unknown origin: nothing was touched
  * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
 enum chex_status synth_write(struct synth_job *job, struct chex_error *err);
