@@ -337,7 +337,7 @@ def _(work):
     convert(base(), f"{work}/out", "--view", "PA", "--exclude", f"{work}/exclude.txt", "--split", "none")
     assert set(images(f"{work}/out")) == {r[0] for r in rows if r[6] == "PA" and r[0] not in excluded}
     convert(base(), f"{work}/no", "--exclude", f"{work}/absent.txt", code=3)
-    convert(base(), f"{work}/no", "--view", "LATERAL", code=2)
+    convert(base(), f"{work}/no", "--view", "LATERAL", code=3)
     nothing_at(f"{work}/no")
 
 
