@@ -17,7 +17,7 @@ import sys
 from faults import harness
 from fixtures import fixture
 from support import SOURCE, Cases, Skip, manifest, next_command, program, records, run, says, slurp, synth, write
-from training import command, copy, data, finish, kept, last_step, poison, run_folder, same_as_whole, train, whole
+from training import command, copy, data, finish, header, kept, last_step, poison, run_folder, same_as_whole, train, whole
 
 try:
     import jsonschema
@@ -283,6 +283,46 @@ def _(work):
     assert len(re.findall(named, done.stderr)) == 1, done.stderr
     quiet = train(run_folder(work, "quiet"), "-q", "--on-bad-record", "skip", code=1, source=folder)
     assert quiet.stderr == "chex-train: 1 damaged record passed over\n", quiet.stderr
+
+
+def counted(out):
+    """What the state of the newest checkpoint says of damaged records."""
+    return int(json.loads(header(os.path.join(out, last_step(out)) + ".safetensors")["__metadata__"]["state"])["skipped"])
+
+
+@case("a run that passed over damaged records ends with 1 each time it is asked, and says why; stopped and resumed, too")
+def _(work):
+    folder, out, stopped = copy(work), run_folder(work), run_folder(work, "stopped")
+    shards = {split: [s["name"] for s in manifest(folder)["shards"] if f"-{split}." in s["name"]]
+              for split in ("train", "val")}
+    poison(folder, 3)
+    poison(folder, 1, shards["train"][2])
+    poison(folder, 0, shards["val"][0])
+    skip = ["--on-bad-record", "skip"]
+    says(train(out, *skip, code=1, source=folder), "3 damaged records passed over: chex-inspect --full")
+    assert counted(out) == 9  # in each of three epochs
+    before = kept(out)
+    for more in (skip, []):
+        says(train(out, *more, code=1, source=folder), "done     test",
+             r"damaged records passed over 9 times before this start:\s+chex-inspect --full \S+ names all")
+    quiet = train(out, "-q", code=1, source=folder)
+    assert quiet.stderr == "chex-train: damaged records passed over 9 times before this start\n", quiet.stderr
+    document = json.loads(train(out, "--json", "-q", code=1, source=folder).stdout)
+    assert document["exit_code"] == 1 and document["result"]["skipped"] == 9, document["result"]
+    assert kept(out) == before
+    for step in range(1, 6):  # each start makes one step
+        train(stopped, *skip, "-q", "--time-limit", "0.001s", code=75, source=folder)
+        assert last_step(stopped) == f"step-{step:06}", last_step(stopped)
+    train(stopped, *skip, code=1, source=folder)
+    assert kept(stopped) == before, counted(stopped)
+    # The run used a damaged record, was stopped, and the record was repaired.
+    out = run_folder(work, "repaired")
+    for _ in range(5):
+        train(out, *skip, "-q", "--time-limit", "0.001s", code=75, source=folder)
+    assert counted(out) > 0
+    shutil.rmtree(folder)
+    shutil.copytree(data(), folder)
+    says(train(out, code=1, source=folder), r"damaged records? passed over \d times? before this start")
 
 
 @case("T69 a damaged record of val: the epoch that was trained is saved before the run ends with 1")

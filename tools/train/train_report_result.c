@@ -220,19 +220,35 @@ print_repair(const struct train_report *r, const struct trainer *t)
                   last[0] ? last : "the start");
 }
 
+#define DAMAGE 120
+
+/* What the exit status of a run without an error says.  Earlier starts have named the records. */
+static const char *
+describe_damage(const struct trainer *t, char out[DAMAGE])
+{
+    const struct trainer_result *result = trainer_result(t);
+    char things[PROGRESS_THINGS];
+
+    if (result->damaged > 0)
+        snprintf(out, DAMAGE, "%s passed over", format_things(result->damaged, "damaged record", things));
+    else
+        snprintf(out, DAMAGE, "damaged records passed over %s before this start",
+                 format_things(result->skipped, "time", things));
+    return out;
+}
+
 void
 train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err)
 {
     const struct trainer_options *o = &r->cli->train;
-    char records[PROGRESS_THINGS], data[SHELL_WORD];
+    char damage[DAMAGE], data[SHELL_WORD];
     struct wrap w = {.out = stderr};
 
     if (!t)
         return;
     if (r->common->quiet) { /* what is no error of its own, but an exit status */
         if (!err && trainer_result(t)->skipped > 0)
-            fprintf(stderr, "%s: %s passed over\n", train_program.name,
-                    format_things(trainer_result(t)->damaged, "damaged record", records));
+            fprintf(stderr, "%s: %s\n", train_program.name, describe_damage(t, damage));
         return;
     }
     if (err) {
@@ -250,9 +266,8 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     else
         wrap_line(stderr, "done", "%s/" TRAINER_BEST, relative_path(o->run));
     print_sum(t);
-    if (trainer_result(t)->damaged > 0) {
-        wrap_put(&w, "",
-                 "         %s passed over:", format_things(trainer_result(t)->damaged, "damaged record", records));
+    if (trainer_result(t)->skipped > 0) {
+        wrap_put(&w, "", "         %s:", describe_damage(t, damage));
         wrap_put(&w, " ", "chex-inspect --full %s", shell_word(relative_path(o->data), data));
         wrap_put(&w, " ", "names all");
         wrap_end(&w);

@@ -58,6 +58,7 @@ struct checkpoint_state {
     uint32_t bad_epochs; /* since the best one */
     double loss_sum;     /* of the epoch so far, and its images: so that its mean is exact after a resume */
     uint64_t loss_images;
+    uint64_t skipped; /* damaged records that were replaced, or left out of a validation; each time counts */
     char settings[SETTINGS_TEXT]; /* what the run was started with, as settings_keep() writes it */
 };
 

@@ -67,6 +67,7 @@ const struct state_field state_fields[] = {
     {"bad_epochs", STATE_NUMBER, AT(bad_epochs), .max = CHECKPOINT_MAX_EPOCHS, .up_to = "epoch"},
     {"loss_sum", STATE_REAL, AT(loss_sum), LOSS},
     {"loss_images", STATE_COUNT, AT(loss_images), .max = CHECKPOINT_MAX_COUNT},
+    {"skipped", STATE_COUNT, AT(skipped), .max = CHECKPOINT_MAX_COUNT, ADDED(NULL)},
     {"settings", STATE_TEXT, AT(settings), .max = SETTINGS_TEXT - 1},
     {.name = NULL},
 };

@@ -50,8 +50,13 @@ struct loader {
     uint64_t failed_at; /* the lowest batch that failed; earlier ones are still given */
     struct chex_error error;
     double waited;
-    uint64_t skipped;
-    struct buffer places; /* struct sample_place of skipped ones that were not taken yet */
+    struct buffer skipped; /* struct skipped that were not taken yet */
+};
+
+/* A damaged record, and its position in the pass. */
+struct skipped {
+    struct sample_place place;
+    uint64_t position;
 };
 
 /* ---- one batch ------------------------------------------------------------------------------------------------- */
@@ -85,13 +90,13 @@ read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, st
 }
 
 static enum chex_status
-note_skipped(struct loader *l, const struct sample_place *place, struct chex_error *err)
+note_skipped(struct loader *l, const struct sample_place *place, uint64_t position, struct chex_error *err)
 {
+    const struct skipped skipped = {.place = *place, .position = position};
     enum chex_status status;
 
     pthread_mutex_lock(&l->lock);
-    l->skipped++;
-    status = buffer_append(&l->places, place, sizeof(*place), err);
+    status = buffer_append(&l->skipped, &skipped, sizeof(skipped), err);
     pthread_mutex_unlock(&l->lock);
     return status;
 }
@@ -116,7 +121,7 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
      * sample.
      */
     if (status == CHEX_OK && tries > 0 && position < s->count)
-        return note_skipped(l, &s->place[l->o.order[position]], err);
+        return note_skipped(l, &s->place[l->o.order[position]], position, err);
     if (status != CHEX_OK) {
         const struct sample_place *at = &s->place[*sample];
         char text[READER_TEXT];
@@ -368,7 +373,7 @@ loader_free(struct loader *l)
         free(l->place[i].loaded.weights);
     }
     reader_free(l->own);
-    buffer_release(&l->places);
+    buffer_release(&l->skipped);
     pthread_cond_destroy(&l->filled);
     pthread_cond_destroy(&l->freed);
     pthread_mutex_destroy(&l->lock);
@@ -423,26 +428,23 @@ loader_wait(const struct loader *l)
     return l->waited;
 }
 
-uint64_t
-loader_skipped(struct loader *l)
-{
-    uint64_t skipped;
-
-    pthread_mutex_lock(&l->lock);
-    skipped = l->skipped;
-    pthread_mutex_unlock(&l->lock);
-    return skipped;
-}
-
 enum chex_status
-loader_take_skipped(struct loader *l, struct buffer *places, struct chex_error *err)
+loader_take_skipped(struct loader *l, uint64_t end, struct buffer *places, struct chex_error *err)
 {
-    enum chex_status status;
+    enum chex_status status = CHEX_OK;
+    struct skipped *s;
+    size_t count, kept = 0, i;
 
     pthread_mutex_lock(&l->lock);
-    status = buffer_append(places, l->places.data, l->places.size, err);
-    if (status == CHEX_OK)
-        l->places.size = 0;
+    s = (struct skipped *)(void *)l->skipped.data;
+    count = l->skipped.size / sizeof(*s);
+    for (i = 0; i < count; i++) {
+        if (status == CHEX_OK && s[i].position < end)
+            status = buffer_append(places, &s[i].place, sizeof(s[i].place), err);
+        else
+            s[kept++] = s[i];
+    }
+    l->skipped.size = kept * sizeof(*s);
     pthread_mutex_unlock(&l->lock);
     return status;
 }

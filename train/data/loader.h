@@ -81,15 +81,15 @@ enum chex_status loader_start(const struct loader_options *options, struct loade
 enum chex_status loader_next(struct loader *l, struct loaded **out, struct chex_error *err);
 void loader_return(struct loader *l, struct loaded *b);
 
-/* Seconds that loader_next() waited so far, and damaged records replaced; by the thread that calls loader_next(). */
+/* Seconds that loader_next() waited so far; by the thread that calls loader_next(). */
 double loader_wait(const struct loader *l);
-uint64_t loader_skipped(struct loader *l);
 
 /*
- * Append the places of damaged records that were replaced since the last such call, as they were found.
+ * Append the places of damaged records that were replaced: those of positions before `end` that no such call has taken.
+ * The loader reads ahead; so the caller counts only what it has used.
  * CHEX_ERR_MEMORY
  */
-enum chex_status loader_take_skipped(struct loader *l, struct buffer *places, struct chex_error *err);
+enum chex_status loader_take_skipped(struct loader *l, uint64_t end, struct buffer *places, struct chex_error *err);
 
 void loader_free(struct loader *l); /* NULL is allowed; ends the threads */
 

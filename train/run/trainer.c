@@ -56,34 +56,43 @@ train_step(struct trainer *t, double since, struct chex_error *err)
     return status == CHEX_OK ? between_steps(t, wishes, err) : status;
 }
 
+/*
+ * A record cannot be used, in a step or an evaluation, and all ranks know it: the last good step is saved.  Once the
+ * record is repaired, the run resumes from there.
+ */
+static bool
+is_saved(enum chex_status status)
+{
+    return chex_status_is_data(status) || status == CHEX_ERR_READ || status == CHEX_ERR_MISSING;
+}
+
 static enum chex_status
 train_epoch(struct trainer *t, struct chex_error *err)
 {
     enum chex_status status = trainer_open_epoch(t, err);
     struct chex_error other;
     double since = progress_clock();
+    bool open;
 
     t->epoch = (struct trainer_epoch){.epoch = t->state.epoch + 1};
     status = collective_agree(t->job.all, status, NULL, err);
+    open = status == CHEX_OK;
     while (status == CHEX_OK && t->state.batches < t->task.steps)
         status = train_step(t, since, err);
-    if (status == CHEX_ERR_STOPPED) /* on all ranks; what was replaced so far is not met again in this epoch */
+    if (open && is_saved(status)) /* the save comes when the epoch is closed */
         (void)trainer_count_bad(t, &other);
     t->result.seconds += progress_clock() - since;
     trainer_close_epoch(&t->pass, &t->stepping);
     return status;
 }
 
-/*
- * A record that cannot be used, in a step or an evaluation: the last good step is saved, and once the record is
- * repaired the run resumes from here.
- */
+/* Save the last good step after such an error. */
 static void
 keep_reached(struct trainer *t, enum chex_status status)
 {
     struct chex_error other = {.status = CHEX_OK};
 
-    if (!chex_status_is_data(status) && status != CHEX_ERR_READ && status != CHEX_ERR_MISSING)
+    if (!is_saved(status))
         return;
     if (trainer_save_now(t, &other) != CHEX_OK)
         trainer_warn(&t->job, "%s", other.text);

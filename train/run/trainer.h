@@ -210,7 +210,7 @@ enum chex_status trainer_prepare(const struct trainer_options *options, const st
                                  struct chex_error *err);
 
 /*
- * CHEX_OK                also where records were skipped: trainer_result()
+ * CHEX_OK                also if records were skipped, by this process or an earlier one: trainer_result()->skipped
  * CHEX_ERR_STOPPED       on request or by the time limit: all is saved
  * CHEX_ERR_DIVERGED      a loss or a gradient is not finite: the text has step, images, rate, and what to try
  * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE (the checkpoint in RUN is of another run, or damaged), CHEX_ERR_MISSING
@@ -288,13 +288,13 @@ const struct trainer_options *trainer_options(const struct trainer *t);
 const struct checkpoint_state *trainer_state(const struct trainer *t);
 uint64_t trainer_steps_skipped(const struct trainer *t); /* of the run so far, for a gradient that overflowed */
 
-/* The result so far, of this process. */
+/* The result so far, of this process if nothing else is said. */
 struct trainer_result {
     uint64_t steps, images; /* made, trained on */
     double seconds;         /* of training, without evaluations */
     struct step_times times;
-    uint64_t skipped;           /* damaged records, on all ranks, as often as they were passed over */
-    uint64_t damaged;           /* of them, each once; rank 0 */
+    uint64_t skipped;           /* damaged records of the whole run, as often as they were passed over; and of a test */
+    uint64_t damaged;           /* those that this process has met, each once; rank 0 */
     bool unsaved;               /* the last attempt to save failed */
     bool early;                 /* ended by options->patience */
     char last[CHECKPOINT_NAME]; /* the newest checkpoint; "" */

@@ -362,10 +362,11 @@ trainer_tell_bad(const struct trainer_job *job, const struct trainer_task *task,
 
 /* Of all ranks. */
 static enum chex_status
-take_skipped(const struct trainer_job *job, const struct trainer_pass *pass, struct buffer *all, struct chex_error *err)
+take_skipped(const struct trainer_job *job, const struct trainer_pass *pass, uint64_t end, struct buffer *all,
+             struct chex_error *err)
 {
     struct buffer own = {0};
-    enum chex_status status = collective_agree(job->all, loader_take_skipped(pass->loader, &own, err), NULL, err);
+    enum chex_status status = collective_agree(job->all, loader_take_skipped(pass->loader, end, &own, err), NULL, err);
 
     if (status == CHEX_OK)
         status = collective_allgather(job->all, own.data, own.size, all, NULL, err);
@@ -404,9 +405,10 @@ trainer_count_bad(struct trainer *t, struct chex_error *err)
     size_t count;
 
     if (status == CHEX_OK)
-        status = take_skipped(&t->job, &t->pass, &all, err);
+        status = take_skipped(&t->job, &t->pass, t->state.batches * t->task.global, &all, err);
     count = all.size / sizeof(struct sample_place);
     if (status == CHEX_OK) {
+        t->state.skipped += count;
         t->result.skipped += count;
         status = trainer_tell_bad(&t->job, &t->task, &t->images, &t->result, (struct sample_place *)(void *)all.data,
                                   count, "the next good one of the order takes its place", err);

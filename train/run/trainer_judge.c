@@ -199,6 +199,7 @@ end_judged(struct trainer *t, struct evaluation *e)
 
     about.evaluation = e;
     about.best = is_better(&t->task, now, t->state.best);
+    t->state.skipped += e->skipped_count;
     advance(&t->job, &t->task, &t->state, now, about.best, e->loss);
     tell(&t->job, &t->task, &about);
     if (about.best && t->job.is_rank_0) {

@@ -286,8 +286,8 @@ enum chex_status trainer_tell_bad(const struct trainer_job *job, const struct tr
                                   struct trainer_images *images, struct trainer_result *result,
                                   struct sample_place *place, size_t count, const char *what, struct chex_error *err);
 /*
- * Add up over the ranks what the loader replaced since the last such call, and name it; a warning where records had to
- * be read twice.  All ranks.
+ * Add up over the ranks which damaged records the steps of this epoch had replaced since the last such call, and name
+ * them; a warning if records had to be read twice.  All ranks, while an epoch is open.
  */
 enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
 

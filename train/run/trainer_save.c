@@ -245,8 +245,12 @@ trainer_save(struct trainer *t, struct chex_error *err)
 {
     struct saving *saving = &t->saving;
     enum chex_status status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
-    const struct trainer_section section = trainer_section_begin(&t->job);
+    struct trainer_section section;
 
+    /* The state has all damaged records up to its step: a run that resumes from it does not meet them again. */
+    if (status == CHEX_OK && t->pass.loader)
+        status = trainer_count_bad(t, err);
+    section = trainer_section_begin(&t->job);
     /* A failure to begin is one of the checkpoint: all ranks hear of it at its end. */
     if (status == CHEX_OK && t->job.is_rank_0) {
         struct chex_error why;

@@ -289,6 +289,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     }
     if (status != CHEX_OK)
         return status;
+    t->result.skipped = t->state.skipped;
     t->saving.started_at = progress_clock();
     start.complete = trainer_is_complete(&t->job, &t->state);
     if (t->job.is_rank_0 && t->job.w->started)
