@@ -21,7 +21,7 @@ import sys
 import time
 
 from faults import harness
-from support import SLOW, SOURCE, Cases, program, run, says, slurp, write
+from support import SLOW, SOURCE, Cases, program, run, says, slurp, tree, write
 from training import (command, data, finish, header, kept, last_step, run_folder, same_as_whole, train, whole,
                       with_header)
 
@@ -148,13 +148,38 @@ def _(work):
     best = json.loads(train(out, "--json", "-q", *more).stdout)["result"]["best_step"]
     assert best >= 12, best
     source = os.path.join(out, "step-{:06}.safetensors")
-    other = ["--lr", "1e-9", *more]
+    other = ["--lr", "1e-9", *more, "--epochs", 7]
     done = train(out, "--resume", source.format(best), *other)
     assert "is not there" not in done.stderr, done.stderr
     done = train(out, "--resume", source.format(best - 6), *other)
-    says(done, rf"changed since step-{best - 6:06}: lr 0\.001 -> 1e-09",
+    says(done, rf"changed since step-{best - 6:06}: epochs 6 -> 7, lr 0\.001 -> 1e-09",
          rf"the best model of step {best - 6} is missing \(it is of another step\)",
          rf"val {best // 6} .* best .* @{best // 6} ")
+
+
+@case("a complete run refuses another option of the training, which would have no effect: 6, and RUN is as it was")
+def _(work):
+    out = shutil.copytree(whole(), os.path.join(work, "run"))
+    before = tree(out)
+    for options, text in ((["--lr", "0.5"], r"lr 0\.001 -> 0\.5"), (["--early-stop", 9], "early-stop 0 -> 9"),
+                          (["--warmup", 3, "--clip", 2], "warmup 0 -> 3, clip 0 -> 2"),
+                          (["--epochs", 2], "epochs 3 -> 2"),
+                          (["--batch", 8, "--allow-batch-change"], "global-batch 16 -> 8, micro-batch 16 -> 8")):
+        for more in ([], ["-n"]):
+            done = train(out, *options, *more, code=6)
+            assert done.stderr.splitlines()[-1].startswith("chex-train: nothing to train: "), done.stderr
+            says(done, rf"nothing to train: '.*/run' is complete; without effect: {text} \(another -o begins a new run, "
+                       r"more --epochs continue this one\)")
+        assert tree(out) == before
+    says(train(out, "--tta", "flip"), "resume   step-000018: 18 steps, 3 of 3 epochs: complete", "changed since .* tta")
+    says(train(out, "--lr", "1e-4", "--epochs", 4), r"epochs 3 -> 4, lr 0\.001 -> 0\.0001", r"(?m)^ep 4/4 ")
+
+
+@case("fewer epochs end a run that is not complete")
+def _(work):
+    source = os.path.join(whole(), "step-000012.safetensors")
+    says(train(run_folder(work), "--resume", source, "--epochs", 2), "changed since step-000012: epochs 3 -> 2",
+         "resume   step-000012: 12 steps, 2 of 2 epochs: complete")
 
 
 def damage(path, how):

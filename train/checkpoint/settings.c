@@ -56,6 +56,7 @@ settings_add(struct settings *s, const struct setting *setting, const void *obje
         return;
     }
     s->kind[s->count] = setting->kind;
+    s->training[s->count] = setting->training;
     s->value[s->count++] = v;
 }
 
@@ -138,6 +139,8 @@ settings_keep(const struct settings *s, char out[SETTINGS_TEXT], struct chex_err
 
 /* ---- comparing ------------------------------------------------------------------------------------------------- */
 
+#define KEPT_TEXT 512
+
 /* The value behind "NAME " in lines of text; false where there is none. */
 static bool
 find_kept(const char *kept, const char *name, char *out, size_t size)
@@ -151,6 +154,14 @@ find_kept(const char *kept, const char *name, char *out, size_t size)
         }
     }
     return false;
+}
+
+double
+settings_kept_number(const char *kept, const char *name, double otherwise)
+{
+    char text[SETTINGS_NUMBER];
+
+    return find_kept(kept, name, text, sizeof(text)) ? strtod(text, NULL) : otherwise;
 }
 
 /* One more difference behind those that are there. */
@@ -182,6 +193,30 @@ advise(unsigned refused, char out[128])
     return out;
 }
 
+/* Does value i differ from the one that a checkpoint kept? */
+static bool
+differs(const struct settings *s, size_t i, const char *kept, char before[KEPT_TEXT])
+{
+    char number[SETTINGS_NUMBER];
+
+    return s->kind[i] >= SETTING_FREE && find_kept(kept, s->value[i].name, before, KEPT_TEXT) &&
+           strncmp(before, value_text(&s->value[i], number), KEPT_TEXT - 1) != 0;
+}
+
+void
+settings_compare_training(const struct settings *s, const char *kept, unsigned kinds, char out[SETTINGS_CHANGE])
+{
+    size_t i;
+
+    out[0] = '\0';
+    for (i = 0; i < s->count; i++) {
+        char number[SETTINGS_NUMBER], before[KEPT_TEXT];
+
+        if (s->training[i] && kinds >> s->kind[i] & 1 && differs(s, i, kept, before))
+            note(out, SETTINGS_CHANGE, s->value[i].name, before, value_text(&s->value[i], number));
+    }
+}
+
 enum chex_status
 settings_compare(const struct settings *s, const char *kept, unsigned allowed, struct settings_change *out,
                  struct chex_error *err)
@@ -192,12 +227,11 @@ settings_compare(const struct settings *s, const char *kept, unsigned allowed, s
 
     *out = (struct settings_change){.batch = false};
     for (i = 0; i < s->count; i++) {
-        char number[SETTINGS_NUMBER], before[512];
+        char number[SETTINGS_NUMBER], before[KEPT_TEXT];
         const char *now = value_text(&s->value[i], number), *name = s->value[i].name;
         enum setting_kind kind = s->kind[i];
 
-        if (kind < SETTING_FREE || !find_kept(kept, name, before, sizeof(before)) ||
-            strncmp(before, now, sizeof(before) - 1) == 0)
+        if (!differs(s, i, kept, before))
             continue;
         if (kind > SETTING_FREE && !(allowed >> kind & 1)) {
             note(refused, sizeof(refused), name, before, now);

@@ -59,6 +59,7 @@ struct setting {
 struct settings {
     struct run_value value[SETTINGS_MAX];
     enum setting_kind kind[SETTINGS_MAX];
+    bool training[SETTINGS_MAX]; /* of the setting */
     size_t count;
     bool failed; /* memory ran out, or there are too many */
     struct arena strings;
@@ -74,8 +75,9 @@ enum chex_status settings_common(const struct settings *s, struct buffer *b, str
 /* What a checkpoint keeps: "NAME VALUE" of all but local and shared ones, lines.  CHEX_ERR_BUG where it is too long. */
 enum chex_status settings_keep(const struct settings *s, char out[SETTINGS_TEXT], struct chex_error *err);
 
+#define SETTINGS_CHANGE 512
 struct settings_change {
-    char text[512]; /* "lr 0.001 -> 0.0005, epochs 10 -> 20"; "" where nothing changed */
+    char text[SETTINGS_CHANGE]; /* "lr 0.001 -> 0.0005, epochs 10 -> 20"; "" where nothing changed */
     bool batch, data, precision;
 };
 
@@ -87,6 +89,15 @@ struct settings_change {
  */
 enum chex_status settings_compare(const struct settings *s, const char *kept, unsigned allowed,
                                   struct settings_change *out, struct chex_error *err);
+
+/*
+ * Settings of the training alone that differ from what a checkpoint kept, as in settings_change.text.
+ * kinds  bits 1 << enum setting_kind
+ */
+void settings_compare_training(const struct settings *s, const char *kept, unsigned kinds, char out[SETTINGS_CHANGE]);
+
+/* The value that a checkpoint kept, a number; `otherwise` where it has none of this name. */
+double settings_kept_number(const char *kept, const char *name, double otherwise);
 
 /* The shortest decimal that reads back as the same number.  Returns out. */
 #define SETTINGS_NUMBER 32

@@ -142,6 +142,34 @@ allowed_changes(const struct trainer_options *o)
            (o->allow_precision_change ? 1u << SETTING_PRECISION : 0);
 }
 
+/*
+ * A run that is complete takes no more steps, so options of the training cannot change it: somebody expects another
+ * result than the one that would be printed again.  Another number of ranks changes the batch of itself.
+ */
+static enum chex_status
+refuse_in_vain(const struct trainer *t, const struct folder *from, struct chex_error *err)
+{
+    const struct checkpoint_state *s = &t->state;
+    const char *kept = s->settings;
+    double epochs = settings_kept_number(kept, "epochs", INFINITY),
+           patience = settings_kept_number(kept, "early-stop", 0);
+    bool was_complete = s->epoch >= epochs || (patience > 0 && s->bad_epochs >= patience);
+    unsigned kinds = 1u << SETTING_FREE;
+    char text[SETTINGS_CHANGE];
+
+    if (!was_complete || !trainer_is_complete(&t->job, s))
+        return CHEX_OK;
+    if (settings_kept_number(kept, "ranks", 0) == collective_size(t->job.all))
+        kinds |= 1u << SETTING_BATCH;
+    settings_compare_training(&t->task.settings, kept, kinds, text);
+    if (!text[0])
+        return CHEX_OK;
+    return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                     "nothing to train: '%s' is complete; without effect: %s (another -o begins a new run%s)",
+                     from->path, text,
+                     s->epoch >= t->job.o->epochs ? ", more --epochs continue this one" : "; this one ended early");
+}
+
 static enum chex_status
 resume(struct trainer *t, const struct folder *from, const char *name, struct trainer_start *start,
        struct chex_error *err)
@@ -154,6 +182,8 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
         if (status != CHEX_OK)
             error_context(err, status, "cannot resume from '%s/%s'", from->path, name);
     }
+    if (status == CHEX_OK && !change.data)
+        status = refuse_in_vain(t, from, err);
     if (status == CHEX_OK)
         status = trainer_compare_window(&t->job, &t->images, &t->state, from, name, err);
     if (status == CHEX_OK)
