@@ -224,6 +224,26 @@ def _(work):
     assert counts["pad"] == counts["short"] == 60 > counts["drop"] > 30, counts
 
 
+@case("the manifest of synthetic images says so; shards and id are those of images without this note")
+def _(work):
+    folder = f"{work}/in"
+    shutil.copytree(base(), folder)
+    assert "SYNTHETIC" in slurp(f"{folder}/SYNTHETIC.txt").decode()
+    convert(folder, f"{work}/synthetic")
+    os.remove(f"{folder}/SYNTHETIC.txt")
+    convert(folder, f"{work}/others")
+    synthetic, others = (tree(f"{work}/{name}") for name in ("synthetic", "others"))
+    assert {n: d for n, d in synthetic.items() if n != "manifest.json"} == \
+        {n: d for n, d in others.items() if n != "manifest.json"}
+    shutil.copy(f"{base()}/SYNTHETIC.txt", f"{folder}/images")  # here too, the label file may come from elsewhere
+    shutil.copy(labels_of(folder), f"{work}/labels.csv")
+    run([program("chex-convert"), "-q", "-i", f"{folder}/images", "-l", f"{work}/labels.csv", "-o", f"{work}/moved"])
+    assert manifest(f"{work}/moved")["synthetic"] is True
+    m, n = manifest(f"{work}/synthetic"), manifest(f"{work}/others")
+    assert m.pop("synthetic") is True and "synthetic" not in n
+    assert m.pop("manifest_sha256") != n.pop("manifest_sha256") and m == n
+
+
 @case("a padding record is a copy of an image of the same split")
 def _(work):
     m = manifest(straight())

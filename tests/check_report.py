@@ -34,15 +34,17 @@ def convert(work, csv, folder, *options, code=0):
 
 
 @functools.lru_cache(None)
-def make_plain():
-    work = os.path.join(CACHE, "plain")
+def make_plain(synthetic):
+    work = os.path.join(CACHE, "synthetic" if synthetic else "plain")
     os.mkdir(work)
     csv = synth(os.path.join(work, "in"), 120, "--size", 96)
+    if not synthetic:
+        os.remove(os.path.join(work, "in", "SYNTHETIC.txt"))
     return convert(work, csv, os.path.join(work, "in", "images"), "--size", 48)
 
 
-def plain(work):
-    return shutil.copytree(make_plain(), os.path.join(work, "plain"))
+def plain(work, synthetic=False):
+    return shutil.copytree(make_plain(synthetic), os.path.join(work, "synthetic" if synthetic else "plain"))
 
 
 def odd(work):
@@ -157,6 +159,19 @@ def _(work):
     assert f'</h1>\n<p class="dim">Data set {name}. Report of chex-inspect' in page
     path, _, _ = report(shards, work)
     assert f"<title>Data set {name}</title>" in slurp(path).decode()
+
+
+@case("a page of synthetic data says SYNTHETIC at the top and names no source at NIH, a page of others does not")
+def _(work):
+    path, _, _ = report(plain(work, True), work)
+    page = slurp(path).decode()
+    head = page[page.index("<header>"):page.index("</header>")]
+    assert "<title>SYNTHETIC data set " in page and "SYNTHETIC images and labels, drawn by chex-synth" in head
+    card = page[page.index('<section id="card">'):page.index("<h3>To make it again")]
+    assert "NIH" not in card and "Wang" not in card and "SYNTHETIC" in card and "not for diagnosis" in card
+    path, _, _ = report(plain(work), work)
+    page = slurp(path).decode()
+    assert "SYNTHETIC" not in page and "NIH" in page
 
 
 @case("nothing is fetched and nothing runs: no script, no address but data:")

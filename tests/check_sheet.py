@@ -231,6 +231,25 @@ def _(work):
     assert "Title" not in Image.open(path).text
 
 
+@case("a sheet of synthetic images says SYNTHETIC, one of others does not")
+def _(work):
+    need_pillow()
+    said = "SYNTHETIC images and labels, drawn by chex-synth"
+    bold = ["".join("#" if "#" in pair else "." for pair in zip(row + ".", "." + row))
+            for row in drawn(font("large"), said, 2)]
+    path, amber = os.path.join(work, "s.png"), (0xff, 0xc8, 0x57)
+    sheet(dataset(work, 32, 8), path)
+    image = Image.open(path)
+    assert find_text(image, amber, bold) and image.text["Source"] == said
+    os.remove(os.path.join(work, "synth", "SYNTHETIC.txt"))
+    out = os.path.join(work, "others")
+    run([program("chex-convert"), "-q", "-i", os.path.join(work, "synth"), "-l",
+         os.path.join(work, "synth", "Data_Entry_2017_v2020.csv"), "-o", out, "--size", 32])
+    sheet(out, path)
+    image = Image.open(path)
+    assert not find_text(image, amber, bold) and "Source" not in image.text
+
+
 @case("--random draws by seed and names only")
 def _(work):
     folder = dataset(work)

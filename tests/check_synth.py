@@ -168,7 +168,7 @@ def _(work):
     for name, options in (("a", ["-j1"]), ("b", ["-j2"]), ("c", ["-j5"]), ("other", ["--seed", 2])):
         synth(os.path.join(work, name), 16, "--size", 200, "--odd", "30%", *options)
     first = tree(os.path.join(work, "a"))
-    assert len(first) == 16 + 3
+    assert len(first) == 16 + 4 and b"SYNTHETIC" in slurp(os.path.join(work, "a", "SYNTHETIC.txt"))
     assert first == tree(os.path.join(work, "b")) == tree(os.path.join(work, "c"))
     synth(os.path.join(work, "a"), 16, "--size", 200, "--odd", "30%")
     assert first == tree(os.path.join(work, "a"))

@@ -51,8 +51,10 @@ START_TEST(what_is_written_is_read_back_the_same)
     text = good_text(&s);
     ck_assert_ptr_null(strstr(text, "left_out"));
     ck_assert_ptr_null(strstr(text, "empty_labels"));
+    ck_assert_ptr_null(strstr(text, "synthetic"));
     free(text);
     s.manifest.empty_labels = 5;
+    s.manifest.synthetic = true;
     s.manifest.left_out = (struct manifest_left_out){"PA", 3, 1, 2};
     text = good_text(&s);
     ck_assert_int_eq(manifest_parse((const uint8_t *)text, strlen(text), &m, NULL), CHEX_OK);
@@ -62,6 +64,7 @@ START_TEST(what_is_written_is_read_back_the_same)
     ck_assert_uint_eq(m.split[1].positives[7], 1);
     ck_assert_str_eq(m.shard[2].name, s.shard[2].name);
     ck_assert_uint_eq(m.empty_labels, 5);
+    ck_assert(m.synthetic);
     ck_assert_str_eq(m.left_out.views, "PA");
     ck_assert_uint_eq(m.left_out.other_views, 3);
     ck_assert_uint_eq(m.left_out.excluded, 1);

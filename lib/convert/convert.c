@@ -12,6 +12,7 @@
 #include "base/progress.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,40 @@ find_images(struct convert *c, struct chex_error *err)
     return status == CHEX_OK ? check_found(c, err) : status;
 }
 
+/* Is LABELS_SYNTHETIC in the folder of this name?  "" is the current folder. */
+static bool
+has_note(const char *folder, size_t length)
+{
+    char path[PATH_MAX];
+    int used = snprintf(path, sizeof(path), "%.*s%s" LABELS_SYNTHETIC, (int)length, folder, length > 0 ? "/" : "");
+
+    return used > 0 && (size_t)used < sizeof(path) && access(path, F_OK) == 0;
+}
+
+static bool
+is_next_to_note(const char *path)
+{
+    size_t length = strlen(path);
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    return has_note(path, length);
+}
+
+/* Do the label file or the images come from a folder of chex-synth? */
+static bool
+is_synthetic(const struct convert_options *o)
+{
+    bool synthetic = is_next_to_note(o->labels);
+    size_t i;
+
+    for (i = 0; i < o->input_count && !synthetic; i++)
+        synthetic = has_note(o->inputs[i], strlen(o->inputs[i])) || is_next_to_note(o->inputs[i]);
+    return synthetic;
+}
+
 /* The folder of the official lists: as given, or that of the label file. */
 static enum chex_status
 lists_folder(const struct convert_options *o, char *out, size_t size, struct chex_error *err)
@@ -218,6 +253,7 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
 
     c->options = options;
     c->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    c->synthetic = is_synthetic(options);
     status = labels_read(options->labels, &labels, &c->labels, err);
     if (status == CHEX_OK)
         status = choose_entries(c, err);

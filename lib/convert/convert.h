@@ -86,6 +86,7 @@ struct convert {
      * begun that one if it counted on archives that were not given.  "" else.
      */
     char whole_id[CHEX_ID_LENGTH + 1];
+    bool synthetic;      /* LABELS_SYNTHETIC is next to the label file or an input, or in an input */
     bool official_found; /* the split was chosen because both lists lie there */
 
     struct ranks *ranks;             /* the processes that share the work; NULL: this one alone.  Not owned */

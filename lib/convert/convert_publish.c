@@ -239,6 +239,7 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
         .shard = calloc(c->plan.shard_count, sizeof(*m->shard)),
         .split_count = c->plan.splits.count,
     };
+    m->synthetic = c->synthetic;
     m->empty_labels = c->labels.empty_labels;
     m->left_out = left_out(c);
     memcpy(m->dataset_id, c->plan.dataset_id, sizeof(m->dataset_id));

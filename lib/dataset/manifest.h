@@ -58,6 +58,7 @@ struct manifest {
     uint32_t view_size, patient_size, name_size; /* bytes of these texts where all records agree, else 0 */
     double pixel_mean, pixel_deviation;
     uint64_t rejects;
+    bool synthetic;                    /* drawn by chex-synth; not part of the data set id */
     uint64_t empty_labels;             /* rows with an empty label, taken as No Finding on request */
     struct manifest_left_out left_out; /* views may be NULL where nothing was */
 

@@ -216,6 +216,7 @@ const struct manifest_field manifest_fields[] = {
     {"pixels", MANIFEST_OBJECT, .fields = pixel_fields},
     {"labels_sha256", MANIFEST_TEXT, M(labels_sha256), HEX(64)},
     {"rejects", MANIFEST_NUMBER, M(rejects), .max = INT64_MAX},
+    {"synthetic", MANIFEST_BOOL, M(synthetic), .optional = true},
     {"empty_labels", MANIFEST_NUMBER, M(empty_labels), .max = INT64_MAX, .optional = true},
     {"left_out", MANIFEST_OBJECT, .fields = left_out_fields, .optional = true},
     {.key = NULL},

@@ -99,6 +99,8 @@ is_there(const struct manifest_field *f, const void *object)
 
     if (f->optional && f->type == MANIFEST_TEXT)
         return text_at(f, (const char *)object + f->offset) != NULL;
+    if (f->optional && f->type == MANIFEST_BOOL)
+        return *(const bool *)((const char *)object + f->offset);
     if (f->optional && f->type == MANIFEST_NUMBER)
         return member_get((const char *)object + f->offset, f->size) > 0;
     for (inner = f->fields; !there && inner->key; inner++) {

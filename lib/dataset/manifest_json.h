@@ -40,7 +40,7 @@ struct manifest_field {
     json_t *(*derive)(const struct manifest *m); /* NULL when out of memory */
     enum chex_status (*then)(struct manifest *m, struct chex_error *err); /* OBJECT: once it was read */
     bool any;                                                             /* DERIVED: another text is good too */
-    bool optional; /* manifests of before lack it; written where it is not NULL, or has a number or a text */
+    bool optional; /* manifests of before lack it; written where it is not NULL or false, or has a number or a text */
 };
 
 extern const struct manifest_field manifest_fields[];

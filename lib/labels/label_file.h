@@ -33,6 +33,9 @@ struct entry {
     bool impossible_age; /* age is NaN because the number was negative or above 120 */
 };
 
+/* chex-synth writes a file with this name next to its label file and its folder of images. */
+#define LABELS_SYNTHETIC "SYNTHETIC.txt"
+
 struct labels {
     struct entry *entry; /* sorted by name (strcmp); names are unique */
     size_t count;

@@ -43,8 +43,9 @@ struct picture_note {
     const char *text;
 };
 
-#define PICTURE_RESEARCH "Research use only, not for diagnosis"
-#define PICTURE_JPEG_MAX 65500 /* pixels a side */
+#define PICTURE_RESEARCH  "Research use only, not for diagnosis"
+#define PICTURE_SYNTHETIC "SYNTHETIC images and labels, drawn by chex-synth"
+#define PICTURE_JPEG_MAX  65500 /* pixels a side */
 
 struct picture_spec {
     uint32_t width, height, channels; /* 1 gray, 3 RGB */

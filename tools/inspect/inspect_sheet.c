@@ -250,6 +250,7 @@ write_words(const struct inspect_options *o, const struct target *t, struct shee
 
     s->id = ds->info.id;
     s->title = o->title;
+    s->synthetic = ds->manifest.synthetic;
     for (i = t->first; i < t->first + t->count; i++) {
         if (ds->shard[i].split == last)
             continue;
@@ -308,25 +309,27 @@ static enum chex_status
 write_sheet(const char *output, struct sheet *s, struct chex_error *err)
 {
     char shown[128];
-    /* One without a title ends before it. */
-    const struct picture_note notes[] = {{"Software", "chex-tools " PACKAGE_VERSION},
-                                         {"Comment", PICTURE_RESEARCH},
-                                         {"dataset", s->id},
-                                         {"splits", s->splits},
-                                         {"selection", s->selection},
-                                         {"images", shown},
-                                         {"Title", s->title}};
+    struct picture_note notes[8] = {{"Software", "chex-tools " PACKAGE_VERSION},
+                                    {"Comment", PICTURE_RESEARCH},
+                                    {"dataset", s->id},
+                                    {"splits", s->splits},
+                                    {"selection", s->selection},
+                                    {"images", shown}};
     struct picture_spec spec = {.width = s->sheet_width,
                                 .height = s->sheet_height,
                                 .channels = 3,
                                 .notes = notes,
-                                .note_count = sizeof(notes) / sizeof(notes[0]) - (s->title == NULL),
+                                .note_count = 6,
                                 .row = sheet_row,
                                 .context = s};
     struct buffer out = {0};
     bool png = picture_name_ends(output, ".png");
     enum chex_status status;
 
+    if (s->title)
+        notes[spec.note_count++] = (struct picture_note){"Title", s->title};
+    if (s->synthetic)
+        notes[spec.note_count++] = (struct picture_note){"Source", PICTURE_SYNTHETIC};
     snprintf(shown, sizeof(shown), "%u of %" PRIu64, s->count, s->selected);
     if (!png && (s->sheet_width > PICTURE_JPEG_MAX || s->sheet_height > PICTURE_JPEG_MAX))
         return error_set(err, CHEX_ERR_USAGE,

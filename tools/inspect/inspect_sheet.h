@@ -29,6 +29,7 @@ struct sheet_item {
 struct sheet {
     const char *id;    /* of the data set */
     const char *title; /* or NULL */
+    bool synthetic;
     char selection[512], choice[128], splits[256], size[64];
     uint64_t selected;                 /* images that were chosen from */
     uint64_t positives[CHEX_FINDINGS]; /* among them */

@@ -151,13 +151,17 @@ static uint32_t
 header(const struct sheet *s, struct canvas *canvas, uint32_t width)
 {
     static const struct style strong = {.color = INK, .bold = true}, plain = {.color = DIM};
-    static const struct style warning = {.color = AMBER};
+    static const struct style warning = {.color = AMBER}, strong_warning = {.color = AMBER, .bold = true};
     struct flow f = {.canvas = canvas, .left = MARGIN, .top = MARGIN, .width = width - 2 * MARGIN};
     char text[600], number[PROGRESS_TEXT], other[PROGRESS_TEXT];
     unsigned i;
 
     if (s->title) {
         flow_text(&f, strong, s->title);
+        flow_line(&f);
+    }
+    if (s->synthetic) {
+        flow_text(&f, strong_warning, PICTURE_SYNTHETIC);
         flow_line(&f);
     }
     snprintf(text, sizeof(text), "Data set %s", s->id);

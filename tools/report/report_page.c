@@ -12,6 +12,7 @@
 
 #include "base/progress.h"
 #include "common/spec_words.h"
+#include "draw/canvas.h"
 #include "report/report_style.h"
 
 #include <string.h>
@@ -33,7 +34,8 @@ put_head(struct html *h, const struct html_report *r)
         html_text(h, r->title);
         html_raw(h, " - ");
     }
-    html_format(h, "Data set %s</title>\n<style>", r->dataset->info.id);
+    html_format(h, "%s %s</title>\n<style>", r->dataset->manifest.synthetic ? "SYNTHETIC data set" : "Data set",
+                r->dataset->info.id);
     for (piece = report_style; *piece; piece++)
         html_raw(h, *piece);
     html_raw(h, "</style></head>\n<body><main>\n");
@@ -57,7 +59,11 @@ put_title(struct html *h, const struct html_report *r)
         html_text(h, r->title);
     else
         html_format(h, "Chest X-ray data set %s", r->dataset->info.id);
-    html_raw(h, "</h1>\n<p class=\"dim\">");
+    html_raw(h, "</h1>\n");
+    if (r->dataset->manifest.synthetic)
+        html_raw(h, "<p class=\"synthetic\">" PICTURE_SYNTHETIC ": the people do not exist, and nothing here shows "
+                    "anything about a disease.</p>\n");
+    html_raw(h, "<p class=\"dim\">");
     if (r->title)
         html_format(h, "Data set %s. ", r->dataset->info.id);
     html_format(h, "Report of chex-inspect %s. ", chex_version());
@@ -173,6 +179,21 @@ card_row(struct html *h, const char *name, const char *value)
     html_raw(h, "</td></tr>\n");
 }
 
+/* Of the images and labels of NIH, and how to cite them. */
+static void
+put_limits(struct html *h)
+{
+    card_row(h, "Known limits",
+             "Labels were mined from reports by text processing; NIH states an accuracy above 90 %, and readers of "
+             "samples found less for some findings. One hospital. Absence of a label is no proof of absence.");
+    card_row(
+        h, "Cite",
+        "X. Wang, Y. Peng, L. Lu, Z. Lu, M. Bagheri, R. M. Summers: ChestX-ray8: Hospital-scale Chest X-ray Database "
+        "and Benchmarks on Weakly-Supervised Classification and Localization of Common Thorax Diseases. IEEE CVPR "
+        "2017, pp. 3462-3471, doi:10.1109/CVPR.2017.369. Acknowledge the NIH Clinical Center as provider of the "
+        "images.");
+}
+
 static void
 put_card(struct html *h, const struct html_report *r)
 {
@@ -184,8 +205,10 @@ put_card(struct html *h, const struct html_report *r)
     html_raw(h, "<section id=\"card\"><h2>Data card</h2>\n<table class=\"card\"><tbody>\n");
     card_row(h, "Data set id", info->id);
     card_row(h, "Source",
-             "ChestX-ray14 of the NIH Clinical Center, or files of its form: frontal chest X-rays with 14 "
-             "findings mined from the reports");
+             m->synthetic
+                 ? PICTURE_SYNTHETIC " in the form of ChestX-ray14"
+                 : "ChestX-ray14 of the NIH Clinical Center, or files of its form: frontal chest X-rays with 14 "
+                   "findings mined from the reports");
     snprintf(text, sizeof(text), "%s images, %u x %u, 8-bit gray, 0 = black", TEXT(r->all.images), info->width,
              info->height);
     card_row(h, "Images", text);
@@ -195,7 +218,10 @@ put_card(struct html *h, const struct html_report *r)
     snprintf(text, sizeof(text), "%.60s; within a split in the order of a hash with seed %llu", m->split_rule,
              (unsigned long long)m->seed);
     card_row(h, "Split rule", text);
-    card_row(h, "Label file", labels ? labels : "not one of the two releases of NIH that are known here");
+    card_row(h, "Label file",
+             labels         ? labels
+             : m->synthetic ? "written by chex-synth"
+                            : "not one of the two releases of NIH that are known here");
     html_format(h, "<tr><th>Label file, SHA-256</th><td><code>%.64s</code></td></tr>\n", m->labels_sha256);
     snprintf(text, sizeof(text),
              "chex-shard %u: TFRecord files of tf.train.Example; records of %s bytes, pixels at byte "
@@ -207,15 +233,10 @@ put_card(struct html *h, const struct html_report *r)
     card_row(h, "For normalisation", text);
     snprintf(text, sizeof(text), "chex-tools %.40s", m->tool_version);
     card_row(h, "Made by", text);
-    card_row(h, "Known limits",
-             "Labels were mined from reports by text processing; NIH states an accuracy above 90 %, and readers of "
-             "samples found less for some findings. One hospital. Absence of a label is no proof of absence.");
     card_row(h, "Use", "Research use only, not for diagnosis");
-    html_raw(h, "<tr><th>Cite</th><td>X. Wang, Y. Peng, L. Lu, Z. Lu, M. Bagheri, R. M. Summers: ChestX-ray8: "
-                "Hospital-scale Chest X-ray Database and Benchmarks on Weakly-Supervised Classification and "
-                "Localization of Common Thorax Diseases. IEEE CVPR 2017, pp. 3462-3471, "
-                "doi:10.1109/CVPR.2017.369. Acknowledge the NIH Clinical Center as provider of the images.</td></tr>\n"
-                "</tbody></table>\n<h3>To make it again</h3>\n");
+    if (!m->synthetic)
+        put_limits(h);
+    html_raw(h, "</tbody></table>\n<h3>To make it again</h3>\n");
     put_command(h, r);
 }
 

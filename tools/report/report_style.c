@@ -65,7 +65,8 @@ const char *const report_style[] = {
     ".tile figcaption{font-size:12px;line-height:1.35;overflow-wrap:anywhere;color:var(--ink)}"
     ".checks td,.checks th{text-align:left;white-space:normal}.checks th{white-space:nowrap;font-weight:600}"
     ".checks td:last-child{width:100%}.checks .lv{white-space:nowrap;font-weight:600}.good{color:var(--good)}"
-    ".look{color:var(--look)}.fault{color:var(--fault)}.sum{display:flex;gap:8px 26px;flex-wrap:wrap;margin:12px 0}"
+    ".look,.synthetic{color:var(--look)}.synthetic{font-weight:600}.fault{color:var(--fault)}.sum{display:flex;gap:8px "
+    "26px;flex-wrap:wrap;margin:12px 0}"
     ".sum b{font-size:22px;display:block;line-height:1.2}",
     "svg{max-width:100%;height:auto;display:block;overflow:visible}svg text{font-size:12.5px;fill:var(--ink);"
     "font-variant-numeric:tabular-nums}svg .d{fill:var(--dim)}svg .m{text-anchor:middle}svg .e{text-anchor:end}"

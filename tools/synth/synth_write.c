@@ -32,8 +32,13 @@
 
 enum { FOR_FILTERS = 61 };
 
-enum { TEXT_TRAIN, TEXT_TEST, TEXT_CSV, TEXTS };
-static const char *const text_names[TEXTS] = {SPLIT_LIST_TRAIN, SPLIT_LIST_TEST, SYNTH_CSV};
+enum { TEXT_NOTE, TEXT_TRAIN, TEXT_TEST, TEXT_CSV, TEXTS };
+static const char *const text_names[TEXTS] = {LABELS_SYNTHETIC, SPLIT_LIST_TRAIN, SPLIT_LIST_TEST, SYNTH_CSV};
+
+static const char note[] =
+    "The images and labels in this folder are SYNTHETIC: chex-synth drew them.  The people do not\n"
+    "exist, and the images show nothing about any disease.  chex-convert looks for this file next\n"
+    "to the label file and the images, and the manifest of the shards says so then.\n";
 
 /* What the threads share. */
 struct work {
@@ -240,8 +245,10 @@ note_foreign(const struct synth_job *job, const struct folder *folder)
 static enum chex_status
 make_texts(const struct population *p, struct buffer text[TEXTS], struct chex_error *err)
 {
-    enum chex_status status = population_list(p, false, &text[TEXT_TRAIN], err);
+    enum chex_status status = buffer_append(&text[TEXT_NOTE], note, strlen(note), err);
 
+    if (status == CHEX_OK)
+        status = population_list(p, false, &text[TEXT_TRAIN], err);
     if (status == CHEX_OK)
         status = population_list(p, true, &text[TEXT_TEST], err);
     return status == CHEX_OK ? population_csv(p, &text[TEXT_CSV], err) : status;
@@ -269,7 +276,7 @@ write_all(struct synth_job *job, struct folder *folder, const struct buffer text
     enum chex_status status = folder_remove(folder, SYNTH_CSV, err);
     int k;
 
-    for (k = TEXT_TRAIN; k <= TEXT_TEST && status == CHEX_OK; k++)
+    for (k = TEXT_NOTE; k <= TEXT_TEST && status == CHEX_OK; k++)
         status = safe_file_put(folder, text_names[k], text[k].data, text[k].size, err);
     if (status == CHEX_OK)
         status = open_images(folder, &w.images, err);

@@ -1,7 +1,8 @@
 /*
  * synth_write.h - a population becomes files in a folder
  *
- *   FOLDER/train_val_list.txt, test_list.txt   first: they also tell a rerun that what is in FOLDER/images is its own
+ *   FOLDER/SYNTHETIC.txt                       first: what the folder holds
+ *   FOLDER/train_val_list.txt, test_list.txt   next: they also tell a rerun that what is in FOLDER/images is its own
  *   FOLDER/images/NNNNNNNN_NNN.png             by any number of threads, each file under a temporary name first
  *   FOLDER/Data_Entry_2017_v2020.csv           last: it is there when everything is
  *
