@@ -373,6 +373,11 @@ def check_recipes(tally):
         except SyntaxError as error:
             faults.append(f"recipe {name}: {error}")
     tally.check(f"README.md, doc/reading.md and chex-shard(5) have the same recipes ({len(readme)})", faults)
+    weights = dict(re.findall(r"<!-- recipe: (\w+) -->\s*```python\n(.*?)```", read("doc/weights.md"), re.S))
+    page = {name: lines(text) for name, text in blocks(read("man/chex-train.1"), "recipe").items()}
+    wanted = {name: lines(weights[name]) for name in ("checkpoint", "imagenet")}
+    tally.check("chex-train(1) has the recipes of doc/weights.md for weights from PyTorch",
+                [] if page == wanted else [f"recipe {name} differs" for name in wanted if page.get(name) != wanted[name]])
 
 
 def check_versions(tally):

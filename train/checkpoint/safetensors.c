@@ -237,7 +237,7 @@ not_safetensors(const uint8_t head[8], struct chex_error *err)
         return error_set(
             err, CHEX_ERR_NOT_IMAGE,
             "this is a file of torch.save(): convert it by safetensors.torch.save_file(model.state_dict(), "
-            "...) (chex-train(1) has the recipe)");
+            "...) (chex-train(1), WEIGHTS FROM PYTORCH, has the recipe)");
     return error_set(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file");
 }
 
