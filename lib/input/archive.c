@@ -1,8 +1,8 @@
 /*
  * archive.c - see archive.h
  *
- * Three layers: the file, read in large pieces; a decompressor (archive_stream.c has all of them); libarchive's tar or
- * zip reader over that, here.
+ * Reading has three layers.  The lowest one reads the file in large blocks.  The second decompresses it;
+ * archive_stream.c contains both.  On top is libarchive's tar or zip reader, used here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,16 +24,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The file is read in pieces of this size; what is smaller, such as an archive of a test, as a whole. */
+/* The file is read in blocks of this size.  A smaller file, for example in a test, is read at once. */
 #define BLOCK_SIZE  (1u << 20)
 #define BLOCK_LEAST (16u << 10)
 
-/* Blocks of 512 bytes that are no header, one after the other, before a damaged tar is given up: a member's worth. */
+/*
+ * The most 512-byte blocks that may follow each other without a valid header before a damaged tar is given up: the size
+ * of a large member.
+ */
 #define MAX_RETRIES 1000000
 
 /* ---- headers -------------------------------------------------------------------------------------------------- */
 
-/* One call for the next header.  What is left of the member before it is passed over first, apart from the header. */
+/*
+ * Ask libarchive for the next header, once.  First skip the rest of the previous member, which does not count as
+ * header.
+ */
 static int
 ask_for_header(struct image_archive *a)
 {
@@ -49,7 +55,10 @@ ask_for_header(struct image_archive *a)
     return code;
 }
 
-/* The next header, of whatever, into a->entry; false at the end, which is drained, or where there is no going on. */
+/*
+ * Read the next header of any kind into a->entry.  Returns false at the end, after draining the stream, or if nothing
+ * more can be read.
+ */
 static bool
 read_header(struct image_archive *a)
 {
@@ -63,7 +72,7 @@ read_header(struct image_archive *a)
         if (image_archive_lost(a, a->reader, code != ARCHIVE_OK && code != ARCHIVE_EOF) || code != ARCHIVE_RETRY ||
             retries++ >= MAX_RETRIES)
             break;
-        /* A damaged header of a tar: look for the next one. */
+        /* A damaged tar header: search for the next valid one. */
         image_archive_note_of(a, a->reader);
     }
     if (a->options.utf8)
@@ -86,7 +95,7 @@ read_header(struct image_archive *a)
 
 /* ---- opening -------------------------------------------------------------------------------------------------- */
 
-/* The first header that is not of a folder: folders are not counted, and no password is known from one. */
+/* Find the first header that is not a folder's: folders are not counted, and their entries do not show encryption. */
 static enum chex_status
 look_at_first(struct image_archive *a, struct chex_error *err)
 {
@@ -103,7 +112,7 @@ look_at_first(struct image_archive *a, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* "not a tar or zip archive", and what the file looks like instead. */
+/* Fail with "not a tar or zip archive" and a guess of the file's real format. */
 static enum chex_status
 refuse_content(const struct image_archive *a, struct chex_error *err)
 {
@@ -118,7 +127,7 @@ refuse_content(const struct image_archive *a, struct chex_error *err)
     return error_set(err, CHEX_ERR_NOT_IMAGE, "not a tar or zip archive%s%s", look ? ": " : "", look ? look : "");
 }
 
-/* Open the stream and the reader, and look at the first header: what has none is no archive. */
+/* Open the stream and the reader, and read the first header.  Without a valid header the file is not an archive. */
 static enum chex_status
 open_by_content(struct image_archive *a, struct chex_error *err)
 {
@@ -134,7 +143,7 @@ open_by_content(struct image_archive *a, struct chex_error *err)
     if (status != CHEX_OK || a->ended)
         return status;
     a->reader = archive_read_new();
-    /* An entry of our own: without memory archive_read_new() makes none, and nobody looks whether it did. */
+    /* Use a separate entry: out of memory, archive_read_new() creates none, and libarchive does not check that. */
     a->store = a->reader ? archive_entry_new2(a->reader) : NULL;
     if (!a->store)
         return error_memory(err);
@@ -180,9 +189,9 @@ image_archive_open(const char *path, const struct image_archive_options *options
 }
 
 /*
- * libarchive keeps the list of a zip in one allocation per member: 160 bytes, where the file may have only 46.  glibc
- * keeps what is freed in the arena of the thread.  The next thread that opens a zip has another arena, so without this
- * call two lists would be in memory.
+ * libarchive stores a zip's list in one allocation of 160 bytes per member, even if the member takes only 46 bytes in
+ * the file.  glibc keeps freed memory in the thread's arena.  The next thread that opens a zip has another arena, so
+ * without this call the memory would hold two lists.
  */
 static void
 release_list(void)
@@ -217,7 +226,7 @@ image_archive_close(struct image_archive *a)
 
 /* ---- members -------------------------------------------------------------------------------------------------- */
 
-/* Is a part of the path hidden?  "." and ".." are not. */
+/* Returns whether a component of the path is hidden; "." and ".." are not. */
 static bool
 is_hidden(const char *path)
 {
@@ -231,7 +240,10 @@ is_hidden(const char *path)
     return false;
 }
 
-/* The name of an image, without folders, into a->name; false for what is none, or (ENOMEM) where it cannot be told. */
+/*
+ * If the member is an image, write its name, without folders, to a->name.  Returns false if it is not, or (ENOMEM) if
+ * its name cannot be read.
+ */
 static bool
 take_name(struct image_archive *a)
 {
@@ -250,7 +262,7 @@ take_name(struct image_archive *a)
     return true;
 }
 
-/* Is there a next member, and (*image) is it an image?  False at the end, or where there is no going on. */
+/* Go to the next member; *image: it is an image.  Returns false at the end, or if nothing more can be read. */
 static bool
 next_member(struct image_archive *a, bool *image)
 {
@@ -303,7 +315,10 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
     if (known && size > max)
         return too_large(size, max, err);
     for (;;) {
-        /* One byte more than it says: a member that is longer shows, and a zip compares its checksum there. */
+        /*
+         * Read one byte more than the header says: this detects a longer member, and a zip's checksum is compared
+         * there.
+         */
         enum chex_status status = buffer_reserve(b, (b->size < size ? size : b->size) + 1, err);
         la_ssize_t got;
 
@@ -320,7 +335,10 @@ image_archive_read(struct image_archive *a, uint64_t max, struct buffer *b, stru
 
             image_archive_note_of(a, a->reader);
             a->ended |= got == ARCHIVE_FATAL;
-            /* The padding behind it, in a tar; in a zip it is the checksum, which comes after the last byte too. */
+            /*
+             * In a tar, only the padding after the image is damaged.  In a zip this is the checksum, which follows the
+             * last byte.
+             */
             if (known && b->size == size &&
                 (archive_format(a->reader) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR)
                 return CHEX_OK;

@@ -45,7 +45,7 @@ image_archive_note(struct image_archive *a, enum chex_status status, const char 
     if (a->has_fault || a->failed != CHEX_OK)
         return;
     a->has_fault = true;
-    /* Of a tail of zeros: where it begins, where that can be told. */
+    /* An endless run of zeros: report its start.  The start is known only for uncompressed files. */
     a->fault.offset = a->endless && !a->gunzip && !a->unxz && !a->filter ? a->header : image_archive_offset(a);
     error_set(&a->fault.error, status == CHEX_ERR_LIMIT ? status : CHEX_ERR_DAMAGED, "%s%s",
               image_archive_line(text, shown),
@@ -67,7 +67,7 @@ image_archive_fault(const struct image_archive *a)
     return a->has_fault ? &a->fault : NULL;
 }
 
-/* ---- what is no fault of the archive --------------------------------------------------------------------------- */
+/* ---- failures that are not faults of the archive --------------------------------------------------------------- */
 
 void
 image_archive_call(void)
@@ -96,11 +96,12 @@ image_archive_fail(struct image_archive *a, struct chex_error *err)
     return a->failed;
 }
 
-/* ---- the end, and what is too much ----------------------------------------------------------------------------- */
+/* ---- the end marker, and the limit of memory ------------------------------------------------------------------- */
 
 /*
- * libarchive takes the end of a stream between two members for the end of the tar, whether or not there is a mark.  The
- * call that found it began at a->header, behind the last member, and passed over nothing but zeros.
+ * If a stream ends between two members, libarchive reports the end of the tar even if the end marker (zero blocks) is
+ * missing.  Its last call began at a->header, after the last member, and skipped only zeros.  So fewer than
+ * IMAGE_ARCHIVE_END_LEAST bytes mean that the marker is missing.
  */
 void
 image_archive_check_end(struct image_archive *a)
@@ -112,7 +113,7 @@ image_archive_check_end(struct image_archive *a)
 bool
 image_archive_is_heavy(struct image_archive *a)
 {
-    /* With the most that a header of theirs can ask for, in MiB; libarchive sets no limit. */
+    /* Decoders without a limit in libarchive: the most memory that a member header can request, in MiB. */
     static const struct {
         const char *name;
         unsigned most;

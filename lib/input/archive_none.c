@@ -1,5 +1,5 @@
 /*
- * archive_none.c - archive.h for a build without libarchive: no archive can be opened
+ * archive_none.c - implements archive.h without libarchive: image_archive_open() always fails
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * archive_private.h - what the files archive*.c share
+ * archive_private.h - declarations shared by archive*.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,87 +12,90 @@
 
 #include <archive.h>
 
-/* Names are in no file system yet: longer ones are no file names. */
+/* The names do not come from a file system: a longer name is not a valid file name. */
 #define IMAGE_ARCHIVE_NAME_MAX 255
-#define IMAGE_ARCHIVE_TEXT_MAX 400 /* of a message */
+#define IMAGE_ARCHIVE_TEXT_MAX 400 /* of an error message */
 
 /*
- * Zeros behind the last member of a tar: one block of them at least.  Writers pad them to a whole record, and records
- * have up to 1 MiB (tar -b 2048); where the first of the two blocks that they put there fills one, a whole one follows.
+ * Zeros after the last member of a tar.  At least one block of 512 bytes is needed.  Writers append two blocks and pad
+ * them to a whole record; a record has up to 1 MiB (tar -b 2048).  If the first block fills up a record, a whole record
+ * follows.
  */
 #define IMAGE_ARCHIVE_END_LEAST 512
 #define IMAGE_ARCHIVE_END_MOST  ((1u << 20) + 1024)
 
 /*
- * What stands before the data of one member of a tar.  libarchive takes names and extended attributes up to 1 MiB
- * each, but lists of the pieces of a sparse file without a limit, at 18 bytes of memory for each of theirs.
+ * The most bytes of headers before the data of one tar member.  libarchive limits names and extended attributes to
+ * 1 MiB each.  It does not limit the segment list of a sparse file, and needs 18 bytes of memory for each byte of the
+ * list.
  */
 #define IMAGE_ARCHIVE_HEADER_MOST (4u << 20)
 
 struct image_archive {
     int fd;
-    uint64_t size, at; /* of the file; where the next piece begins */
+    uint64_t size, at; /* size of the file; offset of the next read */
     struct image_archive_options options;
     struct gunzip *gunzip;
     struct unxz *unxz;
-    struct archive *filter; /* zstd, bzip2 */
+    struct archive *filter; /* decompresses zstd and bzip2 */
     struct archive *reader;
-    struct archive_entry *store; /* for the member at hand */
-    bool zip;                    /* else tar */
+    struct archive_entry *store; /* memory of the current entry */
+    bool zip;                    /* if false, it is a tar */
     uint64_t others;
     bool has_fault, ended;
-    /* CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED: not a fault of the archive; nothing more is read */
+    /* CHEX_ERR_READ, CHEX_ERR_MEMORY or CHEX_ERR_STOPPED: not a fault of the archive; nothing more is read */
     enum chex_status failed;
     struct archive_fault fault;
     char name[IMAGE_ARCHIVE_NAME_MAX + 1];
-    struct archive_entry *entry; /* the same, once there is one */
-    bool peeked;                 /* it is the first one, seen when opening and not yet taken */
+    struct archive_entry *entry; /* NULL without a current member, otherwise == store */
+    bool peeked;                 /* the first header was read, but next() has not returned it yet */
     uint8_t *block;
     size_t block_size;
 
-    /* of the stream that the reader gets, in bytes from its beginning: */
-    struct chex_error stream_error; /* why reading it failed; CHEX_OK: it did not */
-    uint64_t came;                  /* bytes so far, skipped ones too */
-    uint64_t content;               /* behind the last one that is not zero */
-    uint64_t header;                /* where the header of a tar began that is being read ... */
-    bool in_header;                 /* ... if one is */
-    bool endless;                   /* nothing but zeros followed it */
+    /* The stream that libarchive's reader gets.  Offsets are bytes from its beginning. */
+    struct chex_error stream_error; /* why reading the stream failed; CHEX_OK: no failure */
+    uint64_t came;                  /* bytes so far, with skipped bytes */
+    uint64_t content;               /* offset after the last byte that is not zero */
+    uint64_t header;                /* offset of the tar header that is being read ... */
+    bool in_header;                 /* ... if this is true */
+    bool endless;                   /* more than IMAGE_ARCHIVE_END_MOST zeros follow it */
 };
 
-/* ---- archive_stream.c: the file, and what decompresses it ------------------------------------------------ */
+/* ---- archive_stream.c: reads and decompresses the file --------------------------------------------------- */
 
-/* Which decompressor, and whether it is a zip: by the first bytes.  What is nothing else may be tar. */
+/* Choose the decompressor, and zip or tar, by the first bytes of the file.  Every unknown content may be a tar. */
 enum chex_status image_archive_open_stream(struct image_archive *a, struct chex_error *err);
-/* Set a->reader on it; a code of libarchive. */
+/* Open a->reader on the stream; returns a code of libarchive. */
 int image_archive_open_reader(struct image_archive *a);
-/* Read what is behind the last member, for the checksum at the end of the stream. */
+/* Read the rest of the stream after the last member: decoders compare the checksum only at its end. */
 void image_archive_drain(struct image_archive *a);
 
-/* ---- archive_fault.c: what is wrong ---------------------------------------------------------------------- */
+/* ---- archive_fault.c: records faults --------------------------------------------------------------------- */
 
-/* What libarchive says, in one line: it puts in what it found, and ends some of its texts with a LF. */
+/* Format a message of libarchive as one line: it may contain bytes of the archive, and some messages end with a LF. */
 const char *image_archive_line(const char *text, char out[IMAGE_ARCHIVE_TEXT_MAX]);
 
-/* Something is wrong where the file is read now; only the first fault is kept. */
+/* Record a fault at the current offset in the file.  Only the first fault is kept. */
 void image_archive_note(struct image_archive *a, enum chex_status status, const char *text);
-/* The same, as libarchive or the stream below it says. */
+/* Record a fault with the text of the stream below libarchive, or else of libarchive. */
 void image_archive_note_of(struct image_archive *a, struct archive *libarchive);
 
 /*
- * Before a call of libarchive, and after one that failed or went on without something.  It reports a lack of memory
- * in many ways, as damage in some; so does what it calls.  But all of them leave ENOMEM in errno.  After one that
- * succeeded that says nothing: malloc() itself tries elsewhere.
+ * Detect lack of memory.  libarchive and its decoders report it in many ways, some of them as damage, but they all
+ * leave ENOMEM in errno.  So call image_archive_call() before a call of libarchive, and image_archive_lost() after it.
+ * Pass call_failed if the call failed or skipped something.  After a successful call ENOMEM means nothing: malloc() may
+ * set it and then find memory elsewhere.
  */
 void image_archive_call(void);
-/* True if a->failed is set: a read error, a stop request, or the lack of memory that this function detects. */
+/* Returns true if a->failed is set: by a read error, a stop request, or lack of memory, which this function detects. */
 bool image_archive_lost(struct image_archive *a, struct archive *libarchive, bool call_failed);
-/* The error for a->failed; that of a read error is a->stream_error. */
+/* Set *err for a->failed and return it.  The error of a failed read is a->stream_error. */
 enum chex_status image_archive_fail(struct image_archive *a, struct chex_error *err);
 
-/* The reader of a tar is at the end of its stream: note a fault if an end that was written does not look like that. */
+/* Call this at the end of a tar's stream: records a fault if the end marker is missing. */
 void image_archive_check_end(struct image_archive *a);
 
-/* Note a fault, and say so, where what unpacks this member of a zip may take more memory than is allowed. */
+/* If this zip member's decoder may use more memory than allowed, record a fault and return true. */
 bool image_archive_is_heavy(struct image_archive *a);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * archive_stream.c - the file, and what decompresses it; see archive_private.h
+ * archive_stream.c - reads and decompresses the file; see archive_private.h
  *
- * gunzip.h and unxz.h, else a filter of libarchive of its own, apart from the reader so that it can be read to its
- * end when the archive's last member is behind us: only there it compares its checksum.
+ * gunzip.h and unxz.h decompress gzip and xz.  Filters of libarchive decompress zstd and bzip2, in an archive object of
+ * their own: the filter compares its checksum only at the end of the stream, so image_archive_drain() must be able to
+ * read it to its end after the archive's last member.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what libarchive calls ------------------------------------------------------------------------------------- */
+/* ---- callbacks for libarchive ---------------------------------------------------------------------------------- */
 
 /*
- * The stream fails.  A status that is not about data is not a fault of the archive: a call of the system failed, or the
- * user asked to stop.  libarchive gets no text: it would allocate memory for it, and ends the process if there is none.
+ * Let the stream fail.  If the status is not about data, it is not a fault of the archive: a system call failed, or the
+ * user asked to stop.  libarchive gets no text: it would allocate memory for it, and it ends the process if that fails.
  */
 static la_ssize_t
 fail_stream(struct image_archive *a, const struct chex_error *why)
@@ -49,8 +50,8 @@ stops(const struct image_archive *a)
 }
 
 /*
- * A piece of the stream for the reader.  Where it looks for the header of a tar, what follows may be zeros to the end
- * of a disk, or of what a few bytes were decompressed to: enough of them are enough.
+ * Pass a block of the stream to the reader.  While libarchive searches for a tar header, zeros may follow to the end of
+ * a disk, or a few compressed bytes may expand to an endless run of zeros.  So fail after IMAGE_ARCHIVE_END_MOST zeros.
  */
 static la_ssize_t
 deliver(struct image_archive *a, const uint8_t *data, size_t size)
@@ -110,7 +111,7 @@ skip_file(struct archive *libarchive, void *context, la_int64_t request)
     uint64_t left = a->at < a->size ? a->size - a->at : 0;
 
     (void)libarchive;
-    /* Never beyond the end: that the file is too short is seen by reading. */
+    /* Never skip past the end of the file: the next read must detect that the file is too short. */
     if (request < 0 || (uint64_t)request > left)
         request = (la_int64_t)left;
     a->at += (uint64_t)request;
@@ -132,7 +133,7 @@ seek_file(struct archive *libarchive, void *context, la_int64_t offset, int when
     return base;
 }
 
-/* Of .gz and .xz. */
+/* Read a block of a .gz or .xz file. */
 static la_ssize_t
 read_unpacked(struct archive *libarchive, void *context, const void **data)
 {
@@ -170,7 +171,7 @@ read_filter(struct archive *libarchive, void *context, const void **data)
         return 0;
     if (code == ARCHIVE_OK)
         return deliver(a, *data, size);
-    /* read_file() has reported its own error. */
+    /* If read_file() failed, it has already set the error. */
     if (a->stream_error.status != CHEX_OK)
         return ARCHIVE_FATAL;
     if (errno == ENOMEM || archive_errno(a->filter) == ENOMEM)
@@ -182,7 +183,7 @@ read_filter(struct archive *libarchive, void *context, const void **data)
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-/* An error has a text, and where there is no memory for one libarchive ends the process: so there is some before. */
+/* libarchive allocates memory for an error text, and ends the process if that fails.  So allocate it now. */
 static void
 keep_room_for_errors(struct archive *libarchive)
 {
@@ -194,7 +195,7 @@ keep_room_for_errors(struct archive *libarchive)
     archive_clear_error(libarchive);
 }
 
-/* As archive_read_open(), which does not look whether there was memory for the data, and crashes without. */
+/* Like archive_read_open(), which does not check whether it got memory for the callback data, and then crashes. */
 static int
 open_on(struct archive *libarchive, struct image_archive *a, archive_read_callback *read)
 {
@@ -205,7 +206,7 @@ open_on(struct archive *libarchive, struct image_archive *a, archive_read_callba
     return code == ARCHIVE_OK ? archive_read_open1(libarchive) : code;
 }
 
-/* A decompressor of libarchive over the file.  ARCHIVE_WARN would be one that runs a program. */
+/* Open a decompressor of libarchive on the file.  ARCHIVE_WARN would mean that it runs an external program. */
 static int
 open_filter(struct image_archive *a, int (*support)(struct archive *))
 {
@@ -274,7 +275,7 @@ image_archive_open_reader(struct image_archive *a)
     keep_room_for_errors(r);
     if ((a->zip ? archive_read_support_format_zip(r) : archive_read_support_format_tar(r)) != ARCHIVE_OK)
         return ARCHIVE_FATAL;
-    /* Behind the end of a tar another one may follow, where somebody put two files together: its images count too. */
+    /* Another tar may follow the end of a tar, if a user concatenated two files: read its images too. */
     if (!a->zip && archive_read_set_format_option(r, "tar", "read_concatenated_archives", "1") != ARCHIVE_OK)
         return ARCHIVE_FATAL;
     if (a->gunzip || a->unxz || a->filter)
@@ -284,9 +285,11 @@ image_archive_open_reader(struct image_archive *a)
     return open_on(r, a, read_plain);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------- */
+/* ---- the end of the stream ------------------------------------------------------------------------------------- */
 
-/* libarchive stops behind a bzip2 stream, whatever follows that does not begin like another one; see gunzip.h. */
+/*
+ * libarchive stops after a bzip2 stream if the next bytes do not begin another stream.  Allow only zeros; see gunzip.h.
+ */
 static void
 check_padding(struct image_archive *a)
 {

@@ -1,5 +1,7 @@
 /*
- * image_name.h - which files and members of archives are taken for images: by name, since there are 112,120 of them
+ * image_name.h - recognises image files and image members of archives
+ *
+ * The name decides, not the content, because opening 112,120 files only to recognise them would be slow.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* Is this the name of an image file: .png, .jpg or .jpeg, in any case? */
+/* Returns whether the name ends with .png, .jpg or .jpeg, in any case. */
 bool image_name_is_known(const char *name);
 
 #endif

@@ -15,25 +15,25 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A loose file up to this size is read without a call for its size. */
+/* Files up to this size are read without asking for their size first. */
 #define USUAL_FILE (1u << 20)
 
-/* Threads that begin with loose files at most: beyond, more only wait for the same disk. */
+/* The most threads that begin with loose files: more threads would only wait for the same disk. */
 #define MAX_FILES_FIRST    16
 #define MAX_ARCHIVES_FIRST 8
 
 #define NOT_PLANNED UINT32_MAX
 
-/* Errors of archives come after those of images, in the order of the archives (threads.h). */
+/* The item numbers of archives, for the order of errors: after all images, in the order of the archives (threads.h). */
 #define FIRST_ARCHIVE_ITEM (UINT64_C(1) << 63)
 
-/* What an archive held for a row. */
+/* The first image that an archive contained for a row. */
 struct arrival {
-    uint64_t hash;    /* 0: nothing yet */
-    uint32_t archive; /* of the first one */
+    uint64_t hash;    /* 0: none yet */
+    uint32_t archive; /* the archive that contained it */
 };
 
-/* ---- making --------------------------------------------------------------------------------------------------- */
+/* ---- initialisation ------------------------------------------------------------------------------------------- */
 
 static unsigned
 at_most(size_t n, size_t limit)
@@ -60,7 +60,10 @@ map_rows(struct image_reader *r, struct chex_error *err)
 enum chex_status
 image_reader_init(struct image_reader *r, unsigned threads, struct chex_error *err)
 {
-    /* Decompressing takes a sixth of the time of decoding or less; opening a file over a network about as long. */
+    /*
+     * Compared with decoding, decompressing an archive takes at most a sixth of the time, and opening a file over a
+     * network takes about the same time.
+     */
     unsigned files_first = r->source->count > 0 ? at_most(1 + threads / 2, MAX_FILES_FIRST) : 0;
 
     r->archives_first = at_most(r->source->archive_count, at_most(1 + threads / 4, MAX_ARCHIVES_FIRST));
@@ -78,7 +81,7 @@ image_reader_release(struct image_reader *r)
     pthread_mutex_destroy(&r->lock);
 }
 
-/* An entry for this image; NULL: the run ends. */
+/* Reserve a queue entry for this image.  Returns NULL if the run is ending. */
 static struct queue_entry *
 reserve(struct image_reader *r, const struct planned_image *image, uint64_t size)
 {
@@ -94,7 +97,7 @@ reserve(struct image_reader *r, const struct planned_image *image, uint64_t size
 
 /* ---- loose files ---------------------------------------------------------------------------------------------- */
 
-/* False: the run ends. */
+/* Read a loose file and push it.  Returns false if the run is ending. */
 static bool
 read_file(struct image_reader *r, const struct planned_image *image, const struct source_file *file)
 {
@@ -108,7 +111,7 @@ read_file(struct image_reader *r, const struct planned_image *image, const struc
             file_read(AT_FDCWD, e->path, max_size, &e->bytes, &e->reason);
         if (e->reason.status != CHEX_ERR_LIMIT || max_size > USUAL_FILE)
             break;
-        /* A large file: read it again, with as much room as it takes. */
+        /* A large file: read it again with enough room. */
         max_size = r->max_size;
         if (stat(e->path, &st) == 0 && st.st_size > USUAL_FILE && (uint64_t)st.st_size <= r->max_size)
             room = max_size = (uint64_t)st.st_size;
@@ -138,7 +141,7 @@ read_files(struct image_reader *r)
     }
 }
 
-/* ---- two images of one name ----------------------------------------------------------------------------------- */
+/* ---- two images with the same name ---------------------------------------------------------------------------- */
 
 static enum chex_status
 fail_twice(const char *name, const char *a, const char *b, struct chex_error *err)
@@ -149,7 +152,7 @@ fail_twice(const char *name, const char *a, const char *b, struct chex_error *er
                      name, a, b);
 }
 
-/* Never 0.  Of an image that is too large to be read: of its size. */
+/* Hash an image.  The result is never 0.  For an image that is too large to be read, only the size is hashed. */
 static uint64_t
 hash_of(const struct hash_key *key, const struct queue_entry *e, uint64_t size)
 {
@@ -158,7 +161,7 @@ hash_of(const struct hash_key *key, const struct queue_entry *e, uint64_t size)
     return (sum ^ size << 1) | UINT64_C(1) << 63;
 }
 
-/* *same: the loose file of this name has the same content.  A file that is missing or not regular differs. */
+/* Set *same if the loose file at `path` has the same content.  A missing or irregular file differs. */
 static enum chex_status
 compare_with_file(const struct image_reader *r, const struct queue_entry *e, uint64_t size, const char *path,
                   bool *same, struct chex_error *err)
@@ -182,7 +185,10 @@ compare_with_file(const struct image_reader *r, const struct queue_entry *e, uin
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 
-/* Compare an image of an archive with the loose file of its name and the one in another archive.  *first: no such. */
+/*
+ * Compare an image of an archive with the loose file of the same name, and with the first image of this name in any
+ * archive.  *first is set if there is neither.
+ */
 static enum chex_status
 compare_with_others(struct image_reader *r, size_t archive, const struct queue_entry *e, uint64_t size, bool *first,
                     struct chex_error *err)
@@ -220,12 +226,12 @@ compare_with_others(struct image_reader *r, size_t archive, const struct queue_e
 
 /* ---- archives ------------------------------------------------------------------------------------------------- */
 
-/* The member at hand, an image of the plan. */
+/* Read the current member, an image of the plan. */
 static enum chex_status
 read_member(struct image_reader *r, struct image_archive *a, size_t archive, const struct image_member *m,
             const struct planned_image *image, struct chex_error *err)
 {
-    /* One too large takes no room: it will not be read. */
+    /* An image above the limit is not read, so it needs no room. */
     uint64_t size = m->size, room = !m->size_known ? r->max_size : size > r->max_size ? 0 : size;
     struct queue_entry *e = reserve(r, image, room);
     enum chex_status status;
@@ -242,7 +248,7 @@ read_member(struct image_reader *r, struct image_archive *a, size_t archive, con
             e->bytes.size = 0;
         status = compare_with_others(r, archive, e, size, &first, err);
     } else if (status == CHEX_ERR_DAMAGED) {
-        /* Lost: whether that leaves a slot without its image is seen when all is read. */
+        /* The image is lost.  After all inputs were read, the caller finds out whether its slot is still empty. */
         status = CHEX_OK;
     } else {
         *err = e->reason;
@@ -254,7 +260,7 @@ read_member(struct image_reader *r, struct image_archive *a, size_t archive, con
     return status;
 }
 
-/* A member that is named like an image. */
+/* Handle a member that is named like an image. */
 static enum chex_status
 take_member(struct image_reader *r, struct image_archive *a, size_t archive, const struct image_member *m,
             struct chex_error *err)
@@ -275,7 +281,7 @@ take_member(struct image_reader *r, struct image_archive *a, size_t archive, con
     return status;
 }
 
-/* It is read to its end, or as far as possible. */
+/* Store the results of an archive that was read to its end, or as far as possible. */
 static void
 note_content(struct image_reader *r, size_t archive, const struct image_archive *a)
 {
@@ -299,7 +305,7 @@ read_archive(struct image_reader *r, size_t archive, struct chex_error *err)
 
     if (status == CHEX_ERR_STOPPED)
         return status;
-    /* It could be opened when the run began.  If it is no archive now, the input is missing. */
+    /* The scan opened this archive when the run began.  If it is not an archive now, the input is missing. */
     if (status != CHEX_OK)
         return error_context(err, status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ ? status : CHEX_ERR_MISSING,
                              "'%s'", path);
@@ -330,7 +336,7 @@ read_archives(struct image_reader *r, uint64_t *item, struct chex_error *err)
     return status;
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------------- */
+/* ---- loose files and archives --------------------------------------------------------------------------------- */
 
 enum chex_status
 image_reader_run(void *reader, uint64_t *item, struct chex_error *err)
@@ -345,7 +351,10 @@ image_reader_run(void *reader, uint64_t *item, struct chex_error *err)
     status = read_archives(r, item, err);
     if (status == CHEX_OK)
         read_files(r);
-    /* A thread ends when nothing is left to begin, so one that starts after the last active one ended finds nothing. */
+    /*
+     * A thread ends only when no file or archive is left.  So a thread that starts after the last active thread has
+     * ended finds nothing to read.
+     */
     if (atomic_fetch_sub(&r->active, 1) == 1 && status == CHEX_OK && threads_running(r->threads))
         queue_close(r->queue);
     return status;

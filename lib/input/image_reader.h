@@ -1,10 +1,13 @@
 /*
- * image_reader.h - threads that read loose files and archives and push encoded images into a queue
+ * image_reader.h - threads that read loose files and archives, and push encoded images into a queue
  *
- * Loose files are read in the order of the plan, archives from their beginning to their end.  Every archive is read to
- * its end, even when all images are there: its checksums are at the end, and so may be a second image of some name.
- * The bytes of the data set must not depend on which of two images came first.  So for every row the hash of what an
- * archive held is kept; a second image of that name must have the same content, and so must a loose file.
+ * The threads read loose files in the order of the plan, and each archive from its beginning to its end.  They read
+ * every archive to its end even if all images were found, because its checksums are at the end, and because a second
+ * image with the same name may follow.
+ *
+ * The data set's bytes must not depend on which of two images with one name came first.  So the reader keeps a hash of
+ * each row's image from an archive.  A second image with this name must have the same content, in another archive or as
+ * a loose file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,15 +24,15 @@
 /* An image of the plan. */
 struct planned_image {
     uint32_t row, shard, index;
-    bool wanted; /* its slot is empty: push it */
+    bool wanted; /* its slot is empty: push the image */
 };
 
-/* What was found in an archive. */
+/* Content of an archive. */
 struct archive_content {
-    uint64_t images;            /* named like images, whether or not they have a row */
+    uint64_t images;            /* members that are named like images, with or without a row */
     uint64_t others;            /* other files, links, devices */
-    bool damaged;               /* and then: */
-    struct archive_fault fault; /* what was wrong first */
+    bool damaged;               /* fault is valid */
+    struct archive_fault fault; /* the first fault */
 };
 
 struct image_reader {
@@ -38,44 +41,46 @@ struct image_reader {
     const struct planned_image *planned; /* [planned_count], in the order of the plan */
     size_t planned_count;
     struct image_archive_options archive_options;
-    uint64_t max_size; /* of an image */
+    uint64_t max_size; /* of an image, in bytes */
     struct threads *threads;
     struct queue *queue;
-    /* An archive was read to its end, or as far as possible, and is damaged; by any thread. */
+    /* Called by any thread when it has read a damaged archive, to its end or as far as possible. */
     void (*damaged)(void *context, const char *path, const struct archive_fault *fault);
     void *context;
 
-    /* results: */
-    struct archive_content *content; /* [source->archive_count], of the caller */
-    struct unlabeled *unlabeled;     /* images in archives without a row, of the caller */
-    uint64_t repeated;               /* second copies with the same content */
+    /* Results: */
+    struct archive_content *content; /* [source->archive_count], owned by the caller */
+    struct unlabeled *unlabeled;     /* images in archives that have no row; owned by the caller */
+    uint64_t repeated;               /* second copies of an image, with the same content */
 
-    unsigned wanted; /* threads to start, once it is initialised */
+    unsigned wanted; /* out: number of threads to start */
 
-    /* internal: */
-    unsigned archives_first; /* threads that begin with archives; the others begin with files */
+    /* Internal: */
+    unsigned archives_first; /* threads that begin with archives; the others begin with loose files */
     atomic_uint started, active;
     atomic_size_t next_file, next_archive;
-    uint32_t *planned_of; /* [labels->count]: the number of a row's planned image; with archives only, as `arrival` */
-    pthread_mutex_t lock; /* for what follows, and the results */
-    struct arrival *arrival; /* [labels->count] */
-    struct hash_key key;     /* of its hashes */
+    uint32_t *planned_of;    /* [labels->count] row -> index of its planned image; NULL without archives */
+    pthread_mutex_t lock;    /* protects `arrival`, `unlabeled` and `repeated` */
+    struct arrival *arrival; /* [labels->count]; NULL without archives */
+    struct hash_key key;     /* of the hashes in `arrival` */
 };
 
 /*
- * The first group of members is set, but for `queue`, which the threads need, and the pointers of the second group; all
- * others are zero.  `threads` threads will decode.  CHEX_ERR_MEMORY; image_reader_release() frees it after that too.
+ * Initialise the reader for a run with `threads` decoding threads.  Before the call, set the first group of members and
+ * the pointers of the results, and zero all others.  `queue` may be set later, before the threads start.  Returns
+ * CHEX_OK or CHEX_ERR_MEMORY; call image_reader_release() in both cases.
  */
 enum chex_status image_reader_init(struct image_reader *r, unsigned threads, struct chex_error *err);
 void image_reader_release(struct image_reader *r);
 
 /*
- * A loop for threads.h, with the struct image_reader as context.  All threads take from one stock, so one alone reads
- * everything.  The last thread to end closes the queue.
- * CHEX_ERR_USAGE    two images of one name with different content
- * CHEX_ERR_MISSING  an archive cannot be opened any more
- * CHEX_ERR_READ     an archive cannot be read, or a loose image that an archive has too
- * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED.  An unreadable loose image is no error here: its queue entry has the reason.
+ * A loop for threads.h; its context is the struct image_reader.  All threads take the next file or archive from shared
+ * counters, so a single thread also reads everything.  The last thread to end closes the queue.  An unreadable loose
+ * image is not an error here: its queue entry gets the reason.
+ * CHEX_ERR_USAGE    two images with the same name and different content
+ * CHEX_ERR_MISSING  an archive can no longer be opened
+ * CHEX_ERR_READ     an archive is unreadable, or a loose image that is also in an archive
+ * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */
 enum chex_status image_reader_run(void *reader, uint64_t *item, struct chex_error *err);
 

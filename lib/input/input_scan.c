@@ -25,7 +25,7 @@
 #define MAX_DEPTH 32
 #define MAX_PATH  4096
 
-/* The folders that are open above the one at hand: a symbolic link back to one of them is a loop. */
+/* The folders from the input down to the current one.  A symbolic link back to one of them is a loop. */
 struct ancestor {
     const struct ancestor *up;
     dev_t device;
@@ -33,7 +33,7 @@ struct ancestor {
     unsigned depth;
 };
 
-/* Only for a hint: what is an archive says its content. */
+/* Used only for a hint; the content decides whether a file is an archive. */
 static bool
 is_named_archive(const char *name)
 {
@@ -46,7 +46,10 @@ is_named_archive(const char *name)
     return false;
 }
 
-/* An archive in a folder is passed by.  Of the first one the path is kept, of those in one folder the first by name. */
+/*
+ * Count an archive inside a folder, which is skipped.  Keep the path of the first one; within a folder, the first by
+ * name.
+ */
 static enum chex_status
 note_unopened(struct source *s, const char *folder, const char *name, struct chex_error *err)
 {
@@ -90,7 +93,7 @@ add_file(struct source *s, uint32_t folder, const char *name, struct chex_error 
     return CHEX_OK;
 }
 
-/* Names of folders below, kept until the listing is closed: one open folder at a time, however deep. */
+/* Names of subfolders, kept after the folder is closed.  So only one folder is open at a time, at any depth. */
 struct listing {
     char **name;
     size_t count, capacity;
@@ -122,7 +125,10 @@ listing_add(struct listing *l, const char *name)
     return l->name[l->count] && ++l->count;
 }
 
-/* A link that leads nowhere is no folder; where the system cannot tell, all that is behind it would be missing. */
+/*
+ * Set *folder if the entry is a folder; a dangling link is not.  If stat fails in another way, fail: otherwise the scan
+ * would silently miss the content of a folder.
+ */
 static enum chex_status
 is_folder(int fd, const struct dirent *d, const char *path, bool *folder, struct chex_error *err)
 {
@@ -139,7 +145,9 @@ is_folder(int fd, const struct dirent *d, const char *path, bool *folder, struct
     return CHEX_OK;
 }
 
-/* What a folder holds goes here: its place in the source, once it has an image, and the names of those below. */
+/*
+ * The state of listing one folder: its index in the source, once it contains an image, and the names of its subfolders.
+ */
 struct here {
     const char *path;
     bool known;
@@ -153,7 +161,7 @@ take_entry(struct source *s, int fd, const struct dirent *d, struct here *here, 
     bool folder;
     enum chex_status status;
 
-    /* Hidden ones too: "." and "..", and the ._NAME.png that macOS leaves behind. */
+    /* Skip hidden entries: also "." and "..", and the ._NAME.png files of macOS. */
     if (d->d_name[0] == '.')
         return CHEX_OK;
     status = is_folder(fd, d, here->path, &folder, err);
@@ -171,7 +179,7 @@ take_entry(struct source *s, int fd, const struct dirent *d, struct here *here, 
     return status == CHEX_OK ? add_file(s, here->folder, d->d_name, err) : status;
 }
 
-/* List one open folder: files go to the source, folders to here->below. */
+/* List an open folder: add files to the source and subfolders to here->below. */
 static enum chex_status
 list_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *err)
 {
@@ -189,7 +197,7 @@ list_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *er
     return CHEX_OK;
 }
 
-/* The same, from the beginning where the list broke off: what it had given is taken back. */
+/* List an open folder.  If the listing fails, undo it and start again. */
 static enum chex_status
 list_whole_folder(struct source *s, DIR *dir, struct here *here, struct chex_error *err)
 {
@@ -221,8 +229,9 @@ compare_places(const void *a, const void *b)
 }
 
 /*
- * A folder behind a symbolic link is searched once: two links to a folder with two links to another one, and so on,
- * would make 2^32 ways to the last.
+ * Find out whether a folder that is reached through a symbolic link was searched before (*again): it is searched only
+ * once.  Otherwise two links to a folder with two links to another folder, and so on, would make 2^32 paths to the last
+ * folder.
  */
 static enum chex_status
 note_linked(struct source *s, const struct ancestor *here, bool *again, struct chex_error *err)
@@ -240,7 +249,7 @@ note_linked(struct source *s, const struct ancestor *here, bool *again, struct c
     return node ? CHEX_OK : error_memory(err);
 }
 
-/* 0, or the errno. */
+/* Open a folder with retries.  Returns 0 or the errno. */
 static int
 open_folder(const char *path, DIR **out)
 {
@@ -268,7 +277,7 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
     DIR *dir;
     int error = open_folder(path, &dir);
 
-    /* One below that may not be read (lost+found) is counted: whether an image is missing is seen later. */
+    /* Count a subfolder without permission, such as lost+found.  A later step detects missing images. */
     if (error == EACCES && up) {
         s->unreadable++;
         return CHEX_OK;
@@ -305,7 +314,10 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
     return status;
 }
 
-/* An input that is neither folder nor image: an archive, or a mistake, which is found here and not hours later. */
+/*
+ * An input that is neither a folder nor an image must be an archive.  Check it now, so that a mistake shows at once and
+ * not after hours.
+ */
 static enum chex_status
 scan_archive(struct source *s, const char *path, struct chex_error *err)
 {
@@ -332,7 +344,7 @@ scan_archive(struct source *s, const char *path, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* An input that is no folder: one image, or an archive. */
+/* Scan an input that is not a folder: an image or an archive. */
 static enum chex_status
 scan_file(struct source *s, const char *path, struct chex_error *err)
 {
@@ -360,8 +372,8 @@ compare_files(const void *a, const void *b)
 }
 
 /*
- * Leave one of files of the same name.  Which of them does not matter where their content is the same, but sorting is
- * not stable: the first found is kept so that messages are.
+ * Keep one of several files with the same name.  Their content must be equal, so any of them will do.  But qsort() is
+ * not stable: keep the file found first, so that messages do not vary.
  */
 static enum chex_status
 drop_repeated(struct source *s, struct chex_error *err)

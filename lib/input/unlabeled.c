@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names above the maximum that are kept until the next sorting. */
+/* The number of names above UNLABELED_MAX that triggers the next sort. */
 #define SLACK 65536
 
 static int

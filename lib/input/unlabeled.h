@@ -1,8 +1,8 @@
 /*
- * unlabeled.h - names of images without a row, collected from folders and archives in any order
+ * unlabeled.h - collects the names of images without a row, in any order
  *
- * The list depends on the names alone: sorted, each once, and where there are more than UNLABELED_MAX of them the first
- * ones by name, whatever the order in which they came.
+ * The list depends only on the set of names: it is sorted and has no duplicates.  If there are more than UNLABELED_MAX
+ * names, it keeps the first ones in sorted order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,14 +16,14 @@
 struct unlabeled { /* zero-initialise */
     char **name;
     size_t count; /* valid after unlabeled_sort() */
-    bool capped;  /* there were more */
+    bool capped;  /* the list lacks some names: there were more than UNLABELED_MAX */
 
     size_t capacity;
 };
 
 /* Add a copy of the name.  CHEX_ERR_MEMORY. */
 enum chex_status unlabeled_add(struct unlabeled *s, const char *name, struct chex_error *err);
-/* Sort, and leave each name once.  More may be added afterwards. */
+/* Sort the names and remove duplicates.  More names may be added afterwards. */
 void unlabeled_sort(struct unlabeled *s);
 void unlabeled_release(struct unlabeled *s);
 
