@@ -1,7 +1,7 @@
 /*
  * convert.c - everything before the first decode; see convert.h
  *
- * The running is in convert_run.c, what is written at the end in convert_publish.c.
+ * convert_run.c runs the conversion, and convert_publish.c writes the final files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Does the list "PA,AP" name this view? */
+/* Returns whether the list, such as "PA,AP", contains this view. */
 static bool
 view_wanted(const char *views, const char *view)
 {
@@ -65,7 +65,7 @@ choose_entries(struct convert *c, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* Images in folders that have no row. */
+/* Collect the images in folders that have no row. */
 static enum chex_status
 note_unlabeled(struct convert *c, struct chex_error *err)
 {
@@ -79,7 +79,7 @@ note_unlabeled(struct convert *c, struct chex_error *err)
     return status;
 }
 
-/* Rows whose image is in no folder: is it in an archive? */
+/* Handle rows whose image is in no folder: search the archives, or expect the images there. */
 static enum chex_status
 ask_archives(struct convert *c, bool *missing, struct chex_error *err)
 {
@@ -146,7 +146,7 @@ find_images(struct convert *c, struct chex_error *err)
     return status == CHEX_OK ? check_found(c, err) : status;
 }
 
-/* Is LABELS_SYNTHETIC in the folder of this name?  "" is the current folder. */
+/* Returns whether the folder contains LABELS_SYNTHETIC.  The name "" is the current folder. */
 static bool
 has_note(const char *folder, size_t length)
 {
@@ -168,7 +168,7 @@ is_next_to_note(const char *path)
     return has_note(path, length);
 }
 
-/* Do the label file or the images come from a folder of chex-synth? */
+/* Returns whether the label file or the images come from a folder of chex-synth. */
 static bool
 is_synthetic(const struct convert_options *o)
 {
@@ -180,7 +180,7 @@ is_synthetic(const struct convert_options *o)
     return synthetic;
 }
 
-/* The folder of the official lists: as given, or that of the label file. */
+/* Find the folder of the official lists: the given one, or that of the label file. */
 static enum chex_status
 lists_folder(const struct convert_options *o, char *out, size_t size, struct chex_error *err)
 {
@@ -222,7 +222,9 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* Plan for the images that are there, and under --allow-missing ask what the data set with the others would be. */
+/*
+ * Plan the data set with the images found.  With --allow-missing, also compute the id of the data set with all images.
+ */
 static enum chex_status
 make_plan(struct convert *c, const struct spec *spec, struct chex_error *err)
 {
@@ -235,7 +237,7 @@ make_plan(struct convert *c, const struct spec *spec, struct chex_error *err)
         if (status == CHEX_OK)
             memcpy(c->whole_id, whole.dataset_id, sizeof(c->whole_id));
         plan_release(&whole);
-        /* Where there is none with all of them, nobody has begun it. */
+        /* If there is no valid plan with all images, no run has begun that data set. */
         if (status == CHEX_ERR_USAGE)
             status = CHEX_OK;
     }
@@ -284,7 +286,7 @@ convert_list_foreign(const struct convert *c, struct folder_names *out, bool *im
     folder_close(&folder);
 }
 
-/* The longest beginning of the path that exists: the folder in which the missing ones will be made. */
+/* Find the longest existing prefix of the path: the missing folders will be created there. */
 static void
 find_existing(const char *path, char *out, size_t size)
 {
@@ -327,7 +329,7 @@ convert_check_output(const struct convert *c, struct chex_error *err)
     if (there == 0)
         return error_set(err, CHEX_ERR_WRITE, "'%s' cannot be made: the disk is full", path);
     if (c->options->force || chex_dataset_open(path, &ds, NULL) != CHEX_OK) {
-        /* An unfinished one may hold some of it already: how much is seen when it is opened. */
+        /* An unfinished data set may already contain a part of it; opening it will show how much. */
         if (needed > there && faccessat(AT_FDCWD, path, F_OK, 0) != 0)
             return error_set(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path,
                              format_bytes_beside(needed, there, a), format_bytes_beside(there, needed, b));

@@ -1,8 +1,8 @@
 /*
- * convert_image.c - from the plan to full slots: one image at a time, by several threads
+ * convert_image.c - decodes the images of the plan into their slots, with several threads
  *
- * The threads of image_reader.c push encoded images into a queue, the threads here pop them, decode them and put them
- * into their slots.
+ * The threads of image_reader.c push encoded images into a queue.  The threads of this file pop them, decode and resize
+ * them, and write the records into their slots.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,29 +18,32 @@
 #include <string.h>
 #include <strings.h>
 
-/* Rejects up to this number never end a run early: a few bad files of a small folder are no wrong folder. */
+/*
+ * A run does not end early for up to this number of rejects: a few bad files in a small folder do not mean that the
+ * folder is wrong.
+ */
 #define FEW_REJECTS 20
 
-/* More read errors than this end a pass early: the disk or the network fails, not a few blocks of it. */
+/* More read errors than this end a pass early: then the disk or the network fails, not only a few blocks. */
 #define FEW_UNREAD 20
 
 struct job {
     struct convert *convert;
     const struct convert_watch *watch;
     struct store *store;
-    uint64_t reject_limit; /* more of them end the run */
+    uint64_t reject_limit; /* more rejects end the run */
     atomic_size_t processed;
-    pthread_mutex_t lock; /* counts, and the calls of watch->reject, watch->unread and watch->damaged */
-    /* of one pass: */
-    unsigned unread;                /* images with a read error; their slots stay empty */
-    uint64_t first_unread;          /* item_of() the first of them, in the order of the slots */
-    struct chex_error unread_error; /* of that one */
+    pthread_mutex_t lock; /* protects the counts and the calls of watch->reject, watch->unread and watch->damaged */
+    /* Of one pass: */
+    unsigned unread;                /* number of images with a read error; their slots stay empty */
+    uint64_t first_unread;          /* item_of() the first of them in the order of the slots */
+    struct chex_error unread_error; /* its error */
     struct threads threads;
     struct image_reader reader;
     struct queue *queue;
 };
 
-/* What a thread keeps from image to image. */
+/* Per-thread buffers and decoder, reused for every image. */
 struct worker {
     struct job *job;
     struct decoder decoder;
@@ -89,7 +92,7 @@ count_traits(struct convert_counts *n, const struct image_traits *t, const char 
     n->mismatched += !name_matches(name, t->container);
 }
 
-/* Encoded image to sealed record in w->record. */
+/* Decode an image into a sealed record in w->record. */
 static enum chex_status
 make_record(struct worker *w, const struct queue_entry *e, struct image_traits *traits, struct chex_error *err)
 {
@@ -124,7 +127,7 @@ convert_fail_rejects(const struct convert *c, uint64_t rejects, struct chex_erro
                      COUNT_TEXT(rejects), COUNT_TEXT(c->counts.images));
 }
 
-/* Count and report a reject; an error where it is one too many. */
+/* Count and report a reject.  Fails if the limit is exceeded. */
 static enum chex_status
 take_reject(struct job *job, const struct queue_entry *e, const struct chex_error *why, struct chex_error *err)
 {
@@ -145,14 +148,14 @@ take_reject(struct job *job, const struct queue_entry *e, const struct chex_erro
     return store_reject(job->store, e->shard, e->index, why, err);
 }
 
-/* The order of errors is that of the slots. */
+/* Returns the item number for threads.h, which orders errors: the order of the slots. */
 static uint64_t
 item_of(const struct queue_entry *e)
 {
     return (uint64_t)e->shard << 32 | e->index;
 }
 
-/* The error of a pass with images that cannot be read. */
+/* Set the error of a pass with unreadable images. */
 static enum chex_status
 fail_unread(const struct job *job, struct chex_error *err)
 {
@@ -163,8 +166,8 @@ fail_unread(const struct job *job, struct chex_error *err)
 }
 
 /*
- * A call that reads this image has failed, after all tries.  The image may be good, so it is not rejected: its slot
- * stays empty, the other images are converted, and then the pass fails.
+ * Count and report an image whose read failed after all retries.  The image may be good, so it is not rejected: its
+ * slot stays empty, the other images are converted, and then the pass fails.
  */
 static enum chex_status
 take_unread(struct job *job, const struct queue_entry *e, const struct chex_error *why, struct chex_error *err)
@@ -191,11 +194,11 @@ convert_is_read_error(const struct chex_error *why)
 {
     if (error_is_denied(why))
         return true;
-    /* Without a cause: the file changed while it was read. */
+    /* An error without a cause means that the file changed while it was read. */
     return why->status == CHEX_ERR_READ && why->cause != 0;
 }
 
-/* Statuses that are the fault of one file: the run rejects it and takes the next. */
+/* Returns whether the failure concerns only this file: the run rejects it and continues. */
 static bool
 is_reject(enum chex_status status)
 {
@@ -260,7 +263,7 @@ consume(void *context, struct queue_entry *e)
         threads_fail(&w->job->threads, item_of(e), &err);
 }
 
-/* No thread can be started: this one reads, and decodes each image when it is pushed. */
+/* Used if no thread can be started: read the images in this thread and decode each when it is pushed. */
 static enum chex_status
 work_alone(void *context, uint64_t *item, struct chex_error *err)
 {
@@ -291,7 +294,7 @@ run_threads(struct job *job, struct chex_error *err)
         threads_call(&job->threads, work, job);
     c->threads_used = started > 0 ? started : 1;
     status = threads_end(&job->threads, err);
-    /* Only a stop leaves images undone without an error. */
+    /* Without an error, only a stop leaves images in the queue. */
     return status == CHEX_OK && !queue_is_drained(job->queue) ? error_stopped(err) : status;
 }
 
@@ -338,7 +341,7 @@ convert_reject_limit(const struct convert *c)
     return limit < percent ? percent : limit;
 }
 
-/* Those that still count. */
+/* Count the rejects of all shards, after the store has discarded some shards. */
 static uint64_t
 count_rejects(const struct convert *c, const struct store *store)
 {
@@ -351,7 +354,7 @@ count_rejects(const struct convert *c, const struct store *store)
     return rejects;
 }
 
-/* The images of the plan, and which slots are empty; NULL when out of memory. */
+/* List the images of the plan and whether their slots are empty; NULL when out of memory. */
 static struct planned_image *
 list_planned(const struct job *job)
 {
@@ -366,7 +369,7 @@ list_planned(const struct job *job)
     return list;
 }
 
-/* Read all inputs once: what is wanted goes into its slot. */
+/* Read all inputs once, and fill the empty slots. */
 static enum chex_status
 run_pass(struct job *job, struct chex_error *err)
 {
@@ -393,7 +396,10 @@ run_pass(struct job *job, struct chex_error *err)
         .unlabeled = &c->unlabeled,
     };
     status = image_reader_init(&job->reader, threads, err);
-    /* One image at work and one ahead for each thread, one for each reader; the bytes are for images of a megabyte. */
+    /*
+     * Entries: one image in progress per decoding thread, one waiting per thread (16 at most), and one per reading
+     * thread.  Bytes: room for images of 1 MiB.
+     */
     job->queue = queue_new(&job->threads, threads + (threads < 16 ? threads : 16) + job->reader.wanted + 2,
                            (uint64_t)(32 + threads) << 20);
     if (status == CHEX_OK && !job->queue)
@@ -411,7 +417,7 @@ run_pass(struct job *job, struct chex_error *err)
     return status;
 }
 
-/* A second pass sees the archives as the first did. */
+/* The next pass reads the archives again, so it must start with empty results. */
 void
 convert_forget_archives(struct convert *c)
 {
@@ -423,7 +429,10 @@ convert_forget_archives(struct convert *c)
     c->repeated = c->source.repeated;
 }
 
-/* Are there shards to be rewritten, because the disk failed to write them?  Then all is as before them. */
+/*
+ * Returns whether shards must be rewritten because writing them failed.  Then the counts are reset to their values
+ * before these shards.
+ */
 static bool
 has_rewrites(struct job *job)
 {

@@ -1,8 +1,8 @@
 /*
- * convert_index.c - which images are in the archives, without decoding any
+ * convert_index.c - finds out which images are in the archives, without decoding them
  *
- * Needed under --allow-missing alone: there the plan leaves out what is missing, and its bytes must be those of a run
- * from loose files.  A plain tar is passed over by seeking, a compressed one is decompressed.
+ * Only --allow-missing needs this.  It removes missing images from the plan, and the data set must have the same bytes
+ * as one converted from loose files.  A plain tar is searched by seeking; a compressed tar is decompressed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * convert_missing.c - when all inputs have been read: images that were in none of them
+ * convert_missing.c - handles images that are still missing after all inputs were read
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The damaged archive that comes first among the inputs. */
+/* Returns the first damaged archive in the order of the inputs. */
 static size_t
 first_damaged(const struct convert *c)
 {
@@ -39,7 +39,7 @@ convert_find_missing(struct convert *c, const struct store *store)
     }
 }
 
-/* The whole list, a name a line, in the order of the names. */
+/* Write the list of all missing images, one name per line, sorted by name. */
 static enum chex_status
 write_list(const struct convert *c, const struct folder *folder, struct chex_error *err)
 {
@@ -84,7 +84,7 @@ fail_damaged(const struct convert *c, const struct folder *folder, bool lists, s
 {
     size_t first = first_damaged(c);
     const struct archive_fault *fault = &c->archive[first].fault;
-    bool refused = fault->error.status == CHEX_ERR_LIMIT; /* it may be whole */
+    bool refused = fault->error.status == CHEX_ERR_LIMIT; /* the archive may be intact */
     char more[64] = "", lost[128];
     enum chex_status status = count > 0 && lists ? write_list(c, folder, err) : CHEX_OK;
 
@@ -104,7 +104,7 @@ fail_damaged(const struct convert *c, const struct folder *folder, bool lists, s
         refused ? " (allow it, or pack it again, then the same command)" : " (fetch it again, then the same command)");
 }
 
-/* Does the user allow this number of rejects? */
+/* Returns whether the options allow this number of rejects. */
 static bool
 allowed(const struct convert *c, uint64_t rejects)
 {
@@ -145,9 +145,7 @@ convert_evaluate_missing(struct convert *c, const struct folder *folder, bool li
     for (i = 0; i < c->labels.count; i++)
         count += c->missing[i];
     preflight_recount(&c->labels, c->skip, c->missing, &c->preflight);
-    /*
-     * Rejects beside a damaged archive are not final either: more often than not they are what was damaged in it.
-     */
+    /* If an archive is damaged, rejects are not final either: most of them are images that the damage affected. */
     if (c->archives_damaged > 0 && !allowed(c, rejects + count))
         return fail_damaged(c, folder, lists, count, rejects, err);
     if (count > 0 && c->archives_damaged == 0)

@@ -1,5 +1,5 @@
 /*
- * convert_publish.c - what is written when all shards are there: rejects.jsonl, the manifest
+ * convert_publish.c - writes rejects.jsonl and the manifest when all shards are finished
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,10 @@ append_line(struct buffer *b, json_t *object, struct chex_error *err)
     return status;
 }
 
-/* Images that were rejected, in the order of their slots; then rows, in that of the file; then images without a row. */
+/*
+ * Format rejected images in the order of their slots, then rejected rows in the order of the label file, then images
+ * without a row.
+ */
 static enum chex_status
 format_rejects(const struct convert *c, const struct shard_result *result, struct buffer *b, struct chex_error *err)
 {
@@ -55,7 +58,7 @@ format_rejects(const struct convert *c, const struct shard_result *result, struc
                              err);
     }
     for (i = 0; status == CHEX_OK && i < c->unlabeled.count; i++) {
-        /* A name that is not UTF-8 is no JSON text: it is counted, but cannot be listed. */
+        /* JSON cannot contain a name that is not UTF-8: it is counted but not listed. */
         json_t *text = json_string(c->unlabeled.name[i]);
 
         if (text)
@@ -83,7 +86,7 @@ was_rejected(const struct shard_result *r, uint32_t index)
     return bsearch(&index, r->reject, r->reject_count, sizeof(*r->reject), compare_index) != NULL;
 }
 
-/* Images, patients and findings of weight 1 in a split; seen[patient_no] is scratch. */
+/* Count the images, patients and findings of weight 1 in a split; seen[patient_no]: scratch. */
 static void
 count_split(const struct convert *c, const struct shard_result *result, unsigned split, bool *seen,
             struct manifest_split *out)
@@ -112,7 +115,10 @@ count_split(const struct convert *c, const struct shard_result *result, unsigned
     out->members_sha256 = c->plan.members_sha256[split];
 }
 
-/* Mean and standard deviation from exact sums: one rounding each, the same everywhere. */
+/*
+ * Compute mean and standard deviation from exact sums.  Each is rounded once, so the results are the same on all
+ * machines.
+ */
 static void
 pixel_statistics(const struct convert *c, const struct shard_result *result, struct manifest *m)
 {
@@ -131,7 +137,7 @@ pixel_statistics(const struct convert *c, const struct shard_result *result, str
     m->pixel_deviation = sqrt((double)spread) / (double)n;
 }
 
-/* The size of a text where all planned images agree on it, else 0. */
+/* Returns the length of a text if all planned images have equal lengths, otherwise 0. */
 static uint32_t
 common_size(const struct convert *c, const char *(*text_of)(const struct entry *))
 {
@@ -180,7 +186,7 @@ list_shards(const struct convert *c, const struct shard_result *result, struct m
     }
 }
 
-/* A split that --tail drop left without a shard is no split of the data set. */
+/* Remove splits without a shard, which --tail drop can cause. */
 static void
 drop_empty_splits(struct manifest *m, unsigned *new_index)
 {
@@ -196,7 +202,7 @@ drop_empty_splits(struct manifest *m, unsigned *new_index)
         m->shard[i].split = new_index[m->shard[i].split];
 }
 
-/* Rows that take no part; those that were neither excluded nor of another view had no image. */
+/* Count the rows without a record.  Rows that --exclude and --view did not exclude had no image. */
 static struct manifest_left_out
 left_out(const struct convert *c)
 {

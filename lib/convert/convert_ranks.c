@@ -1,8 +1,8 @@
 /*
- * convert_ranks.c - one process on a conversion, or several ranks: each does its part, then rank 0 publishes
+ * convert_ranks.c - runs a conversion in one process or with several ranks
  *
- * Rank 0 holds the lock of the folder from before the parts, when it prepares the folder, to the end.  Between these
- * steps stands a barrier: an error of one rank ends all.
+ * Each rank converts its part, then rank 0 publishes.  Rank 0 takes the folder's lock before it prepares the folder,
+ * and keeps it to the end.  A barrier follows each step, so an error of one rank ends all ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,10 +18,10 @@
 #include <string.h>
 #include <time.h>
 
-/* On NFS other hosts may see a new name late: they look for it this often, every 0.2 s. */
+/* On NFS other hosts may see a new name late.  The ranks try this many times, 0.2 s apart. */
 #define FOLDER_TRIES 50
 
-/* A line for each thing that must be equal, in these words. */
+/* Write one line for each property that must be equal on all ranks; the error message quotes the line that differs. */
 static void
 describe(const struct convert *c, const char *purpose, char *text, size_t size)
 {
@@ -49,7 +49,7 @@ convert_compare(const struct convert *c, const char *purpose, enum chex_status s
     return ranks_compare(c->ranks, status, text, err);
 }
 
-/* Is it the same folder?  Then the lock of rank 0 is in it. */
+/* Open the folder and check that it is the one that rank 0 uses: then it contains the lock of rank 0. */
 static enum chex_status
 follow_rank_0(struct convert_run *r, struct chex_error *err)
 {
@@ -70,7 +70,7 @@ follow_rank_0(struct convert_run *r, struct chex_error *err)
                      path);
 }
 
-/* Rank 0 takes the lock for all ranks, and prepares the folder. */
+/* Rank 0 takes the lock for all ranks and prepares the folder. */
 static enum chex_status
 open_output(struct convert_run *r, struct chex_error *err)
 {
@@ -82,7 +82,7 @@ open_output(struct convert_run *r, struct chex_error *err)
     return status;
 }
 
-/* Every rank opens its part; all learn how much is there, and how much space they need together. */
+/* Every rank opens its part.  The barrier adds up the finished images and the space that all parts need. */
 static enum chex_status
 resume_parts(struct convert_run *r, struct chex_error *err)
 {
@@ -103,7 +103,7 @@ resume_parts(struct convert_run *r, struct chex_error *err)
     return status;
 }
 
-/* What was noticed while decoding: from rgba to the end of the counts. */
+/* The counts of image properties: from rgba to the end of the struct. */
 #define NOTICED      offsetof(struct convert_counts, rgba)
 #define NOTICED_SIZE (sizeof(struct convert_counts) - NOTICED)
 
@@ -117,7 +117,7 @@ fill_parts(struct convert_run *r, struct chex_error *err)
 
     if (status == CHEX_OK)
         status = run_read_inputs(r, err);
-    store_free(r->store); /* nothing of a part is open when rank 0 looks at all */
+    store_free(r->store); /* close this part before rank 0 opens the whole data set */
     r->store = NULL;
     memcpy(sum, (char *)&r->c->counts + NOTICED, NOTICED_SIZE);
     status = ranks_barrier(r->ranks, status, sum, err);
@@ -125,7 +125,7 @@ fill_parts(struct convert_run *r, struct chex_error *err)
     return status;
 }
 
-/* Rank 0 looks at all parts, does what is missing, and publishes. */
+/* Rank 0 opens the whole data set, completes it and publishes it. */
 static enum chex_status
 publish_parts(struct convert_run *r, struct chex_error *err)
 {
@@ -159,7 +159,7 @@ run_ranks(struct convert_run *r, struct chex_error *err)
     return status;
 }
 
-/* One process, on all shards or on the part of --part. */
+/* Run a single process on all shards, or on the part of --part. */
 static enum chex_status
 run_alone(struct convert_run *r, struct chex_error *err)
 {

@@ -1,9 +1,9 @@
 /*
- * convert_retry.c - retries rejects of a complete data set for which the system was to blame, not the file
+ * convert_retry.c - retries rejects of a complete data set that the system caused, not the file
  *
- * If a file was not there, or changed while it was read, a padding record has the place of the image.  The same command
- * probes such files.  It opens the data set again only if one of them can be read now, since that takes as long as
- * reading the whole data set.
+ * If a file was missing, or changed while it was read, the image's slot contains a padding record.  The same command
+ * tries to read such files again.  It opens the data set again only if one of them is readable now, because that takes
+ * as long as reading the whole data set.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 
 #define REJECTS_MAX (256u << 20)
 
-/* The name in a line of rejects.jsonl of an image that was not read; NULL: it is about something else. */
+/* Returns the name in a line of rejects.jsonl if the line reports an image that was not read, otherwise NULL. */
 static const char *
 name_of(const json_t *line)
 {
@@ -33,7 +33,7 @@ name_of(const json_t *line)
     return json_string_value(json_object_get(line, "name"));
 }
 
-/* Can the loose file of this name be read? */
+/* Find out whether the loose file of this name is readable now. */
 static enum chex_status
 probe_file(const struct convert *c, const char *name, struct buffer *b, bool *good, struct chex_error *err)
 {
@@ -49,7 +49,7 @@ probe_file(const struct convert *c, const char *name, struct buffer *b, bool *go
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 
-/* What is no line of ours says nothing: the data set is as complete as it was. */
+/* Ignore invalid lines: the data set stays complete. */
 static enum chex_status
 probe_line(const struct convert *c, const char *text, size_t size, struct buffer *b, bool *good, struct chex_error *err)
 {

@@ -10,7 +10,10 @@
 #include "base/progress.h"
 #include "dataset/dali_index.h"
 
-/* Rank 0 reports for all ranks, and only of its part: what it finds when it publishes was reported before. */
+/*
+ * Returns whether this process reports to the user.  Of several ranks only rank 0 does, and only for its own part:
+ * everything that it finds while publishing was reported before.
+ */
 static bool
 is_reporting(const struct convert_run *r)
 {
@@ -56,7 +59,7 @@ on_unread(void *context, const char *name, const struct chex_error *why)
         r->watch->unread(r->watch->context, name, why);
 }
 
-/* Every rank reads every archive. */
+/* Every rank reads every archive, so only one rank reports. */
 static void
 on_damaged(void *context, const char *path, const struct archive_fault *fault)
 {
@@ -98,8 +101,8 @@ store_options_of(struct convert_run *r)
 }
 
 /*
- * The folder cannot be locked (err says why), since it cannot be written to: that is no error where nothing is to be
- * written, because the data set is complete.  A shard that is damaged is a better reason than the lock.
+ * The folder cannot be locked because it is not writable (err has the reason).  That is not an error if nothing must be
+ * written because the data set is complete.  A damaged shard is a more useful error than the lock.
  */
 static enum chex_status
 look_without_lock(struct convert_run *r, const struct store_options *options, struct chex_error *err)
@@ -120,8 +123,8 @@ look_without_lock(struct convert_run *r, const struct store_options *options, st
 }
 
 /*
- * The data set is complete, but images were rejected that can be read now: it is opened again for them.  Not by a part,
- * beside which others look at it too.
+ * Open a complete data set again if some of its rejects are readable now.  A part must not do this, because other parts
+ * may use the data set at the same time.
  */
 static enum chex_status
 retry(struct convert_run *r, struct store_options *options, struct chex_error *err)
@@ -136,7 +139,7 @@ retry(struct convert_run *r, struct store_options *options, struct chex_error *e
     return store_prepare(&r->folder, &r->c->plan, options, &r->c->resumed, err);
 }
 
-/* Thousands of files take long to sync; the peers wait meanwhile and must hear of this rank. */
+/* Syncing thousands of files takes long.  Poll the ranks meanwhile, so that they know that this rank is alive. */
 static enum chex_status
 write_indexes(struct convert_run *r, struct chex_error *err)
 {
@@ -158,7 +161,7 @@ run_open_output(struct convert_run *r, struct chex_error *err)
     struct store_options options = store_options_of(r);
     enum chex_status status = folder_open(o->out, true, &r->folder, err);
 
-    /* A part would remove what others have begun meanwhile. */
+    /* A part must not remove the old data set: it could contain the work of other parts. */
     if (part_is_whole(r->part) && r->c->whole_id[0])
         options.replaces = r->c->whole_id;
     if (status == CHEX_OK)
@@ -229,8 +232,8 @@ run_begin(struct convert_run *r, struct chex_error *err)
 /* ---- working -------------------------------------------------------------------------------------------------- */
 
 /*
- * Such a reject may finish a shard, and the disk fail to write that: then its images are read, and these rejected,
- * again.
+ * A reject may complete a shard, and writing that shard may fail.  Then read its images again, and reject the missing
+ * ones again.
  */
 static enum chex_status
 reject_missing(struct convert_run *r, struct chex_error *err)
@@ -243,16 +246,16 @@ reject_missing(struct convert_run *r, struct chex_error *err)
     return status == CHEX_OK ? convert_reject_missing(r->c, r->store, &watch, err) : status;
 }
 
-/* Images that came from no input: an error, or rejects where that is allowed. */
+/* Handle images that are in no input: fail, or reject them if that is allowed. */
 static enum chex_status
 handle_missing(struct convert_run *r, struct chex_error *err)
 {
-    /* The list of what is missing is that of the whole: a part has none. */
+    /* The list of missing images describes the whole data set: a part does not write it. */
     bool lists = part_is_whole(r->part);
     struct convert *c = r->c;
     enum chex_status status;
 
-    /* Folders were listed before: there nothing can be missing any more. */
+    /* Without archives nothing can be missing: convert_prepare() has compared the folders with the plan. */
     if (c->source.archive_count == 0)
         return lists ? folder_remove(&r->folder, STORE_MISSING_NAME, err) : CHEX_OK;
     convert_find_missing(c, r->store);
@@ -281,15 +284,18 @@ run_read_inputs(struct convert_run *r, struct chex_error *err)
     bool all_there = r->c->resumed.images_done == r->c->resumed.images;
 
     if (r->publishing) {
-        watch.reject = NULL; /* its rank reported it; it is tried again, as by any later run */
+        watch.reject = NULL; /* the image's rank has reported it; rank 0 tries the image again, like any later run */
         if (!all_there)
             convert_forget_archives(r->c);
     }
-    /* Rank 0 has read all archives for its part. */
+    /* If all images are in their slots, only rewrite: rank 0 has read all archives for its own part. */
     return convert_fill(r->c, r->store, &watch, r->publishing && all_there, err);
 }
 
-/* The images of all inputs, and then the missing ones: for a process without other ranks. */
+/*
+ * Fill the slots from all inputs, then handle missing images; only a process with a whole data set or a --part does
+ * this.
+ */
 static enum chex_status
 fill(struct convert_run *r, struct chex_error *err)
 {

@@ -1,9 +1,9 @@
 /*
  * convert_run.h - the phases of a run: lock, resume, fill, finish, publish
  *
- * A process works on one part of the shards, or on all; only what has all of them is published.  Rank r of N does part
- * r + 1 of N (convert_ranks.c), and when all parts are done rank 0 runs once more on all: it finds them in the folder,
- * as the command without --part finds them.
+ * A process converts all shards, or one part of them.  Only a process with all shards publishes.  Rank r of N converts
+ * part r + 1 of N (convert_ranks.c).  When all parts are done, rank 0 opens all shards in the folder and publishes
+ * them, like the command without --part after runs with --part.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,29 +20,34 @@ struct convert_run {
     const struct convert_watch *watch;
     const atomic_bool *stop;
     struct part part;
-    bool publishing; /* rank 0, when all parts are done */
+    bool publishing; /* rank 0, after all parts are done */
     struct folder folder;
     struct lock lock;
     struct store *store;
-    uint64_t needed; /* bytes that the unfinished shards will take, those of all ranks */
+    uint64_t needed; /* bytes of the unfinished shards of all ranks */
 };
 
 /*
- * Take the lock, and make the folder fit; c->resumed.complete: there is nothing to do.  The caller closes, also after a
- * failure.
+ * Lock the folder and prepare it.  If c->resumed.complete is set, nothing else must be done.  The caller calls
+ * run_close_output(), also after a failure.
  */
 enum chex_status run_open_output(struct convert_run *r, struct chex_error *err);
-/* Close the store and drop the lock.  Returns status; or, with its text, a failure of this where status is CHEX_OK. */
+/*
+ * Close the store and release the lock.  Returns status.  If status is CHEX_OK and closing fails, returns that failure.
+ */
 enum chex_status run_close_output(struct convert_run *r, enum chex_status status, struct chex_error *err);
 
-/* Take over what is there. */
+/* Open the store and resume the work of earlier runs. */
 enum chex_status run_resume(struct convert_run *r, struct chex_error *err);
-/* Is there room for the rest?  Then the user is told what was there. */
+/* Check the free space for the unfinished shards, then call watch->begin. */
 enum chex_status run_begin(struct convert_run *r, struct chex_error *err);
-/* Read the inputs, and fill the slots whose image is there. */
+/* Read the inputs, and fill the slots of all images found. */
 enum chex_status run_read_inputs(struct convert_run *r, struct chex_error *err);
 
-/* These three; then what is missing is an error or rejected.  Where this is all of the data set, it is published. */
+/*
+ * Call the three functions above and handle missing images: fail or reject them.  If this process has the whole data
+ * set, publish it.
+ */
 enum chex_status run_all(struct convert_run *r, struct chex_error *err);
 
 #endif
