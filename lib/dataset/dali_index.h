@@ -1,7 +1,7 @@
 /*
- * dali_index.h - the index that NVIDIA DALI's TFRecord reader wants beside each shard
+ * dali_index.h - writes the index files that NVIDIA DALI's TFRecord reader needs, one per shard
  *
- * A line "OFFSET SIZE" for each record, as DALI's tfrecord2idx writes it.
+ * An index has one line "OFFSET SIZE" per record, as written by DALI's tfrecord2idx.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,10 +13,10 @@
 
 #define DALI_INDEX_SUFFIX ".idx"
 
-/* The text of the index of a shard: replaces what is in it.  CHEX_ERR_MEMORY */
+/* Write the index of a shard to *text, replacing its content.  CHEX_ERR_MEMORY */
 enum chex_status dali_index_format(uint32_t records, size_t stride, struct buffer *text, struct chex_error *err);
 
-/* Write SHARD.idx into the folder, unless it is there and right. */
+/* Write SHARD.idx into the folder, unless the file exists with the right content. */
 enum chex_status dali_index_write(const struct folder *folder, const char *shard, uint32_t records, size_t stride,
                                   struct chex_error *err);
 

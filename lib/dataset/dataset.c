@@ -1,8 +1,8 @@
 /*
- * dataset.c - the data set, its shards and records, as chex.h shows them
+ * dataset.c - data sets, shards and records for chex.h
  *
- * Everything is read by positioned reads into the caller's memory.  No mmap: a file that becomes shorter meanwhile,
- * on a network file system say, would be a SIGBUS in the middle of a training run.
+ * All data is read with positioned reads into the caller's memory.  mmap would be dangerous: if a file becomes shorter,
+ * for example on a network file system, it raises SIGBUS in the middle of a training run.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -268,7 +268,7 @@ chex_record_view(const struct chex_dataset *ds, unsigned shard, uint32_t index, 
     return CHEX_OK;
 }
 
-/* ---- whose shard it is ----------------------------------------------------------------------------------------- */
+/* ---- identity of a shard --------------------------------------------------------------------------------------- */
 
 static enum chex_status
 check_first(void *context, const struct scanned_record *record, struct chex_error *err)
@@ -277,7 +277,7 @@ check_first(void *context, const struct scanned_record *record, struct chex_erro
     const struct record_values *v = &record->values;
 
     if (record->fault != RECORD_PLACE ||
-        (v->shard == s->number && strcmp(v->dataset_id, s->dataset->info.id) == 0)) /* of another place in it */
+        (v->shard == s->number && strcmp(v->dataset_id, s->dataset->info.id) == 0)) /* right shard, wrong index */
         return CHEX_OK;
     return record_fail(record, err);
 }

@@ -1,5 +1,5 @@
 /*
- * dataset.h - what the tools see of a data set beyond chex.h
+ * dataset.h - the data set as the tools see it, with more detail than chex.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,20 +24,20 @@ struct chex_shard {
     int fd;
 };
 
-/* Open the data set in an opened folder, which is then the data set's; it is closed also on failure. */
+/* Open the data set in an open folder.  The data set takes over the folder, which is closed also on failure. */
 enum chex_status dataset_open_in(struct folder *folder, struct chex_dataset **out, struct chex_error *err);
 
-/* What the records of a shard must be. */
+/* Returns the layout, data set and number that all records of a shard must have. */
 struct shard_identity dataset_shard_identity(const struct chex_dataset *ds, unsigned shard);
 
 /*
- * Is the shard there, with its size, and is its first record one of this data set and shard?  A damaged first record
- * does not count: that is a fault of this record, not of the shard.
- * CHEX_ERR_INCOMPATIBLE it is of another data set or shard; statuses of chex_shard_open() and chex_shard_read()
+ * Check that the shard exists with its size, and that its first record is from this data set and shard.  A damaged
+ * first record is not an error here: it is a fault of the record, not of the shard.
+ * CHEX_ERR_INCOMPATIBLE a shard of another data set or number; statuses of chex_shard_open() and chex_shard_read()
  */
 enum chex_status dataset_check_shard(const struct chex_dataset *ds, unsigned shard, struct chex_error *err);
 
-/* The view of a record from its decoded values; *out points into record. */
+/* Make the view of a record from its decoded values; *out points into record. */
 void record_view(const struct record_layout *layout, const struct record_values *values, const uint8_t *record,
                  struct chex_record *out);
 

@@ -1,5 +1,5 @@
 /*
- * dataset_reader.c - the images of a split, batch by batch; see chex.h
+ * dataset_reader.c - reads the images of a split, batch by batch; see chex.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Records read at once: about a megabyte at 256x256. */
+/* Records per read: about 1 MiB at 256x256. */
 #define RUN 16
 
 struct chex_reader {
     const struct chex_dataset *dataset;
     const struct chex_split_info *split;
-    unsigned shard;          /* the next record: shard number `shard` of the data set, */
-    uint32_t record;         /* this record in it */
-    struct chex_shard *file; /* a shard; NULL: none is open */
-    uint8_t *buffer;         /* RUN strides: records first .. first + count - 1 of the file */
+    unsigned shard;          /* the next record is in shard number `shard` of the data set ... */
+    uint32_t record;         /* ... and has this index */
+    struct chex_shard *file; /* the open shard, or NULL */
+    uint8_t *buffer;         /* RUN strides: records first .. first + count - 1 of the open shard */
     uint32_t first, count;
 };
 
@@ -57,7 +57,7 @@ chex_reader_close(struct chex_reader *reader)
     free(reader);
 }
 
-/* The next record, which is in a file that may not be open yet, and perhaps not in the buffer. */
+/* Find the next record.  Opens its shard and reads a run of records if necessary. */
 static enum chex_status
 find_record(struct chex_reader *r, const uint8_t **out, struct chex_error *err)
 {
@@ -80,7 +80,7 @@ find_record(struct chex_reader *r, const uint8_t **out, struct chex_error *err)
     return status;
 }
 
-/* The next record into the batch, unless it is padding. */
+/* Copy the next record into the batch, unless it is padding. */
 static enum chex_status
 take_record(struct chex_reader *r, struct chex_batch *batch, struct chex_error *err)
 {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The public handle is the message itself. */
+/* The public handle is a pointer to the message. */
 static Chex__Example *
 message_of(struct example *e)
 {
@@ -28,9 +28,7 @@ example_free(struct example *e)
         chex__example__free_unpacked(message_of(e), NULL);
 }
 
-/*
- * Of a key that is there twice the last value counts, as in every map of protocol buffers, so that it is TensorFlow's.
- */
+/* If a key occurs twice, the last value counts, as in every protocol buffer map and in TensorFlow. */
 static const Chex__Feature *
 find(const Chex__Example *m, const char *key)
 {
@@ -80,7 +78,10 @@ get_labels(const Chex__Example *m, struct chex_record *r)
     return NULL;
 }
 
-/* "7f3c9a12d0e4b5c6/00311/00037", see record.h; sscanf() alone would also take signs and blanks. */
+/*
+ * Parse "7f3c9a12d0e4b5c6/00311/00037", see record.h.  sscanf() would also accept signs and blanks, so check the
+ * digits.
+ */
 static bool
 get_slot(struct chex_bytes slot, struct chex_record *r)
 {
@@ -96,7 +97,7 @@ get_slot(struct chex_bytes slot, struct chex_record *r)
            strspn(index, digits) == 5 && sscanf(text, "%16[0-9a-f]/%5u/%5u", r->dataset_id, &r->shard, &r->index) == 3;
 }
 
-/* Fill r; the name of the first key that is missing or wrong, or NULL. */
+/* Fill r.  Returns the first key that is missing or wrong, or NULL. */
 static const char *
 fill(const Chex__Example *m, struct chex_record *r)
 {
@@ -104,7 +105,7 @@ fill(const Chex__Example *m, struct chex_record *r)
     const Chex__Feature *age = find(m, "patient/age");
     int64_t height, width, channels, weight;
 
-    /* None of them 0: height * width pixels of a record are as many bytes at least. */
+    /* None may be 0: then the sizes would not be bounded by the bytes of the pixels. */
     if (!get_int(m, "image/height", RECORD_MAX_SIDE, &height) || height == 0)
         return "image/height";
     if (!get_int(m, "image/width", RECORD_MAX_SIDE, &width) || width == 0)
@@ -138,13 +139,14 @@ fill(const Chex__Example *m, struct chex_record *r)
 }
 
 /*
- * protobuf-c says NULL to damage and to a failed allocation alike: note which.  Two bytes can be a list entry, of which
- * it makes more than fifty: an Example with an image needs about as much as it has, and no more than this is given.
+ * protobuf-c returns NULL for damage and for a failed allocation, so the allocator records the cause.  It also limits
+ * memory: two bytes of input can become a list entry of more than 50 bytes.  An Example with an image needs about its
+ * own size.
  */
 #define MEMORY_LEAST 65536
 
 struct memory {
-    size_t left; /* what is freed meanwhile does not come back */
+    size_t left; /* freed memory is not added back */
     bool none, too_much;
 };
 
@@ -165,7 +167,6 @@ allocate(void *context, size_t size)
     return p;
 }
 
-/* free() undoes malloc(), as usual. */
 static void
 release(void *memory, void *p)
 {

@@ -1,8 +1,8 @@
 /*
- * example.h - any tf.train.Example with the keys of chex-shard(5), read by protobuf-c
+ * example.h - reads any tf.train.Example with the keys of chex-shard(5), with protobuf-c
  *
- * For files that no manifest describes, and as the second opinion in tests: order, padding and offsets do not
- * matter here; of a key that stands twice the last value counts.  Slower than record.h: it copies.
+ * It reads files without a manifest, and tests compare it with record.h.  Order, padding and offsets do not matter.  If
+ * a key occurs twice, the last value counts.  It is slower than record.h because it copies.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,13 +11,13 @@
 
 #include "base/error.h"
 
-struct example; /* owns what the record's pointers refer to */
+struct example; /* owns the data that the record's pointers point to */
 
 /*
  * Parse the data of one record (without its frame).  Free *out with example_free().
- * CHEX_ERR_DAMAGED  not an Example, a key is missing or of another type, a label is not 0 or 1, sides and number of
- *                   pixels do not agree
- * CHEX_ERR_LIMIT    many times its size would be needed to hold it
+ * CHEX_ERR_DAMAGED  not an Example, a key is missing or has another type, a label is not 0 or 1, or height, width and
+ *                   channels do not match the number of pixels
+ * CHEX_ERR_LIMIT    parsing would need many times the size of the data
  */
 enum chex_status example_parse(const uint8_t *data, size_t size, struct example **out, struct chex_record *record,
                                struct chex_error *err);

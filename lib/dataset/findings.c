@@ -1,7 +1,7 @@
 /*
  * findings.c - see findings.h
  *
- * The order is CheXNet's (Rajpurkar et al. 2017), the names are those of NIH's Data_Entry files.
+ * The order is that of CheXNet (Rajpurkar et al. 2017); the names are those of NIH's Data_Entry files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#define NAME_MAX_LENGTH 32 /* more than any name in any spelling */
+#define NAME_MAX_LENGTH 32 /* longer than any name in any spelling */
 #define SUGGEST_MAX     3
 
 static const char *const finding_names[CHEX_FINDINGS] = {
@@ -22,7 +22,10 @@ static const char *const finding_names[CHEX_FINDINGS] = {
     "Emphysema",   "Fibrosis",     "Pleural_Thickening", "Hernia",
 };
 
-/* Other spellings that are met: NIH's list of boxes, the paper, copies of the data set.  As fold() leaves them. */
+/*
+ * Other common spellings, from NIH's list of boxes, the paper and copies of the data set; in the form that fold()
+ * returns.
+ */
 static const struct {
     const char *name;
     const char *of;
@@ -37,7 +40,10 @@ chex_finding_name(unsigned index)
     return index < CHEX_FINDINGS ? finding_names[index] : NULL;
 }
 
-/* Lower case, blanks at the ends gone, each run of blanks, '_' and '-' one '_'.  0 for what is too long to match. */
+/*
+ * Convert to lower case, trim blanks, and replace each run of blanks, '_' and '-' by one '_'.  Returns the length, or 0
+ * if the name is too long to match.
+ */
 static size_t
 fold(const char *name, size_t length, char out[NAME_MAX_LENGTH])
 {

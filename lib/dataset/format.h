@@ -1,7 +1,7 @@
 /*
  * format.h - the constants, words and shard names of the format that chex-shard(5) describes
  *
- * Plans and manifests share them, so that neither needs the other.
+ * Plans and manifests both use this file, so that neither depends on the other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

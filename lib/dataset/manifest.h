@@ -1,8 +1,8 @@
 /*
- * manifest.h - manifest.json: what is in a data set (schemas/manifest.schema.json)
+ * manifest.h - manifest.json: the description of a data set (schemas/manifest.schema.json)
  *
- * Written last and by rename: its presence means that the data set is complete.  It holds no time and no host, so a
- * rerun writes the same bytes.
+ * The manifest is written last and by rename, so it exists only if the data set is complete.  It contains no time and
+ * no host name, so a rerun writes the same bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,8 +15,8 @@
 #define MANIFEST_NAME           "manifest.json"
 #define MANIFEST_MAX            (64u << 20)
 #define MANIFEST_FORMAT         1
-#define MANIFEST_MAX_SHARD_SIZE 100000  /* an index in a shard has five digits */
-#define MANIFEST_LUMA           "bt601" /* how colours become gray, see image.h */
+#define MANIFEST_MAX_SHARD_SIZE 100000  /* an index within a shard has five digits */
+#define MANIFEST_LUMA           "bt601" /* the conversion of colours to gray, see image.h */
 
 struct manifest_shard {
     const char *name; /* [A-Za-z0-9._-]+, not starting with a dot */
@@ -25,7 +25,7 @@ struct manifest_shard {
     uint32_t number, of; /* within the split */
     uint32_t records, images;
     uint64_t size;
-    const char *crc32c; /* over the stored checksums of the data of its records, 8 digits; NULL: not known */
+    const char *crc32c; /* over the stored data checksums of its records, 8 digits; NULL: unknown */
 };
 
 struct manifest_split {
@@ -36,9 +36,9 @@ struct manifest_split {
     uint64_t positives[CHEX_FINDINGS];
 };
 
-/* Rows of the label file that are not in the data set, though nothing is wrong with them. */
+/* Valid rows of the label file that the data set does not contain. */
 struct manifest_left_out {
-    const char *views; /* "PA", "PA,AP": those that were wanted, where others were left out; else "" */
+    const char *views; /* "PA", "PA,AP": the selected views if rows with other views were excluded, otherwise "" */
     uint64_t other_views, excluded, missing;
 };
 
@@ -54,13 +54,13 @@ struct manifest {
     uint64_t max_pixels;
     uint32_t min_side;
     bool lenient;
-    const char *labels_sha256;                   /* of the label file's text */
-    uint32_t view_size, patient_size, name_size; /* bytes of these texts where all records agree, else 0 */
+    const char *labels_sha256;                   /* of the label file's content */
+    uint32_t view_size, patient_size, name_size; /* length of each text if equal in all records, otherwise 0 */
     double pixel_mean, pixel_deviation;
     uint64_t rejects;
     bool synthetic;                    /* drawn by chex-synth; not part of the data set id */
-    uint64_t empty_labels;             /* rows with an empty label, taken as No Finding on request */
-    struct manifest_left_out left_out; /* views may be NULL where nothing was */
+    uint64_t empty_labels;             /* rows with an empty label, read as No Finding on request */
+    struct manifest_left_out left_out; /* views may be NULL if no row was excluded */
 
     struct manifest_split *split;
     unsigned split_count;
@@ -70,12 +70,12 @@ struct manifest {
     struct arena strings; /* owns the strings of a parsed manifest */
 };
 
-/* The text of the manifest, appended to b.  The strings in m stay the caller's. */
+/* Append the text of the manifest to b.  The caller keeps the strings in m. */
 enum chex_status manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *err);
 
 /*
- * Parse and check: bounded size and depth, no repeated keys, known version, names without slashes, numbers within
- * their ranges, sums that agree.  Zero-initialise *out; manifest_release() frees it, also after a failure.
+ * Parse and check a manifest: size and depth, no repeated keys, known version, names without slashes, numbers within
+ * their ranges, consistent sums.  Zero *out before the call; free it with manifest_release(), also after a failure.
  * CHEX_ERR_INCOMPATIBLE a newer version;  CHEX_ERR_DAMAGED;  CHEX_ERR_LIMIT;  CHEX_ERR_MEMORY
  */
 enum chex_status manifest_parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error *err);

@@ -1,5 +1,5 @@
 /*
- * manifest_check.c - what fields of a manifest say of each other, and the checksum of its text; see manifest_json.h
+ * manifest_check.c - checks fields of a manifest against each other, and computes its checksum; see manifest_json.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,7 +46,7 @@ check_record(const struct manifest *m, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* One split; `next` is the shard with which it must begin. */
+/* Check one split; it must begin with shard `next`. */
 static enum chex_status
 check_split(const struct manifest *m, unsigned i, unsigned next, struct chex_error *err)
 {
@@ -96,7 +96,7 @@ compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* No two shards of one name. */
+/* Check that shard names are unique. */
 static enum chex_status
 check_names(const struct manifest *m, struct chex_error *err)
 {
@@ -116,7 +116,7 @@ check_names(const struct manifest *m, struct chex_error *err)
     return status;
 }
 
-/* The shards of one split: each good, and its images the split's. */
+/* Check the shards of one split and the sum of their images. */
 static enum chex_status
 check_shards_of(const struct manifest *m, unsigned i, struct chex_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * manifest_fields.c - the table of fields; see manifest_json.h and schemas/README.md
+ * manifest_fields.c - the table of the manifest's fields; see manifest_json.h and schemas/README.md
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* ---- what follows from the rest ---------------------------------------------------------------------------------- */
+/* ---- fields derived from other fields ---------------------------------------------------------------------------- */
 
 static json_t *
 derive_format(const struct manifest *m)
@@ -39,8 +39,8 @@ derive_labels(const struct manifest *m)
 }
 
 /*
- * The argument of np.dtype() for a structured type that fits a shard without copying.  A text is in it only where its
- * place is the same in all records: a text of changing size moves the texts behind it.
+ * Make the argument of np.dtype() for a structured type that maps a shard without copying.  The type contains a text
+ * only if all records have it at one offset: a text of varying length moves the texts after it.
  */
 static json_t *
 derive_dtype(const struct manifest *m)
@@ -72,7 +72,7 @@ derive_dtype(const struct manifest *m)
         snprintf(field[count].format, sizeof(field[count].format), "S%zu", size[i]);
         field[count].offset = at[i];
     }
-    for (i = 0; i < count; i++) /* a list that could not be made refuses its first element */
+    for (i = 0; i < count; i++) /* appending to a list that is NULL (out of memory) fails */
         failed = failed || json_array_append_new(names, json_string(field[i].name)) != 0 ||
                  json_array_append_new(formats, json_string(field[i].format)) != 0 ||
                  json_array_append_new(offsets, json_integer((json_int_t)field[i].offset)) != 0;
@@ -120,7 +120,7 @@ static const struct manifest_field tool_fields[] = {
     {.key = NULL},
 };
 
-/* All records agree on these sizes, else 0. */
+/* The length of each text if all records have equal lengths, otherwise 0. */
 static const struct manifest_field text_size_fields[] = {
     {"view", MANIFEST_NUMBER, M(view_size), .max = RECORD_MAX_TEXT},
     {"patient", MANIFEST_NUMBER, M(patient_size), .max = RECORD_MAX_TEXT},

@@ -1,8 +1,8 @@
 /*
- * manifest_format.c - the text of a manifest; see manifest.h and schemas/README.md
+ * manifest_format.c - writes the text of a manifest; see manifest.h and schemas/README.md
  *
- * Canonical: the keys come in one order, indented by 2, reals with 17 digits, a newline at the end.  jansson writes
- * numbers without the locale's decimal comma.  So equal data sets have equal manifests, to the byte.
+ * The text is canonical: a fixed order of keys, an indent of 2, reals with 17 digits, a newline at the end.  jansson
+ * writes numbers without the locale's decimal comma.  So equal data sets have manifests with equal bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Each returns NULL when out of memory; jansson's setters take a value over, and take NULL as a failure. */
+/*
+ * The functions below return NULL when out of memory.  jansson's setters take ownership of a value, and fail for NULL.
+ */
 static json_t *format_object(const struct manifest *m, const struct manifest_field *fields, const void *object);
 
 static json_t *
@@ -34,7 +36,7 @@ format_findings(const uint64_t *number)
     return object;
 }
 
-/* One that is too long is no list, so that it is refused. */
+/* A list that is too long is formatted as an empty list, which manifest_read() refuses. */
 static json_t *
 format_list(const struct manifest *m, const struct manifest_field *f)
 {
@@ -127,7 +129,7 @@ format_object(const struct manifest *m, const struct manifest_field *fields, con
     return out;
 }
 
-/* The text in b ends with "\n}\n": make room there for one more key. */
+/* Add the checksum as the last key.  The text in b ends with "\n}\n". */
 static enum chex_status
 add_sum(struct buffer *b, struct chex_error *err)
 {

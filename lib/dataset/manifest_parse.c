@@ -1,9 +1,9 @@
 /*
- * manifest_parse.c - read a manifest that anybody may have made; see manifest.h
+ * manifest_parse.c - reads a manifest of untrusted origin; see manifest.h
  *
- * Size, depth and number of values are bounded (json.h), then each field of the table is read with its type and limits,
- * and manifest_check.c compares fields with each other.  Unknown keys of the outermost object are allowed, so that a
- * later version can say more without a new format number; all else must be as this version would have written it.
+ * The size, the depth and the number of values are limited (json.h).  Each field of the table is read with its type and
+ * limits.  manifest_check.c then compares fields with each other.  The outermost object may have unknown keys, so that
+ * a later version can add keys without a new format number.  All others must have the form that this version writes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,10 +21,10 @@
 #include <string.h>
 
 #define MAX_DEPTH  16
-#define MAX_VALUES 1200000 /* 99,999 shards have less than this */
+#define MAX_VALUES 1200000 /* enough for 99,999 shards */
 #define PATH       64
 
-/* ---- fields: the first fault ends the reading -------------------------------------------------------------------- */
+/* ---- fields: reading ends at the first fault --------------------------------------------------------------------- */
 
 struct manifest_reader {
     struct manifest *m;
@@ -71,7 +71,7 @@ get_real(struct manifest_reader *r, const struct manifest_field *f, const json_t
     return number;
 }
 
-/* A copy in the manifest's arena, or in the member itself. */
+/* Read a text into the member, or copy it to the manifest's arena. */
 static void
 read_text(struct manifest_reader *r, const struct manifest_field *f, const json_t *value, void *at)
 {
@@ -106,7 +106,7 @@ read_findings(struct manifest_reader *r, const struct manifest_field *f, const j
         out[i] = get_number(r, chex_finding_name(i), f, json_object_get(value, chex_finding_name(i)));
 }
 
-/* The number of the split of this name; a fault where there is none. */
+/* Returns the index of the split with this name; a fault if there is none. */
 static uint64_t
 find_split(struct manifest_reader *r, const struct manifest_field *f, const json_t *value)
 {
@@ -132,7 +132,7 @@ compare_derived(struct manifest_reader *r, const struct manifest_field *f, const
     json_decref(wanted);
 }
 
-/* Whether it is an object with the keys of these fields and no other. */
+/* Returns whether it is an object with exactly the keys of these fields. */
 static bool
 has_keys(const json_t *object, const struct manifest_field *fields)
 {
@@ -163,7 +163,7 @@ read_list(struct manifest_reader *r, const struct manifest_field *f, const json_
     size_t size = json_array_size(value), i;
     char path[PATH], *made;
 
-    if (size < f->min || size > f->max) { /* before each shard looks for its split among all of them */
+    if (size < f->min || size > f->max) { /* check first: each shard will search all splits for its name */
         snprintf(path, sizeof(path), "a list of 1 to %llu objects", (unsigned long long)f->max);
         fault(r, f->key, path);
         return;
@@ -181,7 +181,7 @@ read_list(struct manifest_reader *r, const struct manifest_field *f, const json_
         if (!has_keys(json_array_get(value, i), f->fields))
             fault(r, "keys", "those of format 1");
         read_fields(r, path, json_array_get(value, i), f->fields, made + i * f->element);
-        r->where = ""; /* lists are in the outermost object only */
+        r->where = ""; /* only the outermost object has lists */
     }
 }
 
@@ -242,7 +242,7 @@ read_fields(struct manifest_reader *r, const char *where, const json_t *from, co
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
 
-/* First of all: what a newer format says is not judged by the rules of this one. */
+/* Check the version first: the rules of this format do not apply to newer formats. */
 static void
 read_format(struct manifest_reader *r, const json_t *top)
 {
@@ -265,7 +265,7 @@ manifest_read(const json_t *top, struct manifest *out, struct chex_error *err)
     return r.status == CHEX_OK ? manifest_check(out, err) : r.status;
 }
 
-/* A bit that turned over in a number makes another number: only this notices it.  Manifests of before lack the key. */
+/* Compare the checksum of the text: only this detects a flipped bit in a number.  Older manifests have no checksum. */
 static enum chex_status
 check_sum(const json_t *top, const uint8_t *text, size_t size, struct chex_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * record.c - see record.h; the wire format is that of schemas/example.proto
+ * record.c - see record.h; schemas/example.proto defines the wire format
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 /* Tags: field number * 8 + wire type 2 (length-delimited). */
 enum { TAG_1 = 0x0a, TAG_2 = 0x12, TAG_3 = 0x1a };
-/* The list of a Feature is chosen by its field: bytes 1, float 2, int64 3. */
+/* The field of a Feature chooses its list: 1 bytes, 2 float, 3 int64. */
 enum { LIST_BYTES = TAG_1, LIST_FLOAT = TAG_2, LIST_INT64 = TAG_3 };
 
 #define PIXEL_ALIGN 64
@@ -32,14 +32,14 @@ varint_size(uint64_t v)
     return size;
 }
 
-/* A length-delimited field with content of this size: tag, length, content. */
+/* Returns the size of a length-delimited field: tag, length and content. */
 static size_t
 field_size(size_t content)
 {
     return 1 + varint_size(content) + content;
 }
 
-/* A map entry: its key and a Feature with one list that holds one field of this size. */
+/* Returns the size of a map entry: a key, and a Feature with one list of one field with this content size. */
 static size_t
 entry_size(const char *key, size_t content)
 {
@@ -61,13 +61,16 @@ record_text_size(size_t view, size_t patient, size_t name)
 void
 record_text_offsets(const struct record_layout *layout, size_t view, size_t patient, size_t name, size_t out[3])
 {
-    /* The content is the last thing in an entry. */
+    /* The content is at the end of each entry. */
     out[0] = layout->texts_offset + entry_size("image/view", view) - view;
     out[1] = out[0] + view + entry_size("patient/id", patient) - patient;
     out[2] = out[1] + patient + entry_size("image/filename", name) - name;
 }
 
-/* The content size n >= 0 with entry_size(key, n) == total; false where there is none (a varint grows in between). */
+/*
+ * Find the content size n with entry_size(key, n) == total.  Returns false if there is none because a varint grows
+ * there.
+ */
 static bool
 content_for_entry(const char *key, size_t total, size_t *content)
 {
@@ -99,7 +102,7 @@ put_varint(uint8_t *p, uint64_t v)
     return p;
 }
 
-/* Everything of a map entry before its content of this size. */
+/* Write a map entry up to its content, which has this size. */
 static uint8_t *
 put_entry_head(uint8_t *p, const char *key, uint8_t list, size_t content)
 {
@@ -144,7 +147,7 @@ put_int(uint8_t *p, const char *key, uint64_t value)
     return put_varint(put_entry_head(p, key, LIST_INT64, varint_size(value)), value);
 }
 
-/* Everything before the pixels, without the frame: up to and with the head of image/raw. */
+/* Write everything before the pixels, without the frame: up to the end of the head of image/raw. */
 static uint8_t *
 put_head(const struct record_layout *l, uint8_t *p)
 {
@@ -154,7 +157,7 @@ put_head(const struct record_layout *l, uint8_t *p)
     return put_entry_head(p, "image/raw", LIST_BYTES, l->pixel_size);
 }
 
-/* A float's bits; every NaN is written as one. */
+/* Returns the bits of a float; all NaNs have the same bits. */
 static uint32_t
 float_bits(float value)
 {
@@ -166,7 +169,7 @@ float_bits(float value)
     return bits;
 }
 
-/* Everything behind the pixels, up to the end of the data.  p is at the tail's start. */
+/* Write everything after the pixels, up to the end of the data, to p. */
 static void
 put_tail(const struct record_layout *l, const struct record_values *v, uint8_t *p)
 {
@@ -207,9 +210,9 @@ record_seal(const struct record_layout *layout, uint8_t *record)
     tfrecord_frame(record, layout->stride - TFRECORD_FRAME);
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------------- */
+/* ---- layout --------------------------------------------------------------------------------------------------- */
 
-/* Set all offsets from sides and stride; false where a record of this stride cannot be encoded at all. */
+/* Compute all offsets from the sides and the stride.  Returns false if no record with this stride can be encoded. */
 static bool
 set_offsets(struct record_layout *l, size_t *room)
 {
@@ -217,7 +220,7 @@ set_offsets(struct record_layout *l, size_t *room)
     size_t features = data_size - 1 - varint_size(data_size);
     size_t head, at, fixed;
 
-    /* The length of the features may need one byte less than that of the data. */
+    /* The length of the features may take one byte less than the length of the data. */
     if (field_size(features) != data_size)
         features++;
     if (field_size(features) != data_size)
@@ -327,14 +330,14 @@ get_varint(struct cursor *c, uint64_t *out)
     return false;
 }
 
-/* A tag and the length behind it; the length is within what is left. */
+/* Read a tag and the length after it, and check that the content fits into the remaining bytes. */
 static bool
 get_field(struct cursor *c, uint8_t tag, uint64_t *size)
 {
     return c->p < c->end && *c->p++ == tag && get_varint(c, size) && *size <= (uint64_t)(c->end - c->p);
 }
 
-/* The text of a bytes entry; which key it has is found by the comparison that follows. */
+/* Read the text of a bytes entry.  The comparison of the whole tail checks its key. */
 static bool
 get_text(struct cursor *c, struct chex_bytes *out)
 {
@@ -366,7 +369,7 @@ get_digits(const uint8_t *p, uint32_t *out)
     return true;
 }
 
-/* A data set id; it is shown to users, so no other bytes may pass for one. */
+/* Check a data set id: users see it, so it must not contain other bytes. */
 static bool
 is_id(const uint8_t *p)
 {
@@ -378,7 +381,7 @@ is_id(const uint8_t *p)
     return true;
 }
 
-/* The values; what is between them is compared afterwards. */
+/* Read the values.  The caller compares the bytes between them. */
 static bool
 get_values(const struct record_layout *l, const uint8_t *record, struct record_values *out)
 {
@@ -431,7 +434,7 @@ record_decode(const struct record_layout *layout, const uint8_t *record, struct 
                          TFRECORD_HEADER + at);
     if (!get_values(layout, record, out))
         return error_set(err, CHEX_ERR_DAMAGED, "record's values are not of the form that the manifest describes");
-    /* The keys are not compared yet: with the right ones the texts may take more room than there is. */
+    /* The keys are not compared yet.  With the right keys, the texts may need more room than the record has. */
     text_size = record_text_size(out->view.size, out->patient.size, out->name.size);
     room = layout->stride - TFRECORD_FOOTER - layout->texts_offset;
     if (!all_fit(room, &text_size, 1))

@@ -1,18 +1,18 @@
 /*
- * record.h - where everything is in the records of one data set; the writer's form of a record, and its strict reader
+ * record.h - the layout of the records of a data set; writes records and reads them strictly
  *
- * All records of a data set have one size, the stride.  A record is a TFRecord frame around a tf.train.Example whose
- * map entries come in this order:
+ * All records of a data set have the same size, the stride.  A record is a TFRecord frame around a tf.train.Example
+ * with the following map entries, in this order:
  *
- *     _p0              front padding: brings the first pixel to a multiple of 64 bytes
+ *     _p0              front padding: moves the first pixel to a multiple of 64 bytes
  *     image/raw        the pixels
- *     image/height, image/width, image/channels          constant in a data set
- *     image/label, image/weight, patient/age, patient/sex, record/slot    of constant size: at constant offsets
+ *     image/height, image/width, image/channels          the same in the whole data set
+ *     image/label, image/weight, patient/age, patient/sex, record/slot    of constant size, at constant offsets
  *     image/view, patient/id, image/filename             of any size
- *     _p1              end padding: makes up for the sizes before it
+ *     _p1              end padding: compensates for the size of the texts
  *
- * There is exactly one way to encode a record, so the strict reader takes the values, encodes them again and compares:
- * any byte that the writer would not have written is noticed.  The general reader for any Example is example.h.
+ * There is exactly one encoding of a record.  The strict reader decodes the values, encodes them again and compares the
+ * bytes, so it detects every byte that the writer would not write.  example.h reads any Example.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@
 #define RECORD_MAX_TEXT 255 /* bytes of a name; patient ids and views are shorter */
 #define RECORD_MAX_SIDE 16384
 #define RECORD_MAX_HEAD 256  /* bytes before the pixels */
-#define RECORD_MAX_TAIL 8192 /* bytes behind them */
+#define RECORD_MAX_TAIL 8192 /* bytes after the pixels */
 #define RECORD_SLOT     28   /* "7f3c9a12d0e4b5c6/00311/00037": data set id, shard over all splits, index */
 
 struct record_layout {
@@ -33,13 +33,13 @@ struct record_layout {
     size_t stride;
     size_t features_size; /* bytes of the Features message */
     size_t front;         /* bytes of padding in _p0 */
-    size_t pixel_offset;  /* from the start of the record; likewise those below */
+    size_t pixel_offset;  /* offsets are from the start of the record */
     size_t pixel_size;
     size_t label_offset, weight_offset, age_offset, sex_offset, slot_offset;
-    size_t texts_offset; /* where the entry of image/view begins */
+    size_t texts_offset; /* offset of the entry image/view */
 };
 
-/* What a record says besides its pixels. */
+/* The values of a record without its pixels. */
 struct record_values {
     uint16_t findings; /* bit mask */
     uint8_t weight;    /* 1 image, 0 padding record */
@@ -50,38 +50,40 @@ struct record_values {
     struct chex_bytes view, patient, name;
 };
 
-/* Bytes that the three texts of these sizes take in a record, framing included: what _p1 has to make up for. */
+/* Returns the bytes of the entries of the three texts, with keys and lengths; _p1 compensates for them. */
 size_t record_text_size(size_t view, size_t patient, size_t name);
 
-/* Where view, patient and name themselves begin, from the start of a record in which they have these sizes. */
+/* Compute the offsets of view, patient and name, from the start of a record with texts of these sizes. */
 void record_text_offsets(const struct record_layout *layout, size_t view, size_t patient, size_t name, size_t out[3]);
 
 /*
- * Choose the layout for records of these images.
- * text_sizes   the distinct values of record_text_size() over all records, text_count of them (at least one)
- * The stride is the smallest multiple of align into which every record fits, with a padding that can be encoded
- * (a length that needs one byte more makes some sizes impossible).
+ * Choose the layout of a data set.
+ * text_sizes   the distinct values of record_text_size() over all records, text_count values (at least one)
+ * The stride is the smallest multiple of align into which every record fits, with a padding that can be encoded: some
+ * sizes of padding are impossible because a longer length takes one more byte.
  * CHEX_ERR_USAGE for a side of 0 or above RECORD_MAX_SIDE.
  */
 enum chex_status record_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *text_sizes,
                                size_t text_count, struct record_layout *out, struct chex_error *err);
 
-/* The layout of a data set whose manifest gives sides, alignment and stride; CHEX_ERR_DAMAGED where these cannot be. */
+/*
+ * Restore the layout of a data set from the sides, alignment and stride of its manifest; CHEX_ERR_DAMAGED if invalid.
+ */
 enum chex_status record_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride,
                                 struct record_layout *out, struct chex_error *err);
 
 /*
- * Write a record around the pixels, which the caller has put (or will put before record_seal()) at
- * record + pixel_offset.  record holds stride bytes; every byte but the pixels and the data's checksum is written.
+ * Write a record around its pixels.  The caller writes the pixels to record + pixel_offset, before this call or before
+ * record_seal().  record has stride bytes; this writes all bytes except the pixels and the frame.
  */
 void record_encode(const struct record_layout *layout, const struct record_values *values, uint8_t *record);
 
-/* Write both checksums: last, when the pixels are there. */
+/* Write the frame with both checksums.  Call this last, after the pixels were written. */
 void record_seal(const struct record_layout *layout, uint8_t *record);
 
 /*
- * Read a record strictly.  The checksum of the data is not checked: tfrecord_check_data().
- * CHEX_ERR_DAMAGED "record header differs from the manifest" and the like, with the offset in the record
+ * Read a record strictly.  This does not check the checksum of the data: tfrecord_check_data().
+ * CHEX_ERR_DAMAGED "record header differs from the manifest" and similar texts, with the offset in the record
  */
 enum chex_status record_decode(const struct record_layout *layout, const uint8_t *record, struct record_values *out,
                                struct chex_error *err);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define PIECE       (1u << 18)
-#define SMALL_IMAGE 4096 /* bytes that are not worth leaving out */
+#define SMALL_IMAGE 4096 /* up to this pixel size, .texts reads whole records: skipping the pixels would save nothing */
 #define MAX_RECORD  ((size_t)RECORD_MAX_SIDE * RECORD_MAX_SIDE * 4 + RECORD_MAX_TAIL)
 
 /* ---- one record ------------------------------------------------------------------------------------------------ */
@@ -73,7 +73,7 @@ record_fail(const struct scanned_record *record, struct chex_error *err)
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Count what came; *got < size with CHEX_ERR_TRUNCATED, or with the error of a read. */
+/* Read and count bytes.  Returns CHEX_ERR_TRUNCATED or a read error if *got < size. */
 static enum chex_status
 read_at(struct shard_scan *scan, uint64_t offset, uint8_t *data, size_t size, size_t *got, struct chex_error *err)
 {
@@ -88,7 +88,7 @@ read_at(struct shard_scan *scan, uint64_t offset, uint8_t *data, size_t size, si
     return status;
 }
 
-/* Of one record what is around its pixels: a hundredth of it, at 256x256. */
+/* Read the bytes of one record around its pixels: about 1 % of it at 256x256. */
 static enum chex_status
 read_texts(struct shard_scan *scan, uint32_t index, uint8_t *record, size_t *got, struct chex_error *err)
 {
@@ -102,7 +102,7 @@ read_texts(struct shard_scan *scan, uint32_t index, uint8_t *record, size_t *got
     return status;
 }
 
-/* ---- a known shard --------------------------------------------------------------------------------------------- */
+/* ---- a shard with a known layout ------------------------------------------------------------------------------- */
 
 static enum chex_status
 visit_piece(struct shard_scan *scan, uint8_t *piece, uint32_t count, struct chex_error *err)
@@ -116,7 +116,7 @@ visit_piece(struct shard_scan *scan, uint8_t *piece, uint32_t count, struct chex
         record_check(&scan->shard, scan->next, piece, !scan->texts, &record);
         scan->crc32c = tfrecord_chain(scan->crc32c, piece, l->stride - TFRECORD_FRAME);
         if (record.fault == RECORD_LENGTH_CHECKSUM || record.fault == RECORD_LENGTH) {
-            /* With the right length the values can be read, if only for the image's name. */
+            /* Insert the right length so that the values can be read, at least for the image's name. */
             put_u64le(piece, l->stride - TFRECORD_FRAME);
             record_decode(l, piece, &record.values, NULL);
         }
@@ -129,7 +129,7 @@ visit_piece(struct shard_scan *scan, uint8_t *piece, uint32_t count, struct chex
     return status;
 }
 
-/* Go past records that nobody wants; how many come then, at most a piece. */
+/* Skip unwanted records.  Returns the number of records to read next, at most `most`. */
 static uint32_t
 next_piece(struct shard_scan *scan, uint32_t most)
 {
@@ -162,7 +162,7 @@ scan_shard(struct shard_scan *scan, struct buffer *buffer, struct digest *digest
             read = read_at(scan, scan->offset, buffer->data, count * l->stride, &got, &why);
         if (digest)
             digest_add(digest, buffer->data, got);
-        /* Whole records that came before the end, or before a bad block. */
+        /* Visit the whole records before the end of the file or before the read error. */
         status = visit_piece(scan, buffer->data, (uint32_t)(got / l->stride), err);
     }
     if (status == CHEX_OK && read != CHEX_OK && err)
@@ -172,7 +172,7 @@ scan_shard(struct shard_scan *scan, struct buffer *buffer, struct digest *digest
 
 /* ---- any other file -------------------------------------------------------------------------------------------- */
 
-/* The record at scan->offset; *status is that of a read, or of memory. */
+/* Read the record at scan->offset.  *status is a read error or lack of memory; out->why is a fault of the record. */
 static void
 read_record(struct shard_scan *scan, struct buffer *buffer, struct scanned_record *out, enum chex_status *status,
             struct chex_error *err)
