@@ -1,5 +1,7 @@
 /*
- * journal.c - the files of the journals; see journal.h.  A line is one JSON object (jansson), made in journal_line.c
+ * journal.c - reads and writes the journal files; see journal.h
+ *
+ * A line is one JSON object (jansson); journal_line.c formats and parses it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,7 +52,7 @@ journal_is_name(const char *name)
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-/* What the lines of one journal are read into, and what its first must say. */
+/* Target of the lines of a journal, and the expected first line. */
 struct reading {
     const struct folder *folder;
     const char *name;
@@ -64,7 +66,7 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
 {
     const char *id, *old_spec;
     char differ[SPEC_DIFFERENCE], shown_id[CHEX_ID_LENGTH],
-        shown_spec[400]; /* what a file says may hold control characters */
+        shown_spec[400]; /* escaped: the file may contain control characters */
     json_int_t version;
     json_error_t e;
 
@@ -89,8 +91,8 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
 }
 
 /*
- * A shard's line into its result.  A shard with rejects is not taken for done: their files may have been repaired
- * since, and the resume finds its good slots.
+ * Store the result of a shard's line.  A shard with rejects does not count as finished: their files may have been
+ * repaired since, and resuming finds its valid slots.
  */
 static enum chex_status
 take_line(const struct reading *r, const char *line, size_t size, struct chex_error *err)
@@ -102,7 +104,7 @@ take_line(const struct reading *r, const char *line, size_t size, struct chex_er
     if (status == CHEX_OK) {
         parsed.done = parsed.reject_count == 0;
         parsed.reject_count = 0;
-        /* The first word, of --repair before it, stays known when the shard is made again. */
+        /* If the shard was rewritten, keep the hash of its first line, which --repair may have written. */
         if (r->result[shard].was[0])
             memcpy(parsed.was, r->result[shard].was, sizeof(parsed.was));
         else if (parsed.done)
@@ -112,7 +114,7 @@ take_line(const struct reading *r, const char *line, size_t size, struct chex_er
     return status;
 }
 
-/* The first line: CHEX_ERR_DAMAGED where it is no JSON, which is to say torn. */
+/* Check the first line.  CHEX_ERR_DAMAGED if it is not JSON: the line is incomplete. */
 static enum chex_status
 take_header(const struct reading *r, const char *text, size_t size, struct chex_error *err)
 {
@@ -128,8 +130,8 @@ take_header(const struct reading *r, const char *text, size_t size, struct chex_
 }
 
 /*
- * Read the lines in b; *end is where the last good one ends.  The first that is not good and all behind it
- * are dropped.
+ * Read the lines in b; *end is the end of the last valid line.  The first invalid line and all lines after it are
+ * discarded.
  */
 static enum chex_status
 read_lines(const struct reading *r, const struct buffer *b, uint64_t *end, struct chex_error *err)
@@ -146,7 +148,7 @@ read_lines(const struct reading *r, const struct buffer *b, uint64_t *end, struc
         if (!newline)
             break;
         status = at == 0 ? take_header(r, text, length, err) : take_line(r, text, length, err);
-        if (status == CHEX_ERR_DAMAGED) /* torn; but a lack of memory says nothing about the line */
+        if (status == CHEX_ERR_DAMAGED) /* an incomplete line; lack of memory would not mean that */
             break;
         if (status != CHEX_OK)
             return status;
@@ -156,7 +158,7 @@ read_lines(const struct reading *r, const struct buffer *b, uint64_t *end, struc
     return CHEX_OK;
 }
 
-/* *end: bytes of it that are good; 0 where there is none. */
+/* Read one journal.  *end: bytes of valid lines; 0 if the journal does not exist. */
 static enum chex_status
 read_one(const struct reading *r, uint64_t *end, struct chex_error *err)
 {
@@ -168,14 +170,14 @@ read_one(const struct reading *r, uint64_t *end, struct chex_error *err)
         status = read_lines(r, &b, end, err);
     else if (status == CHEX_ERR_MISSING)
         status = CHEX_OK;
-    else /* a folder or FIFO in its place is no fault of the images */
+    else /* a folder or FIFO with this name is not an error of the images */
         status = error_context(err, chex_status_is_data(status) ? CHEX_ERR_INCOMPATIBLE : status, "'%s/%s'",
                                r->folder->path, r->name);
     buffer_release(&b);
     return status;
 }
 
-/* Another process may be writing to this one: it is read again where it changed under us. */
+/* Read a journal that another process may be writing: if it changes during the read, try again. */
 static enum chex_status
 read_living(const struct reading *r, struct chex_error *err)
 {
@@ -249,7 +251,7 @@ append_header(struct journal *j, const char *dataset_id, const char *spec, struc
     return status;
 }
 
-/* 0, or the errno. */
+/* Truncate the journal after its last valid line.  Returns 0 or the errno. */
 static int
 cut(const struct journal *j)
 {
@@ -272,13 +274,13 @@ journal_open(const struct folder *folder, struct part part, const char *dataset_
     journal_name(part, out->name);
     status = journal_read_all(folder, dataset_id, spec, result, shard_count, &count, err);
     if (status == CHEX_OK)
-        status = read_one(&own, &out->end, err); /* its end, and it has the last word */
+        status = read_one(&own, &out->end, err); /* last: to get its end, and its lines take precedence */
     if (status == CHEX_OK)
         status = folder_own(folder, out->name, err);
     if (status != CHEX_OK)
         return status;
     out->fd = file_openat(folder->fd, out->name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
-    /* What is behind the last good line was torn by a crash. */
+    /* A crash may have left an incomplete line at the end. */
     error = out->fd < 0 ? -out->fd : cut(out);
     if (error != 0) {
         status = error_write(err, error, "cannot write '%s/%s'", folder->path, out->name);

@@ -1,5 +1,5 @@
 /*
- * journal_line.c - one shard as a line of JSON; see journal.h
+ * journal_line.c - formats and parses a shard as a line of JSON; see journal.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,7 +34,7 @@ journal_format(size_t shard, const struct shard_result *result, struct buffer *b
     return status;
 }
 
-/* Why a value could not be unpacked: jansson allocates for that. */
+/* Report why jansson could not unpack a value: it may be out of memory. */
 static enum chex_status
 fail_unpack(const json_error_t *e, struct chex_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * store.c - slots: wanted, filled, rejected; see store.h
+ * store.c - the slots: finds empty ones, fills and rejects them; see store.h
  *
- * Opening and resuming is in store_resume.c, finishing a shard in store_finish.c.
+ * store_resume.c opens and resumes a store; store_finish.c finishes shards.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ store_wants(const struct store *store, size_t shard, uint32_t index)
     return wants;
 }
 
-/* Note what became of a slot; true for the last one of its shard. */
+/* Set the state of a slot.  Returns true for the last empty slot of its shard. */
 static bool
 decide(struct store_shard *s, uint32_t index, enum slot_state state)
 {
@@ -69,7 +69,7 @@ store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *reco
     pthread_mutex_unlock(&s->lock);
     if (status == CHEX_OK && !rewrite)
         status = safe_file_pwrite(s->partial, (uint64_t)index * stride, record, stride, err);
-    /* Images from archives go to all shards at once, which may be more than files can be open. */
+    /* Images from archives go to all shards, and their number may exceed the limit of open files. */
     pthread_mutex_lock(&s->lock);
     if (--s->users == 0 && atomic_load(&store->open_partials) > store->max_open && status == CHEX_OK)
         status = store_close_partial(store, shard, err);
@@ -95,7 +95,7 @@ store_reject(struct store *store, size_t shard, uint32_t index, const struct che
     grown = realloc(r->reject, (r->reject_count + 1) * sizeof(*grown));
     if (grown) {
         r->reject = grown;
-        /* They come nearly in their order: a search from the end is short. */
+        /* Rejects come nearly in order, so a search from the end is short. */
         for (i = r->reject_count++; i > 0 && grown[i - 1].index > index; i--)
             grown[i] = grown[i - 1];
         grown[i] = (struct reject){index, why->status, text};

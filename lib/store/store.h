@@ -1,14 +1,14 @@
 /*
- * store.h - the shards of a conversion while their slots are filled, in any order and by any thread
+ * store.h - the shards of a conversion; threads fill their slots in any order
  *
- * A shard that is not finished is a partial file of its final size (file.h); slot i lies at i * stride.  A slot is full
- * when its record is there with good checksums, of this data set and for this slot.  Nothing else counts, so after a
- * kill the next run keeps the full slots and fills the rest.  The thread that fills the last slot of a shard
- * finishes it: rejected slots and the tail get padding records, copies of other images with weight 0; everything is
- * read back, checked and hashed; and the file gets its name.
+ * An unfinished shard is a partial file of the final size (file.h); slot i is at i * stride.  A slot is full if it
+ * contains a record with valid checksums, of this data set and for this slot.  Nothing else records which slots are
+ * full, so after a kill the next run keeps the full slots and fills the others.  The thread that fills the last slot of
+ * a shard finishes it.  It writes padding records (copies of other images with weight 0) to rejected slots and to the
+ * tail.  Then it reads the whole file back, checks and hashes it, and renames it to its final name.
  *
- * Several processes may fill the shards of one folder, each those of its part: store_wants() is false for all others.
- * Then one of them opens the store for all shards, takes over the work of the others, and publishes.
+ * Several processes may fill the shards of one folder, each the shards of its part: store_wants() is false for all
+ * others.  Then one process opens the store for all shards, resumes the work of the others, and publishes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,109 +20,112 @@
 
 #include <stdatomic.h>
 
-/* The list of missing images beside the shards; removed when the data set is published. */
+/* The list of missing images next to the shards; removed when the data set is published. */
 #define STORE_MISSING_NAME "missing.txt"
 
-/* The list of rejects, beside the manifest. */
+/* The list of rejects, next to the manifest. */
 #define STORE_REJECTS_NAME "rejects.jsonl"
 
-/* Is it a file of somebody else, as far as the name says: neither hidden nor one that a conversion makes? */
+/* Returns whether chex-convert did not write this file, judging by its name; hidden files do not count. */
 bool store_is_foreign(const char *name);
 
 struct store;
 
 struct store_options {
-    bool verify; /* read each finished shard once more, under its name and from the disk, and compare */
-    bool force;  /* replace a data set made with other options */
+    bool verify; /* read each finished shard again, by its name and from the disk, and compare it */
+    bool force;  /* replace a data set with other options */
     struct part part;
-    unsigned threads; /* for reading what is there already; 0: one */
-    /* Called meanwhile by the calling thread, about five times a second; NULL: never. */
+    unsigned threads; /* number of threads for resuming and checking; 0: one */
+    /* The calling thread calls it meanwhile, about five times per second; NULL: never. */
     void (*tick)(void *context);
     void *context;
     const atomic_bool *stop; /* NULL: never */
     /*
-     * It is not known yet which images will come: space for a shard is reserved when a quarter of its images are there,
-     * and not when the first comes: of an incomplete download that would be most of a data set for a few images.
+     * It is not known yet which images will come.  So reserve space for a shard only when a quarter of its images are
+     * in their slots.  With an incomplete download, reserving at the first image would take most of a data set's space
+     * for a few images.
      */
     bool uncertain;
-    /* The id of an unfinished data set that this one replaces, where the folder has it; NULL: none. */
+    /* The id of an unfinished data set in the folder that this data set replaces; NULL: none. */
     const char *replaces;
-    bool repair; /* check every byte of a complete data set, and rewrite shards that are damaged or have rejects */
+    bool repair; /* check every byte of a complete data set; rewrite shards that are damaged or have rejects */
 };
 
-/* What was there when the store was opened. */
+/* The state of the folder when the store was opened. */
 struct store_state {
-    size_t shards;   /* of this part */
-    uint64_t images; /* planned in them */
+    size_t shards;   /* shards of this part */
+    uint64_t images; /* planned images in them */
     size_t shards_done;
-    uint64_t images_done; /* planned in shards that are done */
-    uint64_t slots_full;  /* in shards that are not done */
-    bool complete;        /* a data set with this id and a manifest: nothing is left to do */
-    uint64_t rejects;     /* that its manifest counts */
-    bool replaced;        /* store_prepare() removed what options->replaces names */
+    uint64_t images_done; /* planned images in finished shards */
+    uint64_t slots_full;  /* full slots in unfinished shards */
+    bool complete;        /* the folder has a manifest with this id: nothing must be done */
+    uint64_t rejects;     /* number of rejects in its manifest */
+    bool replaced;        /* store_prepare() removed the data set options->replaces */
 };
 
 /*
- * Prepare the folder, which the caller has locked, for this plan: empty it under options->force; remove useless files
- * of killed processes, and an unfinished data set of the id options->replaces, unless it is published or may have been.
- * One process calls it, before any opens the store.
- * CHEX_ERR_INCOMPATIBLE  the folder holds a data set, finished or not, of another id, and not options->force
- * CHEX_ERR_DAMAGED  the data set is complete, but for a shard
+ * Prepare the folder for this plan.  The caller has locked the folder.  One process calls this before any process opens
+ * the store.  With options->force, remove a data set in the folder.  Remove useless files of killed processes, and an
+ * unfinished data set with the id options->replaces, unless it is or was published.
+ * CHEX_ERR_INCOMPATIBLE  the folder has another data set, complete or unfinished, and options->force is not set
+ * CHEX_ERR_DAMAGED  the data set is complete except for a shard
  * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */
 enum chex_status store_prepare(const struct folder *folder, const struct slot_plan *plan,
                                const struct store_options *options, struct store_state *state, struct chex_error *err);
 /*
- * Is the data set complete?  Writes nothing, so that the folder need be neither locked nor writable.
- * The same errors.
+ * Find out whether the data set is complete.  Writes nothing, so the folder need not be locked or writable.  The errors
+ * are the same.
  */
 enum chex_status store_probe(const struct folder *folder, const struct slot_plan *plan,
                              const struct store_options *options, struct store_state *state, struct chex_error *err);
 /*
- * Open this part of the store in the prepared `folder`, and take over what is there; folder and plan must outlive it.
- * The same errors.
+ * Open this part of the store in the prepared `folder` and resume the work of earlier runs.  Folder and plan must
+ * outlive the store.  The errors are the same.
  */
 enum chex_status store_open(const struct folder *folder, const struct slot_plan *plan,
                             const struct store_options *options, struct store **out, struct store_state *state,
                             struct chex_error *err);
-void store_free(struct store *store); /* NULL is allowed; what is unfinished stays for the next run */
+void store_free(struct store *store); /* NULL is allowed; unfinished shards stay for the next run */
 
-/* Bytes that the unfinished shards will still take. */
+/* Returns the bytes of disk space that the unfinished shards still need. */
 uint64_t store_space_needed(const struct store *store);
 
-/* True where slot `index` of `shard` still needs its image.  Thread-safe. */
+/* Returns whether slot `index` of `shard` is in this part and empty.  Thread-safe. */
 bool store_wants(const struct store *store, size_t shard, uint32_t index);
 
 /*
- * Put a sealed record of `stride` bytes into its slot.  Thread-safe; each slot by one thread.  May finish the shard.
+ * Write a sealed record of `stride` bytes to its slot.  May finish the shard.  Thread-safe, but only one thread may
+ * write to a slot.
  * CHEX_ERR_WRITE: the partial file stays for the next run.
  */
 enum chex_status store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record,
                            struct chex_error *err);
 /*
- * After each image was put or rejected once: images of the shards that are rewritten since the last call, because the
- * disk failed (EIO).  What an fsync did not write may be lost although it can still be read, so they are made from
- * their sources again, once; the second failure is an error.  *shards: how many shards that is.
+ * Returns the number of images in shards that must be rewritten since the last call, because the disk failed (EIO).
+ * *shards is the number of these shards.  Call it after every image was put or rejected once.  After a failed fsync,
+ * data may be lost although it is still readable.  So these shards are written again from their images, once; a second
+ * failure is an error.
  */
 uint64_t store_rewrites(struct store *store, unsigned *shards);
 
-/* Say that the slot's image cannot be used.  Thread-safe.  May finish the shard. */
+/* Reject the image of a slot.  Thread-safe.  May finish the shard. */
 enum chex_status store_reject(struct store *store, size_t shard, uint32_t index, const struct chex_error *why,
                               struct chex_error *err);
 
 /*
- * After the last slot: finish the shards without any usable image, with a donor from their split, and check that
- * all are done.  CHEX_ERR_DAMAGED "no image of split 'val' could be read".
+ * Call this after the last slot: finishes the shards without a usable image, with a donor from their split, and checks
+ * that all shards are finished.  CHEX_ERR_DAMAGED "no image of split 'val' could be read".
  */
 enum chex_status store_finish(struct store *store, struct chex_error *err);
 
-/* Was the shard, one of this part, made again, and has another SHA-256 than before?  Its images differ then. */
+/* Returns whether this shard of this part was written again with another SHA-256: its images have changed. */
 bool store_differs(const struct store *store, size_t shard);
 
-/* The results of all shards, plan->shard_count of them, once store_finish() was good. */
+/* Returns the results of all plan->shard_count shards, after store_finish() returned CHEX_OK. */
 const struct shard_result *store_results(const struct store *store);
 
-/* Write rejects.jsonl and the manifest, and remove the journals: the data set is complete. */
+/* Write rejects.jsonl and the manifest, and remove the journals: then the data set is complete. */
 enum chex_status store_publish(struct store *store, const void *rejects, size_t rejects_size, const void *manifest,
                                size_t manifest_size, struct chex_error *err);
 

@@ -1,9 +1,9 @@
 /*
- * store_finish.c - from a partial file whose images are all decided to a finished shard
+ * store_finish.c - finishes a shard whose slots are all full or rejected
  *
- * Which image an empty slot gets depends on nothing but which images of the shard are usable: slot i gets a copy of
- * usable image number i modulo their count, its donor.  A shard without any gets the first usable image of its split as
- * its donor, once all others are finished.  So the bytes depend on the input alone.
+ * The donor of an empty slot depends only on which images of the shard are usable: slot i gets a copy of usable image
+ * number i modulo their count.  If a shard has no usable image, its donor is the first usable image of its split, after
+ * all other shards are finished.  So the bytes depend only on the input.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@
 
 /* ---- padding records ------------------------------------------------------------------------------------------ */
 
-/* Put a copy of the record `from` (its values: v) into slot `index` of the shard, with weight 0. */
+/* Write a copy of the record `from` (its values: v) with weight 0 to slot `index` of the shard. */
 static enum chex_status
 put_padding(struct store *store, size_t shard, uint32_t index, const uint8_t *from, struct record_values v,
             uint8_t *scratch, struct chex_error *err)
@@ -51,14 +51,17 @@ read_own_record(struct store *store, size_t shard, uint32_t index, uint8_t *reco
         status = error_set(err, CHEX_ERR_TRUNCATED, "file is too short");
     if (status == CHEX_OK && record_check(&identity, index, record, true, out) != CHEX_OK)
         status = record_fail(out, err);
-    /* What was just written came back otherwise: the disk, not the data. */
+    /* The data just written was read back with errors: the disk is faulty, not the image. */
     if (status != CHEX_OK && status != CHEX_ERR_READ)
         status = error_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
                                s->name);
     return status;
 }
 
-/* A padding record into every empty slot.  good[0 .. count - 1]: the slots with an image; buffers of a stride each. */
+/*
+ * Write a padding record to every empty slot.  good[0 .. count - 1]: the slots with an image.  record and scratch have
+ * stride bytes each.
+ */
 static enum chex_status
 fill_from_shard(struct store *store, size_t shard, const uint32_t *good, uint32_t count, uint8_t *record,
                 uint8_t *scratch, struct chex_error *err)
@@ -79,7 +82,7 @@ fill_from_shard(struct store *store, size_t shard, const uint32_t *good, uint32_
     return status;
 }
 
-/* The slots with an image; *count of them in good[records]. */
+/* List the slots with an image in good[records]; *count is their number. */
 static void
 list_good(const struct store *store, size_t shard, uint32_t *good, uint32_t *count)
 {
@@ -93,7 +96,7 @@ list_good(const struct store *store, size_t shard, uint32_t *good, uint32_t *cou
 
 /* ---- checking and hashing ------------------------------------------------------------------------------------- */
 
-/* What comes back is not what was written. */
+/* Report that the data read back differs from the data written. */
 static enum chex_status
 fail_read_back(const struct store *store, size_t shard, uint32_t index, struct chex_error *err)
 {
@@ -102,7 +105,7 @@ fail_read_back(const struct store *store, size_t shard, uint32_t index, struct c
                          store->plan->shard[shard].name);
 }
 
-/* Read the partial file back from end to end: each record is checked, all are hashed and summed up. */
+/* Read the whole partial file back: check each record, hash all bytes, and sum the pixels. */
 static enum chex_status
 check_partial(struct store *store, size_t shard, struct chex_error *err)
 {
@@ -136,7 +139,7 @@ store_hash_file(const struct store *store, const char *name, char hex[DIGEST_HEX
     return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", store->folder->path, name);
 }
 
-/* --verify: is under its final name what was written? */
+/* --verify: compare the content under the final name with the data written. */
 static enum chex_status
 verify_shard(const struct store *store, size_t shard, struct chex_error *err)
 {
@@ -152,7 +155,7 @@ verify_shard(const struct store *store, size_t shard, struct chex_error *err)
 
 /* ---- finishing ------------------------------------------------------------------------------------------------ */
 
-/* Every slot is filled: check, name, note. */
+/* Finish a shard with full slots: check it, rename it, add it to the journal. */
 static enum chex_status
 seal_shard(struct store *store, size_t shard, struct chex_error *err)
 {
@@ -199,7 +202,7 @@ finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
     if (status == CHEX_OK && count == 0) {
         store->shard[shard].needs_donor = true;
     } else if (status == CHEX_OK) {
-        /* Not open yet where all images were there from an earlier run and the last one was rejected now. */
+        /* The file is not open if an earlier run filled all slots but the last, and this run rejected that image. */
         status = store_open_partial(store, shard, err);
         if (status == CHEX_OK)
             status = fill_from_shard(store, shard, good, count, record, record + stride, err);
@@ -211,7 +214,7 @@ finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
     return status;
 }
 
-/* Nothing of the shard is believed any more: its slots are wanted again. */
+/* Discard all data of the shard and empty its slots. */
 static enum chex_status
 rewrite_shard(struct store *store, size_t shard, struct chex_error *err)
 {
@@ -223,7 +226,7 @@ rewrite_shard(struct store *store, size_t shard, struct chex_error *err)
     store_partial_name(store, shard, partial);
     store_close_partial(store, shard, NULL);
     status = folder_remove(store->folder, partial, err);
-    /* It has its name already where only the folder could not be synced. */
+    /* If only syncing the folder failed, the file already has its final name. */
     if (status == CHEX_OK)
         status = folder_remove(store->folder, p->name, err);
     pthread_mutex_lock(&s->lock);
@@ -245,11 +248,11 @@ store_finish_shard(struct store *store, size_t shard, struct chex_error *err)
     return s->rewrite ? rewrite_shard(store, shard, err) : status;
 }
 
-/* The first usable image of a split that is in a finished shard. */
+/* The donor of shards without a usable image: the first usable image of the split in a finished shard. */
 struct donor {
     const struct record_layout *layout;
     uint8_t *record;
-    struct record_values values; /* of that record */
+    struct record_values values; /* values of the record */
     bool found;
 };
 

@@ -1,5 +1,5 @@
 /*
- * store_folder.c - a folder before its first slot and after its last: whose files lie there, and publishing
+ * store_folder.c - prepares a folder before the first slot, recognises its files, and publishes the data set
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,11 +19,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- files of ours -------------------------------------------------------------------------------------------- */
+/* ---- files of a conversion ------------------------------------------------------------------------------------ */
 
 enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PARTIAL, FILE_LEFTOVER, FILE_JOURNAL, FILE_KINDS };
 
-/* "..NAME.part.tmp.PID": a copy that folder_own() began. */
+/* Returns whether the name is "..NAME.part.tmp.PID": a copy that folder_own() began. */
 static bool
 is_copy_of_ours(const char *name)
 {
@@ -39,7 +39,7 @@ is_copy_of_ours(const char *name)
     return end && strcmp(end, ".part") == 0;
 }
 
-/* Names are ours only where they match to the last character: under force, files are removed by them. */
+/* Recognise a file by its whole name, to the last character: with force, files of these kinds are removed. */
 static enum file_kind
 kind_of(const char *name)
 {
@@ -80,7 +80,7 @@ store_is_foreign(const char *name)
            strcmp(name, STORE_REJECTS_NAME) != 0 && strcmp(name, STORE_MISSING_NAME) != 0;
 }
 
-/* remove[kind]: remove files of that kind; count[kind], where that is given: how many there were. */
+/* Remove the files of all kinds with remove[kind].  If count is not NULL, increase count[kind] for each file. */
 static enum chex_status
 remove_leftovers(const struct folder *folder, const bool *remove, size_t *count, struct chex_error *err)
 {
@@ -100,7 +100,7 @@ remove_leftovers(const struct folder *folder, const bool *remove, size_t *count,
     return status;
 }
 
-/* Remove the data set in the folder: its mark of completion first. */
+/* Remove the data set in the folder, first of all its manifest. */
 static enum chex_status
 clear(const struct folder *folder, struct chex_error *err)
 {
@@ -116,7 +116,7 @@ clear(const struct folder *folder, struct chex_error *err)
         status = folder_remove(folder, STORE_REJECTS_NAME, err);
     if (status == CHEX_OK)
         status = folder_remove(folder, STORE_MISSING_NAME, err);
-    /* Last: what is left of shards by a kill is known to be ours. */
+    /* Remove the journals last: after a kill, they show that the remaining shards are ours. */
     return status == CHEX_OK ? remove_leftovers(folder, journals, NULL, err) : status;
 }
 
@@ -127,7 +127,7 @@ struct completeness {
     const struct manifest *m;
 };
 
-/* A shard of a complete data set: is it there?  With --verify also: has it the content that the manifest says? */
+/* Check that a shard of a complete data set exists.  With --verify, also compare its content with the manifest. */
 static enum chex_status
 check_shard(void *context, void *worker, size_t item, struct chex_error *err)
 {
@@ -159,7 +159,7 @@ check_complete(const struct store *store, const struct manifest *m, struct chex_
     return store_each(store, m->shard_count, check_shard, &c, err);
 }
 
-/* In what it differs from the plan; the line is that of spec_format(). */
+/* Report the difference between the manifest and the plan; the line has the format of spec_format(). */
 static enum chex_status
 fail_other(const struct store *store, const struct manifest *m, struct chex_error *err)
 {
@@ -177,8 +177,8 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
 }
 
 /*
- * Files of shards, but no journal?  *files: how many, then.  Listed twice: another part may have made its journal
- * and then a shard while the folder was listed.
+ * Count the files of shards if the folder has no journal; otherwise *files is 0.  The folder is listed twice, because
+ * another part may create its journal and then a shard during the first listing.
  */
 static enum chex_status
 find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)
@@ -197,7 +197,10 @@ find_orphans(const struct folder *folder, size_t *files, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* No manifest: unfinished, or nothing at all, where the shards are not orphans.  --repair makes a manifest again. */
+/*
+ * A folder without a manifest is unfinished or empty, unless it has shards without a journal.  --repair writes the
+ * manifest of such shards again.
+ */
 static enum chex_status
 probe_without_manifest(const struct store *store, struct chex_error *err)
 {
@@ -215,7 +218,10 @@ probe_without_manifest(const struct store *store, struct chex_error *err)
                      store->folder->path, COUNT_TEXT(files));
 }
 
-/* state->complete: a manifest with the plan's id.  Another one is CHEX_ERR_INCOMPATIBLE; so is none, with orphans. */
+/*
+ * Set state->complete if the manifest has the plan's id.  Another id is CHEX_ERR_INCOMPATIBLE, and so are shards
+ * without manifest and journal.
+ */
 static enum chex_status
 probe_manifest(const struct store *store, struct store_state *state, struct chex_error *err)
 {
@@ -255,7 +261,7 @@ probe_manifest(const struct store *store, struct store_state *state, struct chex
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */
 
-/* The journals that are there are of this data set. */
+/* Check that all journals in the folder are of this data set. */
 static enum chex_status
 check_journals(const struct folder *folder, const struct slot_plan *plan, struct chex_error *err)
 {
@@ -273,8 +279,8 @@ check_journals(const struct folder *folder, const struct slot_plan *plan, struct
 }
 
 /*
- * Does an unfinished data set of this id lie there?  Not one whose shards are all but there: that may be a published
- * one in the middle of its --repair, which has no manifest for a while.
+ * Find out whether the folder has an unfinished data set with this id.  A data set with most of its shards does not
+ * count: it may be published and in the middle of a --repair, when it has no manifest.
  */
 static enum chex_status
 find_replaced(const struct folder *folder, const struct slot_plan *plan, const char *id, bool *found,
@@ -318,10 +324,10 @@ store_prepare(const struct folder *folder, const struct slot_plan *plan, const s
         status = clear(folder, err);
     if (status == CHEX_OK)
         status = probe_manifest(&view, state, err);
-    /* Nothing is removed before it is known that the folder is this data set's. */
+    /* Remove nothing before it is known that the folder belongs to this data set. */
     if (status == CHEX_OK && !state->complete)
         status = check_journals(folder, plan, err);
-    /* A run may have ended behind the manifest's rename: the journals go when that is sure to stay. */
+    /* A run may have ended just after the manifest's rename.  Sync the folder before the journals are removed. */
     if (status == CHEX_OK && state->complete)
         status = folder_sync(folder, err);
     state->replaced = replaced;

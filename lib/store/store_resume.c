@@ -1,13 +1,13 @@
 /*
- * store_resume.c - a store opened where earlier runs ended: finished shards, and the slots of those that are not
+ * store_resume.c - opens a store and resumes the work of earlier runs: finished shards, and full slots of other shards
  *
- * A finished shard is believed where every byte of it is what its line in the journal says.  Any other file under a
- * shard's name, or under the name of its partial file, is a partial file: its good slots are taken over, so that a kill
- * between a rename and the journal's line costs nothing.
+ * A shard is finished if every byte of it matches its line in the journal.  Any other file with a shard's name, or with
+ * the name of its partial file, becomes the partial file, and its valid slots are kept.  So a kill between a rename and
+ * the journal's line loses nothing.
  *
- * A repair is a resume of a complete data set: the lines are those of its manifest, and where a shard does not fit
- * them the data set becomes an unfinished one, whose journal knows the good shards.  A kill at any moment leaves a
- * complete data set or an unfinished one.
+ * A repair resumes a complete data set: its manifest takes the place of the journal's lines.  If a shard does not
+ * match, the data set becomes an unfinished one with a journal of its valid shards.  A kill at any moment leaves either
+ * a complete or an unfinished data set.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,9 +26,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what is there -------------------------------------------------------------------------------------------- */
+/* ---- scanning files ------------------------------------------------------------------------------------------- */
 
-/* The records of the file of this name.  CHEX_ERR_MISSING and CHEX_ERR_READ: it cannot be opened. */
+/* Scan the records of the file with this name.  CHEX_ERR_MISSING and CHEX_ERR_READ: the file cannot be opened. */
 static enum chex_status
 scan_name(const struct store *store, size_t shard, const char *name, struct store_found *out, struct chex_error *err)
 {
@@ -39,11 +39,13 @@ scan_name(const struct store *store, size_t shard, const char *name, struct stor
         return status;
     status = store_scan(store, shard, fd, NULL, out, err);
     close(fd);
-    /* At a bad block the records end, as at the end of the file: records behind it are rewritten from the images. */
+    /*
+     * The records end at a bad block, as at the end of the file: records after it are written again from their images.
+     */
     return status == CHEX_ERR_READ || status == CHEX_ERR_TRUNCATED ? CHEX_OK : status;
 }
 
-/* Is the whole shard there, with every image of the plan, and is it that of the line, where there is one? */
+/* Returns whether the shard is complete, has all images of the plan, and matches the journal's line (NULL: no line). */
 static bool
 is_finished(const struct store *store, size_t shard, const struct store_found *found, const struct shard_result *line)
 {
@@ -60,7 +62,7 @@ is_finished(const struct store *store, size_t shard, const struct store_found *f
 
 /* ---- resume ---------------------------------------------------------------------------------------------------- */
 
-/* A FIFO, a folder or a link in the place of a shard is somebody else's: it is neither read, renamed nor removed. */
+/* A FIFO, folder or link with a shard's name is not ours: never read, rename or remove it. */
 static enum chex_status
 check_regular(const struct store *store, size_t shard, struct chex_error *err)
 {
@@ -72,7 +74,7 @@ check_regular(const struct store *store, size_t shard, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* A file under the shard's name becomes its partial file; where there is none, the partial file is scanned. */
+/* Make a file with the shard's name the partial file.  Scan it unless that was done already. */
 static enum chex_status
 take_over(struct store *store, size_t shard, bool scanned, struct store_found *found, struct chex_error *err)
 {
@@ -95,7 +97,7 @@ take_over(struct store *store, size_t shard, bool scanned, struct store_found *f
                          partial);
 }
 
-/* One shard: believed, or taken over; finished at once where all its images are there. */
+/* Resume a shard: it is finished, or its valid slots are kept.  If all slots are full, finish it at once. */
 static enum chex_status
 resume_shard(void *context, void *worker, size_t i, struct chex_error *err)
 {
@@ -147,7 +149,7 @@ count_state(const struct store *store, struct store_state *state)
     }
 }
 
-/* Partial files that may be open at once: what the process may open, less what else it has open. */
+/* Returns the number of partial files that may be open at once: the limit of the process, minus its other files. */
 static unsigned
 partials_limit(void)
 {
@@ -197,7 +199,7 @@ make_store(const struct folder *folder, const struct slot_plan *plan, const stru
     return CHEX_OK;
 }
 
-/* The shards of other parts are left to their processes; a line about one of this part is checked later. */
+/* Read the journals.  Lines of other parts' shards are discarded; those of this part are checked later. */
 static enum chex_status
 read_journals(struct store *store, struct chex_error *err)
 {
@@ -301,11 +303,11 @@ store_space_needed(const struct store *store)
 
 struct repair {
     const struct store *store;
-    const struct manifest *m;  /* NULL: it is damaged or missing */
+    const struct manifest *m;  /* NULL: damaged or missing */
     struct store_found *found; /* [shard_count]; result.done: the shard is finished */
 };
 
-/* What the manifest says of a shard, as a line of the journal says it. */
+/* Convert the manifest's entry of a shard to the form of a journal's line. */
 static bool
 line_of(const struct repair *r, size_t shard, struct shard_result *out)
 {
@@ -340,9 +342,9 @@ check_shard(void *context, void *worker, size_t shard, struct chex_error *err)
 }
 
 /*
- * A line for each finished shard, as if it had been finished just now.  A shard that is rewritten gets a line in words
- * of the manifest without a size, which fits no file: so a resume, after a kill too, notices whether the same bytes
- * come out.  Where images were rejected, other bytes may come out.
+ * Write a journal with a line for each finished shard.  A shard to be rewritten gets a line with the hash from the
+ * manifest but with size 0, which matches no file.  So a resume, also after a kill, can compare the new shard with the
+ * old one.  A shard with rejects gets no line, because its bytes may change.
  */
 static enum chex_status
 write_journal(const struct repair *r, struct chex_error *err)
@@ -388,7 +390,10 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
         *damaged |= !r.found[i].result.done;
         good += r.found[i].good;
     }
-    /* Another data set must not be taken for a damaged one of ours; a manifest that cannot be read says nothing. */
+    /*
+     * Another data set must not be mistaken for a damaged one of ours.  Without a readable manifest only the records
+     * show it.
+     */
     if (status == CHEX_OK && good == 0 && !m)
         status = error_set(err, CHEX_ERR_INCOMPATIBLE,
                            "'%s' has no good manifest and no record of this data set (--force replaces it)",

@@ -1,5 +1,5 @@
 /*
- * store_shard.c - one shard in the making: its partial file, what its records must be, may it be rewritten?
+ * store_shard.c - a single shard: opens its partial file, scans its records, decides whether it is rewritten
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -56,7 +56,10 @@ store_shard_identity(const struct store *store, size_t shard)
     return (struct shard_identity){&store->plan->layout, store->plan->dataset_id, (uint32_t)shard};
 }
 
-/* Sums in 32 bits, for pieces that cannot overflow (4096 * 255 * 255 < 2^32), so that the loop is vectorised. */
+/*
+ * Sum pixels and squares.  The 32-bit sums of 4096 pixels cannot overflow (4096 * 255 * 255 < 2^32); the compiler can
+ * vectorise this loop.
+ */
 static void
 add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
 {
@@ -79,7 +82,7 @@ add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
 
 struct visit {
     const struct record_layout *layout;
-    uint32_t images; /* planned */
+    uint32_t images; /* number of planned images */
     struct store_found *found;
 };
 
@@ -125,7 +128,7 @@ store_scan(const struct store *store, size_t shard, int fd, struct safe_file *pa
 enum chex_status
 store_take_failure(struct store_shard *s, enum chex_status status, const struct chex_error *why)
 {
-    /* No other failure is over when one tries again at once: a full disk stays full. */
+    /* Retrying at once does not help against other failures: a full disk stays full. */
     if ((status != CHEX_ERR_WRITE && status != CHEX_ERR_READ) || why->cause != EIO || s->rewritten)
         return status;
     s->rewrite = true;
