@@ -228,6 +228,7 @@ def _(work):
             precision = sk.average_precision_score(labels[:, k], probabilities[:, k])
             assert abs(finding["auprc"]["value"] - precision) < EXACT
             for point in (finding["youden"], finding["f1"]):
+                assert point["optimistic"] is True
                 called = probabilities[:, k] >= np.float32(point["threshold"])
                 tn, fp, fn, tp = sk.confusion_matrix(labels[:, k], called, labels=[0, 1]).ravel()
                 assert [tn, fp, fn, tp] == [point[n + "s"] for n in ("true_negative", "false_positive",

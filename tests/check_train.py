@@ -94,6 +94,18 @@ def _(work):
     train(run_folder(work, "full"), "--json", "-q", code=4, stdout=open("/dev/full", "w"))  # row 92
 
 
+@case("thresholds that were chosen on the split itself are called optimistic, in metrics-SPLIT.json and metrics.jsonl")
+def _(_work):
+    for split in ("val", "test"):
+        findings = json.loads(slurp(os.path.join(whole(), f"metrics-{split}.json")))["findings"]
+        points = [f[name] for f in findings for name in ("youden", "f1") if f[name]]
+        assert len(points) > 2 and all(p["optimistic"] is True for p in points), points
+    with open(os.path.join(whole(), "metrics.jsonl"), encoding="utf-8") as f:
+        lines = [line for line in map(json.loads, f) if line["kind"] == "evaluation"]
+    assert lines and all(line["optimistic"] == ["youden", "f1"] for line in lines), lines
+    assert all(name in f for line in lines for f in line["findings"] for name in line["optimistic"])
+
+
 @case("-v has the time of each part, the order and the checkpoints")
 def _(work):
     says(train(run_folder(work), "-v"),

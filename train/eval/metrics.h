@@ -112,5 +112,7 @@ enum metrics_form {
 bool metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], enum metrics_form form);
 /* A list with an object for each finding; NULL: out of memory. */
 json_t *metrics_json_findings(const struct metrics *m, enum metrics_form form);
+/* The names of the criteria, whose thresholds are chosen on the images that are judged; NULL: out of memory. */
+json_t *metrics_json_optimistic(void);
 
 #endif
