@@ -156,7 +156,7 @@ check_tables_LDADD = libchexcore.la
 
 # ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into -----------------------------
 # Not by libtool: it is needed under --disable-shared too.
-check_DATA = tests/faults/inject.so tests/faults/slow_math.so tests/faults/fast_clock.so
+check_DATA = tests/faults/inject.so tests/faults/slow_math.so tests/faults/fast_clock.so tests/faults/count_calls.so
 inject_sources = tests/faults/inject.c tests/faults/wrap_files.c tests/faults/wrap_memory.c
 tests/faults/inject.so: $(inject_sources) tests/faults/inject.h
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
@@ -169,8 +169,12 @@ tests/faults/slow_math.so: tests/faults/slow_math.c
 tests/faults/fast_clock.so: tests/faults/fast_clock.c
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
 	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/fast_clock.c
-CLEANFILES += tests/faults/inject.so tests/faults/slow_math.so tests/faults/fast_clock.so
-EXTRA_DIST += tests/faults/slow_math.c tests/faults/fast_clock.c $(inject_sources) tests/faults/inject.h tests/lsan.txt
+tests/faults/count_calls.so: tests/faults/count_calls.c
+	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
+	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/count_calls.c -ldl
+CLEANFILES += $(check_DATA)
+EXTRA_DIST += tests/faults/slow_math.c tests/faults/fast_clock.c tests/faults/count_calls.c $(inject_sources) \
+	tests/faults/inject.h tests/lsan.txt
 
 # ---- ranges: a tool of NVTX ------------------------------------------------------------------------------------------
 if NVTX
@@ -253,6 +257,7 @@ TESTS += \
 	tests/check_interop.py \
 	tests/check_late.py \
 	tests/check_layers.py \
+	tests/check_libraries.py \
 	tests/check_messages.py \
 	tests/check_nvtx.py \
 	tests/check_quiet.py \
@@ -313,6 +318,7 @@ EXTRA_DIST += \
 	tests/check_late.py \
 	tests/check_layers.py \
 	tests/check_learns.py \
+	tests/check_libraries.py \
 	tests/check_messages.py \
 	tests/check_nvtx.py \
 	tests/check_setup.py \
@@ -334,6 +340,7 @@ EXTRA_DIST += \
 	tests/check_faults.py \
 	tests/commands/convert.txt \
 	tests/commands/inspect.txt \
+	tests/commands/mistakes.txt \
 	tests/commands/synth.txt \
 	tests/commands/train.txt \
 	tests/coverage.py \
