@@ -166,7 +166,7 @@ def errors(got, wanted):
 class Device(parity.Variant):
     """A backend of a program in one precision, and with one engine."""
 
-    def __init__(self, name, backend, precision, engine="auto", **more):
+    def __init__(self, name, backend, precision, engine="own", **more):
         super().__init__(backend, **more)
         self.program, self.precision, self.engine, self.said = program(name), precision, engine, ""
         self.name += f" {precision}"

@@ -5,7 +5,7 @@
  *     W" train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE]] < IN > OUT
  *
  * PRECISION  as --precision; then the last line of stderr is "applied STEPS, loss scale SCALE"
- * ENGINE  as --engine; then a line of stderr is "engine WHAT"
+ * ENGINE  as --engine; with cudnn a line of stderr is "engine WHAT"
  * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), before and behind them.  IN and OUT have
  *        the images alone.
  * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
@@ -150,7 +150,7 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
     give(arena, params * sizeof(float));
     give(stats, g->stat_floats * sizeof(float));
     give(logits + before * outputs, images * outputs * sizeof(float));
-    if (o->engine != ENGINE_AUTO)
+    if (o->engine == ENGINE_CUDNN)
         fprintf(stderr, "engine %s\n", facts.engine);
     if (o->precision != PRECISION_AUTO)
         fprintf(stderr, "applied %llu, loss scale %g\n", (unsigned long long)result.state.applied,
@@ -204,9 +204,7 @@ main(int argc, char **argv)
         o.optimizer = optimizer_default(optimizer_of(argv[7]));
         o.threads = (unsigned)atoi(argv[9]);
         o.precision = argc > 10 ? precision_of(argv[10]) : PRECISION_AUTO;
-        o.engine = argc > 11 && strcmp(argv[11], "cudnn") == 0 ? ENGINE_CUDNN
-                   : argc > 11 && strcmp(argv[11], "own") == 0 ? ENGINE_OWN
-                                                               : ENGINE_AUTO;
+        o.engine = argc > 11 && strcmp(argv[11], "cudnn") == 0 ? ENGINE_CUDNN : ENGINE_OWN;
         run(backend, &o, padding, (unsigned)atoi(argv[6]), atof(argv[8]));
     }
     graph_free(g);

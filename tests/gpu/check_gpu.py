@@ -156,7 +156,7 @@ def compare_steps(r, o, problems, engine):
 
 
 def check_steps(r, o):
-    compare_steps(r, o, QUICK_STEPS if o.quick else STEPS, "auto")
+    compare_steps(r, o, QUICK_STEPS if o.quick else STEPS, "own")
 
 
 def check_cudnn(r, o):

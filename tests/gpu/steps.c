@@ -435,7 +435,7 @@ main(int argc, char **argv)
     check(graph_new(argv[3], p.side, OUTPUTS, &p.graph, &err), &err);
     fill(&p);
     wanted = run(&p, other, other_precision, (struct way){.no_graph = false});
-    p.engine = argc > 7 ? engine_of_word(argv[7]) : ENGINE_AUTO;
+    p.engine = argc > 7 ? engine_of_word(argv[7]) : ENGINE_OWN;
     first = run(&p, device, precision, (struct way){.no_graph = false});
     second = run(&p, device, precision, (struct way){.no_graph = false});
     launched = run(&p, device, precision, (struct way){.no_graph = true});

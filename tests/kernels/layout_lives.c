@@ -422,14 +422,13 @@ follow(const char *model, unsigned side, unsigned batch, struct cuda_chip chip, 
 }
 
 static struct cuda_chip
-chip_of(unsigned processors, unsigned major, bool cudnn)
+chip_of(unsigned processors, unsigned major)
 {
     return (struct cuda_chip){.set = cuda_kernels_fp16,
                               .value_bytes = 2,
                               .processors = processors,
                               .launch = CUDA_LAUNCH,
-                              .major = major,
-                              .cudnn = cudnn};
+                              .major = major};
 }
 
 /* ---- many of them ------------------------------------------------------------------------------------------------ */
@@ -463,7 +462,7 @@ grow(const char *model, unsigned processors, unsigned major)
 
     check(graph_new(model, 224, OUTPUTS, &g, &err), &err);
     for (i = 0; i < sizeof(batches) / sizeof(*batches); i++) {
-        size_t bytes = size_of(g, batches[i], chip_of(processors, major, false));
+        size_t bytes = size_of(g, batches[i], chip_of(processors, major));
         bool one_more = i > 0 && batches[i] == batches[i - 1] + 1;
 
         expect(bytes > last - (one_more ? last / 100 : 0),
@@ -485,11 +484,11 @@ follow_many(void)
     for (k = 0; k < sizeof(models) / sizeof(*models); k++)
         for (i = 0; i < sizeof(processors) / sizeof(*processors); i++) {
             major = 7 + (unsigned)(i + k) % 4;
-            (void)follow(models[k], 32, 3, chip_of(processors[i], major, false), ENGINE_AUTO, true);
-            (void)follow(models[k], i % 2 == 0 ? 64 : 45, 1 + (unsigned)i, chip_of(processors[i], major, true),
-                         i % 2 == 0 ? ENGINE_CUDNN : ENGINE_AUTO, true);
+            (void)follow(models[k], 32, 3, chip_of(processors[i], major), ENGINE_OWN, true);
+            (void)follow(models[k], i % 2 == 0 ? 64 : 45, 1 + (unsigned)i, chip_of(processors[i], major),
+                         i % 2 == 0 ? ENGINE_CUDNN : ENGINE_OWN, true);
         }
-    (void)follow("densenet121", 64, 2, chip_of(132, 9, false), ENGINE_AUTO, false);
+    (void)follow("densenet121", 64, 2, chip_of(132, 9), ENGINE_OWN, false);
     for (i = 0; i < sizeof(processors) / sizeof(*processors); i++)
         for (major = 7; major <= 10; major++)
             grow("densenet121", processors[i], major);
@@ -502,8 +501,8 @@ main(int argc, char **argv)
     if (argc > 5) {
         size_t bytes = follow(
             argv[1], (unsigned)strtoul(argv[2], NULL, 10), (unsigned)strtoul(argv[3], NULL, 10),
-            chip_of((unsigned)strtoul(argv[4], NULL, 10), (unsigned)strtoul(argv[5], NULL, 10), argc > 6),
-            argc > 6 ? ENGINE_CUDNN : ENGINE_AUTO, true);
+            chip_of((unsigned)strtoul(argv[4], NULL, 10), (unsigned)strtoul(argv[5], NULL, 10)),
+            argc > 6 ? ENGINE_CUDNN : ENGINE_OWN, true);
 
         printf("%zu bytes, %u launches\n", bytes, next_launch - THE_HOST - 1);
     } else {

@@ -182,8 +182,7 @@ model_step(const char *model, const char *gpu, unsigned major, unsigned batch, e
                                    .value_bytes = 2,
                                    .processors = g->processors,
                                    .launch = CUDA_LAUNCH,
-                                   .major = major,
-                                   .cudnn = true};
+                                   .major = major};
     struct plan_options o = {
         .batch = batch, .source = 256, .train = true, .precision = PRECISION_FP16, .engine = engine};
     struct plan_model m = {.launch = NULL};
@@ -229,7 +228,6 @@ main(int argc, char **argv)
         model_step("densenet121", "H200", 9, 16, ENGINE_OWN);
         model_step("resnet50", "H200", 9, 64, ENGINE_OWN);
         model_step("resnet50", "H200", 9, 64, ENGINE_CUDNN);
-        model_step("resnet50", "H200", 9, 64, ENGINE_AUTO);
     }
     if (argc == 2 && strcmp(argv[1], "model") == 0)
         return failed > 0;

@@ -79,9 +79,7 @@ static const struct cli_option option_table[] = {
      "device to compute on: " BACKEND_HELP},
     {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL,
      "number format of the computation: auto (default; fp32 on a CPU, fp16 on a GPU), fp32, tf32, fp16 or bf16"},
-    {OPT_SETTING, 0, "engine", "NAME", engine_names, NULL,
-     "kernels for convolutions on a GPU: auto (default; cuDNN where a model of their times expects a gain), own or "
-     "cudnn"},
+    {OPT_SETTING, 0, "engine", "NAME", engine_names, NULL, "kernels for convolutions on a GPU: own (default) or cudnn"},
     {OPT_SETTING, 0, "deterministic", NULL, NULL, NULL, "compute the same bits in every run; a CPU always does"},
     {OPT_SETTING, 0, "wire", "NAME", wire_names, NULL,
      "number format of gradients between GPUs: fp32 (default) or bf16 (half the bytes, less exact; with NCCL only)"},

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 const char *const precision_names[] = {"auto", "fp32", "tf32", "fp16", "bf16", NULL};
-const char *const engine_names[] = {"auto", "own", "cudnn", NULL};
+const char *const engine_names[] = {"own", "cudnn", NULL};
 
 const char *const wire_names[] = {[WIRE_FP32] = "fp32", [WIRE_BF16] = "bf16", NULL};
 

@@ -55,9 +55,9 @@ enum precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_TF32, PRECISION_FP16,
 extern const char *const precision_names[]; /* ended by NULL */
 
 /* What computes convolutions on a device that has a choice: kernels of its backend, or a library of its vendor. */
-enum engine { ENGINE_AUTO, ENGINE_OWN, ENGINE_CUDNN };
+enum engine { ENGINE_OWN, ENGINE_CUDNN };
 
-/* "auto", "own", "cudnn", as --engine takes them. */
+/* "own", "cudnn", as --engine takes them. */
 extern const char *const engine_names[]; /* ended by NULL */
 
 struct device_info {
@@ -147,10 +147,7 @@ struct plan_memory {
 struct plan_facts {
     enum precision precision;         /* never PRECISION_AUTO */
     char algorithms[PLAN_ALGORITHMS]; /* a hash over all that decides about bits, in hexadecimal digits */
-    /*
-     * What computes the convolutions: "36 of 53 convolutions by cuDNN 9.19.0", "own kernels: libcudnn.so.9 is not
-     * there"; "" where a backend has no choice.
-     */
+    /* What computes the convolutions: "own kernels", "52 of 53 convolutions by cuDNN 9.19.0"; "": only own kernels. */
     char engine[PLAN_ENGINE];
     bool pdl; /* it was asked for, and the device has it */
     struct plan_memory memory;

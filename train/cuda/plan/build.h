@@ -91,13 +91,6 @@ struct cuda_builder {
     struct chex_error *err;
 };
 
-/* ---- layout.c ----------------------------------------------------------------------------------------------- */
-
-/* cuda_layout_make() with cudnn[node of the graph], the convolutions that are cuDNN's. */
-enum chex_status cuda_layout_with(struct cuda_layout *l, const struct plan_options *options,
-                                  const struct cuda_chip *chip, const bool *cudnn, uintptr_t base,
-                                  struct chex_error *err);
-
 /* ---- build.c ------------------------------------------------------------------------------------------------ */
 
 /* Fail with a text that begins with the name of the node at hand. */

@@ -458,21 +458,30 @@ make(struct cuda_builder *b)
     return b->status;
 }
 
-/* What cuDNN does is plain, so other normalisations are written then. */
+/* Convolutions for cuDNN: all but the first one, which reads cells. */
+static void
+choose_engine(struct cuda_builder *b)
+{
+    const struct graph *g = b->graph;
+    size_t i;
+
+    for (i = 0; i < g->node_count; i++)
+        b->layout->cudnn[i] = b->layout->options->engine == ENGINE_CUDNN && g->node[i].op == GRAPH_CONV &&
+                              g->node[i].in.buffer != g->input;
+}
+
+/* cuDNN reads normalised tensors, so the BN before its convolutions is not fused. */
 static enum chex_status
-fold_norms(struct cuda_builder *b, const bool *cudnn)
+fold_norms(struct cuda_builder *b)
 {
     const struct cuda_layout *l = b->layout;
-    enum chex_status status;
-
-    memcpy(l->cudnn, cudnn, b->graph->node_count * sizeof(*cudnn));
-    status = cuda_fold_make(&b->fold, b->graph, l->cudnn, b->err);
+    enum chex_status status = cuda_fold_make(&b->fold, b->graph, l->cudnn, b->err);
     return status == CHEX_OK ? cuda_fold_make_scoring(&b->scoring.fold, b->graph, l->cudnn, b->err) : status;
 }
 
 enum chex_status
-cuda_layout_with(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
-                 const bool *cudnn, uintptr_t base, struct chex_error *err)
+cuda_layout_make(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
+                 uintptr_t base, struct chex_error *err)
 {
     struct cuda_builder b = {.layout = l, .graph = options->graph, .node = CUDA_NO_NODE, .err = err};
     enum chex_status status;
@@ -482,8 +491,10 @@ cuda_layout_with(struct cuda_layout *l, const struct plan_options *options, cons
     status = make_tensors(l, err);
     if (status == CHEX_OK && !allocate(&b))
         status = error_memory(err);
-    if (status == CHEX_OK)
-        status = fold_norms(&b, cudnn);
+    if (status == CHEX_OK) {
+        choose_engine(&b);
+        status = fold_norms(&b);
+    }
     if (status == CHEX_OK)
         status = make(&b);
     free_builder(&b);

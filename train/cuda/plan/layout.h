@@ -43,7 +43,6 @@ struct cuda_chip {
     unsigned processors;           /* multiprocessors */
     double launch;                 /* microseconds of a launch that does next to nothing; tests: 0 for more of them */
     unsigned major;                /* compute capability */
-    bool cudnn;                    /* there is one */
     const unsigned char *refused;  /* [nodes] bits 1 << enum conv_kind: cuDNN does not; NULL: none */
 };
 #define CUDA_LAUNCH 3.0
@@ -129,7 +128,7 @@ struct cuda_layout {
     struct cuda_slot slot;
     struct cuda_tensor *tensor; /* [buffer_count]; the input has none */
 
-    bool *cudnn;      /* [node_count] convolutions that are plain, for cuDNN */
+    bool *cudnn;      /* [node_count] convolutions for cuDNN */
     bool *unfinished; /* [node_count] the gradient of what it writes stays A: who reads it finishes it */
     struct cuda_table table[CUDA_TABLE_COUNT];
     struct cuda_list list[CUDA_LIST_COUNT];
@@ -139,8 +138,7 @@ struct cuda_layout {
 
 /*
  * Make it; cuda_layout_free() frees it, also after an error.  options and chip.set outlive it; the precision is the one
- * that was chosen.  base is a multiple of 256, as all places are.  Which convolutions are cuDNN's (engine.c)
- * depends on shapes, options and the chip, but for `refused`, so all ranks and plan_size() anywhere choose the same.
+ * that was chosen.  base is a multiple of 256, as all places are.
  * CHEX_ERR_MEMORY  also of a micro-batch that kernels cannot count
  * CHEX_ERR_UNSUPPORTED  a graph that these kernels do not do: names the node
  */

@@ -17,7 +17,6 @@ cuda_plan_sources = \
 	train/cuda/plan/cost_seconds.h \
 	train/cuda/plan/cost_step.c \
 	train/cuda/plan/end.c \
-	train/cuda/plan/engine.c \
 	train/cuda/plan/fold.c \
 	train/cuda/plan/fold.h \
 	train/cuda/plan/forward.c \
@@ -29,8 +28,6 @@ cuda_plan_sources = \
 	train/cuda/plan/memory.h \
 	train/cuda/plan/model.c \
 	train/cuda/plan/model.h \
-	train/cuda/plan/place.c \
-	train/cuda/plan/place.h \
 	train/cuda/plan/plain.c \
 	train/cuda/plan/product.c \
 	train/cuda/plan/product.h \

@@ -11,6 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct cuda_place
+cuda_place_of(const struct cuda_layout *l)
+{
+    struct cuda_place p = {.value_bytes = l->chip.value_bytes};
+    int i;
+
+    _Static_assert(CUDA_TABLE_COUNT <= CUDA_KNOWN_TABLES, "room for all tables");
+    for (i = 0; i < CUDA_TABLE_COUNT; i++)
+        p.table[i] = (struct cuda_known_table){l->table[i].host, l->table[i].at, l->table[i].bytes};
+    return p;
+}
+
 char *
 cuda_kind(const char *kernel, char out[PLAN_KERNEL])
 {

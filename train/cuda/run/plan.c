@@ -64,20 +64,18 @@ choose_precision(const struct cuda_device *device, enum precision wanted)
     return wanted == PRECISION_AUTO ? device->device.info.precision : wanted;
 }
 
-/* text: its version, or why there is none; "" where it is not wanted. */
+/* version: "" with own kernels. */
 static enum chex_status
-find_cudnn(const struct plan_options *o, struct cuda_chip *chip, char text[BACKEND_LIBRARY], struct chex_error *err)
+find_cudnn(const struct plan_options *o, char version[BACKEND_LIBRARY], struct chex_error *err)
 {
-    text[0] = '\0';
-    chip->cudnn = o->engine != ENGINE_OWN && cudnn_version(text) > 0;
-    if (o->engine == ENGINE_CUDNN && !chip->cudnn)
-        return error_set(err, CHEX_ERR_UNSUPPORTED, "--engine cudnn: %s", text);
+    version[0] = '\0';
+    if (o->engine == ENGINE_CUDNN && cudnn_version(version) == 0)
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "--engine cudnn: %s", version);
     return CHEX_OK;
 }
 
-/* cudnn: as find_cudnn() has it. */
 static void
-describe_engine(const struct cuda_layout *l, const char *cudnn, char text[PLAN_ENGINE])
+describe_engine(const struct cuda_layout *l, const char *version, char text[PLAN_ENGINE])
 {
     size_t convolutions = 0, theirs = 0, i;
 
@@ -86,10 +84,9 @@ describe_engine(const struct cuda_layout *l, const char *cudnn, char text[PLAN_E
         theirs += l->cudnn[i] != 0;
     }
     if (theirs > 0)
-        snprintf(text, PLAN_ENGINE, "%zu of %zu convolutions by cuDNN %s", theirs, convolutions, cudnn);
+        snprintf(text, PLAN_ENGINE, "%zu of %zu convolutions by cuDNN %s", theirs, convolutions, version);
     else
-        snprintf(text, PLAN_ENGINE, "own kernels%s%s", l->chip.cudnn || !*cudnn ? "" : ": ",
-                 l->chip.cudnn ? "" : cudnn);
+        snprintf(text, PLAN_ENGINE, "own kernels");
 }
 
 /* The layout of these options, of which the precision is the one that was chosen, and what was chosen. */
@@ -98,19 +95,19 @@ make_layout(const struct cuda_device *device, const struct plan_options *o, cons
             uintptr_t base, struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
 {
     struct cuda_chip chip;
-    char cudnn[BACKEND_LIBRARY];
+    char version[BACKEND_LIBRARY];
     enum chex_status status = cuda_chip_of(device, o->precision, &chip, err);
 
     *layout = (struct cuda_layout){.options = NULL};
     if (status == CHEX_OK)
-        status = find_cudnn(o, &chip, cudnn, err);
+        status = find_cudnn(o, version, err);
     chip.refused = refused;
     if (status == CHEX_OK)
         status = cuda_layout_make(layout, o, &chip, base, err);
     if (status == CHEX_OK)
         status = hash_algorithms(layout, o->precision, facts->algorithms, err);
     if (status == CHEX_OK)
-        describe_engine(layout, cudnn, facts->engine);
+        describe_engine(layout, version, facts->engine);
     facts->precision = o->precision;
     facts->pdl = o->pdl && device->major >= PDL_MAJOR;
     facts->memory = layout->memory;
@@ -287,19 +284,6 @@ ask_about(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
     return status;
 }
 
-/* Is it there for this GPU?  What was left to the plan is done by own kernels where it is not. */
-static enum chex_status
-open_cudnn(struct plan *plan, struct chex_error *err)
-{
-    enum chex_status status = cudnn_new(plan->options.precision, NULL, &plan->cudnn, err);
-
-    if (status != CHEX_ERR_UNSUPPORTED || plan->options.engine != ENGINE_AUTO)
-        return status;
-    plan->options.engine = ENGINE_OWN;
-    snprintf(plan->no_cudnn, sizeof(plan->no_cudnn), "%.*s", (int)strcspn(err->text, ";"), err->text);
-    return CHEX_OK;
-}
-
 /* What it refuses own kernels do.  Places do not matter, so there are none yet. */
 static enum chex_status
 ask_cudnn(struct plan *plan, struct chex_error *err)
@@ -309,7 +293,7 @@ ask_cudnn(struct plan *plan, struct chex_error *err)
     enum chex_status status = make_layout(plan->device, &plan->options, NULL, 0, &l, &facts, err);
 
     if (status == CHEX_OK && has_cudnn(&l))
-        status = open_cudnn(plan, err);
+        status = cudnn_new(plan->options.precision, NULL, &plan->cudnn, err);
     if (status == CHEX_OK && plan->cudnn) {
         plan->refused = calloc(l.graph->node_count, sizeof(*plan->refused));
         status = plan->refused ? each_by_cudnn(plan, &l, ask_about, err) : error_memory(err);
@@ -369,8 +353,6 @@ start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
         status = error_set(err, CHEX_ERR_BUG, "a plan of %zu bytes takes %zu", bytes, plan->layout.bytes);
     if (status == CHEX_OK)
         status = start_memory(plan, err);
-    if (status == CHEX_OK && *plan->no_cudnn)
-        snprintf(facts->engine, sizeof(facts->engine), "own kernels: %s", plan->no_cudnn);
     if (status == CHEX_OK && facts->pdl)
         status = cuda_check(cuda_launches_early(plan->layout.chip.set, &facts->pdl), "asking for the kernels", err);
     plan->facts = *facts;

@@ -101,10 +101,9 @@ struct plan {
     struct plan_options options;
     struct plan_facts facts;
     struct cuda_layout layout;
-    void *memory;                   /* on the device: layout.bytes */
-    struct cudnn *cudnn;            /* NULL: it does no convolution of this plan */
-    unsigned char *refused;         /* cuda_chip.refused */
-    char no_cudnn[BACKEND_LIBRARY]; /* why it does not work on this GPU, where that was left to the plan; else "" */
+    void *memory;           /* on the device: layout.bytes */
+    struct cudnn *cudnn;    /* NULL: it does no convolution of this plan */
+    unsigned char *refused; /* cuda_chip.refused */
     cudaStream_t compute, copies;
 
     /* Micro-batches on their way. */
