@@ -1,9 +1,9 @@
 /*
  * label_file.c - see label_file.h
  *
- * One pass over the file makes entries and rejects, a sort by name puts repetitions side by side, a second pass over
- * the entries merges those and counts.  An unknown finding does not end the first pass, so that
- * the message can say how many rows have it.
+ * A first pass over the file makes entries and rejects.  A sort by name makes duplicates adjacent.  A second pass, over
+ * the entries, merges duplicates and counts.  An unknown finding does not end the first pass, because the message
+ * reports the number of rows with it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,14 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first unknown finding of a file. */
+/* The first unknown finding of the file. */
 struct unknown_label {
-    char label[128]; /* cut, if need be: only for comparison and message */
+    char label[128]; /* possibly truncated: only for comparison and message */
     size_t length;
     unsigned long line;
-    size_t rows;    /* that have it */
-    size_t others;  /* rows that have only other unknown ones */
-    bool here, any; /* about the row that is being read: has it, has one at all */
+    size_t rows;    /* number of rows with it */
+    size_t others;  /* number of rows with only other unknown findings */
+    bool here, any; /* about the current row: has this one, has any unknown finding */
 };
 
 struct label_reading {
@@ -38,7 +38,7 @@ struct label_reading {
     size_t reject_capacity;
     bool have_header;
     struct label_columns columns;
-    size_t fields; /* of the first data row, so of all */
+    size_t fields; /* number of fields in the first data row and so in all */
     struct patients patients;
     struct unknown_label unknown;
     unsigned long row_line;
@@ -99,7 +99,7 @@ reject(struct label_reading *r, const struct table_row *row, enum chex_status st
     return CHEX_OK;
 }
 
-/* What of the row, which is the last entry, was not taken as it stands there. */
+/* Note the values of this row, the last entry, that were read differently than written. */
 static enum chex_status
 note_corrections(struct label_reading *r, const struct table_row *row, const struct entry *e, struct chex_error *err)
 {
@@ -120,7 +120,7 @@ note_corrections(struct label_reading *r, const struct table_row *row, const str
     for (size_t i = 0; status == CHEX_OK && i < sizeof(looks) / sizeof(looks[0]); i++) {
         int column = looks[i].column;
 
-        /* An empty field says that it is unknown. */
+        /* An empty field simply means unknown. */
         if (looks[i].wrong && row->length[column] > 0)
             status = notes_add(&r->out->notes, looks[i].kind, row->path, row->line, row->field[column],
                                row->length[column], err);
@@ -177,7 +177,7 @@ check_field_count(struct label_reading *r, const struct table_row *row, struct c
     return table_fail(row, err, "expected %zu fields, got %zu", expected, row->count);
 }
 
-/* Add the row, with its findings parsed, or say what is wrong with them. */
+/* Parse the findings and add the row, or reject it, or fail. */
 static enum chex_status
 read_findings(struct label_reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
 {
@@ -253,7 +253,7 @@ compare_entries(const void *a, const void *b)
     return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* The files are sorted, or nearly: then a look is cheaper than a sort. */
+/* The files are sorted or nearly sorted, so checking the order usually saves the sort. */
 static void
 sort_entries(struct labels *labels)
 {
@@ -274,11 +274,11 @@ same_values(const struct entry *a, const struct entry *b)
            memcmp(a->view, b->view, sizeof(a->view)) == 0;
 }
 
-/* Drop repetitions; the first row stays.  Of those that disagree the first in the file is reported. */
+/* Merge duplicates; the first row is kept.  If rows differ, report the first such row in the file. */
 static enum chex_status
 merge_duplicates(struct labels *labels, const char *path, struct chex_error *err)
 {
-    struct entry first = {0}, other = {0}; /* copies: the array is moved together meanwhile */
+    struct entry first = {0}, other = {0}; /* copies, because the entries are moved */
     size_t kept = 0, conflicts = 0;
     char shown[300];
 
@@ -320,7 +320,7 @@ count_ages(struct labels *labels)
             labels->unknown_ages++;
             continue;
         }
-        if (!(age >= labels->age_min)) /* NaN too: the first one */
+        if (!(age >= labels->age_min)) /* also true for NaN: the first age */
             labels->age_min = age;
         if (!(age <= labels->age_max))
             labels->age_max = age;
@@ -333,7 +333,7 @@ labels_read(const char *path, const struct labels_options *options, struct label
     struct label_reading r = {.options = options, .out = out};
     enum chex_status status = table_read(path, on_row, &r, out->sha256, err);
 
-    /* The ids themselves belong to out->strings. */
+    /* out->strings owns the ids. */
     out->patient = r.patients.id;
     out->patient_count = r.patients.count;
     r.patients.id = NULL;

@@ -15,7 +15,7 @@
 
 #define AGE_MAX          120
 #define DAYS_A_YEAR      365.25
-#define COLUMN_FAR       3 /* edits between a column's name and one that may be meant */
+#define COLUMN_FAR       3 /* the most edits between a column's name and a name that is suggested for it */
 #define NIH_NAME_DIGITS  8 /* NNNNNNNN_NNN.png */
 #define NIH_NAME_DIGITS2 3
 
@@ -28,7 +28,7 @@ static const char *const age_names[] = {"Patient Age", "Age", NULL};
 static const char *const sex_names[] = {"Patient Gender", "Patient Sex", "Gender", "Sex", NULL};
 static const char *const view_names[] = {"View Position", "View", NULL};
 
-/* BBox_List_2017.csv: "Bbox [x,y,w,h]", whose commas are not quoted either. */
+/* Recognise BBox_List_2017.csv by "Bbox [x,y,w,h]"; these commas are not quoted either. */
 static bool
 is_box_list(const struct table_row *header)
 {
@@ -106,20 +106,20 @@ label_name_fault(const char *name, size_t length)
         return "empty file name";
     if (length > LABELS_MAX_NAME)
         return "file name longer than 255 bytes";
-    if (length <= 2 && memcmp(name, "..", length) == 0) /* in a record nothing terminates it */
+    if (length <= 2 && memcmp(name, "..", length) == 0) /* name may be part of a record, without a terminator */
         return "unsafe file name";
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)name[i];
 
         if (c == '/' || c == '\\' || c < 0x20 || c == 0x7f)
             return "unsafe file name";
-        if (c == 0xc2 && (unsigned char)name[i + 1] < 0xa0) /* U+0080 to U+009F: control characters too */
+        if (c == 0xc2 && (unsigned char)name[i + 1] < 0xa0) /* U+0080 to U+009F are control characters too */
             return "unsafe file name";
     }
     return NULL;
 }
 
-/* True for NIH's form, NNNNNNNN_NNN.*, whose first part is the patient. */
+/* Returns whether the name has NIH's form NNNNNNNN_NNN.*, whose first part is the patient. */
 static bool
 is_nih_name(const char *name)
 {
@@ -146,7 +146,7 @@ label_patient(const struct table_row *row, const struct label_columns *columns, 
     return CHEX_OK;
 }
 
-/* By hand: strtod() reads the locale's decimal point, hexadecimal and "nan". */
+/* strtod() would use the locale's decimal point and accept hexadecimal and "nan". */
 static const char *
 parse_number(const char *p, double *out)
 {
@@ -160,7 +160,7 @@ parse_number(const char *p, double *out)
     if (*p == '.') {
         for (p++; ascii_is_digit(*p); p++) {
             unit *= 10;
-            if (unit <= 1e9) /* more digits say nothing about an age */
+            if (unit <= 1e9) /* more digits do not matter for an age */
                 value = value + (*p - '0') / unit;
         }
     }
@@ -215,7 +215,7 @@ label_view(const char *text, size_t length, char out[8])
 {
     bool good = length > 0 && length < 8;
 
-    memset(out, 0, 8); /* all of it: entries are compared and copied whole */
+    memset(out, 0, 8); /* all 8 bytes: entries are compared and copied whole */
     for (size_t i = 0; good && i < length; i++) {
         out[i] = ascii_upper(text[i]);
         good = ascii_is_digit(out[i]) || (out[i] >= 'A' && out[i] <= 'Z');

@@ -1,7 +1,8 @@
 /*
- * label_row.h - what the columns of a label file mean, and one row of them
+ * label_row.h - finds the columns of a label file, and parses the fields of a row
  *
- * Private to label_file.c, which knows the order of rows, duplicates and counts; a function here knows one row.
+ * Private to label_file.c, which handles the order of rows, duplicates and counts.  The functions here know only one
+ * row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,29 +14,29 @@
 #include "labels/patient_ids.h"
 
 struct label_columns {
-    int image, findings, patient; /* must be there */
-    int age, sex, view;           /* -1 = not there */
-    size_t fields_min;            /* a row's fields: the header's tokens, */
-    size_t fields_max;            /* with and without the empty ones at the header's end */
+    int image, findings, patient; /* required columns */
+    int age, sex, view;           /* -1: missing */
+    size_t fields_min;            /* range of a row's number of fields: the header's tokens without ... */
+    size_t fields_max;            /* ... and with the empty tokens at the header's end */
 };
 
-/* Find the columns.  CHEX_ERR_USAGE: one is missing, or the file is a list of boxes. */
+/* Find the columns.  CHEX_ERR_USAGE if one is missing, or if the file is a list of boxes. */
 enum chex_status label_columns_find(const struct table_row *header, struct label_columns *out, struct chex_error *err);
 
 /*
- * The image's name, or why it cannot be used: empty, overlong, a slash or backslash, a control character, "." or "..".
- * Looks at the byte behind the name too.  A name is compared with the names of a folder and is never opened; but it
- * also goes into messages and shards.
+ * Check an image's name.  Returns NULL, or why the name is unusable: empty, overlong, a slash or backslash, a control
+ * character, "." or "..".  May read the byte after the name.  Names are never opened, only compared with the names in a
+ * folder; but they are also written to messages and shards.
  */
 const char *label_name_fault(const char *name, size_t length);
 
-/* The folded patient id of a row whose name is good.  CHEX_ERR_USAGE: see labels_read(). */
+/* Write the normalised patient id of a row with a valid name to out.  CHEX_ERR_USAGE: see labels_read(). */
 enum chex_status label_patient(const struct table_row *row, const struct label_columns *columns,
                                char out[PATIENT_MAX + 1], struct chex_error *err);
 
 /*
- * Years of "58", "058Y", "003M", "001D", "02W" (a year of 365.25 days); NaN = unknown.
- * *impossible   there is a number, but it is negative or above 120 years
+ * Returns the age in years of "58", "058Y", "003M", "001D", "02W" (a year has 365.25 days); NaN if unknown.
+ * *impossible   set if the number is negative or above 120 years
  */
 float label_age(const char *text, bool *impossible);
 

@@ -22,11 +22,11 @@ static const char *const image_names[] = {"Image Index", NULL};
 struct adding {
     struct names *out;
     size_t capacity;
-    int column; /* of the CSV's image names */
+    int column; /* column of the image names in a CSV */
     bool have_header;
 };
 
-/* The place behind the first ending of an image's name; NULL where there is none. */
+/* Returns the position after the first image suffix in the name, or NULL. */
 static const char *
 behind_ending(const char *name, size_t length)
 {
@@ -41,8 +41,8 @@ behind_ending(const char *name, size_t length)
 }
 
 /*
- * A name that is none of an image, or two (00000001_000.png00000001_001.png), is added all the same: it matches
- * nothing.
+ * Note a name that is not an image's, or consists of two (00000001_000.png00000001_001.png).  It was added anyway: it
+ * matches nothing.
  */
 static enum chex_status
 note_odd(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
@@ -57,7 +57,7 @@ note_odd(struct adding *a, const char *name, size_t length, const char *path, un
     return behind && behind[0] == '.' ? CHEX_OK : notes_add(&a->out->notes, NOTE_JUNK, path, line, name, length, err);
 }
 
-/* Add what is behind the last slash, without blanks around it, as a field of a table has none. */
+/* Add the part after the last slash, trimmed like a field of a CSV. */
 static enum chex_status
 add_name(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
          struct chex_error *err)
@@ -90,7 +90,7 @@ add_name(struct adding *a, const char *name, size_t length, const char *path, un
 
 /* ---- a CSV ---------------------------------------------------------------------------------------------------- */
 
-/* True for a line of comma-separated tokens one of which is `Image Index`. */
+/* Returns whether the line has comma-separated tokens and one of them is `Image Index`. */
 static bool
 is_csv_header(const struct text_line *line)
 {
@@ -137,7 +137,7 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
 
 /* ---- a list --------------------------------------------------------------------------------------------------- */
 
-/* Add the first word of each line.  *is_csv: nothing was added, the file is a CSV. */
+/* Add the first word of each line.  If *is_csv is set, the file is a CSV and nothing was added. */
 static enum chex_status
 read_list(struct adding *a, const char *path, bool *is_csv, struct chex_error *err)
 {
@@ -183,7 +183,7 @@ sort_unique(struct names *names)
     size_t kept = 0;
 
     for (size_t i = 1; i < names->count; i++) {
-        if (strcmp(names->name[i - 1], names->name[i]) > 0) { /* the real lists are sorted */
+        if (strcmp(names->name[i - 1], names->name[i]) > 0) { /* NIH's lists are sorted */
             qsort(names->name, names->count, sizeof(*names->name), compare_names);
             break;
         }

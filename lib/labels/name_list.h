@@ -1,10 +1,10 @@
 /*
- * name_list.h - lists of image names: train_val_list.txt, test_list.txt, files for --exclude
+ * name_list.h - reads lists of image names: train_val_list.txt, test_list.txt, files for --exclude
  *
- * One name a line, plain or .gz.  Only the first word of a line counts, so the lists of other groups that carry
- * labels behind the name (chexnet_val_list.txt: name and fourteen 0/1 values) are lists too.  A file whose first line
- * is a CSV header with `Image Index` (BBox_List_2017.csv, Data_Entry) counts by that column.  A line may start with
- * a folder (images/00000001_000.png): what is behind the last slash is the name.
+ * A list has one name per line, plain or .gz.  Only the first word of a line is used, so lists with labels after the
+ * name also work (chexnet_val_list.txt: a name and fourteen 0/1 values).  If the first line is a CSV header with `Image
+ * Index` (BBox_List_2017.csv, Data_Entry), this column has the names.  A name may begin with a folder
+ * (images/00000001_000.png): only the part after the last slash is used.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,13 +17,13 @@
 struct names {
     const char **name; /* sorted (strcmp), unique */
     size_t count;
-    size_t repeated;    /* lines dropped because the name was there */
-    struct notes notes; /* lines that name no image, or two */
+    size_t repeated;    /* lines skipped because they repeat a name */
+    struct notes notes; /* lines that contain no image name, or two */
     struct arena strings;
 };
 
 /*
- * Zero-initialise *out; names_release() frees it, also after a failure.
+ * Read a list.  Zero *out before the call; free it with names_release(), also after a failure.
  * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_USAGE ("PATH:LINE: ...": NUL, overlong line or name)
  */
 enum chex_status names_read(const char *path, struct names *out, struct chex_error *err);

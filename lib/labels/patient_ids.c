@@ -1,7 +1,7 @@
 /*
  * patient_ids.c - see patient_ids.h
  *
- * A balanced tree: a hostile file could have ids that turn a hash table into a list.
+ * The ids are in a balanced tree, because a hostile file could contain ids that all collide in a hash table.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,7 +40,7 @@ patient_fold(const char *id, size_t length, char out[PATIENT_MAX + 1])
     return NULL;
 }
 
-/* What is in the tree.  A search begins with one on the stack. */
+/* A node's content.  A search uses one on the stack. */
 struct patient {
     const char *id;
     uint32_t number;
@@ -78,7 +78,7 @@ patients_add(struct patients *p, const char *id, struct arena *strings, uint32_t
     enum chex_status status;
     void *node;
 
-    /* A patient's rows mostly stand together. */
+    /* Rows of the same patient are usually adjacent. */
     if (p->count > 0 && strcmp(p->id[p->last], id) == 0) {
         *number = p->last;
         return CHEX_OK;
