@@ -76,7 +76,7 @@ preflight_expect(const struct labels *labels, bool *missing_image, struct prefli
     memset(missing_image, 0, labels->count * sizeof(*missing_image));
 }
 
-/* The unlabeled image that has this name but for the ending; NULL where there is none. */
+/* Returns the unlabeled image with the same name except for the suffix, or NULL. */
 static const char *
 find_stem(const struct unlabeled *unlabeled, const char *name)
 {

@@ -1,9 +1,10 @@
 /*
- * coverage.h - are all images of the label file there?  Counted before any is opened
+ * coverage.h - counts which rows of the label file have an image, before any image is opened
  *
- * Rows without an image are counted in all and, where the label file is that of the whole data set (112,120 rows), for
- * each of NIH's twelve archives, which hold the images in the order of their names: 4,999 in images_001, 10,000 in each
- * of images_002 to images_011, 7,121 in images_012 (README_CHESTXRAY.pdf of the data set).
+ * Rows without an image are counted in total.  If the label file is that of the whole data set (112,120 rows), they are
+ * also counted for each of NIH's twelve archives.  The archives contain the images in the order of their names: 4,999
+ * in images_001, 10,000 in each of images_002 to images_011, 7,121 in images_012 (README_CHESTXRAY.pdf of the data
+ * set).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,12 +19,12 @@
 #define PREFLIGHT_SAMPLES  5
 
 struct preflight {
-    size_t wanted;                         /* rows that take part */
-    size_t found;                          /* with an image */
-    size_t missing;                        /* without */
-    size_t expected;                       /* neither: they are taken to be in archives, which have not been read */
-    size_t extra;                          /* images without a row (or whose row takes no part) */
-    const char *sample[PREFLIGHT_SAMPLES]; /* the first missing names; owned by the labels */
+    size_t wanted;                         /* rows that are converted */
+    size_t found;                          /* of these, rows with an image */
+    size_t missing;                        /* of these, rows without an image */
+    size_t expected;                       /* of these, rows whose image is expected in an unread archive */
+    size_t extra;                          /* images without a row, or whose row is skipped */
+    const char *sample[PREFLIGHT_SAMPLES]; /* the first missing names; the labels own them */
 
     bool whole; /* the label file is that of the whole data set */
     struct {
@@ -31,26 +32,31 @@ struct preflight {
     } archive[PREFLIGHT_ARCHIVES];
 };
 
-/* skip as for split_assign().  Sets missing_image[labels->count], if not NULL: true for rows without an image. */
+/*
+ * Count rows and images; skip as for split_assign().  missing_image is NULL or has labels->count elements, which become
+ * true for rows without an image.
+ */
 void preflight_count(const struct labels *labels, const bool *skip, const struct source *source, bool *missing_image,
                      struct preflight *out);
 
-/* Count again, from missing_image; out->extra and out->expected stay. */
+/* Count again, from missing_image; out->extra and out->expected keep their values. */
 void preflight_recount(const struct labels *labels, const bool *skip, const bool *missing_image, struct preflight *out);
 
-/* What is missing is expected to be in archives from now on: missing_image becomes false, found does not change. */
+/* Expect all missing images in archives: clears missing_image and out->missing; out->found keeps its value. */
 void preflight_expect(const struct labels *labels, bool *missing_image, struct preflight *out);
 
 /*
- * How many of the missing images are there under another ending, as 00000001_000.jpg for 00000001_000.png?  *text says
- * so, with one of them; it is "" where there are none.
+ * Returns the number of missing images that exist with another suffix, such as 00000001_000.jpg for 00000001_000.png.
+ * *text reports the number with one example; it is "" if there are none.
  * unlabeled  images without a row, sorted
  */
 #define PREFLIGHT_HINT 700
 size_t preflight_endings(const struct labels *labels, const bool *missing_image, const struct unlabeled *unlabeled,
                          char text[PREFLIGHT_HINT]);
 
-/* Which of NIH's archives, from 0, holds the image of this row where the label file is that of the whole data set. */
+/*
+ * Returns which of NIH's archives, counted from 0, contains the image of this row of the whole data set's label file.
+ */
 size_t preflight_archive(size_t row);
 
 #endif

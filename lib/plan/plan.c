@@ -41,7 +41,7 @@ spec_format(const struct spec *spec, char *out, size_t size)
              spec->limits.min_side, spec->limits.lenient ? ", lenient" : "");
 }
 
-/* Those parts of the line `of`, separated by ", ", for which the part of `other` in the same place is another. */
+/* Write the parts of the line `of`, separated by ", ", that differ from the part of `other` at the same position. */
 static void
 differing_parts(const char *of, const char *other, char *out, size_t size)
 {
@@ -51,7 +51,7 @@ differing_parts(const char *of, const char *other, char *out, size_t size)
     while (*of) {
         size_t length = strcspn(of, ","), against = strcspn(other, ",");
 
-        /* A comma without a blank behind it is within a part, as in patient:70,10,20. */
+        /* A comma without a following blank does not end a part: patient:70,10,20. */
         while (of[length] && of[length + 1] != ' ')
             length += 1 + strcspn(of + length + 1, ",");
         while (other[against] && other[against + 1] != ' ')
@@ -103,7 +103,7 @@ order_key(struct digest *d, uint64_t seed, const char *name)
     return key;
 }
 
-/* By split, then by key; entries are sorted by name, so for equal keys their number is the name's order. */
+/* Order by split, then by key.  Entries are sorted by name, so equal keys are ordered by name too. */
 static int
 compare_ordered(const void *a, const void *b)
 {
@@ -116,7 +116,7 @@ compare_ordered(const void *a, const void *b)
     return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
-/* The images of all splits, each in its order: count of them in *out (to be freed). */
+/* List the images of all splits in order; *out has *count elements.  The caller frees *out. */
 static enum chex_status
 order_images(const struct slot_plan *plan, struct digest *d, struct ordered **out, size_t *count,
              struct chex_error *err)
@@ -150,7 +150,7 @@ shards_for(const struct spec *spec, size_t images)
     return spec->tail == TAIL_DROP || images % spec->shard_size == 0 ? full : full + 1;
 }
 
-/* Cut each split into shards; images of a part that is dropped are not copied to plan->image. */
+/* Divide each split into shards.  Images of a dropped tail are not copied to plan->image. */
 static enum chex_status
 cut_shards(struct slot_plan *plan, const struct ordered *image, size_t count, struct chex_error *err)
 {
@@ -230,7 +230,7 @@ choose_layout(struct slot_plan *plan, struct chex_error *err)
     return status;
 }
 
-/* SHA-256 of the sorted names of each split; entries are sorted by name. */
+/* Compute the SHA-256 of the names in each split; the entries are sorted by name. */
 static void
 hash_members(struct slot_plan *plan, struct digest *d)
 {

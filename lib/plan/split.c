@@ -1,8 +1,8 @@
 /*
  * split.c - see split.h
  *
- * However a rule finds its splits, all go through one gate at the end: no patient in two of them, no entry in none.
- * Fractions are compared in whole numbers: u < p/100 where floor(100 u / 2^64) < p, without rounding.
+ * All rules end with the same checks: no patient is in two splits, and no entry is in none.  Fractions are compared as
+ * integers, without rounding: u < p/100 if and only if floor(100 u / 2^64) < p.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,11 +22,11 @@
 
 #define OFFICIAL_VAL_PERCENT 10
 #define LEAKS_SHOWN          10
-#define LIST_PATH            4224 /* a folder, a slash, a list's name */
+#define LIST_PATH            4224 /* a folder, a slash and the name of a list */
 
 /* ---- the rule ------------------------------------------------------------------------------------------------- */
 
-/* Decimal digits alone; *p moves behind them. */
+/* Parse decimal digits, and move *p after them. */
 static bool
 parse_number(const char **p, uint64_t *out)
 {
@@ -40,7 +40,7 @@ parse_number(const char **p, uint64_t *out)
     return *p > first;
 }
 
-/* "70,10,20" or "70,10,20:5" */
+/* Parse "70,10,20" or "70,10,20:5". */
 static enum chex_status
 parse_percents(const char *p, struct split_rule *out, struct chex_error *err)
 {
@@ -108,9 +108,9 @@ split_rule_format(const struct split_rule *rule, char *out, size_t size)
         snprintf(out, size, "%s", kind_names[rule->kind]);
 }
 
-/* ---- splits in the making ------------------------------------------------------------------------------------- */
+/* ---- assignment by patient ------------------------------------------------------------------------------------ */
 
-/* floor(100 u) of each patient, u as in split.h; the caller frees it.  NULL when out of memory. */
+/* Compute floor(100 u) of each patient, u as in split.h.  Returns an array to be freed, or NULL when out of memory. */
 static uint8_t *
 hash_patients(const struct labels *labels, uint64_t seed)
 {
@@ -146,7 +146,7 @@ assign_by_patient(struct split_work *w, struct chex_error *err)
 {
     const unsigned *share = w->rule->percent;
     uint8_t *percent = hash_patients(w->labels, w->rule->seed);
-    /* One after the other: a split's number is how many were named before it. */
+    /* In separate statements: the calls number the splits, so their order matters. */
     int train = split_work_name(w, "train"), val = split_work_name(w, "val"), test = split_work_name(w, "test");
     const int split[3] = {train, val, test};
 
@@ -171,7 +171,7 @@ is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The path of a list, or else that of its .gz; false, and the first of them, where neither is a file. */
+/* Find a list or its .gz.  Returns false if neither is a file; then path is that of the plain list. */
 static bool
 find_list(const char *folder, const char *name, char path[LIST_PATH])
 {
@@ -206,8 +206,8 @@ read_list(const char *folder, const char *name, struct names *out, struct chex_e
 }
 
 /*
- * Put the entries that are in the list into split[0], or, where percent is given, those of a tenth of the patients
- * into split[1].  Entries and list are both sorted, so one walk along the two finds them.
+ * Put the entries that are in the list into split[0].  With percent, put a tenth of the patients into split[1] instead.
+ * Entries and list are both sorted, so one pass over both finds the entries.
  */
 static void
 put_listed(struct split_work *w, const struct names *list, const uint8_t *percent, const int split[2])
@@ -229,7 +229,7 @@ assign_official(struct split_work *w, struct chex_error *err)
 {
     struct names train = {0}, test = {0};
     uint8_t *percent = hash_patients(w->labels, 0);
-    /* One after the other: a split's number is how many were named before it. */
+    /* In separate statements: the calls number the splits, so their order matters. */
     int train_split = split_work_name(w, "train"), val_split = split_work_name(w, "val");
     int split[2] = {train_split, val_split}, split_test[2] = {split_work_name(w, "test"), 0};
     enum chex_status status = percent ? CHEX_OK : error_memory(err);
@@ -250,9 +250,9 @@ assign_official(struct split_work *w, struct chex_error *err)
     return status;
 }
 
-/* ---- the gate ------------------------------------------------------------------------------------------------- */
+/* ---- checks of all rules -------------------------------------------------------------------------------------- */
 
-/* No patient in two splits. */
+/* Check that no patient is in two splits. */
 static enum chex_status
 check_leaks(const struct split_work *w, struct chex_error *err)
 {
@@ -287,7 +287,7 @@ check_leaks(const struct split_work *w, struct chex_error *err)
     return error_context(err, CHEX_ERR_USAGE, "'%s'", w->rule->path);
 }
 
-/* No entry in no split, but for those that are skipped. */
+/* Check that every entry is in a split, unless it is skipped. */
 static enum chex_status
 check_outside(const struct split_work *w, struct chex_error *err)
 {
@@ -312,7 +312,7 @@ check_outside(const struct split_work *w, struct chex_error *err)
                      w->out->notes.count[NOTE_GLUED] > 0 ? w->out->notes.text[NOTE_GLUED][0] : "");
 }
 
-/* train, val, test, then the others by name */
+/* Order train, val, test, then the others by name. */
 static int
 compare_splits(const char *a, const char *b)
 {
@@ -325,7 +325,7 @@ compare_splits(const char *a, const char *b)
     return strcmp(a, b);
 }
 
-/* Count, drop the splits without an image, and bring the others into their order. */
+/* Count, remove the splits without an image, and sort the others. */
 static enum chex_status
 finish(const struct split_work *w, struct chex_error *err)
 {

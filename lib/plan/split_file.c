@@ -1,9 +1,9 @@
 /*
- * split_file.c - splits that somebody else made: file:PATH
+ * split_file.c - reads splits from a CSV: file:PATH
  *
- * The CSV is read into lines of (key, split), key being an image's name or a patient's id, and sorted by key; then
- * each entry looks for its own.  What is in the file and not among the labels does no harm: people split the whole
- * data set once and convert parts of it.
+ * The CSV is read into lines of (key, split), sorted by key; the key is an image's name or a patient's id.  Then each
+ * entry is looked up.  The file may contain other images and patients: users split the whole data set once and convert
+ * parts of it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,7 @@ struct line {
 struct split_file {
     struct split_work *work;
     bool have_header;
-    bool by_patient; /* key is a patient, not an image */
+    bool by_patient; /* the key is a patient, not an image */
     int key_column;
     int split_column;
     size_t fields;
@@ -72,7 +72,7 @@ read_header(struct split_file *f, const struct table_row *row, struct chex_error
     return table_column_once(row, f->by_patient ? patient_names : image_names, err);
 }
 
-/* The index of the split that a field names. */
+/* Parse a field to the index of its split. */
 static enum chex_status
 read_split(struct split_file *f, const struct table_row *row, int *split, struct chex_error *err)
 {
@@ -90,7 +90,7 @@ read_split(struct split_file *f, const struct table_row *row, int *split, struct
                           ascii_escape(field, length, shown, sizeof(shown)), SPLIT_NAME_MAX - 1);
     for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
         if (strcmp(name, aliases[i].name) == 0) {
-            strcpy(name, aliases[i].of); /* shorter */
+            strcpy(name, aliases[i].of); /* the alias is longer */
             break;
         }
     }
@@ -100,7 +100,7 @@ read_split(struct split_file *f, const struct table_row *row, int *split, struct
     return CHEX_OK;
 }
 
-/* What is behind the last slash of an image's path, or a patient id in its one form. */
+/* Read the key: the part of an image's path after the last slash, or a normalised patient id. */
 static enum chex_status
 read_key(struct split_file *f, const struct table_row *row, const char **key, struct chex_error *err)
 {
@@ -163,7 +163,7 @@ compare_key(const void *key, const void *line)
     return strcmp(key, ((const struct line *)line)->key);
 }
 
-/* Sort, drop repetitions, refuse a key with two splits. */
+/* Sort, remove duplicates, and refuse a key with two splits. */
 static enum chex_status
 sort_lines(struct split_file *f, struct chex_error *err)
 {

@@ -1,7 +1,5 @@
 /*
- * split_work.h - what the parts of split_assign() share
- *
- * Private to split.c and split_file.c.
+ * split_work.h - state and functions shared by the rules of split_assign()
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,24 +9,24 @@
 #include "plan/split.h"
 
 /*
- * A split_set in the making: out->name[] in any order, out->of_entry[] refers to it, out->count may hold splits
- * without an image.  An entry can be put into several splits here; that is found when all are known.
+ * An unfinished split_set: out->name[] is in any order, out->of_entry[] refers to it, and out->count may include splits
+ * without an image.  An entry may be put into several splits; split_assign() detects that at the end.
  */
 struct split_work {
     const struct split_rule *rule;
     const struct labels *labels;
     const bool *skip;
     struct split_set *out;
-    uint16_t *patient_in; /* [patient_count]: bit mask of the splits of its images */
+    uint16_t *patient_in; /* [patient_count] bit mask of the splits of the patient's images */
 };
 
-/* The index of the split of this name, which is added where it is new; -1 where there are SPLIT_MAX already. */
+/* Returns the index of the split with this name.  A new name is added; -1 if there are SPLIT_MAX names already. */
 int split_work_name(struct split_work *w, const char *name);
 
-/* Put an entry into a split; one that is skipped stays outside. */
+/* Put an entry into a split; skipped entries stay outside. */
 void split_work_put(struct split_work *w, size_t entry, int split);
 
-/* The split of each entry by rule->path. */
+/* Assign each entry by the file rule->path. */
 enum chex_status split_file_assign(struct split_work *w, struct chex_error *err);
 
 #endif
