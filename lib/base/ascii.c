@@ -37,7 +37,7 @@ char *
 ascii_escape(const char *text, size_t length, char *out, size_t out_size)
 {
     static const char hex[] = "0123456789abcdef";
-    size_t used = 0, whole = 0; /* whole: how much of out may stay when "..." must follow */
+    size_t used = 0, whole = 0; /* whole: length of out to keep if "..." must follow */
 
     assert(out_size > 3);
     for (size_t i = 0; i < length; i++) {
@@ -66,7 +66,7 @@ ascii_escape(const char *text, size_t length, char *out, size_t out_size)
 unsigned
 ascii_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-    unsigned row[DISTANCE_MAX + 1]; /* of the prefixes of b, for one prefix of a */
+    unsigned row[DISTANCE_MAX + 1]; /* distances of all prefixes of b to one prefix of a */
 
     if (a_length > DISTANCE_MAX || b_length > DISTANCE_MAX)
         return ASCII_FAR;

@@ -1,8 +1,8 @@
 /*
- * ascii.h - characters without a locale
+ * ascii.h - character functions that ignore the locale
  *
- * The functions of <ctype.h> follow setlocale() and are undefined for negative values; these read labels alike
- * everywhere.
+ * The functions of <ctype.h> depend on setlocale() and are undefined for negative values.  These functions read labels
+ * in the same way everywhere.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +36,7 @@ ascii_upper(char c)
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* Move *text and *length past the blanks at both ends.  Inline, since it sees every field of a label file. */
+/* Remove the blanks at both ends.  Inline, because it is called for every field of a label file. */
 static inline void
 ascii_trim(const char **text, size_t *length)
 {
@@ -48,27 +48,28 @@ ascii_trim(const char **text, size_t *length)
         (*length)--;
 }
 
-/* True where they differ in case only. */
+/* Returns whether the texts are equal, ignoring case. */
 bool ascii_same(const char *a, size_t a_length, const char *b, size_t b_length);
 
-/* The index of a text in a list of names that ends with NULL; -1: it is none of them. */
+/* Returns the index of a text in a list of names that ends with NULL, or -1. */
 int name_index(const char *const *names, const char *text);
 
 /*
- * For messages: text with each byte outside printable ASCII, and the backslash, as \xNN.  Always terminated; a text
- * that does not fit ends with "...".  Returns out.  4 * length + 1 bytes are always enough.
+ * Escape a text for messages: each byte outside printable ASCII, and the backslash, becomes \xNN.  out is always
+ * terminated; a text that does not fit ends with "...".  4 * length + 1 bytes are always enough.  Returns out.
  */
 char *ascii_escape(const char *text, size_t length, char *out, size_t out_size);
 
 /*
- * How many characters must be put in, taken out or replaced to make b of a (Levenshtein), without case.
- * ASCII_FAR where one is longer than 64 bytes.
+ * Returns the Levenshtein distance of two texts, ignoring case: the number of characters to insert, delete or replace.
+ * Returns ASCII_FAR if a text is longer than 64 bytes.
  */
 #define ASCII_FAR 1000u
 unsigned ascii_distance(const char *a, size_t a_length, const char *b, size_t b_length);
 
 /*
- * The first line in which two texts differ, of each text, cut to `size` bytes; false where they are equal.
+ * Find the first line that differs between two texts.  Writes this line of each text, truncated to `size` bytes.
+ * Returns false if the texts are equal.
  */
 bool ascii_find_difference(const char *a, size_t a_size, const char *b, size_t b_size, char *left, char *right,
                            size_t size);

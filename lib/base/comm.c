@@ -1,5 +1,5 @@
 /*
- * comm.c - see comm.h: the process that is alone
+ * comm.c - implements comm.h for a single process
  *
  * SPDX-License-Identifier: Apache-2.0
  */

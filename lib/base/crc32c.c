@@ -1,7 +1,7 @@
 /*
- * crc32c.c - CRC-32C by ISA-L, which picks PCLMUL, SSE4.2 or ARM's instructions at run time; and the version
+ * crc32c.c - CRC-32C with ISA-L, which chooses PCLMUL, SSE4.2 or ARM instructions at run time; and the version
  *
- * ISA-L's function takes and returns the register itself: the inversion before and after is done here.
+ * ISA-L's function takes and returns the raw register, so chex_crc32c() inverts it before and after.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include <isa-l/crc.h>
 
-/* ISA-L counts in int. */
+/* The length in ISA-L is an int. */
 #define PIECE (1u << 30)
 
 uint32_t

@@ -191,7 +191,7 @@ status_of_read_errno(int error)
     case EISDIR:
         return CHEX_ERR_MISSING;
     case ENOMEM:
-    case EMFILE: /* of this process, not of one input: no reason to reject an image */
+    case EMFILE: /* limits of this process or the system, not faults of an input: no reason to reject an image */
     case ENFILE:
         return CHEX_ERR_MEMORY;
     default:

@@ -1,9 +1,9 @@
 /*
- * error.h - how every function of libchex reports an error
+ * error.h - how all functions of libchex report errors
  *
- * The status decides, the text explains.  A function that fails returns error_set(...), its callers return the status,
- * or add where it happened with error_context(...).  The function that knows most writes the text, once.  The
- * errno of a failed call is err->cause, and stays there: no function hands a result back in errno.
+ * The caller acts on the status; the text is for people.  The function that knows most about the failure writes the
+ * text, once, and returns error_set(...).  Its callers return the status, or add context with error_context(...).  The
+ * errno of a failed call is in err->cause.  No function returns a result in errno.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,13 +12,13 @@
 
 #include "chex.h"
 
-/* Set err (may be NULL) and return status, so that `return error_set(...)` is one line.  The cause is 0: no call. */
+/* Set *err (err may be NULL) and return status, for `return error_set(...)`.  The cause is 0: no system call failed. */
 enum chex_status error_set(struct chex_error *err, enum chex_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /*
- * A system call failed with errno `error`: the text is "FORMATTED: errno_text(error)", the cause is `error`.
- * error_read() and error_write() choose the status: READ, MISSING or MEMORY; WRITE or MEMORY.
+ * Report a failed system call with errno `error`: the text is "FORMATTED: errno_text(error)", the cause is `error`.
+ * error_read() chooses the status READ, MISSING or MEMORY; error_write() chooses WRITE or MEMORY.
  */
 enum chex_status error_system(struct chex_error *err, enum chex_status status, int error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -27,23 +27,26 @@ enum chex_status error_read(struct chex_error *err, int error, const char *forma
 enum chex_status error_write(struct chex_error *err, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Put "FORMATTED: " before the text; the cause stays.  Returns status, which may be another than before. */
+/*
+ * Insert "FORMATTED: " before the text and set the status, which may differ from before; the cause stays.  Returns
+ * status.
+ */
 enum chex_status error_context(struct chex_error *err, enum chex_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "out of memory", the only text for a failed allocation; its cause is ENOMEM. */
+/* Report a failed allocation: the text is always "out of memory", the cause ENOMEM. */
 enum chex_status error_memory(struct chex_error *err);
 
-/* "stopped on request". */
+/* Report a stop: "stopped on request". */
 enum chex_status error_stopped(struct chex_error *err);
 
-/* The text of strerror(); in plainer words where a user can do something about the error. */
+/* Returns the text of strerror(), or a clearer text if the user can solve the problem. */
 const char *errno_text(int error);
 
-/* The input exists, but may not be read: no permission.  Its status is CHEX_ERR_MISSING. */
+/* Returns whether permission to read the input is missing.  The status of such an error is CHEX_ERR_MISSING. */
 bool error_is_denied(const struct chex_error *err);
 
-/* The status of error_read() for this errno. */
+/* Returns the status that error_read() uses for this errno. */
 enum chex_status status_of_read_errno(int error);
 
 #endif

@@ -30,7 +30,7 @@ check_bounds(const uint8_t *text, size_t size, const struct parse_bounds *bounds
             continue;
         }
         quoted = text[i] == '"';
-        /* Each value but the first of its container comes behind a comma; a container counts double. */
+        /* Each value except the first of its container follows a comma; a container counts twice. */
         values += text[i] == ',' || text[i] == '[' || text[i] == '{';
         if (text[i] == '[' || text[i] == '{')
             depth++;
@@ -44,14 +44,14 @@ check_bounds(const uint8_t *text, size_t size, const struct parse_bounds *bounds
     return CHEX_OK;
 }
 
-/* jansson's words may quote the text: nothing unprintable goes to a terminal. */
+/* jansson's message may quote the text, so replace unprintable characters. */
 static enum chex_status
 fail_syntax(const json_error_t *e, struct chex_error *err)
 {
     char words[JSON_ERROR_TEXT_LENGTH];
     size_t i;
 
-    /* Whatever is wrong with a text jansson has words for it; it has none for a failed allocation. */
+    /* jansson has a message for every fault of a text, but none for a failed allocation. */
     if (json_error_code(e) == json_error_out_of_memory || !e->text[0])
         return error_memory(err);
     for (i = 0; e->text[i] && i + 1 < sizeof(words); i++)
@@ -72,8 +72,8 @@ parse_json(const void *text, size_t size, const struct parse_bounds *bounds, jso
     if (status != CHEX_OK)
         return status;
     /*
-     * Where the buffer of a token cannot grow, jansson drops bytes of it and continues: an id is cut short, a number is
-     * another one, or the text is no JSON.  The next allocation may succeed: only a second reading shows it.
+     * If the buffer of a token cannot grow, jansson drops bytes and continues: a string is truncated, a number changes,
+     * or the text seems not to be JSON.  The next allocation may succeed, so only a second parse detects this.
      */
     *out = json_loadb(text, size, flags, &e);
     again = json_loadb(text, size, flags, &second);
@@ -90,7 +90,7 @@ parse_json(const void *text, size_t size, const struct parse_bounds *bounds, jso
 
 struct sink {
     struct buffer *buffer;
-    bool failed; /* jansson does not look at the result everywhere */
+    bool failed; /* jansson does not check the result of every call */
 };
 
 static int

@@ -1,8 +1,8 @@
 /*
- * keyed_hash.h - a hash whose collisions nobody can make without its key
+ * keyed_hash.h - a hash with a secret key, so that nobody else can construct collisions
  *
- * It tells contents from outside apart: two contents with one checksum can be made, two with one keyed hash cannot.
- * Each process makes a new key, so no hash may be written or sent.
+ * It compares untrusted contents.  An attacker can make two contents with the same plain checksum, but not with the
+ * same keyed hash.  Each process makes a new key, so never write or send a hash.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,16 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEYED_HASH_SECRET 192 /* bytes; XXH3 asks for 136 at least, and has 192 of its own */
+#define KEYED_HASH_SECRET 192 /* bytes; XXH3 requires at least 136, and its own secret has 192 */
 
 struct hash_key {
     uint8_t secret[KEYED_HASH_SECRET];
 };
 
-/* A random key. */
+/* Make a random key. */
 void hash_key_make(struct hash_key *key);
 
-/* XXH3 of 64 bits with this key. */
+/* Returns the 64-bit XXH3 with this key. */
 uint64_t keyed_hash(const struct hash_key *key, const void *data, size_t size);
 
 #endif

@@ -1,5 +1,7 @@
 /*
- * member.h - whole numbers in members of structs that a table describes, by offset and size: bool, 4 or 8 bytes
+ * member.h - reads and writes integer members of structs by address and size: bool, 4 or 8 bytes
+ *
+ * Tables that describe structs use it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,7 +1,7 @@
 /*
- * part.h - the shards of a plan that one process makes: those of --part, or of one rank of several
+ * part.h - the shards that one process converts: those of --part, or of one of several ranks
  *
- * Shard s is in part s % count, so neighbours, which are equally large, are in different parts.
+ * Shard s is in part s % count.  So adjacent shards, which have similar sizes, are in different parts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,14 +13,14 @@
 
 #define PART_MAX 9999
 
-/* The end of names of journals and locks of a part. */
+/* The suffix of the names of a part's journal and lock. */
 #define PART_FORMAT        "-%05u-of-%05u" /* index + 1, count */
 #define PART_SUFFIX_LENGTH 15
 
-/* Zero-initialised: all shards. */
+/* If zeroed: all shards. */
 struct part {
-    unsigned index; /* 0 .. count - 1; people count from 1 */
-    unsigned count; /* at most PART_MAX; 0 or 1: all shards are this process's */
+    unsigned index; /* 0 .. count - 1; users count from 1 */
+    unsigned count; /* at most PART_MAX; 0 or 1: this process has all shards */
 };
 
 static inline bool
@@ -35,7 +35,7 @@ part_has(struct part part, size_t shard)
     return part.count <= 1 || shard % part.count == part.index;
 }
 
-/* Parse the start of a text as PART_FORMAT wrote it; false where it is something else. */
+/* Parse a text that begins with PART_FORMAT.  Returns false if it does not. */
 static inline bool
 part_parse_suffix(const char *text, struct part *out)
 {

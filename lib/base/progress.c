@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Seconds after which an old rate counts for half. */
+/* Seconds after which an old rate has half of the weight. */
 #define HALF_LIFE 5.0
 
 double
@@ -43,7 +43,7 @@ progress_update(struct progress *p, uint64_t done)
     if (done < p->sampled_done)
         p->sampled_done = done;
     if (p->rate == 0) {
-        /* So far there is only the average. */
+        /* At first only the average is known. */
         p->rate = (double)(done - p->first) / (now - p->started);
     } else {
         double fresh = (double)(done - p->sampled_done) / elapsed;
@@ -95,7 +95,7 @@ format_bytes(uint64_t n, char out[PROGRESS_TEXT])
     uint64_t whole = n, tenths = 0;
     size_t unit = 0;
 
-    /* In integers: no decimal comma under any locale. */
+    /* Integer arithmetic avoids the decimal comma of some locales. */
     while (whole >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
         tenths = whole % 1000 / 100;
         whole /= 1000;

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* A buffer that grew beyond this is freed with its image: a rare large one leaves nothing behind. */
+/* A buffer that grew beyond this size is freed after its image, so that a rare large image does not occupy memory. */
 #define KEEP_CAPACITY (1u << 20)
 
 struct queue {
@@ -17,12 +17,12 @@ struct queue {
     void (*consume)(void *context, struct queue_entry *e);
     void *context;
     uint64_t max_bytes;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t room, pushed;
     struct queue_entry *unused;
-    struct queue_entry *first, *last; /* pushed and not popped */
+    struct queue_entry *first, *last; /* entries pushed but not popped */
     unsigned in_use;
-    uint64_t bytes; /* reserved by those in use */
+    uint64_t bytes; /* reserved by all entries in use */
     bool closed;
     unsigned entries;
     struct queue_entry entry[];
@@ -71,7 +71,7 @@ queue_consume(struct queue *q, void (*consume)(void *context, struct queue_entry
     q->context = context;
 }
 
-/* The lock is held, but not while this thread ticks.  False: the run ends. */
+/* Wait for a change, with the lock held, but unlock it while this thread ticks.  Returns false if the run is ending. */
 static bool
 wait_for(struct queue *q, pthread_cond_t *change)
 {
@@ -84,7 +84,7 @@ wait_for(struct queue *q, pthread_cond_t *change)
     return running;
 }
 
-/* An image larger than the bound fits where nothing else is. */
+/* An image larger than the limit fits if no other entry is in use. */
 static bool
 fits(const struct queue *q, uint64_t size)
 {
@@ -167,7 +167,7 @@ queue_return(struct queue *q, struct queue_entry *e)
     e->reserved = 0;
     e->next = q->unused;
     q->unused = e;
-    /* All of them: the next in line may be one for which it is still too narrow. */
+    /* Wake all waiting threads: the next one may need more room than there is. */
     pthread_cond_broadcast(&q->room);
     pthread_mutex_unlock(&q->lock);
 }

@@ -1,9 +1,9 @@
 /*
  * queue.h - the bounded queue between threads that read images and threads that decode them
  *
- * An entry is one encoded image and where it belongs.  A producer reserves an entry for a number of bytes, fills it and
- * pushes it; a consumer pops it, uses it and gives it back.  Both bounds hold however many threads there are: the
- * number of entries, and the bytes reserved by all of them; an image larger than that bound is in the queue alone.
+ * An entry is an encoded image with its slot.  A producer reserves an entry for a number of bytes, fills it and pushes
+ * it.  A consumer pops it, uses it and returns it.  The queue limits the number of entries and the total of reserved
+ * bytes, for any number of threads.  An image larger than the limit of bytes is in the queue on its own.
  *
  *     producer                                         consumer
  *     while ((e = queue_reserve(q, size)) != NULL) {   while ((e = queue_pop(q)) != NULL) {
@@ -12,7 +12,7 @@
  *     }                                                }
  *     queue_close(q);
  *
- * Any thread may call these functions.  A call that waits returns NULL soon after the run has failed or was stopped.
+ * Any thread may call these functions.  A waiting call returns NULL soon after the run has failed or was stopped.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,38 +27,41 @@
 struct queue_entry {
     uint32_t row;             /* of the label file */
     uint32_t shard, index;    /* the slot */
-    char path[QUEUE_PATH];    /* of the file, or of the archive that holds it */
-    struct buffer bytes;      /* reused from image to image */
-    struct chex_error reason; /* status other than CHEX_OK: why the image could not be read; there are no bytes then */
+    char path[QUEUE_PATH];    /* of the file, or of the archive that contains it */
+    struct buffer bytes;      /* reused for every image */
+    struct chex_error reason; /* if its status is not CHEX_OK: why the image could not be read; bytes is empty */
 
-    /* internal: */
+    /* Internal: */
     uint64_t reserved;
     struct queue_entry *next;
 };
 
 struct queue;
 
-/* For threads of this run.  NULL when out of memory.  queue_free() frees all entries, wherever they are. */
+/* Make a queue for the threads of a run; NULL when out of memory.  queue_free() also frees all entries in use. */
 struct queue *queue_new(struct threads *threads, unsigned entries, uint64_t max_bytes);
 void queue_free(struct queue *q); /* NULL is allowed */
 
-/* Wait for an entry and room for `size` bytes.  Its buffer is empty, and not yet of that size.  NULL: the run ends. */
+/*
+ * Wait for an entry and room for `size` bytes.  Its buffer is empty, and may still be smaller.  NULL: the run is
+ * ending.
+ */
 struct queue_entry *queue_reserve(struct queue *q, uint64_t size);
-/* Append it to the queue.  What was reserved beyond bytes.size is free again. */
+/* Append the entry to the queue.  Reserved bytes beyond bytes.size are released. */
 void queue_push(struct queue *q, struct queue_entry *e);
-/* Wait for the oldest entry.  NULL: the queue is closed and empty, or the run ends. */
+/* Wait for the oldest entry.  NULL: the queue is closed and empty, or the run is ending. */
 struct queue_entry *queue_pop(struct queue *q);
-/* Give an entry back, used or not. */
+/* Return an entry to the queue, whether it was used or not. */
 void queue_return(struct queue *q, struct queue_entry *e);
 
-/* No more entries will be pushed. */
+/* Promise that no more entries will be pushed. */
 void queue_close(struct queue *q);
-/* The queue was closed, and all entries were popped. */
+/* Returns whether the queue was closed and all entries were popped. */
 bool queue_is_drained(struct queue *q);
 
 /*
- * For a process that cannot start a thread: queue_push() calls `consume` instead of appending, and then returns the
- * entry.
+ * For a process that cannot start threads: queue_push() calls `consume` instead of appending, and then returns the
+ * entry to the queue.
  */
 void queue_consume(struct queue *q, void (*consume)(void *context, struct queue_entry *e), void *context);
 

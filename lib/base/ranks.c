@@ -17,15 +17,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Messages of two barriers may be under way at once: their tags are TAG_BARRIER and the next one, in turns. */
+/*
+ * Messages of two barriers may be in flight at once.  Barriers alternate between the tags TAG_BARRIER and TAG_BARRIER +
+ * 1.
+ */
 enum { TAG_STOP = 1, TAG_BEAT, TAG_BARRIER };
 
-/* A waiting rank looks for messages this often. */
+/* Time between two polls of a waiting rank. */
 #define PAUSE_NANOSECONDS 5000000
 
 #define MAGIC 0x63785231u
 
-/* What a message of a barrier begins with; a text is behind it.  All ranks run on machines of one byte order. */
+/* The head of a barrier's message; a text follows it.  All ranks have the same byte order. */
 struct message_head {
     uint32_t magic;
     int32_t status;
@@ -68,7 +71,7 @@ ranks_release(struct ranks *r)
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
-/* This rank waits for none any more. */
+/* Stop waiting for other ranks. */
 static void
 give_up(struct ranks *r, enum chex_status status, const struct chex_error *why)
 {
@@ -94,7 +97,7 @@ send_to_peers(struct ranks *r, int tag, const void *data, size_t size)
         give_up(r, status, &err);
 }
 
-/* The message of a barrier is kept until this rank comes to it; an error in it stops this rank at once. */
+/* Keep the message of a barrier until this rank reaches that barrier.  An error in it stops this rank at once. */
 static void
 keep(struct ranks *r, struct comm_message *m)
 {
@@ -123,12 +126,12 @@ hear(struct ranks *r, struct comm_message *m)
     if (m->tag == TAG_BARRIER || m->tag == TAG_BARRIER + 1) {
         keep(r, m);
     } else if (m->tag == TAG_STOP) {
-        r->warned = true; /* so are all peers, by the same rank */
+        r->warned = true; /* that rank has told all peers */
         atomic_store(&r->stop, true);
     }
 }
 
-/* Rank 0 watches all peers, and they watch rank 0: so one rank reports a loss. */
+/* Rank 0 watches all peers, and they watch rank 0.  So only one rank reports a loss. */
 static void
 look_for_lost(struct ranks *r)
 {
@@ -179,8 +182,8 @@ ranks_poll(struct ranks *r)
 /* ---- barriers ------------------------------------------------------------------------------------------------- */
 
 /*
- * The status of a rank whose peers are not all there: an error of its own explains more than the loss that followed it.
- * But a rank that only stopped, and not since the user wished it, stopped because of the loss.
+ * Returns the status of a rank whose peers did not all arrive.  Its own error explains more than the loss that
+ * followed.  But a rank that stopped without a request of the user stopped because of the loss.
  */
 static enum chex_status
 broken_status(const struct ranks *r, enum chex_status own, struct chex_error *err)
@@ -192,7 +195,7 @@ broken_status(const struct ranks *r, enum chex_status own, struct chex_error *er
     return error_set(err, r->broken, "%s", r->why.text);
 }
 
-/* The head of a rank's message; its text is behind it, *size bytes. */
+/* Returns the text of a rank's message, *size bytes, and copies its head. */
 static const char *
 word_of(const struct ranks *r, int rank, struct message_head *head, size_t *size)
 {
@@ -214,7 +217,7 @@ all_arrived(const struct ranks *r)
     return true;
 }
 
-/* Add up, and find the first real error in the order of ranks; else the first that was stopped. */
+/* Sum the numbers, and find the first error in the order of ranks; a stop counts only if there is no other error. */
 static enum chex_status
 worst_status(const struct ranks *r, uint64_t *sum, struct chex_error *err)
 {
@@ -247,8 +250,8 @@ worst_status(const struct ranks *r, uint64_t *sum, struct chex_error *err)
 }
 
 /*
- * Send one's own message (its text: that of the error, or the given one), and wait for those of all peers, which stay
- * until pass().
+ * Send this rank's message (its text is the error's or the given one) and wait for the messages of all peers.  All
+ * messages are kept until pass().
  */
 static enum chex_status
 meet(struct ranks *r, enum chex_status status, uint64_t *sum, const char *text, struct chex_error *err)
@@ -278,7 +281,7 @@ meet(struct ranks *r, enum chex_status status, uint64_t *sum, const char *text, 
     return r->broken == CHEX_OK ? worst_status(r, sum, err) : broken_status(r, status, err);
 }
 
-/* The next barrier begins. */
+/* Begin the next barrier. */
 static void
 pass(struct ranks *r)
 {

@@ -1,9 +1,9 @@
 /*
  * sha256.c - see sha256.h
  *
- * The functions of libcrypto that OpenSSL 3 calls deprecated, on purpose: they are the same code behind no provider,
- * and they allocate nothing and fail never.  EVP_MD_fetch() of OpenSSL 3.0 follows a null pointer where an allocation
- * in it fails, EVP_DigestInit_ex() may fail each time, and setting up the providers takes 4000 allocations in a
+ * It uses functions of libcrypto that OpenSSL 3 deprecates, on purpose: they run the same code without a provider,
+ * allocate nothing and never fail.  With the new functions, EVP_MD_fetch() of OpenSSL 3.0 dereferences NULL if an
+ * allocation fails, EVP_DigestInit_ex() can fail in each call, and loading the providers takes 4000 allocations per
  * process.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,5 @@
 /*
- * sha256.h - SHA-256 (libcrypto), in one call or piece by piece
+ * sha256.h - SHA-256 (libcrypto) of data in several pieces; hexadecimal digests
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,11 +10,11 @@
 
 #define DIGEST_SIZE 32
 #define DIGEST_HEX  65 /* with its terminator */
-#define CRC_HEX     9  /* of a CRC-32C, likewise */
+#define CRC_HEX     9  /* of a CRC-32C, with its terminator */
 
 struct digest; /* opaque, reusable: digest_start() resets it */
 
-/* NULL when out of memory.  One a thread. */
+/* NULL when out of memory.  Each thread needs its own. */
 struct digest *digest_new(void);
 void digest_free(struct digest *d); /* NULL is allowed */
 
@@ -23,10 +23,10 @@ void digest_start(struct digest *d);
 void digest_add(struct digest *d, const void *data, size_t size);
 void digest_finish(struct digest *d, uint8_t out[DIGEST_SIZE]);
 
-/* A CRC-32C, most significant digit first. */
+/* Format a CRC-32C, most significant digit first. */
 void crc_hex(uint32_t crc, char out[CRC_HEX]);
 
-/* Lower-case hexadecimal of the first `bytes` bytes, terminated: needs 2 * bytes + 1 characters. */
+/* Format the first `bytes` bytes as lower-case hexadecimal, terminated; out has 2 * bytes + 1 characters. */
 void digest_hex(const uint8_t *digest, size_t bytes, char *out);
 
 #endif

@@ -164,7 +164,7 @@ threads_end(struct threads *t, struct chex_error *err)
     return t->error.status;
 }
 
-/* ---- the same work on many items ------------------------------------------------------------------------------- */
+/* ---- a parallel loop over numbers ------------------------------------------------------------------------------ */
 
 struct numbers {
     struct parallel *parallel;
@@ -218,6 +218,6 @@ parallel_for(struct parallel *p, struct chex_error *err)
         threads_call(&n.threads, work_on_numbers, &n);
     }
     status = threads_end(&n.threads, err);
-    /* Only a stop leaves items undone without an error. */
+    /* Without an error, only a stop leaves items unfinished. */
     return status == CHEX_OK && atomic_load(&n.done) < p->count ? error_stopped(err) : status;
 }
