@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-from browser import CONTRAST, OVERLAPS, Browser
+from browser import CONTRAST, OVERLAPS, SMALL, Browser
 from support import BUILD, FINDINGS, SOURCE, Cases, Skip, images, manifest, program, run, same_tree, slurp, write
 
 try:
@@ -312,24 +312,32 @@ def look(browser, work, folder):
     assert len(browser.requests()) == 1, browser.requests()
     assert not browser.run(OVERLAPS), browser.run(OVERLAPS)[:8]
     doc, shown = document(folder), texts(browser)
-    title = next(t for t in shown if t.startswith("AUROC on split "))
-    assert f"split {doc['split']['name']}: mean {doc['mean']['auroc']['value']:.3f} " in title, title
-    assert any(doc["split"]["members_sha256"][:16] in t and doc["dataset_id"] in t for t in shown)
+    assert shown[0].startswith(f"AUROC {doc['mean']['auroc']['value']:.3f} ["), shown[0]
+    assert shown[1].endswith(f" on split {doc['split']['name']}"), shown[1]
+    assert any(doc["split"]["members_sha256"][:16] in t for t in shown) and f"of data set {doc['dataset_id']}" in shown
+    assert "SYNTHETIC images and labels, drawn by chex-synth" in shown
     assert any("Research use only, not for diagnosis" in t for t in shown)
     good = [f for f in doc["findings"] if f["auroc"]["value"] is not None]
     for finding in good:
         assert f"{finding['auroc']['value']:.3f}" in shown
         assert f"[{finding['auroc']['low']:.3f}, {finding['auroc']['high']:.3f}]" in shown
-        assert f"{finding['positives']} ({100 * finding['prevalence']:.1f} %)" in shown, (finding, shown)
+        assert f"{finding['positives']} positive, {100 * finding['prevalence']:.1f} %" in shown, (finding, shown)
+        assert f"AUPRC {finding['auprc']['value']:.3f}" in shown
     assert shown.count("n/a (0 positives)") == 14 - len(good)
     names = [n.replace("_", " ") for n in FINDINGS]
     order = [t for t in shown if t in names]
     by_value = [f["name"].replace("_", " ") for f in sorted(good, key=lambda f: -f["auroc"]["value"])]
     assert order[:len(good)] == by_value and sorted(order) == sorted(2 * names), order
     assert browser.run("document.querySelectorAll('polyline').length") == len(good)
-    page = write(os.path.join(work, "page.html"), b"<!doctype html><body style='background:#fff'>" + slurp(path))
+    page = write(os.path.join(work, "page.html"), b"<!doctype html><body style='background:#888'>" + slurp(path))
     browser.open(page)
-    assert not browser.run(CONTRAST), browser.run(CONTRAST)[:8]
+    papers = []
+    for dark in (False, True):
+        browser.dark(dark)
+        assert not browser.run(CONTRAST), (dark, browser.run(CONTRAST)[:8])
+        papers.append(browser.run("getComputedStyle(document.querySelector('.paper')).fill"))
+    browser.dark(False)
+    assert papers[0] == "rgb(255, 255, 255)" and papers[1] != papers[0], papers
 
 
 @case("a browser draws auroc.svg, legible, with the numbers of the document")
@@ -339,6 +347,40 @@ def _(work):
                                 ("test", "tta=tencrop", "save=a-long-name-of-a-file.safetensors")):
             folder, _ = evaluate(os.path.join(work, split), f"split={split}", *options)
             look(browser, work, folder)
+
+
+@case("on a phone auroc.svg fits the width, and no letter is smaller than 9.5 pixels")
+def _(work):
+    folder, _ = evaluate(os.path.join(work, "test"), "split=test", "tta=tencrop")
+    with Browser(390, 800) as browser:
+        for width in (390, 1280):
+            browser.size(width, 800)
+            browser.open(os.path.join(folder, "auroc.svg"))
+            assert not browser.run(SMALL), (width, browser.run(SMALL)[:8])
+            assert not browser.run(OVERLAPS), (width, browser.run(OVERLAPS)[:8])
+            assert browser.run("document.documentElement.getBoundingClientRect().right") <= width
+
+
+@case("each ROC curve has ticks with numbers at 0, 0.5 and 1 on both axes")
+def _(work):
+    folder, _ = evaluate(os.path.join(work, "out"), "split=train")
+    text = slurp(os.path.join(folder, "auroc.svg")).decode()
+    text = text[text.index("ROC curves"):]
+    lines = [[float(v) for v in ends] for ends in re.findall(
+        r'<line x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)" class="a"/>', text)]
+    numbers = [(float(x), float(y), n) for x, y, n in re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)" class="[me] n d">([\d.]+)</text>', text)]
+    curves = re.findall(r'<polyline class="s0" points="([^"]*)"', text)
+    assert curves and len(lines) == len(numbers) == 6 * len(curves), (len(lines), len(numbers), len(curves))
+    for points in curves:
+        (left, bottom), (right, top) = ([float(v) for v in p.split(",")] for p in
+                                        (points.split()[0], points.split()[-1]))
+        for share, name in ((0, "0"), (0.5, "0.5"), (1, "1")):
+            x, y = left + share * (right - left), bottom + share * (top - bottom)
+            assert any(abs(a - x) < 0.1 and b == bottom and a == c for a, b, c, _ in lines), (x, bottom)
+            assert any(abs(b - y) < 0.1 and c == left and b == d for _, b, c, d in lines), (left, y)
+            assert any(abs(a - x) < 0.1 and 0 < b - bottom < 20 and n == name for a, b, n in numbers), (x, name)
+            assert any(0 < left - a < 20 and abs(b - y) < 6 and n == name for a, b, n in numbers), (y, name)
 
 
 @case("the curves of auroc.svg have the areas that are written")
@@ -360,8 +402,8 @@ def _(work):
 def _(work):
     folder, _ = evaluate(os.path.join(work, "out"), "split=test")
     text = slurp(os.path.join(folder, "auroc.svg")).decode()
-    at = [float(re.search(rf'<text x="([\d.]+)"[^>]*>{re.escape(label)}</text>', text).group(1))
-          for label in ("0.5", "chance")]
+    at = [float(re.search(rf'<text x="([\d.]+)"[^>]*>{label}</text>', text).group(1))
+          for label in ("0.50?", "chance")]
     lines = [[float(v) for v in ends] for ends in re.findall(
         r'<line x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)" class="c"/>', text)]
     upright = [line for line in lines if line[0] == line[2]]

@@ -153,6 +153,13 @@ html_fold_end(struct html *h)
 }
 
 void
+html_append(struct html *h, const struct html *other)
+{
+    h->failed = h->failed || other->failed;
+    append(h, other->b.data, other->b.size);
+}
+
+void
 html_release(struct html *h)
 {
     buffer_release(&h->b);

@@ -40,6 +40,8 @@ void html_picture(struct html *h, enum html_picture kind, const struct buffer *f
  */
 void html_fold_begin(struct html *h, const char *id, const char *title, bool open);
 void html_fold_end(struct html *h);
+/* Append what another page holds, and its failure. */
+void html_append(struct html *h, const struct html *other);
 void html_release(struct html *h);
 
 #endif

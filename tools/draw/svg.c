@@ -59,7 +59,7 @@ svg_begin_file(struct html *h, unsigned width, unsigned height, const char *titl
     html_text(h, title);
     html_raw(h, "</title>\n<style>");
     html_raw(h, style);
-    html_format(h, "</style>\n<rect width=\"%u\" height=\"%u\" fill=\"#fff\"/>\n", width, height);
+    html_format(h, "</style>\n<rect width=\"%u\" height=\"%u\" class=\"paper\"/>\n", width, height);
 }
 
 void

@@ -26,7 +26,7 @@ double svg_step(double span, unsigned wanted);
 
 /* kind: classes of the drawing. */
 void svg_begin(struct html *h, unsigned width, unsigned height, const char *title, const char *kind);
-/* The same as a file of its own, on white paper; the style sheet is the program's own text. */
+/* The same as a file of its own; the style sheet is the program's own text, and `.paper` the colour of the ground. */
 void svg_begin_file(struct html *h, unsigned width, unsigned height, const char *title, const char *style);
 void svg_end(struct html *h);
 

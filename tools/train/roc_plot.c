@@ -11,42 +11,52 @@
 
 #include "base/progress.h"
 #include "dataset/dataset.h"
+#include "draw/canvas.h"
 #include "draw/svg.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * One column, so narrow that its letters are still 9.5 pixels high on a phone, where it is 390 pixels wide.  A finding
+ * takes two lines: its name and its positives on the left, its interval in the middle, its numbers on the right.
+ */
 enum {
-    MARGIN = 20,
-    ROW = 26,
-    TOP = 136,   /* of the first row */
-    NAMES = 160, /* their right end */
-    PLOT_LEFT = 180,
-    PLOT_RIGHT = 590,
-    /* right ends of the columns */
-    COLUMN_AUROC = 650,
-    COLUMN_INTERVAL = 765, /* of the AUROC */
-    COLUMN_WIDTH = 67,     /* of each further metric */
-    COLUMN_POSITIVES = COLUMN_INTERVAL + COLUMN_WIDTH * (METRIC_COUNT - 1) + 148,
-    WIDTH = COLUMN_POSITIVES + MARGIN,
-    CELLS = 7,   /* curves side by side */
-    CURVE = 115, /* side of one */
-    CELL_HEIGHT = 158,
+    WIDTH = 480,
+    MARGIN = 16,
+    RIGHT = WIDTH - MARGIN,
+    LINE = 18, /* of the title */
+    ROW = 38,
+    FIRST = -4, /* the two lines of a row, from its middle */
+    SECOND = 12,
+    PLOT_LEFT = 156,
+    PLOT_RIGHT = 298,
+    COLUMN_AUROC = 350, /* right end */
+    CELLS = 3,          /* curves side by side */
+    TICKS = 26,         /* room for the numbers on the left of a curve */
+    CURVE = 112,        /* side of one */
+    CELL_HEIGHT = 164,
     HASH = 16, /* digits shown */
     NAME = 24  /* characters shown of a name that the user gave */
 };
 
 /* Classes as svg.h has them; 0 is a finding, 3 the mean. */
 static const char style[] =
+    ":root{max-width:100%;height:auto}.paper{fill:#fff}"
     "text{font:13px system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif;fill:#16191d;"
     "font-variant-numeric:tabular-nums}.d{fill:#50575f}.m{text-anchor:middle}.e{text-anchor:end}.b{font-weight:600}"
-    ".t{font-size:19px;font-weight:600}.n{font-size:11.5px}.g{stroke:#d5d9de}.a{stroke:#16191d}.band{fill:#f3f5f7}"
+    ".t{font-size:18px;font-weight:600}.n{font-size:12.5px}.w{fill:#8a5a00}.g{stroke:#d5d9de}.a{stroke:#16191d}"
+    ".band{fill:#f3f5f7}"
     ".s0{fill:none;stroke:#0072b2;stroke-width:1.7;stroke-linejoin:round}.i0{stroke:#0072b2;stroke-width:2.6}"
     ".f0{fill:#0072b2}.i3{stroke:#b34a00;stroke-width:2.6}.f3{fill:#b34a00}"
     ".l3{stroke:#b34a00;stroke-width:1.3;stroke-dasharray:5 4}.c{stroke:#6b727a;stroke-dasharray:3 3}"
-    ".f5{fill:none;stroke:#16191d;stroke-width:1.5}";
+    ".f5{fill:none;stroke:#16191d;stroke-width:1.5}"
+    "@media (prefers-color-scheme:dark){.paper{fill:#14171a}text{fill:#e8eaed}.d{fill:#a3abb5}.w{fill:#f0b85a}"
+    ".g{stroke:#3a4048}.a,.f5{stroke:#e8eaed}.band{fill:#1e2327}.s0,.i0{stroke:#56b4e9}.f0{fill:#56b4e9}"
+    ".i3,.l3{stroke:#e69f00}.f3{fill:#e69f00}.c{stroke:#8b939c}}";
 
 struct plot {
     const struct evaluation *e;
@@ -54,6 +64,7 @@ struct plot {
     const struct metrics *m;
     unsigned order[METRICS_OUTPUTS]; /* findings, the best first; those without an AUROC last */
     unsigned count;
+    double y; /* of the last line of the title */
     struct html h;
 };
 
@@ -111,74 +122,97 @@ interval_text(const struct measured *m, char out[32])
     return out;
 }
 
+/* For the title of the file; two lines of the picture. */
 static void
-headline(const struct plot *p, char *out, size_t size)
+headline(const struct plot *p, char first[128], char second[128])
 {
     char interval[32], split[NAME + 1], n[PROGRESS_TEXT];
 
     cut(chex_dataset_split(p->from->ds, p->e->split)->name, split);
-    if (p->e->not_finite > 0)
-        snprintf(out, size, "No AUROC on split %s: the scores of %s images are no numbers", split,
-                 format_count(p->e->not_finite, n));
-    else if (p->m->defined == 0)
-        snprintf(out, size, "No AUROC on split %s: no finding is there and absent", split);
-    else
-        snprintf(out, size, "AUROC on split %s: mean %.3f %s over %u finding%s", split, p->m->mean[METRIC_AUROC].value,
-                 interval_text(&p->m->mean[METRIC_AUROC], interval), p->m->defined, p->m->defined == 1 ? "" : "s");
+    if (p->e->not_finite > 0) {
+        snprintf(first, 128, "No AUROC on split %s", split);
+        snprintf(second, 128, "the scores of %s images are no numbers", format_count(p->e->not_finite, n));
+    } else if (p->m->defined == 0) {
+        snprintf(first, 128, "No AUROC on split %s", split);
+        snprintf(second, 128, "no finding is there and absent");
+    } else {
+        snprintf(first, 128, "AUROC %.3f %s", p->m->mean[METRIC_AUROC].value,
+                 interval_text(&p->m->mean[METRIC_AUROC], interval));
+        snprintf(second, 128, "mean over %u finding%s on split %s", p->m->defined, p->m->defined == 1 ? "" : "s",
+                 split);
+    }
+}
+
+/* The next line of the title. */
+static void title_line(struct plot *p, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void
+title_line(struct plot *p, const char *kind, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    p->y += LINE;
+    svg_text(&p->h, MARGIN, p->y, kind, "%s", text);
 }
 
 static void
-draw_split(struct plot *p, double y)
+draw_split(struct plot *p)
 {
     const struct chex_split_info *split = chex_dataset_split(p->from->ds, p->e->split);
     char name[NAME + 1], rule[NAME + 1], images[PROGRESS_TEXT], patients[PROGRESS_TEXT];
 
-    svg_text(&p->h, MARGIN, y, "d", "Split %s (%s), members %.*s, of data set %s: %s images of %s patients",
-             cut(split->name, name), cut(p->from->ds->manifest.split_rule, rule), HASH, split->members_sha256,
-             chex_dataset_info(p->from->ds)->id, format_count(p->e->count, images),
-             format_count(p->e->patients, patients));
+    title_line(p, "d", "Split %s (%s)", cut(split->name, name), cut(p->from->ds->manifest.split_rule, rule));
+    title_line(p, "d", "of data set %s", chex_dataset_info(p->from->ds)->id);
+    title_line(p, "d", "%s images of %s patients, members %.*s", format_count(p->e->count, images),
+               format_count(p->e->patients, patients), HASH, split->members_sha256);
 }
 
 static void
-draw_model(struct plot *p, double y)
+draw_model(struct plot *p)
 {
-    char checkpoint[NAME + 1] = "", hash[40] = "", model[NAME + 1], steps[PROGRESS_TEXT];
+    char text[NAME + 1], steps[PROGRESS_TEXT];
 
+    title_line(p, "d", "Model %s, %u x %u pixels", cut(p->from->model, text), p->from->side, p->from->side);
+    title_line(p, "d", "step %s, epoch %.4g", format_count(p->from->step, steps), p->from->epochs);
     if (p->from->checkpoint)
-        cut(p->from->checkpoint, checkpoint);
-    if (p->from->checkpoint && p->from->checkpoint_sha256)
-        snprintf(hash, sizeof(hash), " (sha256 %.*s)", HASH, p->from->checkpoint_sha256);
-    svg_text(&p->h, MARGIN, y, "d", "Model %s, %u x %u pixels%s%s%s, step %s, epoch %.4g", cut(p->from->model, model),
-             p->from->side, p->from->side, checkpoint[0] ? ", " : "", checkpoint, hash,
-             format_count(p->from->step, steps), p->from->epochs);
+        title_line(p, "d", "%s%s%.*s", cut(p->from->checkpoint, text), p->from->checkpoint_sha256 ? ", sha256 " : "",
+                   HASH, p->from->checkpoint_sha256 ? p->from->checkpoint_sha256 : "");
 }
 
 static void
-draw_method(struct plot *p, double y)
+draw_method(struct plot *p)
 {
-    char intervals[96] = "Without intervals of confidence", views[64] = "", skipped[64] = "", n[PROGRESS_TEXT];
+    char n[PROGRESS_TEXT];
 
     if (p->m->replicates > 0)
-        snprintf(intervals, sizeof(intervals), "95 %% intervals from %s bootstrap samples of patients",
-                 format_count(p->m->replicates, n));
+        title_line(p, "d", "95 %% intervals: %s bootstrap samples of patients", format_count(p->m->replicates, n));
+    else
+        title_line(p, "d", "Without intervals of confidence");
     if (p->e->views > 1)
-        snprintf(views, sizeof(views), "; probabilities are means of %u views (%s)", p->e->views, tta_names[p->e->tta]);
+        title_line(p, "d", "Probabilities are means of %u views (%s)", p->e->views, tta_names[p->e->tta]);
     if (p->e->skipped_count > 0)
-        snprintf(skipped, sizeof(skipped), "; %s damaged images left out", format_count(p->e->skipped_count, n));
-    svg_text(&p->h, MARGIN, y, "d", "%s%s%s", intervals, views, skipped);
+        title_line(p, "d", "%s damaged images left out", format_count(p->e->skipped_count, n));
 }
 
 static void
 draw_title(struct plot *p)
 {
-    char title[256];
+    char first[128], second[128];
 
-    headline(p, title, sizeof(title));
-    svg_text(&p->h, MARGIN, 30, "t", "%s", title);
-    draw_split(p, 54);
-    draw_model(p, 73);
+    headline(p, first, second);
+    p->y = 12;
+    title_line(p, "t", "%s", first);
+    title_line(p, "b", "%s", second);
+    if (p->from->ds->manifest.synthetic)
+        title_line(p, "b w", PICTURE_SYNTHETIC);
+    draw_split(p);
+    draw_model(p);
     if (p->e->not_finite == 0)
-        draw_method(p, 92);
+        draw_method(p);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
@@ -203,17 +237,20 @@ draw_measured(struct plot *p, const struct svg_axis *x, double y, const struct m
               unsigned series)
 {
     const struct measured *auroc = &metric[METRIC_AUROC];
-    char kind[8], interval[32];
+    char kind[8], interval[32], others[64 * METRIC_COUNT] = "";
+    size_t used = 0;
     unsigned i;
 
     snprintf(kind, sizeof(kind), "i%u", series);
     if (!isnan(auroc->low))
         svg_line(&p->h, svg_at(x, auroc->low), y, svg_at(x, auroc->high), y, kind);
     svg_marker(&p->h, svg_at(x, auroc->value), y, series);
-    svg_text(&p->h, COLUMN_AUROC, y + 4.5, "e b", "%.3f", auroc->value);
-    svg_text(&p->h, COLUMN_INTERVAL, y + 4.5, "e", "%s", interval_text(auroc, interval));
+    svg_text(&p->h, COLUMN_AUROC, y + FIRST, "e b", "%.3f", auroc->value);
+    svg_text(&p->h, RIGHT, y + FIRST, "e", "%s", interval_text(auroc, interval));
     for (i = METRIC_AUROC + 1; i < METRIC_COUNT; i++)
-        svg_text(&p->h, COLUMN_INTERVAL + (double)COLUMN_WIDTH * i, y + 4.5, "e", "%.3f", metric[i].value);
+        used += (size_t)snprintf(others + used, sizeof(others) - used, "%s%.16s %.3f", used > 0 ? ", " : "",
+                                 metric_info[i].title, metric[i].value);
+    svg_text(&p->h, RIGHT, y + SECOND, "e n d", "%s", others);
 }
 
 static void
@@ -222,8 +259,8 @@ draw_finding(struct plot *p, const struct svg_axis *x, double y, unsigned findin
     const struct finding_metrics *f = &p->m->finding[finding];
     char name[64], n[PROGRESS_TEXT];
 
-    svg_text(&p->h, NAMES, y + 4.5, "e", "%s", shown_name(finding, name));
-    svg_text(&p->h, COLUMN_POSITIVES, y + 4.5, "e", "%s (%.1f %%)", format_count(f->positives, n),
+    svg_text(&p->h, MARGIN, y + FIRST, "", "%s", shown_name(finding, name));
+    svg_text(&p->h, MARGIN, y + SECOND, "n d", "%s positive, %.1f %%", format_count(f->positives, n),
              100 * (double)f->positives / (double)p->m->images);
     if (isnan(f->metric[METRIC_AUROC].value)) {
         svg_text(&p->h, PLOT_LEFT + 8, y + 4.5, "d", "n/a (%s)", f->positives == 0 ? "0 positives" : "0 negatives");
@@ -240,44 +277,43 @@ draw_mean(struct plot *p, const struct svg_axis *x, double top, double y)
     if (p->m->defined == 0)
         return;
     at = svg_at(x, p->m->mean[METRIC_AUROC].value);
-    svg_line(&p->h, MARGIN, y - ROW / 2.0, WIDTH - MARGIN, y - ROW / 2.0, "a");
+    svg_line(&p->h, MARGIN, y - ROW / 2.0, RIGHT, y - ROW / 2.0, "a");
     svg_line(&p->h, at, top, at, y, "l3");
-    svg_text(&p->h, NAMES, y + 4.5, "e b", "Mean of %u", p->m->defined);
+    svg_text(&p->h, MARGIN, y + 4.5, "b", "Mean of %u", p->m->defined);
     draw_measured(p, x, y, p->m->mean, 3);
 }
 
 /* What a score without any knowledge reaches: lowest() is at 0.5 or below. */
 static void
-draw_chance(struct plot *p, const struct svg_axis *x, double bottom)
+draw_chance(struct plot *p, const struct svg_axis *x, double top, double bottom)
 {
     double at = svg_at(x, 0.5);
 
-    svg_line(&p->h, at, TOP, at, bottom, "c");
-    svg_text(&p->h, at, TOP - 9, "m n d", "chance");
+    svg_line(&p->h, at, top, at, bottom, "c");
+    svg_text(&p->h, at, top - 9, "m n d", "chance");
 }
 
-static void
-draw_rows(struct plot *p)
+/* The findings and their mean from y = top on; the end of the axis below them. */
+static double
+draw_rows(struct plot *p, double top)
 {
     struct svg_axis x = {.from = lowest(p), .to = 1, .start = PLOT_LEFT, .end = PLOT_RIGHT};
-    double bottom = TOP + ROW * (p->count + 1.0), value;
+    double bottom = top + ROW * (p->count + 1.0), step = x.from < 0.45 ? 0.25 : 0.1, value;
     unsigned i;
 
-    svg_text(&p->h, COLUMN_AUROC, TOP - 9, "e d", "%s", metric_info[METRIC_AUROC].title);
-    svg_text(&p->h, COLUMN_INTERVAL, TOP - 9, "e d", "%s", p->m->replicates > 0 ? "95 % interval" : "");
-    for (i = METRIC_AUROC + 1; i < METRIC_COUNT; i++)
-        svg_text(&p->h, COLUMN_INTERVAL + (double)COLUMN_WIDTH * i, TOP - 9, "e d", "%s", metric_info[i].title);
-    svg_text(&p->h, COLUMN_POSITIVES, TOP - 9, "e d", "positive images");
+    svg_text(&p->h, COLUMN_AUROC, top - 9, "e n d", "%s", metric_info[METRIC_AUROC].title);
+    svg_text(&p->h, RIGHT, top - 9, "e n d", "%s", p->m->replicates > 0 ? "95 % interval" : "");
     for (i = 0; i < p->count; i += 2)
-        html_format(&p->h, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"band\"/>\n", MARGIN,
-                    (int)(TOP + ROW * i), WIDTH - 2 * MARGIN, ROW);
-    for (value = x.from; value < 1.001; value += 0.1)
-        svg_line(&p->h, svg_at(&x, value), TOP, svg_at(&x, value), bottom, "g");
-    draw_chance(p, &x, bottom);
-    draw_mean(p, &x, TOP, TOP + ROW * (p->count + 0.5));
+        html_format(&p->h, "<rect x=\"0\" y=\"%.0f\" width=\"%d\" height=\"%d\" class=\"band\"/>\n", top + ROW * i,
+                    WIDTH, ROW);
+    for (value = ceil(x.from / step) * step; value < 1.001; value += step)
+        svg_line(&p->h, svg_at(&x, value), top, svg_at(&x, value), bottom, "g");
+    draw_chance(p, &x, top, bottom);
+    draw_mean(p, &x, top, top + ROW * (p->count + 0.5));
     for (i = 0; i < p->count; i++)
-        draw_finding(p, &x, TOP + ROW * (i + 0.5), p->order[i]);
-    svg_axis_bottom(&p->h, &x, TOP, bottom, 0.1, "AUROC");
+        draw_finding(p, &x, top + ROW * (i + 0.5), p->order[i]);
+    svg_axis_bottom(&p->h, &x, top, bottom, step, "AUROC");
+    return bottom + 36;
 }
 
 /* ---- curves ---------------------------------------------------------------------------------------------------- */
@@ -336,62 +372,94 @@ draw_curve(struct plot *p, unsigned finding, struct scored *item, const struct s
                 svg_at(y, (double)youden->true_positives / positives));
 }
 
+/* 0, 0.5 and 1 on both axes. */
+static void
+draw_ticks(struct plot *p, const struct svg_axis *x, const struct svg_axis *y)
+{
+    unsigned i;
+
+    for (i = 0; i <= 2; i++) {
+        double value = i / 2.0, across = svg_at(x, value), up = svg_at(y, value);
+
+        svg_line(&p->h, across, y->start, across, y->start + 4, "a");
+        svg_line(&p->h, x->start - 4, up, x->start, up, "a");
+        svg_text(&p->h, across, y->start + 16, "m n d", "%g", value);
+        svg_text(&p->h, x->start - 7, up + 4, "e n d", "%g", value);
+    }
+}
+
 static void
 draw_cell(struct plot *p, unsigned finding, double left, double top, struct scored *item)
 {
     double auroc = p->m->finding[finding].metric[METRIC_AUROC].value;
-    struct svg_axis x = {.from = 0, .to = 1, .start = left, .end = left + CURVE};
+    struct svg_axis x = {.from = 0, .to = 1, .start = left + TICKS, .end = left + TICKS + CURVE};
     struct svg_axis y = {.from = 0, .to = 1, .start = top + 18 + CURVE, .end = top + 18};
     char name[64];
 
-    svg_text(&p->h, left, top + 10, "n", "%s", shown_name(finding, name));
-    html_format(&p->h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"none\" class=\"g\"/>\n", left,
+    svg_text(&p->h, x.start, top + 8, "n", "%s", shown_name(finding, name));
+    html_format(&p->h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"none\" class=\"g\"/>\n", x.start,
                 y.end, CURVE, CURVE);
     if (isnan(auroc)) {
-        svg_text(&p->h, left + CURVE / 2.0, y.end + CURVE / 2.0, "m n d", "n/a");
+        svg_text(&p->h, x.start + CURVE / 2.0, y.end + CURVE / 2.0, "m n d", "n/a");
         return;
     }
+    draw_ticks(p, &x, &y);
     svg_line(&p->h, x.start, y.start, x.end, y.end, "c");
     draw_curve(p, finding, item, &x, &y);
     svg_text(&p->h, x.end - 6, y.start - 7, "e n b", "%.3f", auroc);
 }
 
-static void
+/* Returns their lower end. */
+static double
 draw_curves(struct plot *p, double top, struct scored *item)
 {
-    double apart = (WIDTH - 2 * MARGIN - CURVE) / (CELLS - 1.0);
+    double apart = (RIGHT - MARGIN - TICKS - CURVE) / (CELLS - 1.0);
     unsigned i;
 
     svg_text(&p->h, MARGIN, top, "b", "ROC curves");
-    svg_text(&p->h, MARGIN + 88, top, "d",
-             "sensitivity upwards, 1 - specificity to the right, from 0 to 1.  Ring: the largest sensitivity + "
-             "specificity.  "
-             "Dashed: chance.");
+    svg_text(&p->h, MARGIN, top + LINE, "n d", "sensitivity upwards, 1 - specificity to the right");
+    svg_text(&p->h, MARGIN, top + 2 * LINE, "n d", "dashed: chance; ring: the largest sensitivity + specificity");
+    top += 2 * LINE + 16;
     for (i = 0; i < p->count; i++)
-        draw_cell(p, p->order[i], MARGIN + apart * (i % CELLS), top + 14 + CELL_HEIGHT * (double)(i / CELLS), item);
+        draw_cell(p, p->order[i], MARGIN + apart * (i % CELLS), top + CELL_HEIGHT * (double)(i / CELLS), item);
+    return top + CELL_HEIGHT * (double)((p->count + CELLS - 1) / CELLS);
 }
 
 /* ---- page ------------------------------------------------------------------------------------------------------ */
 
-static void
-draw_page(struct plot *p, struct scored *item)
+/* The picture below its frame; returns its height. */
+static unsigned
+draw_body(struct plot *p, struct scored *item)
 {
-    double curves = TOP + ROW * (p->m->outputs + 1.0) + 64, bottom = 122;
-    char title[256];
+    double bottom;
+
+    draw_title(p);
+    bottom = p->y;
+    if (p->count > 0) {
+        bottom = draw_rows(p, p->y + 44);
+        bottom = draw_curves(p, bottom + 36, item);
+    }
+    bottom += 24;
+    svg_text(&p->h, MARGIN, bottom, "b", "Research use only, not for diagnosis.");
+    svg_text(&p->h, RIGHT, bottom, "e n d", "chex-tools %s", chex_version());
+    return (unsigned)bottom + MARGIN;
+}
+
+/* The height stands at the front of a file: the body is drawn first, into a page of its own. */
+static enum chex_status
+draw_page(struct plot *p, struct scored *item, struct html *page)
+{
+    char first[128], second[128], title[260];
+    unsigned height;
 
     sort_findings(p);
-    headline(p, title, sizeof(title));
-    if (p->count > 0)
-        bottom = curves + 14 + CELL_HEIGHT * (double)((p->count + CELLS - 1) / CELLS) + 8;
-    svg_begin_file(&p->h, WIDTH, (unsigned)bottom + 16, title, style);
-    draw_title(p);
-    if (p->count > 0) {
-        draw_rows(p);
-        draw_curves(p, curves, item);
-    }
-    svg_text(&p->h, MARGIN, bottom, "b", "Research use only, not for diagnosis.");
-    svg_text(&p->h, WIDTH - MARGIN, bottom, "e d", "chex-tools %s", chex_version());
-    svg_end(&p->h);
+    headline(p, first, second);
+    snprintf(title, sizeof(title), "%s, %s", first, second);
+    height = draw_body(p, item);
+    svg_begin_file(page, WIDTH, height, title, style);
+    html_append(page, &p->h);
+    svg_end(page);
+    return page->failed ? CHEX_ERR_MEMORY : CHEX_OK;
 }
 
 enum chex_status
@@ -400,14 +468,14 @@ roc_plot_write(const struct evaluation *e, const struct evaluation_source *from,
 {
     struct plot p = {.e = e, .from = from, .m = &e->metrics};
     struct scored *item = malloc((e->count ? e->count : 1) * sizeof(*item));
+    struct html page = {{0}, false};
     enum chex_status status = CHEX_OK;
 
-    if (item)
-        draw_page(&p, item);
-    if (!item || p.h.failed)
+    if (!item || draw_page(&p, item, &page) != CHEX_OK)
         status = error_memory(err);
     if (status == CHEX_OK)
-        status = safe_file_put(folder, name, p.h.b.data, p.h.b.size, err);
+        status = safe_file_put(folder, name, page.b.data, page.b.size, err);
+    html_release(&page);
     html_release(&p.h);
     free(item);
     return status;
