@@ -1,7 +1,9 @@
 /*
- * verify.c - a whole data set: its shards by several threads, then what else lies in the folder; see verify.h
+ * verify.c - checks a whole data set: its shards, with several threads, then the other files in the folder; see
+ * verify.h
  *
- * The threads take the shards in order and finish them in any; a report waits until those before it are passed on.
+ * The threads take the shards in order and finish them in any order.  A report waits until all earlier reports were
+ * passed on.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,18 +24,18 @@
 #include <string.h>
 
 struct split_totals {
-    bool damaged; /* some shard had faults: the sums say nothing */
+    bool damaged; /* some shard has faults, so the sums are incomplete */
     uint64_t positives[CHEX_FINDINGS];
 };
 
 struct verify_run {
     struct verify *v;
-    unsigned first, end; /* the shards that are meant */
+    unsigned first, end; /* shards first .. end - 1 are checked */
     _Atomic uint64_t bytes;
     uint64_t total;
 
-    pthread_mutex_t lock;   /* for what follows */
-    struct report **report; /* [shard_count]: those that are done and not passed on yet */
+    pthread_mutex_t lock;   /* protects the members below */
+    struct report **report; /* [shard_count] finished reports that were not passed on yet */
     unsigned passed_on;
     struct split_totals sums[SPLIT_MAX];
     bool read_failed;
@@ -169,7 +171,7 @@ check_sums(struct verify_run *run)
     report_release(&r);
 }
 
-/* ---- what else lies in the folder ------------------------------------------------------------------------------ */
+/* ---- other files in the folder --------------------------------------------------------------------------------- */
 
 static int
 compare_names(const void *a, const void *b)
@@ -185,7 +187,7 @@ ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Any NAME.tfrecord-00012-of-00338, also of another program. */
+/* Returns whether the name is NAME.tfrecord-00012-of-00338, also with the prefix of another program. */
 static bool
 is_shard_name(const char *name)
 {
@@ -195,7 +197,7 @@ is_shard_name(const char *name)
     return end && *end == '\0';
 }
 
-/* What is wrong with this file being here, or NULL.  known: the names of the shards, sorted. */
+/* Returns why this file should not be in the folder, or NULL.  known: the sorted names of the shards. */
 static const char *
 name_fault(const char **known, size_t count, const char *name)
 {
@@ -242,7 +244,7 @@ check_folder(struct verify *v, struct chex_error *err)
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------- */
+/* ---- the data set ---------------------------------------------------------------------------------------------- */
 
 enum chex_status
 verify_run(struct verify *v, struct chex_error *err)

@@ -1,7 +1,7 @@
 /*
- * verify_file.c - a TFRecord file that no manifest describes; see verify.h
+ * verify_file.c - checks a TFRecord file without a manifest; see verify.h
  *
- * The first record says what the others must be like.
+ * All records must match the first one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,14 +20,14 @@
 struct file_check {
     struct verify *v;
     const struct shard_scan *scan;
-    size_t stride; /* of the first record; 0 until one was read */
-    bool placed;   /* a first good record has said where it belongs: */
+    size_t stride; /* of the first record; 0 before it was read */
+    bool placed;   /* the first valid record has set the members below */
     char id[CHEX_ID_LENGTH + 1];
     uint32_t shard;
     struct report r;
 };
 
-/* A fault of this record: struct report, status, image, then the text. */
+/* Report a fault of this record: struct file_check, record, status, image's name, then the text. */
 #define RECORD_FAULT(c, record, status, image, ...) \
     report_fault(&(c)->r, status, (record)->index, (record)->offset, image, __VA_ARGS__)
 
@@ -49,7 +49,7 @@ check_place(struct file_check *c, const struct scanned_record *record, const str
         RECORD_FAULT(c, record, CHEX_ERR_INCOMPATIBLE, &content->name, "holds the record of slot %u", content->index);
 }
 
-/* The whole record is there.  CHEX_ERR_MEMORY */
+/* Check a record that was read completely.  CHEX_ERR_MEMORY */
 static enum chex_status
 check_content(struct file_check *c, const struct scanned_record *record, struct chex_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * verify_index.c - the DALI index beside a shard, where there is one; see verify.h
+ * verify_index.c - checks the DALI index of a shard, if it exists; see verify.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The number of the line that byte `at` is in. */
+/* Returns the number of the line that contains byte `at`, counted from 0. */
 static unsigned
 line_of(const struct buffer *b, size_t at)
 {

@@ -1,5 +1,5 @@
 /*
- * verify_shard.c - one shard against the manifest; see verify.h
+ * verify_shard.c - compares a shard with the manifest; see verify.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_AGE 120 /* as label_file.h has it */
+#define MAX_AGE 120 /* as in label_file.h */
 
 struct check {
     const struct verify *v;
@@ -26,7 +26,7 @@ struct check {
     struct digest *digest; /* VERIFY_SAMPLE: chooses the records */
     struct report *r;
 
-    /* Records that were written for one other shard: reported once, where the first of them is. */
+    /* Records of one other shard: reported once, at the first of them. */
     char other_id[CHEX_ID_LENGTH + 1];
     uint32_t other_shard;
     uint32_t others;
@@ -35,7 +35,7 @@ struct check {
 
 /* ---- one record ------------------------------------------------------------------------------------------------ */
 
-/* A fault of this record: struct report, status, then the text. */
+/* Report a fault of this record: struct check, record, status, then the text. */
 #define RECORD_FAULT(c, record, status, ...) \
     report_fault((c)->r, status, (record)->index, (record)->offset, &(record)->values.name, __VA_ARGS__)
 
@@ -56,7 +56,7 @@ length_fault(struct check *c, const struct scanned_record *record)
                      wanted);
 }
 
-/* Which field is damaged, as far as that is known. */
+/* Report which field is damaged, if that can be determined. */
 static void
 data_fault(struct check *c, const struct scanned_record *record)
 {
@@ -67,13 +67,13 @@ data_fault(struct check *c, const struct scanned_record *record)
     if (record->form.status != CHEX_OK)
         RECORD_FAULT(c, record, CHEX_ERR_CHECKSUM, "data checksum mismatch: %s", record->form.text);
     else if (__builtin_popcount(stored ^ computed) == 1)
-        /* Damaged data would make a checksum that differs in about half of its bits. */
+        /* Damaged data would change about half of the checksum's bits. */
         RECORD_FAULT(c, record, CHEX_ERR_CHECKSUM, "data checksum mismatch, in the checksum");
     else
         RECORD_FAULT(c, record, CHEX_ERR_CHECKSUM, "data checksum mismatch, in the pixels or the checksum");
 }
 
-/* The form is wrong.  If checksums were compared, somebody changed the record and its checksum. */
+/* Report an invalid form.  If the checksums were compared, a person or program changed the record and its checksum. */
 static void
 form_fault(struct check *c, const struct scanned_record *record)
 {
@@ -88,7 +88,7 @@ form_fault(struct check *c, const struct scanned_record *record)
         RECORD_FAULT(c, record, CHEX_ERR_DAMAGED, "%s", record->why.text);
 }
 
-/* What the form allows and no label file says. */
+/* Check for values that the form allows but no label file can have. */
 static bool
 check_values(struct check *c, const struct scanned_record *record)
 {
@@ -109,7 +109,7 @@ check_values(struct check *c, const struct scanned_record *record)
     return text == NULL;
 }
 
-/* The record is good, but of another slot. */
+/* Report a valid record of another slot. */
 static void
 place_fault(struct check *c, const struct scanned_record *record)
 {
@@ -134,7 +134,7 @@ place_fault(struct check *c, const struct scanned_record *record)
     }
 }
 
-/* Now that all of them are known. */
+/* Report all records of the other shard, after the last record. */
 static void
 report_others(struct check *c)
 {
@@ -208,7 +208,7 @@ check_record(void *context, const struct scanned_record *record, struct chex_err
     return CHEX_OK;
 }
 
-/* Every record is good: but are they those of the manifest? */
+/* Compare the sums with the manifest, if all records are valid. */
 static void
 check_sums(struct check *c, const struct shard_scan *scan)
 {
@@ -229,7 +229,10 @@ check_sums(struct check *c, const struct shard_scan *scan)
 
 /* ---- the sample ------------------------------------------------------------------------------------------------ */
 
-/* Is a record in the sample?  Each run takes the same ones, and always the first: it has the identity of the shard. */
+/*
+ * Returns whether a record is in the sample.  Every run chooses the same records.  The first record is always included
+ * because it has the identity of the shard.
+ */
 static bool
 is_chosen(void *context, uint32_t index)
 {
@@ -248,7 +251,7 @@ is_chosen(void *context, uint32_t index)
 
 /* ---- the shard ------------------------------------------------------------------------------------------------- */
 
-/* Of a file that is too short: the record that is not whole, and where it begins. */
+/* Report a wrong size.  For a file that is too short, report the first incomplete record and its offset. */
 static void
 check_size(struct check *c, uint64_t size)
 {
@@ -275,7 +278,7 @@ check_size(struct check *c, uint64_t size)
                      format_things(behind, "byte", bytes), wanted);
 }
 
-/* The scan's errors of the file are faults of the data set. */
+/* Scan the records.  Read errors of the scan become faults of the data set. */
 static enum chex_status
 check_records(struct check *c, struct shard_scan *scan, struct chex_error *err)
 {
@@ -317,7 +320,7 @@ verify_shard(const struct verify *v, struct digest *digest, unsigned shard, _Ato
     enum chex_status status = file_open(ds->folder.fd, info->name, &scan.fd, &size, &why);
 
     if (status != CHEX_OK) {
-        if (error_is_denied(&why)) /* no fault of the shard */
+        if (error_is_denied(&why)) /* not a fault of the shard */
             status = CHEX_ERR_READ;
         report_fault(r, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_DAMAGED : status, -1, 0, NULL, "%s", why.text);
         return status == CHEX_ERR_MEMORY ? error_memory(err) : CHEX_OK;
