@@ -1,7 +1,7 @@
 /*
  * content.c - see content.h
  *
- * Signatures are those of file(1) and of the formats' own documents.
+ * The signatures are from file(1) and from the specifications of the formats.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@ struct signature {
     const char *bytes;
     size_t length;
     const char *text;
-    bool in_text; /* no other text begins so */
+    bool in_text; /* no other text begins with these bytes */
 };
 
 #define SIGNATURE(offset, ...) FORMAT(offset, __VA_ARGS__, false)
@@ -29,7 +29,7 @@ struct signature {
 
 #define EXCEL "looks like Excel (save it as CSV)"
 
-/* An office document is a zip archive: the name of its first member is at byte 30. */
+/* An office document is a zip archive; the name of its first member is at byte 30. */
 static const struct signature signatures[] = {
     FORMAT(0, "version https://git-lfs", "a Git LFS pointer, not the file (git lfs pull)", true),
     FORMAT(0, "%PDF-", "looks like PDF", true),
@@ -59,7 +59,7 @@ static const struct signature signatures[] = {
     SIGNATURE(0, "\xff\x4f\xff\x51", "looks like JPEG 2000"),
 };
 
-/* "BM" alone may begin a text; the size and four bytes that are zero follow it. */
+/* A text may begin with "BM".  So also check the four zero bytes after the size. */
 static bool
 is_bmp(const uint8_t *data, size_t size)
 {
@@ -75,7 +75,7 @@ all_zero(const uint8_t *data, size_t size)
     return true;
 }
 
-/* No control characters but white space, and mostly ASCII. */
+/* Returns whether the data has no control characters except white space, and is mostly ASCII. */
 static bool
 is_text(const uint8_t *data, size_t size)
 {
@@ -89,7 +89,7 @@ is_text(const uint8_t *data, size_t size)
     return high <= size / 2;
 }
 
-/* The offset of word in data, in letters of any case; size: it is not there. */
+/* Returns the offset of word in data, ignoring case; `size` if not found. */
 static size_t
 find_word(const uint8_t *data, size_t size, const char *word)
 {
@@ -101,7 +101,7 @@ find_word(const uint8_t *data, size_t size, const char *word)
     return size;
 }
 
-/* "looks like HTML: the download failed", or NULL. */
+/* Returns "looks like HTML: the download failed" or a similar text, or NULL. */
 static const char *
 look_for_markup(const uint8_t *data, size_t size)
 {
@@ -119,7 +119,7 @@ look_for_markup(const uint8_t *data, size_t size)
     return find_word(data, size, "<?xml") == begin ? "looks like XML: the download failed" : NULL;
 }
 
-/* text: data is text, which may begin like a binary file by chance. */
+/* Find a known signature.  text: the data is text, which may begin like a binary format by chance. */
 static const char *
 look_for_signature(const uint8_t *data, size_t size, bool text)
 {

@@ -1,8 +1,8 @@
 /*
- * content.h - what a file is instead, in words, when it is not what its place demands
+ * content.h - guesses the real format of a file that has the wrong content
  *
- * The answer is mostly the way to repair it: a download that failed, an archive to unpack, a sheet to save as CSV.
- * data holds the first bytes of the file, at least one; more than CONTENT_LOOK of them say no more.
+ * The text usually tells the user how to solve the problem: a download failed, an archive must be unpacked, a sheet
+ * must be saved as CSV.  data has the first bytes of the file, at least one.  More than CONTENT_LOOK bytes do not help.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +14,10 @@
 
 #define CONTENT_LOOK 1024
 
-/* "looks like HTML: the download failed", "looks like text or CSV"; NULL: unknown.  Statically allocated. */
+/* Returns a text such as "looks like HTML: the download failed" or "looks like text or CSV"; NULL: unknown.  Static. */
 const char *content_look(const uint8_t *data, size_t size);
 
-/* The same for a file that must be plain text: NULL also for plain text. */
+/* Like content_look(), for a file that should be plain text: returns NULL also for plain text. */
 const char *content_look_for_text(const uint8_t *data, size_t size);
 
 #endif

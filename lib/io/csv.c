@@ -1,8 +1,8 @@
 /*
  * csv.c - see csv.h
  *
- * libcsv knows no lines and cannot be stopped from its callbacks.  So it is fed one line at a time: a row is over when
- * the line that ends it has been parsed, and then it is handed on, outside of libcsv.
+ * libcsv has no line numbers, and its callbacks cannot stop it.  So it gets one line at a time.  A row is complete when
+ * the line that ends it was parsed.  Then it is passed to the caller, outside of libcsv.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,12 +20,12 @@
 
 struct row_reader {
     struct csv_parser parser;
-    bool open;        /* inside a row */
-    bool complete;    /* libcsv has met the row's end */
-    size_t row_bytes; /* of text that went into it */
-    size_t used;      /* of text[] */
+    bool open;        /* in a row that may continue on the next line */
+    bool complete;    /* libcsv has found the end of the row */
+    size_t row_bytes; /* bytes of text in the row */
+    size_t used;      /* bytes of text[] */
     struct table_row row;
-    /* The fields: together never longer than the row, each with a terminator. */
+    /* The fields: together not longer than the row, plus a terminator each. */
     char text[TABLE_MAX_LINE + TABLE_MAX_FIELDS];
 };
 
@@ -57,7 +57,7 @@ on_field(void *data, size_t size, void *context)
         row->length[row->count] = size;
         r->used += size + 1;
     }
-    row->count++; /* beyond the limit too: read_line() looks */
+    row->count++; /* also beyond the limit: read_line() checks it */
 }
 
 static void
@@ -88,7 +88,7 @@ feed(struct row_reader *r, const char *data, size_t size, struct chex_error *err
     return error_memory(err);
 }
 
-/* Add a line to the row, or begin one with it. */
+/* Add a line to the row, or begin a row with it. */
 static enum chex_status
 read_line(struct row_reader *r, const struct text_line *line, struct chex_error *err)
 {
@@ -105,12 +105,12 @@ read_line(struct row_reader *r, const struct text_line *line, struct chex_error 
         r->row.line = line->number;
     }
     r->row_bytes += line->full;
-    /* A quote that is not closed would swallow the rest of the file. */
+    /* An unclosed quote would swallow the rest of the file. */
     if (r->row_bytes > TABLE_MAX_LINE + 2)
         return table_fail(&r->row, err, "the row is longer than 65536 bytes (a quote that is not closed?)");
     status = feed(r, line->data, line->full, err);
     if (status == CHEX_OK && line->full == line->size)
-        status = feed(r, "\n", 1, err); /* the last line, without an end */
+        status = feed(r, "\n", 1, err); /* the last line without an ending */
     if (status != CHEX_OK)
         return status;
     if (r->row.count > TABLE_MAX_FIELDS)
@@ -147,7 +147,7 @@ table_read(const char *path, table_row_fn *fn, void *context, char *sha256, stru
 
     if (!r)
         return error_memory(err);
-    csv_init(&r->parser, CSV_STRICT); /* of 3.0: always 0 */
+    csv_init(&r->parser, CSV_STRICT); /* always 0 in version 3.0 */
     r->row.path = path;
     status = text_open(path, sha256 != NULL, &text, err);
     if (status == CHEX_OK)
@@ -160,7 +160,7 @@ table_read(const char *path, table_row_fn *fn, void *context, char *sha256, stru
     return status;
 }
 
-/* Compare two column names without case, blanks, '_' and '-'. */
+/* Compare two column names, ignoring case, blanks, '_' and '-'. */
 static bool
 same_name(const char *a, const char *b)
 {

@@ -1,8 +1,9 @@
 /*
- * csv.h - rows of a CSV file, by libcsv (RFC 4180), plain or gzip-compressed
+ * csv.h - reads the rows of a CSV file with libcsv (RFC 4180), plain or gzip-compressed
  *
- * Adds to libcsv for hostile and hand-made files: bounds on file, line and field count, and line numbers; it skips a
- * byte order mark, refuses NUL bytes and invalid UTF-8 (line_reader.h), and finds columns by their names.
+ * It adds protection against hostile and hand-made files to libcsv: limits for file, line and number of fields; and
+ * line numbers.  It skips a byte order mark, refuses NUL bytes and invalid UTF-8 (line_reader.h), and finds columns by
+ * name.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,42 +16,44 @@
 #define TABLE_MAX_LINE   TEXT_MAX_LINE
 #define TABLE_MAX_FILE   TEXT_MAX_FILE
 
-/* One row.  field[i] is terminated and free of blanks at both ends; all pointers are valid during the call only. */
+/* A row.  field[i] is terminated and trimmed.  All pointers are valid only during the call. */
 struct table_row {
-    const char *path;   /* of the file, as given */
-    unsigned long line; /* where the row starts, counted from 1 */
-    size_t count;       /* fields; empty ones at the end of a row count too */
+    const char *path;   /* of the file, as passed to table_read() */
+    unsigned long line; /* line number of the row's start, from 1 */
+    size_t count;       /* number of fields, with empty fields at the end of the row */
     const char *field[TABLE_MAX_FIELDS];
     size_t length[TABLE_MAX_FIELDS];
 };
 
-/* Called for each row, the header too.  Anything but CHEX_OK stops the reading and is returned from table_read(). */
+/* Called for each row, also for the header.  Any status but CHEX_OK ends table_read(), which returns it. */
 typedef enum chex_status table_row_fn(const struct table_row *row, void *context, struct chex_error *err);
 
 /*
  * Read the file at path and call fn for each row that is not blank.
- * sha256   NULL, or room for DIGEST_HEX characters: SHA-256 of the text after decompression
- * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY, or CHEX_ERR_USAGE with "PATH:LINE: what is wrong": an unclosed or
- * misplaced quote, a NUL byte, a line or a row over TABLE_MAX_LINE, text that is not UTF-8, more than
- * TABLE_MAX_FIELDS fields, a file over TABLE_MAX_FILE, damaged gzip data.
+ * sha256   NULL, or DIGEST_HEX characters for the SHA-256 of the decompressed text
+ * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY
+ * CHEX_ERR_USAGE  with "PATH:LINE: ...": an unclosed or misplaced quote, a NUL byte, a line or row over TABLE_MAX_LINE,
+ *                 text that is not UTF-8, more than TABLE_MAX_FIELDS fields, a file over TABLE_MAX_FILE, damaged gzip
+ *                 data
  */
 enum chex_status table_read(const char *path, table_row_fn *fn, void *context, char *sha256, struct chex_error *err);
 
 /*
- * The column of the header whose name is one of `names` (NULL-terminated; compared without case, blanks, '_' and
- * '-'), or -1.
+ * Returns the column of the header with one of `names` (NULL-terminated), or -1.  The comparison ignores case, blanks,
+ * '_' and '-'.
  */
 int table_column(const struct table_row *header, const char *const *names);
 
 /*
- * CHEX_ERR_USAGE where the header has the column of table_column() twice: nobody knows which one is meant.
+ * Check that the header has the column of table_column() only once.  If not, CHEX_ERR_USAGE: the choice would be
+ * arbitrary.
  */
 enum chex_status table_column_once(const struct table_row *header, const char *const *names, struct chex_error *err);
 
-/* For a header without the columns that it needs: CHEX_ERR_USAGE if its columns are separated by ';' or tabs. */
+/* For a header without the required columns: CHEX_ERR_USAGE if the columns are separated by ';' or tabs. */
 enum chex_status table_check_separator(const struct table_row *header, struct chex_error *err);
 
-/* CHEX_ERR_USAGE with "PATH:LINE: FORMATTED". */
+/* Fail with CHEX_ERR_USAGE and "PATH:LINE: FORMATTED". */
 enum chex_status table_fail(const struct table_row *row, struct chex_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

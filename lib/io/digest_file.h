@@ -8,12 +8,13 @@
 
 #include "base/sha256.h"
 
-/* Called with each piece of the file in turn.  Anything but CHEX_OK ends the reading. */
+/* Called with each piece of the file in turn.  Any status but CHEX_OK ends the reading. */
 typedef enum chex_status digest_piece(void *context, const uint8_t *data, size_t size, struct chex_error *err);
 
 /*
- * Read an open file from its start to its end, and compute its SHA-256.  piece, if not NULL, gets all that is read.
- * CHEX_ERR_READ, CHEX_ERR_MEMORY; of the piece function.  The texts do not name the file.
+ * Read an open file from start to end and compute its SHA-256.  If piece is not NULL, it is called with all data.
+ * Error texts do not contain the path.
+ * CHEX_ERR_READ, CHEX_ERR_MEMORY; any status of the piece function
  */
 enum chex_status digest_file(int fd, digest_piece *piece, void *context, char hex[DIGEST_HEX], struct chex_error *err);
 

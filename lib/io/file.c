@@ -23,18 +23,18 @@ struct safe_file {
     const struct folder *folder;
     enum safe_file_kind kind;
     int fd;
-    bool created;    /* the temporary file is ours */
-    bool lost;       /* not all of it reached the disk, and nobody can tell what did */
-    uint64_t end;    /* where safe_file_write() appends */
-    char *name;      /* final */
-    char *temporary; /* what it is called until commit */
+    bool created;    /* this process created the temporary file */
+    bool lost;       /* some data did not reach the disk, and it is unknown which */
+    uint64_t end;    /* the offset at which safe_file_write() appends */
+    char *name;      /* final name */
+    char *temporary; /* name until commit */
 };
 
 /* ---- folders -------------------------------------------------------------------------------------------------- */
 
 /*
- * The folder's own name, so that a power loss does not take all that will be in it: 0, or the errno.  A parent that may
- * not be read, or cannot be synced, stays unsynced.
+ * Sync the folder's own name, so that a power loss does not remove the folder.  Returns 0 or the errno.  A parent that
+ * is not readable or cannot be synced is ignored.
  */
 static int
 sync_parent(const char *path)
@@ -57,14 +57,17 @@ sync_parent(const char *path)
     return error == EIO || error == ENOSPC || error == EDQUOT ? error : 0;
 }
 
-/* Make a folder; returns 0 or errno.  Syncs an existing folder too: the run that made it may have been killed. */
+/*
+ * Create a folder.  Returns 0 or the errno.  Syncs an existing folder too: the run that created it may have been
+ * killed.
+ */
 static int
 make_folder(const char *path)
 {
     return mkdir(path, 0777) == 0 || errno == EEXIST ? sync_parent(path) : errno;
 }
 
-/* The same, with its missing parents. */
+/* Create a folder and its missing parents. */
 static int
 make_folders(const char *path)
 {
@@ -143,7 +146,7 @@ folder_open_output(const char *path, struct folder *out, const char **name, stru
 void
 folder_close(struct folder *folder)
 {
-    /* A zeroed struct has fd 0, which was never ours. */
+    /* A zeroed struct has fd 0, which folder_open() did not open. */
     if (folder->fd > 0)
         close(folder->fd);
     free(folder->path);
@@ -161,7 +164,7 @@ folder_sync(const struct folder *folder, struct chex_error *err)
 {
     int error = file_fsync(folder->fd);
 
-    /* Some network file systems cannot sync a folder and say EINVAL: then there is nothing to do. */
+    /* Some network file systems cannot sync a folder and return EINVAL: ignore it. */
     if (error != 0 && error != EINVAL && error != ENOTSUP)
         return error_system(err, CHEX_ERR_WRITE, error, "cannot sync the folder '%s'", folder->path);
     return CHEX_OK;
@@ -187,7 +190,7 @@ enum chex_status
 safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
 {
 #ifdef HAVE_FALLOCATE
-    /* The system call and not posix_fallocate(), whose emulation writes to every block over NFS. */
+    /* Use the system call, because posix_fallocate() over NFS writes to every block. */
     while (size > 0 && fallocate(f->fd, 0, 0, (off_t)size) != 0) {
         if (errno == EINTR)
             continue;
@@ -196,7 +199,7 @@ safe_file_reserve(struct safe_file *f, uint64_t size, struct chex_error *err)
         break;
     }
 #endif
-    /* One that is longer, or has no room reserved, gets its size in this way. */
+    /* Set the size if the file is longer, or if its space could not be reserved. */
     while (size > 0 && ftruncate(f->fd, (off_t)size) != 0)
         if (errno != EINTR)
             return fail_write(f, "reserve space for", errno, err);
@@ -216,8 +219,8 @@ file_is_temporary_suffix(const char *suffix)
 }
 
 /*
- * A new file's name has the pid in it, but in containers everybody may be number 1: one that is there already, left by
- * a process that was killed or in use by another host, is let be, and the next name taken.
+ * Create the temporary file.  Its name has the pid, but in containers every process may have pid 1.  If the name
+ * exists, it may belong to another host or a killed process: keep that file, and try the next name.
  */
 static int
 open_temporary(struct safe_file *f, size_t size, int flags)
@@ -292,7 +295,7 @@ safe_file_pread(struct safe_file *f, uint64_t offset, void *data, size_t size, s
 {
     enum chex_status status = file_pread(f->fd, offset, data, size, got, err);
 
-    /* What was just written cannot be read: the output has failed. */
+    /* Data just written cannot be read: the output has failed. */
     if (status == CHEX_ERR_READ)
         status = CHEX_ERR_WRITE;
     return status == CHEX_OK ? status : error_context(err, status, "reading back '%s/%s'", f->folder->path, f->name);
@@ -302,7 +305,7 @@ void
 safe_file_begin_sync(struct safe_file *f)
 {
 #ifdef HAVE_SYNC_FILE_RANGE
-    /* No promise rests on it: an error shows again in fsync(). */
+    /* An error does not matter here: fsync() will report it. */
     (void)sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 #else
     (void)f;
@@ -310,7 +313,8 @@ safe_file_begin_sync(struct safe_file *f)
 }
 
 /*
- * What did not reach the disk may still be read from memory, today and not tomorrow: the next run must not believe it.
+ * Fail after a sync or close.  Data that did not reach the disk may still be read from memory for a while: the next run
+ * must not use it.
  */
 static enum chex_status
 fail_lost(struct safe_file *f, const char *verb, int error, struct chex_error *err)
@@ -340,7 +344,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
 
     if (error != 0)
         status = fail_lost(f, "sync", error, err);
-    /* A shard is written once, and read back before: its pages would only push out what others read. */
+    /* A shard is written once, and was read back before: its pages would only displace useful ones. */
     if (status == CHEX_OK && durable && f->kind == SAFE_FILE_PARTIAL)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
     if (status == CHEX_OK) {
@@ -350,7 +354,7 @@ safe_file_commit(struct safe_file *f, bool durable, struct chex_error *err)
     }
     if (status == CHEX_OK && renameat(f->folder->fd, f->temporary, f->folder->fd, f->name) != 0)
         status = fail_write(f, "rename to", errno, err);
-    /* Once the temporary name is gone, nothing is left for safe_file_free() to remove. */
+    /* The temporary name no longer exists, so safe_file_free() must not remove it. */
     if (status == CHEX_OK)
         f->created = false;
     if (status == CHEX_OK && durable)
@@ -399,7 +403,7 @@ open_regular(int folder_fd, const char *path, int flags, int *fd, uint64_t *size
     struct stat st;
     int error;
 
-    /* O_NONBLOCK: the open of a FIFO or of a device returns at once, and fstat() then says what it is. */
+    /* O_NONBLOCK: opening a FIFO or device returns at once; fstat() then detects it. */
     do
         *fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0);
     while (*fd < 0 && file_try_again(errno, &failures));
@@ -466,7 +470,7 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
         if (n > 0) {
             *got += (size_t)n;
         } else if (!file_try_again(errno, &failures)) {
-            /* what ran short is of this process or machine, not of one input: no reason to reject an image */
+            /* a limit of this process or machine, not a fault of the input: no reason to reject an image */
             const bool ran_short = status_of_read_errno(errno) == CHEX_ERR_MEMORY;
 
             return error_system(err, ran_short ? CHEX_ERR_MEMORY : CHEX_ERR_READ, errno, "read error at byte %s",
@@ -476,7 +480,7 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
     return CHEX_OK;
 }
 
-/* The file was read; CHEX_ERR_READ where its size or time is not that of before. */
+/* Check after reading that the file's size and time are those of before; otherwise CHEX_ERR_READ. */
 static enum chex_status
 check_unchanged(int fd, uint64_t got, const struct stat *before, struct chex_error *err)
 {
@@ -509,7 +513,7 @@ file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struc
     error = status == CHEX_OK ? file_fstatat(fd, "", AT_EMPTY_PATH, &before) : 0;
     if (error != 0)
         status = error_system(err, CHEX_ERR_READ, error, "cannot stat");
-    /* One byte more than the size: a file that grows is noticed. */
+    /* Read one byte more than the size, to detect a growing file. */
     if (status == CHEX_OK)
         status = buffer_reserve(b, (size_t)size + 1, err);
     if (status == CHEX_OK)

@@ -1,5 +1,5 @@
 /*
- * file_calls.c - calls that are worth making once more, in one place; see file.h
+ * file_calls.c - system calls with retries; see file.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #define TRIES         3    /* after the first */
-#define INTERRUPTIONS 1000 /* of one call: more is a call that never ends, and the process must hear a signal to stop */
+#define INTERRUPTIONS 1000 /* of one call; after more, give up, so that the process can react to a signal to stop */
 
-/* In *failures, tries are counted in the four lowest bits, interruptions above them. */
+/* *failures counts retries in its four lowest bits, and interruptions above them. */
 static bool
 is_interrupted(int error, unsigned *failures)
 {
@@ -31,7 +31,7 @@ file_try_again(int error, unsigned *failures)
 
     if (is_interrupted(error, failures))
         return true;
-    /* EAGAIN: a lease that its holder has to give up first (fcntl(2)). */
+    /* EAGAIN: another process must first give up its lease (fcntl(2)). */
     if ((error != EIO && error != ESTALE && error != ETIMEDOUT && error != EAGAIN) || (*failures & 15) == TRIES)
         return false;
     (*failures)++;

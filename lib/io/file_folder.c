@@ -1,5 +1,5 @@
 /*
- * file_folder.c - what is in a folder; see file.h
+ * file_folder.c - lists the entries of a folder; see file.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,7 +48,7 @@ static enum chex_status
 list_once(const struct folder *folder, bool (*wanted)(const char *name), struct folder_names *out,
           struct chex_error *err)
 {
-    /* Opened once more, so that NFS asks the server what is there now. */
+    /* Open the folder again, so that NFS asks the server for its current entries. */
     int fd = file_openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     enum chex_status status = dir ? read_names(dir, folder->path, wanted, out, err)

@@ -1,5 +1,5 @@
 /*
- * file_own.c - a file of an earlier run, made our own before it is written to; see file.h
+ * file_own.c - replaces a file with several hard links by a copy, before it is written to; see file.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
- * file_private.c - a scratch folder in a place where other users may write, such as /tmp; see file.h
+ * file_private.c - a scratch folder where other users may write, such as /tmp; see file.h
  *
- * Another user may have made something under the name first, or may exchange it at any time.  So nothing is decided by
- * a path: the folder is opened without following a link, the checks look at the opened folder, and the caller makes
- * every later call relative to it.
+ * Another user may have created something with that name first, or may exchange it at any time.  So no decision depends
+ * on a path.  The folder is opened without following a link, the checks examine the open folder, and the caller makes
+ * all later calls relative to it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,10 @@ is_link(const struct folder *above, const char *name, struct stat *st)
     return fstatat(above->fd, name, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st->st_mode);
 }
 
-/* The folder belongs to this user, and no other user may write to it.  If others may read it, they lose that right. */
+/*
+ * Check that the folder belongs to this user and that no other user may write to it.  Remove other users' right to
+ * read.
+ */
 static enum chex_status
 check_private(const struct folder *folder, struct chex_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * file_same.c - are two files the same? see file.h
+ * file_same.c - compares two files; see file.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COMPARED 16384 /* bytes of two files at a time */
+#define COMPARED 16384 /* bytes of each file per comparison */
 
-/* Two open files, to their ends; a piece at a time, for nothing has looked at their sizes yet. */
+/* Compare two open files to their ends, in small pieces, because their sizes have not been limited yet. */
 static enum chex_status
 compare_bytes(int a, int b, bool *same, struct chex_error *err)
 {

@@ -1,8 +1,8 @@
 /*
  * gunzip.c - see gunzip.h
  *
- * Here ISA-L's inflate is right, other than for PNG (doc/design/decoding.md): whatever code it takes, the checksum
- * decides.
+ * Unlike for PNG (doc/design/decoding.md), ISA-L's inflate is good enough here: it accepts some invalid codes, but the
+ * checksum decides.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,28 +18,28 @@
 
 #include <isa-l/igzip_lib.h>
 
-/* Of pieces, at most: a small file gets small ones. */
+/* Largest sizes of the input and output pieces; a small file gets smaller ones. */
 #define IN_SIZE  (1u << 20)
 #define OUT_SIZE (256u << 10)
 #define LEAST    (16u << 10)
 
 /*
- * The fast loop of isal_inflate() counts a match before it looks at its distance: where the distance is wrong, up to
- * this number of bytes at the end of the output was never written.
+ * The fast loop of isal_inflate() counts a match before it checks the distance.  If the distance is invalid, up to this
+ * number of bytes at the end of the output were never written.
  */
 #define LONGEST_MATCH 258
 
 struct gunzip {
     int fd;
-    uint64_t at; /* in the file: behind what is in `in` */
-    bool begun;  /* a member has been read */
+    uint64_t at; /* offset in the file after the bytes in `in` */
+    bool begun;  /* a member was begun */
     bool ended;
     const atomic_bool *stop;
     enum chex_status failed;
     struct chex_error error;
     struct inflate_state state;
     uint32_t in_size, out_size, in_used;
-    uint8_t *in, *out; /* behind the struct */
+    uint8_t *in, *out; /* allocated after the struct */
 };
 
 bool
@@ -94,7 +94,7 @@ gunzip_offset(const struct gunzip *g)
     return g->at - g->state.avail_in;
 }
 
-/* Have at least `want` bytes in `in`, at its front, unless the file ends before. */
+/* Have at least `want` bytes at the front of `in`, unless the file ends before. */
 static enum chex_status
 refill(struct gunzip *g, size_t want, struct chex_error *err)
 {
@@ -118,8 +118,8 @@ refill(struct gunzip *g, size_t want, struct chex_error *err)
 }
 
 /*
- * After a fault: what was surely made of the data.  The counts of isal_inflate() are then off, since its fast loop
- * lowers the ends that it knows of by a margin and leaves them so; its pointers are right.
+ * After a fault: returns the size of the output that is certainly valid.  isal_inflate()'s counts are wrong then,
+ * because its fast loop reduces its limits by a margin and does not restore them.  Its pointers are right.
  */
 static size_t
 made_before_fault(struct gunzip *g, int code)
@@ -132,7 +132,7 @@ made_before_fault(struct gunzip *g, int code)
     return made > LONGEST_MATCH ? made - LONGEST_MATCH : 0;
 }
 
-/* Behind the last member: nothing, or zeros. */
+/* After the last member, allow only zeros or the end of the file. */
 static enum chex_status
 check_padding(struct gunzip *g, struct chex_error *err)
 {
@@ -149,7 +149,7 @@ check_padding(struct gunzip *g, struct chex_error *err)
     return status;
 }
 
-/* Between two members: is there another one? */
+/* Begin the next member, if there is one. */
 static enum chex_status
 next_member(struct gunzip *g, struct chex_error *err)
 {
@@ -226,7 +226,7 @@ gunzip_read(struct gunzip *g, const uint8_t **data, size_t *size, struct chex_er
     *data = g->out;
     if (g->failed == CHEX_OK)
         g->failed = gunzip_piece(g, size, &g->error);
-    /* What came before the fault is handed out; the next call fails. */
+    /* Return the data before the fault; the next call fails. */
     if (g->failed == CHEX_OK || *size > 0)
         return CHEX_OK;
     if (err)

@@ -1,9 +1,9 @@
 /*
- * text.c - see line_reader.h
+ * line_reader.c - see line_reader.h
  *
- * Two layers: a source of bytes (plain, or inflated by zlib, over file_pread() with its retries), and above it a
- * window in which lines are found.  A byte is looked at once: the loop that seeks the end of the line also sees NUL
- * and notes whether anything must be checked as UTF-8.
+ * It has two layers.  The lower one is a source of bytes: plain, or inflated by zlib, read with file_pread() and its
+ * retries.  The upper one finds lines in a window.  Each byte is examined once: the loop that searches the end of the
+ * line also finds NUL, and notes whether the line must be checked as UTF-8.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define WINDOW (4 * TEXT_MAX_LINE) /* above TEXT_MAX_LINE + 2, so that a line that is allowed always fits */
+#define WINDOW (4 * TEXT_MAX_LINE) /* above TEXT_MAX_LINE + 2, so that every allowed line fits */
 #define INPUT  65536
 
 struct line_reader {
@@ -30,18 +30,18 @@ struct line_reader {
     uint64_t total;  /* bytes of text so far */
 
     bool gzip;
-    bool member; /* gzip: inside a member, not between two */
+    bool member; /* gzip: inside a member, not between two members */
     z_stream z;
     uint8_t input[INPUT];
 
-    struct digest *digest; /* NULL without hash */
+    struct digest *digest; /* NULL: no hash */
 
-    unsigned long number; /* of the line that is being looked for */
-    bool begun;           /* the first bytes were looked at */
+    unsigned long number; /* of the line that is being searched */
+    bool begun;           /* the first bytes were examined */
     bool end_of_file;     /* nothing follows window[end] */
     size_t begin, end;    /* of the text in the window */
-    size_t seen;          /* bytes from begin that were looked at */
-    bool high;            /* bytes of 0x80 and above among them */
+    size_t seen;          /* examined bytes from begin */
+    bool high;            /* some of them are 0x80 or above */
     char window[WINDOW];
 };
 
@@ -121,9 +121,7 @@ read_plain(struct line_reader *t, void *data, size_t size, size_t *got, struct c
     return CHEX_OK;
 }
 
-/*
- * Fill z's input behind the file's first piece; zeros between and behind members are padding (tar, tape) and skipped.
- */
+/* Fill z's input after the file's first piece.  Zeros between and after members are padding (tar, tape): skip them. */
 static enum chex_status
 refill_input(struct line_reader *t, struct chex_error *err)
 {
@@ -167,7 +165,7 @@ read_gzip(struct line_reader *t, void *data, size_t size, size_t *got, struct ch
             return error_memory(err);
         if (result == Z_STREAM_END) {
             t->member = false;
-            /* Padding that is already in the buffer; what refill_input() reads later it skips itself. */
+            /* Skip padding in the buffer; refill_input() skips padding that it reads later. */
             for (; t->z.avail_in > 0 && t->z.next_in[0] == 0; t->z.avail_in--)
                 t->z.next_in++;
         } else if (result != Z_OK) {
@@ -178,7 +176,7 @@ read_gzip(struct line_reader *t, void *data, size_t size, size_t *got, struct ch
     return CHEX_OK;
 }
 
-/* Decide by the first bytes what the file is; those of a plain one are text already. */
+/* Recognise gzip by the first bytes.  If the file is plain, they are already text. */
 static enum chex_status
 begin_reading(struct line_reader *t, struct chex_error *err)
 {
@@ -188,7 +186,7 @@ begin_reading(struct line_reader *t, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     if (got < 2 || t->input[0] != 0x1f || t->input[1] != 0x8b) {
-        t->offset = 0; /* read once more: simpler than a second way into the window */
+        t->offset = 0; /* read them again: simpler than a second way into the window */
         return CHEX_OK;
     }
     if (inflateInit2(&t->z, 16 + MAX_WBITS) != Z_OK)
@@ -199,7 +197,7 @@ begin_reading(struct line_reader *t, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* Move what is left in the window to its front and fill up behind it. */
+/* Move the remaining text to the front of the window, and fill the window after it. */
 static enum chex_status
 refill_window(struct line_reader *t, struct chex_error *err)
 {
@@ -224,7 +222,7 @@ refill_window(struct line_reader *t, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* A file that is no text, but something known: the wrong file, and no mistake in the right one. */
+/* Refuse a file that is not text but another known format.  It is the wrong file, not a right one with a mistake. */
 static enum chex_status
 check_content(const struct line_reader *t, struct chex_error *err)
 {
@@ -250,7 +248,7 @@ skip_byte_order_mark(struct line_reader *t, struct chex_error *err)
 
 /* ---- lines ---------------------------------------------------------------------------------------------------- */
 
-/* RFC 3629, section 4: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* Check UTF-8, RFC 3629 section 4: no overlong forms, no surrogates, nothing above U+10FFFF. */
 static bool
 is_utf8(const unsigned char *p, size_t size)
 {
@@ -284,8 +282,8 @@ is_utf8(const unsigned char *p, size_t size)
 }
 
 /*
- * Look for the end of the line that starts at begin.  True where it is in the window: *size without, *full with its
- * end.  Stops at NUL too, which text_next() then finds at data[size].
+ * Search the end of the line that starts at begin.  Returns true if it is in the window: *size without, *full with its
+ * ending.  It also stops at NUL, which text_next() then finds at data[size].
  */
 static bool
 find_line(struct line_reader *t, size_t *size, size_t *full)

@@ -1,8 +1,8 @@
 /*
  * lock.c - see lock.h
  *
- * A dead holder's lock is first renamed and then removed.  So if two processes find it dead, only one takes over: the
- * rename of the other one moves another lock or fails, and it puts back what is not the dead lock.
+ * A dead holder's lock is first renamed and then removed.  If two processes find it dead, only one takes it over.  The
+ * other's rename fails or moves another lock, which it then restores.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ read_lock(const struct folder *folder, const char *name, char text[LOCK_TEXT], s
     return status;
 }
 
-/* Make a file with this text: 0, or the errno, and then there is no file. */
+/* Create a file with this text.  Returns 0, or the errno; then the file does not exist. */
 static int
 write_text(const struct folder *folder, const char *name, const char *text)
 {
@@ -63,17 +63,20 @@ write_text(const struct folder *folder, const char *name, const char *text)
     return error;
 }
 
-/* Give the file `from` with this text the name `name` too: 0, or the errno, EEXIST if another file has that name. */
+/*
+ * Give the file `from` with this text also the name `name`.  Returns 0, or the errno; EEXIST if another file has that
+ * name.
+ */
 static int
 link_lock(const struct folder *folder, const char *from, const char *name, const char *text)
 {
     int error = linkat(folder->fd, from, folder->fd, name, 0) == 0 ? 0 : errno;
     struct stat st;
 
-    /* Over NFS the answer may be lost; the client tries again and finds our own link. */
+    /* Over NFS the answer may be lost.  The client then repeats the call and finds our own link. */
     if (error == EEXIST && fstatat(folder->fd, from, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink > 1)
         return 0;
-    if (error == EPERM || error == ENOSYS || error == ENOTSUP || error == EMLINK) /* no hard links here */
+    if (error == EPERM || error == ENOSYS || error == ENOTSUP || error == EMLINK) /* no hard links */
         return write_text(folder, name, text);
     return error;
 }
@@ -95,7 +98,7 @@ create_lock(const struct folder *folder, const char *name, const char *text)
     return error == ENOENT ? EAGAIN : error; /* a rival that got the lock removed our file as a leftover */
 }
 
-/* Remove the lock whose text was `stale`. */
+/* Remove the lock with the text `stale`. */
 static void
 remove_stale(const struct folder *folder, const char *name, const char *stale)
 {
@@ -107,14 +110,17 @@ remove_stale(const struct folder *folder, const char *name, const char *stale)
     if (read_lock(folder, aside, text, NULL) == CHEX_OK && strcmp(text, stale) != 0 &&
         link_lock(folder, aside, name, text) != 0)
         return;
-    /* With --break-lock it may be a folder; one with files in it keeps its new name. */
+    /* With --break-lock it may be a folder.  A folder with files keeps its new name. */
     if (unlinkat(folder->fd, aside, 0) != 0 && errno == EISDIR)
         unlinkat(folder->fd, aside, AT_REMOVEDIR);
 }
 
 /* ---- holders --------------------------------------------------------------------------------------------------- */
 
-/* Unknown, with a host of that name, if the text is none of a lock. */
+/*
+ * Parse a lock and find out whether its holder is alive.  If it is not the text of a lock: unknown, with host
+ * "unknown".
+ */
 static enum lock_life
 life_of(const char *text, struct lock_holder *holder)
 {
@@ -128,7 +134,7 @@ life_of(const char *text, struct lock_holder *holder)
     return lock_life(holder, &self);
 }
 
-/* Is there a lock that can be read, and is its holder dead, or not? */
+/* Returns whether the lock exists, is readable, and has a dead holder (dead) or one that is not dead (!dead). */
 static bool
 is_lock_of(const struct folder *folder, const char *name, bool dead)
 {
@@ -139,8 +145,8 @@ is_lock_of(const struct folder *folder, const char *name, bool dead)
 }
 
 /*
- * Another process's lock keeps us out.  CHEX_OK: it is gone, because its holder is dead or the user says so.
- * CHEX_ERR_LOCKED: it stays; CHEX_ERR_WRITE: it is not a file.
+ * Handle a lock of another process that excludes us.  CHEX_OK: the lock is gone, because its holder is dead or the user
+ * says so.  CHEX_ERR_LOCKED: it stays; CHEX_ERR_WRITE: it is not a file.
  */
 static enum chex_status
 clear_away(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
@@ -181,7 +187,10 @@ has_lock_name(const char *name)
     return strncmp(name, LOCK_NAME, strlen(LOCK_NAME)) == 0;
 }
 
-/* What follows the name of a lock: "" for a lock, NEW or STALE and more for others.  *part: whose lock it is. */
+/*
+ * Returns the part of a lock's name after the prefix: "" for a lock, NEW or STALE and more for other files.  *part is
+ * the part of the lock.
+ */
 static const char *
 after_lock_name(const char *name, struct part *part)
 {
@@ -194,8 +203,8 @@ after_lock_name(const char *name, struct part *part)
 }
 
 /*
- * With our lock made: does a process work here that our lock does not keep out?  And remove what killed processes left.
- * A NEW file may belong to a living rival, which then tries again and finds our lock.
+ * After creating our lock, search for other processes that must not work at the same time, and remove files of killed
+ * processes.  A NEW file may belong to a living rival, which then tries again and finds our lock.
  */
 static enum chex_status
 look_around(const struct lock *lock, struct part mine, bool break_lock, struct chex_error *err)
@@ -236,7 +245,7 @@ lock_take_part(struct lock *lock, const struct folder *folder, struct part part,
     lock_format_holder(&self, lock->text);
     for (tries = 0; status == CHEX_OK && tries < TRIES && (error == EAGAIN || error == EEXIST); tries++) {
         error = create_lock(folder, lock->name, lock->text);
-        /* The user's word is about the first lock, not about one that a rival makes at this moment. */
+        /* The user's decision is about the first lock, not about one that a rival creates at this moment. */
         if (error == EEXIST)
             status = clear_away(folder, lock->name, break_lock && tries == 0, err);
     }

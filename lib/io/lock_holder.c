@@ -1,7 +1,7 @@
 /*
  * lock_holder.c - see lock_private.h
  *
- * Nothing is allocated: a run that has no memory left releases its lock too.
+ * It allocates no memory: a run that is out of memory must still release its lock.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 
 #define MACHINE_ID_LENGTH 32
 
-/* The beginning of a file as a text, "" if it cannot be read. */
+/* Read the beginning of a file as a text; "" if it cannot be read. */
 static void
 read_head(const char *path, char *out, size_t size)
 {
@@ -35,7 +35,7 @@ read_head(const char *path, char *out, size_t size)
     out[got] = '\0';
 }
 
-/* The first word of a file, or "unknown". */
+/* Read the first word of a file, or "unknown". */
 static void
 read_word(const char *path, char *out, size_t size)
 {
@@ -46,8 +46,8 @@ read_word(const char *path, char *out, size_t size)
 }
 
 /*
- * Field 22 of /proc/PID/stat, or 0.  *ended: the process is a zombie that its parent (a killed mpirun, a container
- * without init) may never collect.
+ * Returns field 22 of /proc/PID/stat, or 0.  *ended: the process is a zombie; its parent (a killed mpirun, a container
+ * without init) may never collect it.
  */
 static unsigned long long
 process_start(long pid, bool *ended)
@@ -58,7 +58,7 @@ process_start(long pid, bool *ended)
 
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
     read_head(path, text, sizeof(text));
-    name_end = strrchr(text, ')'); /* field 2 is a name in brackets, with anything in it */
+    name_end = strrchr(text, ')'); /* field 2 is a name in brackets, with any characters */
     if (name_end)
         sscanf(name_end + 1, " %c%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%llu", &state, &start);
     *ended = state == 'Z' || state == 'X';

@@ -1,5 +1,5 @@
 /*
- * lock_private.h - the holder of a lock: how a process describes itself, and what it can know of another
+ * lock_private.h - the holder of a lock: describes this process, and finds out whether another one is alive
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,30 +8,32 @@
 
 #include "io/lock.h"
 
-/* The inode of the kernel's first pid namespace (PROC_PID_INIT_INO).  Containers have others. */
+/* Inode of the kernel's first pid namespace (PROC_PID_INIT_INO).  Containers have others. */
 #define LOCK_FIRST_SPACE 0xeffffffcu
 
 struct lock_holder {
-    char host[128], boot[64], machine[64], since[32]; /* boot id, machine-id(5); since: local time, for people */
+    char host[128], boot[64], machine[64], since[32]; /* boot id; machine-id(5); local time for people */
     long pid;
     unsigned long long space; /* inode of the pid namespace */
-    unsigned long long start; /* of the process, in ticks since boot: a pid may be used again */
-    long long made;           /* the lock, in seconds since 1970 */
-    long long machine_up;     /* of this process only: when its machine was booted; 0: unknown */
+    unsigned long long start; /* of the process, in ticks since boot, because a pid may be reused */
+    long long made;           /* time of the lock, in seconds since 1970 */
+    long long machine_up;     /* only for this process: boot time of its machine; 0: unknown */
 };
 
 void lock_describe_self(struct lock_holder *self);
-/* The text of a lock file. */
+/* Format the text of a lock file, and parse it. */
 void lock_format_holder(const struct lock_holder *holder, char text[LOCK_TEXT]);
 bool lock_parse_holder(const char *text, struct lock_holder *out);
 
 enum lock_life { LOCK_ALIVE, LOCK_DEAD, LOCK_UNKNOWN };
 
 /*
- * Is the holder alive?  The one rule: this process can know it only if both have the same host name and pid namespace.
- * - Same boot: the process with this pid and start is there, or the holder is dead.
- * - Another boot: another machine may have the same host name, and containers the machine-id of their image.  So the
- *   holder is dead only if machine-id is the same, neither is in a container, and the lock is older than this boot.
+ * Find out whether the holder is alive.  This process can find out only if both have the same host name and pid
+ * namespace.
+ * - Same boot: the holder is alive if a process with its pid and start exists, otherwise it is dead.
+ * - Another boot: another machine may have the same host name, and containers have the machine-id of their image.  So
+ * the holder is dead only if the machine-id is the same, neither is in a container, and the lock is older than this
+ * boot.
  */
 enum lock_life lock_life(const struct lock_holder *holder, const struct lock_holder *self);
 

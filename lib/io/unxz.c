@@ -15,13 +15,13 @@
 
 #include <lzma.h>
 
-/* Of pieces; so often a stop is looked for too, whatever the file makes of them. */
+/* Sizes of the input and output pieces.  The stop flag is checked once per input piece. */
 #define IN_SIZE  (256u << 10)
 #define OUT_SIZE (256u << 10)
 
 struct unxz {
     int fd;
-    uint64_t at; /* in the file: behind what is in `in` */
+    uint64_t at; /* offset in the file after the bytes in `in` */
     uint64_t max_memory;
     const atomic_bool *stop;
     bool file_ended, ended;
@@ -122,7 +122,7 @@ fail_of(struct unxz *x, lzma_ret code, struct chex_error *err)
     }
 }
 
-/* Until there is output, or the end.  What came before a fault is handed out. */
+/* Decode until there is output, or the end.  Output before a fault is returned first. */
 static enum chex_status
 decode_piece(struct unxz *x, size_t *size, struct chex_error *err)
 {
@@ -151,7 +151,7 @@ unxz_read(struct unxz *x, const uint8_t **data, size_t *size, struct chex_error 
     *data = x->out;
     if (x->failed == CHEX_OK && !x->ended)
         x->failed = decode_piece(x, size, &x->error);
-    /* What came before the fault is handed out; the next call fails. */
+    /* Return the data before the fault; the next call fails. */
     if (x->failed == CHEX_OK || *size > 0)
         return CHEX_OK;
     if (err)
