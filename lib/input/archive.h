@@ -91,7 +91,7 @@ enum chex_status image_archive_read(struct image_archive *a, uint64_t max, struc
 /*
  * Returns the first fault so far, or NULL.  Its status is CHEX_ERR_LIMIT if reading on would need more memory than
  * allowed, or if a member's header is too large.  All other faults are CHEX_ERR_DAMAGED.  The answer is final only
- * after the end, because the checksum of the stream is there.
+ * after the end, because the stream's checksum is at the end.
  */
 const struct archive_fault *image_archive_fault(const struct image_archive *a);
 

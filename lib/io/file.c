@@ -480,7 +480,7 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
     return CHEX_OK;
 }
 
-/* Check after reading that the file's size and time are those of before; otherwise CHEX_ERR_READ. */
+/* Check after reading that the file's size and time have not changed; otherwise CHEX_ERR_READ. */
 static enum chex_status
 check_unchanged(int fd, uint64_t got, const struct stat *before, struct chex_error *err)
 {

@@ -1,8 +1,8 @@
 /*
  * gunzip.c - see gunzip.h
  *
- * Unlike for PNG (doc/design/decoding.md), ISA-L's inflate is good enough here: it accepts some invalid codes, but the
- * checksum decides.
+ * Unlike for PNG (doc/design/decoding.md), ISA-L's inflate is good enough here: it accepts incomplete Huffman
+ * codes, but the checksum detects wrong data.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
