@@ -122,6 +122,12 @@ def literal_lines(page):
     return {unescape(line).strip().replace('"', "") for line in shown}
 
 
+def broken_commands(page):
+    """Commands of one line that a formatter breaks at 80 columns; both indent them by 11."""
+    lines = [unescape(line).replace('"', "") for line in re.findall(r"^\.Dl (.*)", page, re.M)]
+    return [f"use .Bd -literal and a backslash: {line}" for line in lines if len(line) > 80 - 11]
+
+
 def layout_faults(text, columns, literal):
     """Lines that are too wide, and columns of a table in which nothing but single words has space."""
     faults, run_of = [], []
@@ -147,7 +153,7 @@ def check_layout(tally):
             if not shutil.which(formatter):
                 tally.skip(name, f"no {formatter}")
                 continue
-            faults = []
+            faults = broken_commands(read(page))
             for columns in (80, 60):
                 done = subprocess.run([formatter, *arguments(columns), path], capture_output=True, encoding="utf-8",
                                       check=False)
