@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,4 +146,25 @@ json_t *
 real_json(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
+}
+
+const char *
+json_show(const json_t *value, char out[JSON_SHOWN])
+{
+    const char *text = json_string_value(value);
+    char escaped[JSON_SHOWN - 2];
+
+    if (text)
+        snprintf(out, JSON_SHOWN, "\"%s\"", ascii_escape(text, strlen(text), escaped, sizeof(escaped)));
+    else if (json_is_number(value))
+        snprintf(out, JSON_SHOWN, "%.17g", json_number_value(value));
+    else
+        snprintf(out, JSON_SHOWN, "%s",
+                 !value                 ? "missing"
+                 : json_is_null(value)  ? "null"
+                 : json_is_true(value)  ? "true"
+                 : json_is_false(value) ? "false"
+                 : json_is_array(value) ? "a list"
+                                        : "an object");
+    return out;
 }

@@ -44,4 +44,8 @@ json_t *text_json(const char *text); /* NULL becomes null */
 json_t *count_json(uint64_t n);
 json_t *real_json(double x); /* not finite: null */
 
+/* A value for a message: "text", escaped and cut; 1.5; true; null; a list; an object; missing (NULL).  Returns out. */
+#define JSON_SHOWN 64
+const char *json_show(const json_t *value, char out[JSON_SHOWN]);
+
 #endif

@@ -11,7 +11,6 @@
 
 #include "checkpoint/checkpoint_private.h"
 
-#include "base/ascii.h"
 #include "base/member.h"
 #include "dataset/record.h"
 
@@ -183,30 +182,17 @@ refuse(const struct state_field *f, const struct checkpoint_state *state, const 
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-#define SHOWN 64 /* bytes of a value in an error */
-
 /* A value for an error.  Files have hexadecimal reals, people read decimal ones. */
 static const char *
-show(const struct state_field *f, const json_t *value, char out[SHOWN])
+show(const struct state_field *f, const json_t *value, char out[JSON_SHOWN])
 {
     const char *text = json_string_value(value);
-    char escaped[SHOWN - 2], *end = NULL;
+    char *end = NULL;
     double real = text && f->kind == STATE_REAL ? strtod(text, &end) : 0;
 
-    if (end && end != text && *end == '\0')
-        snprintf(out, SHOWN, "\"%.17g\"", real);
-    else if (text)
-        snprintf(out, SHOWN, "\"%s\"", ascii_escape(text, strlen(text), escaped, sizeof(escaped)));
-    else if (json_is_number(value))
-        snprintf(out, SHOWN, "%.17g", json_number_value(value));
-    else if (json_is_boolean(value))
-        snprintf(out, SHOWN, "%s", json_is_true(value) ? "true" : "false");
-    else
-        snprintf(out, SHOWN, "%s",
-                 !value                 ? "missing"
-                 : json_is_null(value)  ? "null"
-                 : json_is_array(value) ? "an array"
-                                        : "an object");
+    if (!end || end == text || *end != '\0')
+        return json_show(value, out);
+    snprintf(out, JSON_SHOWN, "\"%.17g\"", real);
     return out;
 }
 
@@ -277,7 +263,7 @@ enum chex_status
 state_parse(const json_t *object, struct checkpoint_state *state, struct chex_error *err)
 {
     const struct state_field *f;
-    char found[SHOWN];
+    char found[JSON_SHOWN];
 
     *state = (struct checkpoint_state){.step = 0};
     for (f = state_fields; f->name; f++) {
@@ -295,7 +281,7 @@ enum chex_status
 state_check(const struct checkpoint_state *state, struct chex_error *err)
 {
     const struct state_field *f = state_fields;
-    char found[SHOWN];
+    char found[JSON_SHOWN];
     enum chex_status status;
     json_t *value;
 
