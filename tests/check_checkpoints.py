@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import struct
 import sys
@@ -368,6 +369,122 @@ def fail(command, folder, fault, reference):
         passed_over = ended.code == 0 and "warning: " in ended.err
         assert ended.code in (1, 3, 4, 6) or passed_over, f"{fault}: exit code {ended.code}: {ended.err}"
         assert ended.err.strip() or ended.out.strip(), f"{fault}: an exit code without a word"
+
+
+# ---- the other files of a run ----------------------------------------------------------------------------------------
+
+
+def faults_of(folder, code=1):
+    """What chex-inspect says of a run, with its faults in the first line."""
+    return inspect("--quick", folder, code=code).stdout
+
+
+def changed(value, path, change):
+    """A copy of a JSON value in which change(container, key) was made at a path of keys."""
+    copy = json.loads(json.dumps(value))
+    at = copy
+    for key in path[:-1]:
+        at = at[key]
+    change(at, path[-1])
+    return copy
+
+
+def members(value, path=()):
+    """The paths of all members, but not of those with a name of the data: findings, options, parts."""
+    free = {"positives", "options", "hosts", "libraries", "auroc_of", "auprc_of", "parts", "factors"}
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, each in items:
+        if isinstance(value, dict):
+            yield (*path, key)
+        if key not in free:
+            yield from members(each, (*path, key))
+
+
+# Members that earlier versions did not write, or that are not checked.
+LOOSE = {"optimistic", "loss_scale", "steps_skipped", "modelled", "epochs", "auprc_of"}
+
+
+@case("metrics.jsonl of a run: each member that is missing or of another type is named with its line")
+def _(work):
+    folder = shutil.copytree(trained("a"), os.path.join(work, "run"))
+    path = os.path.join(folder, "metrics.jsonl")
+    lines = slurp(path).decode().splitlines()
+    assert "metrics.jsonl" not in faults_of(folder, 0)
+    for kind in ("step", "epoch", "evaluation", "times", "note"):
+        number = next(i for i, line in enumerate(lines) if line.startswith(f'{{"kind":"{kind}"'))
+        line = json.loads(lines[number])
+        checked = 0
+        for where in members(line):
+            if where[-1] in LOOSE or isinstance(where[-1], int):
+                continue
+            for change in (lambda at, key: at.pop(key), lambda at, key: at.update({key: {"x": [{}]}})):
+                write(path, "".join(each + "\n" for each in [*lines[:number], json.dumps(changed(line, where, change)),
+                                                             *lines[number + 1:]]))
+                text = faults_of(folder)
+                assert f"metrics.jsonl line {number + 1}: '{where[0]}" in text, (where, text)
+                checked += 1
+        assert checked >= 10, (kind, checked)
+
+
+@case("run.json of a run: each member that is missing or of another type is named")
+def _(work):
+    folder = shutil.copytree(trained("a"), os.path.join(work, "run"))
+    path = os.path.join(folder, "run.json")
+    whole = json.loads(slurp(path))
+    for where in members(whole):
+        if where[-1] in LOOSE:
+            continue
+        for change in (lambda at, key: at.pop(key), lambda at, key: at.update({key: 7.5})):
+            write(path, json.dumps(changed(whole, where, change)))
+            if change.__code__.co_names[0] == "update" and where[-1] in ("value", "auroc", "auprc"):
+                continue  # a number there is one
+            assert f"run.json: '{where[0]}" in faults_of(folder), where
+
+
+@case("garbage in metrics.jsonl and run.json: 1, with the file and the line; what a kill leaves is a note")
+def _(work):
+    folder = shutil.copytree(trained("a"), os.path.join(work, "run"))
+    metrics, about = os.path.join(folder, "metrics.jsonl"), os.path.join(folder, "run.json")
+    lines, whole = slurp(metrics), slurp(about)
+    step = next(line for line in lines.splitlines() if line.startswith(b'{"kind":"step"'))
+    after = f"line {lines.count(10) + 1}: "
+    for text, told in ((b"garbage\n", "line 1: "), (b"garbage", "line 1: "),
+                       (lines + b"\xff\xfe\0\n" + lines, after),
+                       (lines + b"\n", after), (b"[]\n", "line 1: 'kind' is"),
+                       (lines + b'{"kind":"other"}\n', "'kind' is \"other\", not step or epoch or evaluation"),
+                       (re.sub(b'"loss":[^,]+', b'"loss":NaN', step) + b"\n", "line 1: invalid token near 'NaN'"),
+                       (re.sub(b'"loss":[^,]+', b'"loss":1e999', step) + b"\n", "line 1: real number overflow"),
+                       (re.sub(b'"step":1,', b'"step":%d,' % 10 ** 30, step) + b"\n",
+                        "line 1: 'step' is 1e+30, not a whole number from 0"),
+                       (re.sub(b'"step":1,', b'"step":-1,', step) + b"\n", "'step' is -1, not a whole number from 0"),
+                       (re.sub(b'"step":1,', b'"step":1,"step":2,', step) + b"\n", "line 1: duplicate object key"),
+                       (b'{"kind":"step"' + b"[" * 5000 + b"\n", "line 1: nested deeper than 8"),
+                       (b'{"a":1}\n' * 3,
+                        "line 1: 'kind' is missing, not step or epoch or evaluation or times or note, and 2 more")):
+        write(metrics, text)
+        said = faults_of(folder)
+        assert "metrics.jsonl " in said and told in said, (text[-80:], said)
+        assert document(folder, code=1)["fault"] in said
+    for text in (b"", lines[:-20], lines + b"{", lines + b'{"kind":"no'):
+        write(metrics, text)
+        note = "note: metrics.jsonl ends within a line" in faults_of(folder, 0)
+        assert note == (text != b""), text[-40:]
+    os.unlink(metrics)
+    faults_of(folder, 0)
+    for text, told in ((b"", "empty file"), (b"\0" * 100, "line 1: "), (whole[:-10], "line "),
+                       (b"[1]", "not an object"),
+                       (whole.replace(b'"format": 1', b'"format": 2'), "'format' is 2, not a whole number from 1 to 1"),
+                       (whole.replace(b'"tool": "chex-train"', b'"tool": "other"'),
+                        "'tool' is \"other\", not chex-train"),
+                       (whole.replace(b'"ranks": 1,', b'"ranks": NaN,'), "invalid token near 'NaN'"),
+                       (whole.replace(b'"from_step": 0', b'"from_step": 1.5'), "'sessions[0].from_step' is 1.5, not a"),
+                       (whole.replace(b'"positives": {', b'"positives": {"\\u001b": "x",', 1),
+                        "'dataset.splits[0].positives.\\x1b' is \"x\", not a whole number from 0")):
+        write(about, text)
+        said = faults_of(folder)
+        assert "run.json: " in said and told in said.splitlines()[0], (told, said)
+    os.unlink(about)
+    faults_of(folder, 0)
 
 
 @case("every read, open and allocation fails")

@@ -99,9 +99,9 @@ def check_line(line):
     assert max(work) <= line["ideal_seconds"] * 1.001 and line["ideal_seconds"] <= line["seconds"] * 1.05, line
 
 
-def inspect(out):
-    text = run([program("chex-inspect"), out]).stdout
-    document = json.loads(run([program("chex-inspect"), "--json", out]).stdout)
+def inspect(out, code=0):
+    text = run([program("chex-inspect"), out], code).stdout
+    document = json.loads(run([program("chex-inspect"), "--json", out], code).stdout)
     if jsonschema is not None:
         with open(os.path.join(SOURCE, "schemas", "inspect.schema.json"), encoding="utf-8") as f:
             jsonschema.Draft202012Validator(json.load(f)).validate(document)
@@ -150,7 +150,7 @@ def _(work):
     assert found[-1]["over"] == "run" and first[-1]["steps"] + found[-1]["steps"] == 24, found
 
 
-@case("chex-inspect passes over lines that are none, and a run that tells nothing has no table")
+@case("chex-inspect takes the times of the last good line, and a run without such lines has no table")
 def _(work):
     out = f"{work}/run"
     run(words(out, "--epochs", 1))
@@ -166,7 +166,8 @@ def _(work):
                     good[-1].replace('"steps":', '"steps":-'), good[-1].rstrip("\n").replace("seconds", "minutes")):
             f.write(bad.rstrip("\n") + "\n")
         f.write(good[-1].rstrip("\n"))  # half a line: the run is writing it
-    text, times = inspect(out)
+    text, times = inspect(out, 1)
+    shows(text, r"metrics\.jsonl line 2: 'time' is missing, not a number from 0, and 5 more$")
     assert times["ranks"][0]["host"].startswith("\x1b") and "\x1b" not in text and "[31mred" in text
     os.remove(path)
     text, times = inspect(out)

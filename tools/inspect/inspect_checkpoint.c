@@ -12,6 +12,8 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "checkpoint/checkpoint.h"
+#include "log/run_check.h"
+#include "log/run_log.h"
 #include "train/run_times.h"
 
 #include <fcntl.h>
@@ -31,7 +33,9 @@ struct checkpoint {
     json_t *state;                /* or NULL */
     struct value_sums *sums, all; /* all: without integers, which are counters and masks */
     uint64_t numbers;
-    struct run_times times;                                        /* where the folder of the run was named */
+    struct run_times times; /* these two: if the folder of a run was named */
+    struct run_check files;
+    bool broken;                                                   /* the header or a tensor cannot be read */
     char what[256], fault[sizeof(((struct chex_error *)0)->text)]; /* fault: "" where there is none */
 };
 
@@ -149,9 +153,43 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
         c->sums = NULL;
         status = CHEX_OK;
         c->file.count = 0;
+        c->broken = true;
     }
     if (c->target->passed_over[0])
         progress_line_warn(&c->in->line, "%s: warning: %s", c->in->program->name, c->target->passed_over);
+    return status;
+}
+
+/* One more fault, after those that are there. */
+static void
+add_fault(struct checkpoint *c, const char *text, uint64_t others)
+{
+    size_t used = strlen(c->fault);
+
+    if (!text[0])
+        return;
+    used += (size_t)snprintf(c->fault + used, sizeof(c->fault) - used, "%s%s", used > 0 ? "; " : "", text);
+    if (others > 0 && used < sizeof(c->fault))
+        snprintf(c->fault + used, sizeof(c->fault) - used, ", and %s more", COUNT_TEXT(others));
+}
+
+/* What else the folder of a run holds. */
+static enum chex_status
+read_folder(struct checkpoint *c, struct chex_error *err)
+{
+    struct folder folder;
+    enum chex_status status = run_times_read(c->target->path, &c->times, err);
+
+    if (status == CHEX_OK)
+        status = folder_open(c->target->path, false, &folder, err);
+    if (status != CHEX_OK)
+        return status;
+    status = run_check(&folder, &c->files, err);
+    folder_close(&folder);
+    if (status == CHEX_OK) {
+        add_fault(c, c->files.file, 0);
+        add_fault(c, c->files.metrics, c->files.lines > 0 ? c->files.lines - 1 : 0);
+    }
     return status;
 }
 
@@ -320,19 +358,24 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
     /* The values are read where nothing was asked for, too: it takes no time. */
     bool values = in->options->action != INSPECT_VERIFY || in->options->depth != VERIFY_QUICK;
     enum chex_status status = read_checkpoint(&c, values, &err);
-    const char *fault = c.fault[0] ? c.fault : NULL;
-    int code = fault ? EXIT_DATA : EXIT_GOOD;
+    const char *fault;
+    int code;
 
     if (status == CHEX_OK && strcmp(t->file, t->path) != 0)
-        status = run_times_read(t->path, &c.times, &err);
+        status = read_folder(&c, &err);
+    fault = c.fault[0] ? c.fault : NULL;
+    code = fault ? EXIT_DATA : EXIT_GOOD;
     if (status != CHEX_OK) {
         code = inspect_fail(in, t->path, &err);
     } else if (in->common->json) {
-        inspect_json_file(in, t, "checkpoint", c.what, fault, fault && !c.sums ? json_null() : checkpoint_json(&c));
+        inspect_json_file(in, t, "checkpoint", c.what, fault, c.broken ? json_null() : checkpoint_json(&c));
     } else {
         inspect_print_head(in, t, c.what, fault);
-        if (!fault || c.sums)
+        if (!c.broken)
             print_checkpoint(&c);
+        if (!in->common->quiet && c.files.cut)
+            printf("         note: " RUN_LOG_METRICS
+                   " ends within a line, as a kill leaves it; the next start drops it\n");
         if (!in->common->quiet && run_times_print(&c.times, &in->color, in->common->verbose > 0, &err) != CHEX_OK)
             code = inspect_fail(in, t->path, &err);
     }

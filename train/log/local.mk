@@ -14,6 +14,8 @@ libtrain_la_SOURCES += \
 	train/log/rank_times.c \
 	train/log/rank_times.h \
 	train/log/rank_times_json.c \
+	train/log/run_check.c \
+	train/log/run_check.h \
 	train/log/run_file.c \
 	train/log/run_file.h \
 	train/log/run_json.c \
