@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from support import SOURCE, Cases, Skip, run, slurp, write
+from support import SOURCE, Cases, Skip, run, says, slurp, write
 
 case = Cases()
 MPI_PROGRAMS = ("mpicc", "mpirun")
@@ -70,6 +70,18 @@ def _(work):
     assert "--enable-werror" in options and "--disable-hardening" in options, options
     assert os.path.exists(f"{folder}/lib/marker.o")
     assert "again" not in shell(full, again).stdout
+
+
+@case("installing packages makes no file in TMPDIR, where another user could plant a link, and shows why it failed")
+def _(work):
+    path, temporary, log = programs(f"{work}/path", ("apt-get", "dpkg-query", "sudo")), f"{work}/tmp", f"{work}/log"
+    os.mkdir(temporary)
+    fails = f'ls {temporary} >> {log}; [ "$2" != install ] || {{ echo no such package; exit 100; }}'
+    for name, does in (("dpkg-query", "exit 1"), ("sudo", 'exec "$@"'), ("apt-get", fails)):
+        os.chmod(write(f"{path}/{name}", f"#!/bin/sh\n{does}\n"), 0o755)
+    done = shell(path, "need chex-nothing", 1, TMPDIR=temporary)
+    says(done, "no such package", "apt-get could not install chex-nothing")
+    assert slurp(log) == b"" and not os.listdir(temporary), slurp(log)
 
 
 @case("what was built with a library that is gone, or of another version, is built again")

@@ -46,12 +46,11 @@ need() (
     headline "packages:$missing"
     $as_root apt-get -qq update || echo "apt-get update had errors; the lists that are there are used"
     # shellcheck disable=SC2086  # a list of words
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $missing \
-        > "${TMPDIR:-/tmp}/chex-packages.$$" 2>&1 || {
-        tail -n 20 "${TMPDIR:-/tmp}/chex-packages.$$" >&2
+    said=$($as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq install -y --no-install-recommends $missing 2>&1) || {
+        echo "$said" | tail -n 20 >&2
         die "apt-get could not install$missing"
     }
-    rm -f "${TMPDIR:-/tmp}/chex-packages.$$"
 )
 
 # The system's Python: it has Debian's modules.
@@ -93,11 +92,10 @@ make_configure() (
     if [ ! -x "$source/configure" ] || [ ! -f "$source/Makefile.in" ] ||
         [ -n "$(find "$source/configure.ac" "$source/m4" -newer "$source/configure" -print -quit)" ] ||
         [ -n "$(find "$source/Makefile.am" "$source"/*/local.mk -newer "$source/Makefile.in" -print -quit)" ]; then
-        "$source/autogen.sh" > "${TMPDIR:-/tmp}/chex-autogen.$$" 2>&1 || {
-            cat "${TMPDIR:-/tmp}/chex-autogen.$$" >&2
+        said=$("$source/autogen.sh" 2>&1) || {
+            echo "$said" >&2
             die "autogen.sh failed"
         }
-        rm -f "${TMPDIR:-/tmp}/chex-autogen.$$"
     fi
 )
 
