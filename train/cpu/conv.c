@@ -1,7 +1,8 @@
 /*
- * conv.c - convolutions forward: strips, and weights in the order in which the kernels read them
+ * conv.c - forward convolutions: splits images into strips, packs the weights in the order in which the kernels read
+ * them
  *
- * A strip is a number of outputs of one image, chosen so that its normalised inputs fit the second-level cache.
+ * A strip is a part of the outputs of one image.  Its size is chosen so that its normalised inputs fit in the L2 cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,15 +12,15 @@
 
 #include <string.h>
 
-#define CACHE_FLOATS  65536 /* of the inputs of a strip: half a cache of 512 KiB */
-#define BACK_FLOATS   98304 /* the same of all that a strip of a backward pass holds */
-#define FLAT_FORWARD  336   /* pixels of a strip of a 1x1 convolution */
-#define FLAT_LEAST    56    /* below that the weights would come from memory too often */
+#define CACHE_FLOATS  65536 /* inputs of a strip: half of a 512 KiB cache */
+#define BACK_FLOATS   98304 /* everything that a strip of the backward pass holds */
+#define FLAT_FORWARD  336   /* pixels per strip of a 1x1 convolution */
+#define FLAT_LEAST    56    /* with fewer pixels, weights are reloaded from memory too often */
 #define FLAT_BACKWARD 224
-#define BACK_BLOCKS   2   /* of inputs at a time in a backward pass, as many as conv() writes */
-#define PIECE_PIXELS  784 /* that a sum of weight gradients should have at least, to be worth its memory */
-#define PIECES        32  /* most of these sums */
-#define TASKS         16  /* of a backward pass, that many threads find work */
+#define BACK_BLOCKS   2   /* input blocks per backward step: as many as conv() writes */
+#define PIECE_PIXELS  784 /* least pixels per partial weight gradient, to justify its memory */
+#define PIECES        32  /* most partial weight gradients */
+#define TASKS         16  /* of a backward pass: enough work for this many threads */
 
 static unsigned
 at_least_1(size_t n)
@@ -45,7 +46,7 @@ conv_weight_floats(const struct step *step)
     return (size_t)step->in.blocks * step->out_blocks * step->conv.kernel * step->conv.kernel * BLOCK * BLOCK;
 }
 
-/* Strips of at most `most`, all about equally long, a multiple of what the kernels like. */
+/* Returns the length of strips of at most `most`: nearly equal, a multiple of `tile`. */
 static unsigned
 even_strips(size_t all, size_t most, size_t tile)
 {
@@ -57,7 +58,7 @@ even_strips(size_t all, size_t most, size_t tile)
     return smaller(all, ((all + strips - 1) / strips + tile - 1) / tile * tile);
 }
 
-/* Rows of which `channels` x columns floats each fit the cache, `halo` more being needed. */
+/* Returns how many rows of `channels` x columns floats fit in the cache together with `halo` more rows. */
 static unsigned
 strip_rows(size_t channels, size_t columns, unsigned halo, unsigned rows)
 {
@@ -66,7 +67,7 @@ strip_rows(size_t channels, size_t columns, unsigned halo, unsigned rows)
     return even_strips(rows, at_least_1(room > halo ? room - halo : 0), 1);
 }
 
-/* Floats of a backward strip for each pixel with, and without, the rows and columns around it. */
+/* Floats per pixel of a backward strip, with (wide) and without its halo. */
 static size_t
 back_wide(const struct step *step)
 {
@@ -196,7 +197,7 @@ conv_scratch(const struct plan *plan, const struct step *step)
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
-/* One block of outputs, all blocks of inputs, in both orders.  Lanes without a channel stay zero. */
+/* Pack one block of outputs with all blocks of inputs, in both orders.  Lanes without a channel stay zero. */
 void
 conv_pack(void *context, size_t block, unsigned thread)
 {
@@ -205,7 +206,7 @@ conv_pack(void *context, size_t block, unsigned thread)
     const struct graph_node *node = step->node;
     const struct conv_plan *c = &step->conv;
     const float *weights = tasks->plan->weights + tasks->plan->graph->param[node->weight].offset;
-    size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* of one output */
+    size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* per output */
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
     unsigned b, i, o;
 

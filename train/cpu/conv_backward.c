@@ -1,11 +1,11 @@
 /*
  * conv_backward.c - gradients of convolutions; see cpu_plan.h
  *
- * A split is some images of the batch, a range some blocks of the input.  One task goes over a split and a range, strip
- * by strip: the gradient of the output is finished (through the normalisations that read it), two blocks of the input
- * are normalised once more, and from these come the gradient of the weights, summed up for each split, and the gradient
- * of the input, which is handed on while it is in the cache.  The number of splits depends on the images and the graph
- * only, and they are summed up in their order.
+ * A split is a set of images of the batch; a range is a set of input blocks.  A task processes one split and one range,
+ * strip by strip.  It finalizes the gradient of the output (through the normalisations that read it) and normalises two
+ * input blocks again.  From these it computes the weight gradient, summed per split, and the input gradient, which it
+ * passes on while it is in the cache.  The number of splits depends only on the images and the graph, and splits are
+ * added in order.  So the result does not depend on the number of threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,24 +21,24 @@ smaller(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* What a task works on, and a strip of it: dy and x with the rows and columns around it. */
+/* State of a task and of its current strip: dy and x with their halo. */
 struct backward {
     const struct plan *plan;
     const struct step *step;
     size_t image;
     unsigned block, end; /* of the input */
-    float *dw;           /* of all blocks */
+    float *dw;           /* for all blocks */
     float *scratch;
 };
 
-/* Blocks of outputs for the next tile, of those that are left: not three and then one. */
+/* Returns the output blocks of the next tile; splits four blocks into 2 + 2 instead of 3 + 1. */
 static unsigned
 outs_of(unsigned left)
 {
     return left == WEIGHT_OUTS_MAX + 1 ? 2 : smaller(WEIGHT_OUTS_MAX, left);
 }
 
-/* All taps between blocks first .. first + count - 1 of the input and all of the output. */
+/* Add the weight gradients of all taps between input blocks first .. first + count - 1 and all output blocks. */
 static void
 add_weights(const struct backward *at, unsigned first, unsigned count, const float *x, size_t x_block, size_t x_row,
             const float *dy, size_t dy_block, size_t dy_row, unsigned rows, unsigned columns)
@@ -74,8 +74,8 @@ add_weights(const struct backward *at, unsigned first, unsigned count, const flo
 }
 
 /*
- * Gradients of blocks first .. first + count - 1 of the input for rows x columns pixels from `from` on; dy has k - 1
- * more rows and columns.
+ * Compute the gradients of input blocks first .. first + count - 1 for rows x columns pixels, starting at pixel
+ * `from`.  dy has k - 1 more rows and columns.
  */
 static void
 give_data(const struct backward *at, unsigned first, unsigned count, const float *dy, size_t from, unsigned rows,
@@ -107,7 +107,7 @@ give_data(const struct backward *at, unsigned first, unsigned count, const float
         view_give(at->plan, &step->in, at->image, first + o, from, pixels, g + o * r.y_out);
 }
 
-/* Rows and columns from `row`, `column` on: weights and data from the same dy. */
+/* Process the strip at `row`, `column`: weight and input gradients from the same dy. */
 static void
 same_strip(const struct backward *at, unsigned row, unsigned column, unsigned rows, unsigned columns)
 {
@@ -141,7 +141,7 @@ same_image(const struct backward *at)
                        smaller(c->back_columns, c->width - column));
 }
 
-/* Strides, and outputs of another size: weights and data have strips of their own. */
+/* Strides, or an output of another size: weight and input gradients use separate strips. */
 static void
 window_image(const struct backward *at)
 {
@@ -168,7 +168,7 @@ window_image(const struct backward *at)
                     (size_t)c->out_width * BLOCK, rows, c->out_width);
     }
     for (from = 0; c->gives && from < c->height; from += rows) {
-        /* Output o at row o * stride of the spread image; input y is read by those from y + pad - extra to y + pad. */
+        /* Output o is at row o * stride of the spread image; input y is read by rows y + pad - extra to y + pad. */
         struct box out = {c->out_height, c->out_width, (long)from + pad - extra, pad - extra, 0, c->width + k - 1};
 
         rows = smaller(c->data_rows, c->height - from);

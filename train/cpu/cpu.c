@@ -1,5 +1,5 @@
 /*
- * cpu.c - the CPU backend behind the seam of backend.h; cpu_plan.h says how it works
+ * cpu.c - implements the backend interface (backend.h) on the CPU; cpu_plan.h explains the model
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,7 +33,7 @@ cpu_free(struct plan *plan)
 
 static const struct host_ops cpu_ops;
 
-/* All but its memory and its threads. */
+/* Build everything except large memory and threads. */
 static enum chex_status
 build(const struct device *device, const struct plan_options *o, struct plan **out, struct plan_facts *facts,
       struct chex_error *err)
@@ -206,7 +206,7 @@ pack_weights(struct plan *plan)
     plan->packed = plan->weights;
 }
 
-/* Values, and the logits of the micro-batch. */
+/* Run the forward pass; computes the logits of the micro-batch. */
 static void
 pass(struct plan *plan, const struct batch *batch, enum arena_id weights, bool training)
 {
@@ -300,7 +300,7 @@ cpu_backward(struct plan *plan, struct chex_error *err)
 
 /* ---- the optimizer ----------------------------------------------------------------------------------------------- */
 
-#define UPDATE_FLOATS 65536 /* of a task */
+#define UPDATE_FLOATS 65536 /* floats per task */
 
 struct update {
     struct plan *plan;
@@ -336,7 +336,7 @@ cpu_changed(struct plan *plan)
     plan->packed = NULL;
 }
 
-/* ---- the seam ---------------------------------------------------------------------------------------------------- */
+/* ---- backend interface ------------------------------------------------------------------------------------------- */
 
 static void
 peek_channel(const struct tensor *s, size_t image, unsigned channel, bool gradient, float *out)
@@ -356,7 +356,7 @@ peek_channel(const struct tensor *s, size_t image, unsigned channel, bool gradie
     }
 }
 
-/* A stored value; a normalised one never is. */
+/* Copy a stored value or gradient.  A normalised value is never stored. */
 static enum chex_status
 cpu_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
 {

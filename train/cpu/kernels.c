@@ -1,10 +1,10 @@
 /*
- * kernels.c - see kernels.h; compiled once for each instruction set
+ * kernels.c - implements kernels.h; compiled once per instruction set
  *
- * KERNELS_TABLE names the table, KERNELS_NAME is its text, LANES the floats of a vector, TILE the pixels that the tile
- * of accumulators of conv() covers, and OUTS how many blocks of outputs, so that they and a few operands fill the
- * vector registers; WEIGHT_OUTS, WEIGHT_INPUTS and WEIGHT_MORE are the same for weights().  The vectors are those of
- * GCC and clang: products and sums of them become fused multiply-adds.
+ * The build defines KERNELS_TABLE (name of the table), KERNELS_NAME (its text), LANES (floats per vector) and the
+ * register tiles.  conv() accumulates TILE pixels x OUTS blocks of outputs, weights() WEIGHT_INPUTS or WEIGHT_MORE
+ * inputs x WEIGHT_OUTS blocks.  Accumulators plus a few operands fill the vector registers.  The vectors use the vector
+ * extension of GCC and clang, which contract products and sums to fused multiply-adds.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#define VECTORS (BLOCK / LANES) /* of a block */
+#define VECTORS (BLOCK / LANES) /* vectors per block */
 #define INLINE  static inline __attribute__((always_inline))
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -25,7 +25,7 @@
 typedef float vec __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(float))));
 
-/* All memory behind these is aligned: blocks begin at multiples of 64 bytes. */
+/* All these addresses are aligned: blocks start at multiples of 64 bytes. */
 INLINE vec
 load(const float *p)
 {
@@ -38,7 +38,7 @@ store(float *p, vec v)
     *(vec *)(void *)p = v;
 }
 
-/* From anywhere. */
+/* Load from an unaligned address. */
 INLINE vec
 load_unaligned(const float *p)
 {
@@ -48,7 +48,7 @@ load_unaligned(const float *p)
     return v;
 }
 
-/* v where it is above zero, else 0; NaN is let through by neither. */
+/* Returns v in the lanes with where > 0, otherwise 0; NaN in `where` gives 0. */
 INLINE vec
 positive(vec v, vec where)
 {
@@ -57,7 +57,10 @@ positive(vec v, vec where)
 
 /* ---- convolution ----------------------------------------------------------------------------------------------- */
 
-/* `pixels` outputs of `outs` blocks, held in registers over the whole sum; both and step are constants once inlined. */
+/*
+ * Compute `pixels` outputs of `outs` blocks with register accumulators; pixels, outs and step are constants after
+ * inlining.
+ */
 INLINE void
 conv_tile(const struct conv_row *row, const float *x0, float *y, const size_t pixels, const size_t outs,
           const size_t step)
@@ -144,7 +147,7 @@ conv(const struct conv_row *row)
 
 /* ---- gradient of weights --------------------------------------------------------------------------------------- */
 
-/* `inputs` lanes from the first on, times `outs` blocks of outputs, held in registers over all pixels. */
+/* Accumulate `inputs` lanes from `first` on x `outs` blocks of outputs in registers, over all pixels. */
 INLINE void
 weight_part(const struct weight_tile *t, const size_t first, const size_t inputs, const size_t outs, const size_t step)
 {
@@ -182,8 +185,8 @@ weight_part(const struct weight_tile *t, const size_t first, const size_t inputs
 }
 
 /*
- * Three blocks of outputs leave registers for WEIGHT_MORE inputs only; so do numbers that WEIGHT_INPUTS does not
- * divide.
+ * Three blocks of outputs leave registers only for WEIGHT_MORE inputs.  The same tile serves counts that are not a
+ * multiple of WEIGHT_INPUTS.
  */
 INLINE void
 weight_parts(const struct weight_tile *t, const size_t outs, const size_t step)
@@ -281,7 +284,7 @@ add_lanes(double *to, vec v)
         to[i] += (double)v[i];
 }
 
-/* Pixels that are summed up in float before the sum goes to a double. */
+/* Pixels per float partial sum; each partial sum is then added to a double. */
 #define RUN 64
 
 static void
@@ -387,9 +390,9 @@ mask(const float *y, const float *dy, size_t count, float *g)
         store(g + i, positive(load(dy + i), load(y + i)));
 }
 
-/* ---- maximum --------------------------------------------------------------------------------------------------- */
+/* ---- max pool ---------------------------------------------------------------------------------------------------- */
 
-/* The largest under a window, and at which of its taps the first such lies; NaN wins. */
+/* Returns the maximum under a window and the first tap that has it; NaN wins. */
 INLINE vec
 window_max(const float *x, unsigned height, unsigned width, unsigned kernel, unsigned top, unsigned left, ivec *tap)
 {
@@ -405,7 +408,7 @@ window_max(const float *x, unsigned height, unsigned width, unsigned kernel, uns
             vec v;
             ivec better;
 
-            /* Above or left of the image these have wrapped around to large numbers. */
+            /* Above or left of the image these wrap around to large numbers. */
             if (row >= height || column >= width)
                 continue;
             v = load(x + ((size_t)row * width + column) * BLOCK);

@@ -1,11 +1,12 @@
 /*
- * kernels.h - the inner loops of the CPU backend, one table for each instruction set
+ * kernels.h - the inner loops of the CPU backend, one table of functions per instruction set
  *
- * The model to keep in mind: activations lie in blocks of 16 channels, [image][block][pixel][16], so that one value of
- * all channels of a block is one vector (AVX-512), two (AVX2) or four.  kernels.c is compiled once for each
- * instruction set, with vectors of LANES floats; kernels_best() picks the table for the machine at run time.
+ * Activations are blocks of 16 channels, [image][block][pixel][16].  So the 16 channels of a pixel are one vector
+ * (AVX-512), two (AVX2) or four.  kernels.c is compiled once per instruction set, with vectors of LANES floats.
+ * kernels_best() selects the table at run time.
  *
- * A pixel run is contiguous: pixels x 16 floats.  Pointers to blocks and per-channel values are aligned to 64 bytes.
+ * A run of pixels is contiguous: pixels x 16 floats.  Pointers to blocks and to per-channel values are aligned to 64
+ * bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +20,7 @@
 #define BLOCK 16 /* channels */
 
 /*
- * A row of outputs of a convolution, for one or two blocks of output channels:
+ * A row of convolution outputs, for one or two blocks of output channels:
  *     y[o][p][.] = sum over b, ky, kx, i of w[o][b][ky][kx][i][.] * x[b * x_block + ky * x_row + kx * 16 + p * step +
  *     i]
  */
@@ -27,9 +28,9 @@ struct conv_row {
     const float *x;
     size_t x_block, x_row, step; /* floats */
     unsigned kernel, blocks;
-    unsigned last; /* channels that count in the last block of x */
+    unsigned last; /* channels in use in the last block of x */
     const float *w;
-    size_t w_out; /* floats from one block of outputs to the next */
+    size_t w_out; /* floats between two blocks of outputs */
     float *y;
     size_t y_out;
     unsigned outs; /* 1 or 2 */
@@ -37,10 +38,10 @@ struct conv_row {
 };
 
 /*
- * Gradients of the weights between `inputs` floats that lie side by side and one to three blocks of outputs:
- *     dw[o][j][.] += sum over rows and columns of x[row * x_row + column * x_step + j] * dy[o * dy_out + row * dy_row +
- *     column * 16 + .]
- * With x_step = 16 the 16 k floats from a pixel on are those of k taps.  x can be read up to a multiple of 8 inputs.
+ * Weight gradients between `inputs` contiguous floats and one to three blocks of outputs:
+ *     dw[o][j][.] += sum over rows and columns of x[row * x_row + column * x_step + j] * dy[o * dy_out + row * dy_row
+ *     + column * 16 + .]
+ * If x_step is 16, the 16 k floats from a pixel on belong to k taps.  x must be readable up to a multiple of 8 inputs.
  */
 struct weight_tile {
     const float *x;
@@ -50,20 +51,20 @@ struct weight_tile {
     unsigned rows, columns;
     unsigned inputs;
     float *dw;     /* [16][16] */
-    size_t dw_tap; /* floats from 16 inputs to the next 16 */
-    size_t dw_out; /* floats from one block of outputs to the next */
+    size_t dw_tap; /* floats between two groups of 16 inputs */
+    size_t dw_out; /* floats between two blocks of outputs */
     unsigned outs; /* 1, 2 or 3 */
 };
 
 #define WEIGHT_OUTS_MAX 3
 
-/* Floats of a row of an image that a patch takes: from[pixel * step + lane] where mask is -1. */
+/* One part of gather(): from[pixel * step + lane] for the lanes whose mask is -1. */
 struct gather {
     const float *from;
     const int32_t *mask; /* [16] */
 };
 
-/* Batch normalisation of one block: y = scale (x - mean) + beta, then ReLU where asked; each [16]. */
+/* Batch normalisation of one block: y = scale (x - mean) + beta, then an optional ReLU.  Each array is [16]. */
 struct norm_block {
     const float *mean, *scale, *beta;
     bool relu;
@@ -71,38 +72,38 @@ struct norm_block {
 
 struct kernels {
     const char *name; /* "AVX-512" */
-    size_t tile;      /* pixels that conv() likes a multiple of */
+    size_t tile;      /* conv() is fastest if pixels is a multiple of it */
 
     void (*conv)(const struct conv_row *row);
     void (*weights)(const struct weight_tile *tile);
-    /* y[p][.] is put together from `count` parts. */
+    /* Assemble y[p][.] from `count` parts. */
     void (*gather)(const struct gather *part, size_t count, size_t step, size_t pixels, float *y);
     void (*normalise)(const struct norm_block *norm, const float *x, size_t pixels, float *y);
 
     /*
-     * The gradient g of a normalised block comes in: where its ReLU let through, sum[.] += g, product[.] += g (x -
-     * mean), and to[.] += gamma g, or = where `first`.
+     * Backward of one normalised block.  g under the ReLU mask is added: sum[.] += g, product[.] += g (x - mean), to[.]
+     * += gamma g.  If `first`, `to` is overwritten.
      */
     void (*norm_gradient)(const struct norm_block *norm, const float *gamma, const float *g, const float *x,
                           size_t pixels, bool first, float *to, double *sum, double *product);
 
-    /* y = k0 a + k1 (x - mean) + k2, each of the k [16] */
+    /* y = k0 a + k1 (x - mean) + k2; each k is [16] */
     void (*finish)(const float *k, const float *mean, const float *a, const float *x, size_t pixels, float *y);
 
     /* sum[.] += x - pivot, squares[.] += (x - pivot)^2 */
     void (*measure)(const float *x, const float *pivot, size_t pixels, double *sum, double *squares);
 
-    /* y += x, or = where first; count floats */
+    /* y += x for count floats; if first, y = x */
     void (*accumulate)(const float *x, size_t count, bool first, float *y);
 
-    /* y = x + x2, then ReLU where asked */
+    /* y = x + x2, then an optional ReLU */
     void (*add)(const float *x, const float *x2, size_t count, bool relu, float *y);
 
     /* g = y > 0 ? dy : 0 */
     void (*mask)(const float *y, const float *dy, size_t count, float *g);
 
     /*
-     * One block of one image, in [height][width][16]; the gradient goes to the first of equal maxima, dx is added to.
+     * One block of one image, [height][width][16].  The gradient goes to the first of equal maxima and is added to dx.
      */
     void (*max_pool)(const float *x, unsigned height, unsigned width, unsigned kernel, unsigned stride, unsigned pad,
                      float *y, unsigned out_height, unsigned out_width);
@@ -115,7 +116,7 @@ extern const struct kernels kernels_plain;
 extern const struct kernels kernels_avx2, kernels_avx512;
 #endif
 
-/* The best that this machine runs; CHEX_CPU=plain, avx2 or avx512 asks for one (tests). */
+/* Returns the fastest table that this CPU supports; CHEX_CPU=plain, avx2 or avx512 selects one (for tests). */
 const struct kernels *kernels_best(void);
 
 #endif

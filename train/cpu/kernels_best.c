@@ -1,5 +1,5 @@
 /*
- * kernels_best.c - which instruction set; see kernels.h
+ * kernels_best.c - selects the instruction set; see kernels.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
- * norm.c - statistics of the batch, and what a normalisation has to do by itself; see cpu_plan.h
+ * norm.c - batch statistics, and the per-channel work of normalisations; see cpu_plan.h
  *
- * Sums are taken about the first pixel of each unit (an image, or a strip of one), so that a large mean costs no
- * digits, and units are joined in their order: Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for
- * Computing Sample Variances, 1979.
+ * Each unit (an image, or a strip of one) sums differences from its first pixel, so a large mean costs no precision.
+ * Units are combined in order: Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample
+ * Variances, 1979.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -67,7 +67,7 @@ statistics_finish(struct plan *plan, const struct step *step)
 
     if (!s->normed || !plan->training)
         return;
-    mean = s->b + base; /* free until backward() */
+    mean = s->b + base; /* unused until backward */
     squares = s->variance + base;
     for (c = 0; c < channels; c++)
         mean[c] = squares[c] = 0;
@@ -90,13 +90,13 @@ statistics_finish(struct plan *plan, const struct step *step)
                           n * (p[c] - mean[c]) * (p[c] - mean[c]);
     }
     for (c = 0; c < channels; c++) {
-        squares[c] = squares[c] > 0 ? squares[c] / count : squares[c] - squares[c]; /* not a number stays so */
+        squares[c] = squares[c] > 0 ? squares[c] / count : squares[c] - squares[c]; /* NaN stays NaN */
         s->mean[base + c] = (float)mean[c];
         s->inverse[base + c] = (float)(1 / sqrt(squares[c] + (double)GRAPH_NORM_EPSILON));
     }
 }
 
-/* Mean, scale and beta of this pass; holes have zero scale and beta. */
+/* Compute mean, scale and beta of this pass; holes have zero scale and beta. */
 void
 norm_prepare(struct plan *plan, struct step *step)
 {
@@ -145,7 +145,7 @@ norm_running(struct plan *plan, struct step *step)
     }
 }
 
-/* All gradients of the normalised values have come: those of gamma and beta, and b and c of the tensor. */
+/* After all gradients of the normalised values: compute the gradients of gamma and beta, and b and c of the tensor. */
 void
 norm_backward_finish(struct plan *plan, struct step *step)
 {

@@ -1,8 +1,7 @@
 /*
- * patches.c - the values under the windows over an image, as the lanes of pixels; see cpu_plan.h
+ * patches.c - im2col for the input images: the values under a window become the lanes of one pixel; see cpu_plan.h
  *
- * The three colours of an image fill 3 of 16 lanes, so that a convolution of it as of others would waste most of its
- * work.
+ * An image has three colours.  A convolution that used them as a block of 16 lanes would waste most of its work.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,9 +11,9 @@
 
 #include <string.h>
 
-#define PARTS_MAX (BLOCK / INPUT_CHANNELS + 2) /* of a block, where a window is one pixel wide */
+#define PARTS_MAX (BLOCK / INPUT_CHANNELS + 2) /* per block, if a window is one pixel wide */
 
-/* Lanes of one block: a patch for each row of the window that they touch. */
+/* Split one block into patches: one per row of the window that its lanes touch. */
 static unsigned
 split_block(const struct patches *p, unsigned block, struct patch *to)
 {
@@ -58,7 +57,7 @@ patches_new(struct plan *plan, struct step *step)
     return true;
 }
 
-/* Rows of the image under `count` outputs in a row. */
+/* Returns the image rows that `count` consecutive outputs need. */
 static unsigned
 rows_under(const struct patches *p, unsigned count)
 {
@@ -71,7 +70,7 @@ patches_floats(const struct patches *p, unsigned columns)
     return rows_under(p, columns) * p->line;
 }
 
-/* One row of the image with its borders, the colours of a pixel side by side. */
+/* Fill one image row with its borders; the colours of a pixel are contiguous. */
 static void
 fill_line(const struct plan *plan, const struct patches *p, size_t image, long y, float *line)
 {
@@ -94,7 +93,7 @@ fill_line(const struct plan *plan, const struct patches *p, size_t image, long y
     }
 }
 
-/* Outputs from .. from + count - 1, all in one row of the output; the line of the row above them all is at `line`. */
+/* Gather outputs from .. from + count - 1 of one output row; `line` is the topmost image row under them. */
 static void
 gather_run(const struct plan *plan, const struct patches *p, unsigned block, const float *line, unsigned column,
            size_t count, float *to)

@@ -1,5 +1,5 @@
 /*
- * plan_build.c - from the graph to tensors, steps and memory; see cpu_plan.h
+ * plan_build.c - builds tensors and steps from the graph and requests their memory; see cpu_plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +36,7 @@ make_tensors(struct plan *plan)
         s->lane = plan_take(plan, b->channels, sizeof(*s->lane));
         if (!s->lane)
             return false;
-        memset(s->lane, 0xff, b->channels * sizeof(*s->lane)); /* not placed yet: beyond all blocks */
+        memset(s->lane, 0xff, b->channels * sizeof(*s->lane)); /* unassigned: past all blocks */
     }
     plan->tensor[g->input].blocks = 1;
     for (i = 0; i < g->buffer[g->input].channels; i++)
@@ -44,7 +44,7 @@ make_tensors(struct plan *plan)
     return true;
 }
 
-/* Blocks that hold exactly the channels of a slice; false where it begins or ends inside of one. */
+/* Find the blocks that hold exactly the channels of a slice; false if the slice starts or ends inside a block. */
 static bool
 find_blocks(const struct tensor *s, const struct graph_slice *slice, unsigned *block, unsigned *blocks, unsigned *last)
 {
@@ -118,7 +118,7 @@ make_norm(struct plan *plan, size_t node, struct step *step, struct chex_error *
                : error_memory(err);
 }
 
-/* Behind the others.  Where channels are kept, they keep their places, holes between them too. */
+/* Place the output after the existing blocks.  If a node keeps its input channels, they keep their lanes and holes. */
 static void
 place_output(struct step *step)
 {
@@ -192,7 +192,7 @@ make_statistics(struct plan *plan, struct tensor *s)
     return s->mean && s->inverse && s->variance && s->b && s->c && s->finish;
 }
 
-/* What the nodes need one after the other, as large as for the one that needs most. */
+/* Size the workspace that all nodes share: as large as the largest request. */
 static bool
 find_workspace(struct plan *plan)
 {
@@ -212,7 +212,7 @@ find_workspace(struct plan *plan)
         if (step->out->normed && doubles > plan->partial_doubles)
             plan->partial_doubles = doubles;
     }
-    /* An odd number of cache lines, so that the threads' parts do not meet in the same sets. */
+    /* An odd number of cache lines, so that the scratch areas of the threads map to different cache sets. */
     plan->scratch_floats = (plan->scratch_floats + BLOCK - 1) / BLOCK * BLOCK + BLOCK;
     return true;
 }

@@ -1,6 +1,6 @@
 /*
- * plan_memory.c - the memory of a plan: small arrays are taken at once, large ones are added up, compared with what
- * there is, and taken in the end
+ * plan_memory.c - memory of a plan: allocates small arrays immediately; sums up large ones, compares the total with the
+ * available memory, and allocates them at the end
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* Bytes that such a piece really takes; false where they cannot be counted. */
+/* Compute the bytes of an allocation with its alignment; false on overflow. */
 static bool
 piece_bytes(size_t count, size_t size, size_t *align, size_t *bytes)
 {
@@ -64,7 +64,7 @@ plan_want(struct plan *plan, void *where, size_t count, size_t size)
         return false;
     plan->wanted = wanted;
     wanted[plan->wanted_count++] = (struct wanted){where, count, size};
-    /* A number that cannot be counted is more than there is. */
+    /* An overflowing size counts as more than the available memory. */
     if (!piece_bytes(count, size, &align, &bytes) || !size_add(plan->wanted_bytes, bytes, &plan->wanted_bytes))
         plan->wanted_bytes = SIZE_MAX;
     return true;
@@ -107,7 +107,7 @@ plan_allocate(struct plan *plan, struct chex_error *err)
 
         if (!p)
             return too_little(plan, available, err);
-        memcpy(plan->wanted[i].where, &p, sizeof(p)); /* where is the address of a pointer of any type */
+        memcpy(plan->wanted[i].where, &p, sizeof(p)); /* `where` is the address of a pointer of any type */
     }
     for (i = 0; i < plan->span_count; i++)
         *plan->span[i].where = plan->activations + plan->span[i].at;
@@ -117,8 +117,8 @@ plan_allocate(struct plan *plan, struct chex_error *err)
 /* ---- activations by lifetime ----------------------------------------------------------------------------------- */
 
 /*
- * Node i runs forward at moment i and backward at 2 * nodes - 1 - i.  Without training each slot has its own layout, as
- * one image may be at another node than the next.
+ * Node i runs forward at time i and backward at time 2 * nodes - 1 - i.  Without training each slot has its own layout,
+ * because different images may be at different nodes at the same time.
  */
 
 static int
@@ -131,7 +131,9 @@ larger_first(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* The lowest place that no span which lives at the same time takes; the first `count` have theirs. */
+/*
+ * Returns the lowest offset that overlaps no span with an overlapping live range; the first `count` spans have offsets.
+ */
 static size_t
 lowest_place(const struct span *span, size_t count)
 {
@@ -143,7 +145,7 @@ lowest_place(const struct span *span, size_t count)
 
         if (together && span[i].at < at + s->floats && at < span[i].at + span[i].floats) {
             at = span[i].at + span[i].floats;
-            i = (size_t)-1; /* once more from the beginning: the place has moved up */
+            i = (size_t)-1; /* restart: the offset has moved up */
         }
     }
     return at;

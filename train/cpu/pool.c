@@ -1,5 +1,5 @@
 /*
- * pool.c - sums, pools and the linear layer, which take little time
+ * pool.c - additions, pools and the linear layer; a small part of the time
  *
  * A task is one image; the linear layer is one task.
  *
@@ -36,7 +36,7 @@ whole(const struct tensor *s)
 
 /* ---- forward --------------------------------------------------------------------------------------------------- */
 
-/* Means of kernel x kernel pixels; the mean over all is one window as large as the image. */
+/* Average kernel x kernel pixels; the mean pool is a single window of the size of the image. */
 static void
 average(const float *x, unsigned width, unsigned kernel_height, unsigned kernel_width, float *y, unsigned out_height,
         unsigned out_width, unsigned stride)
@@ -231,7 +231,7 @@ simple_backward(struct plan *plan, struct step *step)
 
     gradient_close(plan, step);
     if (step->node->op == GRAPH_ADD)
-        view_claim(&step->in2); /* in the order in which their gradients come */
+        view_claim(&step->in2); /* in the order in which their gradients are added */
     view_claim(&step->in);
     if (step->node->op == GRAPH_LINEAR)
         linear_backward(plan, step);

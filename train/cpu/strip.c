@@ -1,5 +1,5 @@
 /*
- * strip.c - how long a strip of a convolution is
+ * strip.c - computes the length of a strip of a convolution
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
- * team.c - see team.h
+ * team.c - implements team.h
  *
- * A step has about a thousand short parallel parts, so a thread looks for new work for some microseconds before it goes
- * to sleep.  No longer: other processes (ranks of a job) may wait for its processor.  With more threads than processors
- * it does not look at all, since the one that it waits for cannot run meanwhile.
+ * A step has about a thousand short parallel parts, so a thread spins for some microseconds before it sleeps.  It does
+ * not spin longer, because other processes (ranks of a job) may need its CPU.  With more threads than CPUs it does not
+ * spin at all, because the thread that it waits for could not run meanwhile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,16 +19,16 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define LOOKS 300 /* some 5 to 20 microseconds */
+#define LOOKS 300 /* spins, about 5 to 20 microseconds */
 
 struct team {
-    unsigned threads, started; /* all; workers that run */
+    unsigned threads, started; /* including the caller; running workers */
     int looks;
     pthread_t *worker;
     pthread_mutex_t mutex;
     pthread_cond_t begin, end;
-    atomic_uint round;  /* changes when there is work */
-    atomic_uint active; /* workers that are not done with this round */
+    atomic_uint round;  /* changes when a new round starts */
+    atomic_uint active; /* workers that have not finished this round */
     atomic_bool stop;
     atomic_size_t next;
     atomic_uint numbers;
@@ -37,7 +37,7 @@ struct team {
     void *context;
 };
 
-/* Processors that this process may use. */
+/* Returns the CPUs that this process may use. */
 static unsigned
 processors(void)
 {

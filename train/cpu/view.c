@@ -1,5 +1,5 @@
 /*
- * view.c - what a node reads, and where its gradients go; see cpu_plan.h
+ * view.c - loads the inputs of a node and accumulates their gradients; see cpu_plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ norm_of(const struct view *in, unsigned block)
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-/* The columns of a box that lie inside of the image: *from .. *end - 1, as columns of the box. */
+/* Find the columns of a box that are inside the image: *from .. *end - 1, as columns of the box. */
 static void
 inside_columns(const struct box *box, unsigned *from, unsigned *end)
 {
@@ -115,7 +115,7 @@ gradient_close(const struct plan *plan, const struct step *step)
         return;
     for (c = (size_t)step->out_block * BLOCK; c < (size_t)(step->out_block + step->out_blocks) * BLOCK; c++) {
         float *k = s->finish + c / BLOCK * 3 * BLOCK + c % BLOCK;
-        double inverse = count < GRAPH_NORM_LEAST ? 0 : (double)s->inverse[c]; /* one value: no gradient flows */
+        double inverse = count < GRAPH_NORM_LEAST ? 0 : (double)s->inverse[c]; /* a single value: no gradient */
 
         k[0] = (float)inverse;
         k[BLOCK] = (float)(-inverse * inverse * s->c[c] / count);
@@ -123,7 +123,7 @@ gradient_close(const struct plan *plan, const struct step *step)
     }
 }
 
-/* `pixels` of one block in a row. */
+/* Finalize `pixels` contiguous pixels of one block. */
 static void
 fetch_run(const struct plan *plan, const struct tensor *s, size_t image, unsigned block, size_t from, size_t pixels,
           float *to)
