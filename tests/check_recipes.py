@@ -172,30 +172,6 @@ def _(work):
     start("torch", work, shards=out)
 
 
-# ---- the session --------------------------------------------------------------------------------------------------
-
-
-@case("doc/contact.png is what doc/tour.md's commands make", slow=True)
-def _(work):
-    python = python_with("PIL")
-    text = slurp(os.path.join(SOURCE, "doc", "tour.md")).decode()
-    session = re.search(r"<!-- session -->\n(.*?)<!-- /session -->", text, re.S)[1]
-    synth_line, convert_line = (re.search(rf"^    \$ ({tool} .*)$", session, re.M)[1] for tool in
-                                ("chex-synth", "chex-convert"))
-    sheet_line = re.search(r"^    \$ (chex-inspect --sheet contact\.png .*)$", text, re.M)[1]
-    path = f"{os.path.dirname(program('chex-inspect'))}:{os.environ['PATH']}"
-    for line in (synth_line, convert_line, sheet_line):
-        run(["/bin/sh", "-c", line], cwd=work, env=dict(os.environ, PATH=path))
-    there = re.search(r"data set ([0-9a-f]{16})", session)[1]
-    assert manifest(os.path.join(work, "shards"))["dataset_id"] == there, "the session is of another data set"
-    same = "import sys; from PIL import Image\n" \
-        "a, b = (Image.open(path).convert('RGB') for path in sys.argv[1:])\n" \
-        "sys.exit((a.size, a.tobytes()) != (b.size, b.tobytes()))"
-    made, ours = os.path.join(work, "contact.png"), os.path.join(SOURCE, "doc", "contact.png")
-    done = run([python, "-c", same, made, ours], None)
-    assert done.returncode == 0, "doc/contact.png is another picture: make it again by these commands"
-
-
 # ---- padding records and damage: what doc/reading.md and chex-shard(5) say about the readers -------------------------
 
 

@@ -260,6 +260,7 @@ TESTS += \
 	tests/check_libraries.py \
 	tests/check_messages.py \
 	tests/check_nvtx.py \
+	tests/check_pictures.py \
 	tests/check_quiet.py \
 	tests/check_recipes.py \
 	tests/check_scale_model.py \
@@ -289,6 +290,7 @@ slow_tests = \
 	tests/check_resume.py \
 	tests/check_convert.py \
 	tests/check_messages.py \
+	tests/check_pictures.py \
 	tests/check_ranks.py \
 	tests/check_slurm.py \
 	tests/check_times.py \
@@ -321,6 +323,7 @@ EXTRA_DIST += \
 	tests/check_libraries.py \
 	tests/check_messages.py \
 	tests/check_nvtx.py \
+	tests/check_pictures.py \
 	tests/check_setup.py \
 	tests/check_smoke.py \
 	tests/check_parity.py \
