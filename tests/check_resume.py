@@ -133,7 +133,7 @@ def _(work):
     # One that is there is taken, whatever RUN holds; --resume none starts fresh.
     source = os.path.join(whole(), "step-000012.safetensors")
     says(train(out, "--resume", source), "resume   step-000012: 12 steps, 2 of 3 epochs")
-    judged = ("predictions-val.csv", "metrics-val.json")  # of the best model, which came from there
+    judged = ("auroc.svg", "predictions-val.csv", "metrics-val.json")  # of the best model, which came from there
     same_as_whole(out, but=judged)
     says(train(out, "--resume", whole()), "resume   step-000018")
     same_as_whole(out, but=judged)
@@ -360,7 +360,7 @@ def _(work):
             shutil.copy(source + suffix, bad)
 
         path = os.path.join(bad, last_step(whole()) + ".safetensors")
-        with_state(path, epoch=0, batches=str(batches))
+        with_state(path, epoch=0, bad_epochs=0, batches=str(batches))
         says(train(out, "--resume", path, code=6), f"at step {int(batches):,} of an epoch of 6")
 
 

@@ -206,7 +206,7 @@ def _(work):
 
 @case("two ranks of which one computes slowly: the sentence names it, and its computing")
 def _(work):
-    how = ["env", f"LD_PRELOAD={os.path.dirname(harness.library())}/slow_math.so", "CHEX_SLOW_MATH=300"]
+    how = ["env", f"LD_PRELOAD={os.path.dirname(harness.library())}/slow_math.so", "CHEX_SLOW_MATH=900"]
     for slow in (1, 0):
         out = f"{work}/{slow}"
         done = run(job(2, slow, how, words(out, "--cache", "host", "--bootstrap", 0)), env=ENVIRONMENT)
