@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define PATH_BYTES 4096
+#define NAME_BYTES 256 /* of one entry of a folder, with its terminator */
 #define PATTERN    "*?["
 
 enum cli_exit
@@ -170,7 +171,7 @@ is_missing(const char *path)
 static void
 suggest_name(struct chex_error *err, const char *path)
 {
-    char text[PATH_BYTES], *name, *found;
+    char text[PATH_BYTES + NAME_BYTES], *name, *found;
     size_t begin, end = 0;
 
     do {
@@ -196,7 +197,7 @@ static void
 explain_pattern(struct chex_error *err, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash - path) : 0; /* bytes of its name */
+    int folder = slash ? (int)(slash - path) + (slash == path) : 0; /* bytes of its name */
     glob_t matches;
     bool any = glob(path, GLOB_NOSORT, NULL, &matches) == 0;
 
