@@ -1,9 +1,9 @@
 /*
- * ops.h - every operation of a graph in plain C, forward and backward, as its definition reads
+ * ops.h - every operation of a graph, forward and backward, in plain C that follows its definition
  *
- * Nothing here is fast and nothing is clever: this is what the other backends are compared with.  Values are float,
- * sums over more than a kernel are in double.  Gradients with respect to inputs are added to what is there, since a
- * channel may have several readers; gradients of parameters likewise, over the micro-batches of a step.
+ * This code is not optimised: it is the reference for the other backends.  Values are float; sums over more than one
+ * kernel window are double.  Gradients of inputs are added to the existing values, because a channel may have several
+ * readers.  Gradients of parameters are added too, over the micro-batches of a step.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,31 +13,36 @@
 #include "graph/graph.h"
 
 /*
- * A slice of a buffer for all images of a batch: value (n, c, y, x) is at data[n * image + (c * height + y) * width +
+ * A slice of a buffer for all images of a batch.  Value (n, c, y, x) is at data[n * image + (c * height + y) * width +
  * x].
  */
 struct slice {
     float *data;
-    size_t image; /* floats from one image to the next */
+    size_t image; /* floats between two images */
     unsigned images, channels, height, width;
 };
 
 /* w [out][in][kernel][kernel] */
 void conv_forward(const struct graph_node *node, struct slice x, const float *w, struct slice y);
-/* dx may have no data: the input of the network needs no gradient. */
+/* dx.data may be NULL: the input of the network needs no gradient. */
 void conv_backward(const struct graph_node *node, struct slice x, struct slice dx, const float *w, float *dw,
                    struct slice dy);
 
-/* mean, variance [channels]: of the batch (biased), out. */
+/* Compute mean and (biased) variance of the batch; both [channels]. */
 void norm_statistics(struct slice x, float *mean, float *variance);
-/* running = (1 - momentum) running + momentum * batch, the variance unbiased as in PyTorch; count = images * pixels.
- * One value says nothing of a variance: then nothing changes (backend.h). */
+/*
+ * Update running = (1 - momentum) running + momentum * batch.  The variance is unbiased, as in PyTorch; count = images
+ * * pixels.  A single value has no variance: then nothing changes (backend.h).
+ */
 void norm_update(unsigned channels, size_t count, const float *mean, const float *variance, float *running_mean,
                  float *running_variance);
-/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta, then ReLU where asked; all [channels]. */
+/*
+ * Compute y = gamma (x - mean) / sqrt(variance + epsilon) + beta, then ReLU if node->relu; all parameters are
+ * [channels].
+ */
 void norm_forward(const struct graph_node *node, struct slice x, const float *mean, const float *variance,
                   const float *gamma, const float *beta, struct slice y);
-/* mean and variance are those of the batch, through which the gradient flows too; y is the output (for the ReLU). */
+/* mean and variance are batch statistics, and the gradient flows through them; y is the output (for the ReLU mask). */
 void norm_backward(const struct graph_node *node, struct slice x, struct slice dx, const float *mean,
                    const float *variance, const float *gamma, float *dgamma, float *dbeta, struct slice y,
                    struct slice dy);

@@ -1,7 +1,7 @@
 /*
  * ops_conv.c - convolution and linear layer; see ops.h
  *
- * Loops over taps outside and over pixels inside, so that a compiler can vectorise along a row.
+ * The outer loops run over taps and the inner loops over pixels, so a compiler can vectorise along a row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@ plane(struct slice v, unsigned image, unsigned channel)
     return v.data + image * v.image + (size_t)channel * v.height * v.width;
 }
 
-/* The outputs first .. last - 1 of a row whose tap k lies inside the input: 0 <= out * stride + k - pad < side. */
+/* Find the outputs first .. last - 1 of a row whose tap k is inside the input: 0 <= out * stride + k - pad < side. */
 static void
 valid_range(unsigned k, const struct graph_node *node, unsigned side, unsigned outputs, unsigned *first, unsigned *last)
 {
@@ -62,7 +62,7 @@ conv_forward(const struct graph_node *node, struct slice x, const float *w, stru
     }
 }
 
-/* One tap of one pair of channels of one image: dx += w * dy, and the sum of x * dy. */
+/* Process one tap of one pair of channels of one image: dx += w * dy; returns the sum of x * dy. */
 static double
 tap_backward(const struct graph_node *node, const float *x, float *dx, unsigned height, unsigned width, float factor,
              const float *dy, unsigned out_height, unsigned out_width, unsigned ky, unsigned kx)

@@ -87,7 +87,7 @@ norm_forward(const struct graph_node *node, struct slice x, const float *mean, c
 }
 
 /*
- * With s = 1 / sqrt(variance + epsilon), xhat = (x - mean) s and g = dy where the ReLU let through:
+ * With s = 1 / sqrt(variance + epsilon), xhat = (x - mean) s and g = dy under the ReLU mask:
  *     dbeta = sum g,  dgamma = sum g xhat,  dx = gamma s (g - dbeta / count - xhat dgamma / count)
  */
 void

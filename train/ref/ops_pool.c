@@ -13,7 +13,7 @@ plane(struct slice v, unsigned image, unsigned channel)
     return v.data + image * v.image + (size_t)channel * v.height * v.width;
 }
 
-/* The place of the largest value under the window of output (row, col); the first of equal ones.  NaN wins. */
+/* Returns the index of the maximum under the window of output (row, col), the first of equal values.  NaN wins. */
 static size_t
 window_max(const struct graph_node *node, const float *in, unsigned height, unsigned width, unsigned row, unsigned col)
 {

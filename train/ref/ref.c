@@ -1,5 +1,5 @@
 /*
- * ref.c - the reference backend: plain C, one thread, every buffer of the graph kept as [image][channel][y][x]
+ * ref.c - the reference backend: plain C, one thread; keeps every buffer of the graph as [image][channel][y][x]
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,13 +15,13 @@
 struct plan {
     struct host host; /* the first member */
     const struct graph *graph;
-    const float *weights;      /* of this pass: parameters, or their average */
-    float **value, **gradient; /* [buffer_count], each [batch][channels][height][width]; gradient only with train */
-    float *mean, *variance;    /* of the batch, laid out as the arena of statistics */
+    const float *weights;      /* of this pass: the parameters or their average */
+    float **value, **gradient; /* [buffer_count], each [batch][channels][height][width]; gradient only if train */
+    float *mean, *variance;    /* of the batch, with the layout of the arena of statistics */
     float *logits;             /* [batch][outputs] */
     float *logit_gradient;
-    unsigned images; /* of the last micro-batch that are no padding; values and gradients are theirs alone */
-    unsigned *place; /* [batch] where image 0 .. images - 1 stands in the micro-batch */
+    unsigned images; /* images of the last micro-batch without padding; values and gradients exist only for these */
+    unsigned *place; /* [batch]: index of image 0 .. images - 1 in the micro-batch */
 };
 
 static size_t
@@ -39,7 +39,7 @@ slice_of(const struct plan *plan, float *const *buffers, const struct graph_slic
     return (struct slice){data, image_floats(b), plan->images, s->channels, b->height, b->width};
 }
 
-/* ---- making ---------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------------------------- */
 
 static void
 ref_free(struct plan *plan)
@@ -74,7 +74,7 @@ take(void *context, void *where, size_t count, size_t size)
     void *p = calloc(count ? count : 1, size);
 
     (void)context;
-    memcpy(where, &p, sizeof(p)); /* where is the address of a pointer of any type */
+    memcpy(where, &p, sizeof(p)); /* `where` is the address of a pointer of any type */
     return p;
 }
 
@@ -107,7 +107,7 @@ allocate(struct plan *plan)
     return host_arrays(&plan->host, take, NULL);
 }
 
-/* Nothing is laid over anything else, so this is what will be taken. */
+/* No buffers share memory, so the size is exact. */
 static enum chex_status
 ref_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts, struct chex_error *err)
 {
@@ -223,7 +223,7 @@ run_forward(struct plan *plan, const struct graph_node *node, bool train)
     }
 }
 
-/* The floats of images 0, 1, ..., to their places in the micro-batch; padding becomes 0. */
+/* Copy the floats of images 0, 1, ... to their indices in the micro-batch; padding becomes 0. */
 static void
 put_images(const struct plan *plan, const float *from, size_t floats, float *to)
 {
@@ -234,7 +234,7 @@ put_images(const struct plan *plan, const float *from, size_t floats, float *to)
         memcpy(to + plan->place[n] * floats, from + n * floats, floats * sizeof(*to));
 }
 
-/* Values, and the logits of the micro-batch. */
+/* Run the forward pass; computes the logits of the micro-batch. */
 static void
 pass(struct plan *plan, const struct batch *batch, enum arena_id weights, bool train)
 {
@@ -324,7 +324,7 @@ ref_backward(struct plan *plan, struct chex_error *err)
     return status;
 }
 
-/* ---- the seam ---------------------------------------------------------------------------------------------------- */
+/* ---- backend interface ------------------------------------------------------------------------------------------- */
 
 static void
 ref_apply(struct plan *plan, const struct optimizer_step *step, double scale)
