@@ -26,9 +26,9 @@ sigmoid(double x)
 }
 
 /*
- * The loss of a positive with logit z is -log p = softplus(-z); that of a negative is the same for -z.  So both are one
- * function of t = z for a positive and t = -z for a negative, and so are the focal ones: q^gamma softplus(-t) with
- * q = sigmoid(-t).
+ * The loss of a positive with logit z is -log p = softplus(-z); the loss of a negative is softplus(z).  So both are one
+ * function of t, with t = z for a positive and t = -z for a negative.  The same holds for the focal loss: q^gamma
+ * softplus(-t) with q = sigmoid(-t).
  */
 static double
 loss_of(const struct loss_options *o, double t, double *slope)
@@ -40,7 +40,7 @@ loss_of(const struct loss_options *o, double t, double *slope)
         return entropy;
     }
     factor = pow(q, o->gamma);
-    /* d/dt of q is -q (1 - q), of softplus(-t) is -q. */
+    /* The derivative of q by t is -q (1 - q), that of softplus(-t) is -q. */
     *slope = -factor * (o->gamma * (1 - q) * entropy + q);
     return factor * entropy;
 }

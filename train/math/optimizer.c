@@ -83,7 +83,7 @@ optimizer_norm(const float *gradient, size_t count)
     double sum = 0;
     size_t at, i;
 
-    /* Pieces, so that the inner loop has no long chain of additions and every build sums in the same order. */
+    /* Sum in chunks, so that the inner loop has no long dependency chain and every build sums in the same order. */
     for (at = 0; at < count; at += 1024) {
         size_t end = count - at < 1024 ? count : at + 1024;
         double part[8] = {0};

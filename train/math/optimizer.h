@@ -23,31 +23,31 @@ struct optimizer_options {
     double beta1, beta2, epsilon; /* Adam and AdamW: 0.9, 0.999, 1e-8 */
     double momentum;              /* SGD: 0.9 */
     double decay;                 /* weight decay */
-    double average;               /* decay of the moving average of the parameters, where one is kept: 0.999 */
+    double average;               /* decay of the moving average of the parameters, if one is kept: 0.999 */
 };
 
-/* PyTorch's defaults for this kind (SGD with momentum 0.9, which torch.optim leaves to the user). */
+/* Returns PyTorch's defaults for this kind; for SGD also momentum 0.9, which has no such default in torch.optim. */
 struct optimizer_options optimizer_default(enum optimizer_kind kind);
 
-/* What changes from step to step. */
+/* The inputs that change in each step. */
 struct optimizer_step {
     uint64_t number; /* 1 for the first */
     double rate;     /* learning rate */
-    double clip;     /* gradients whose norm is larger are scaled down to it; 0: never */
+    double clip;     /* scales gradients with a larger norm down to it; 0: off */
 };
 
 /*
- * One step over count floats.  gradient is read only; moment2 is not touched by SGD, average may be NULL.  scale
- * multiplies the gradients first (clipping).
+ * Apply one step to `count` floats.  SGD does not use moment2; average may be NULL.  The gradients are first multiplied
+ * by `scale` (clipping).
  */
 void optimizer_apply(const struct optimizer_options *o, const struct optimizer_step *step, double scale, size_t count,
                      float *restrict parameter, const float *restrict gradient, float *restrict moment1,
                      float *restrict moment2, float *restrict average);
 
-/* The 2-norm, summed in double in a fixed order; not finite where a value is not. */
+/* Returns the 2-norm, summed in double in a fixed order; not finite if a value is not finite. */
 double optimizer_norm(const float *gradient, size_t count);
 
-/* The factor that clipping asks for: 1, or clip / norm. */
+/* Returns the factor for clipping: 1, or clip / norm. */
 double optimizer_clip(const struct optimizer_step *step, double norm);
 
 #endif

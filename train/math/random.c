@@ -31,7 +31,7 @@ random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
     out[3] = c3;
 }
 
-/* The 128 bits that belong to number i. */
+/* Returns the 128 bits of number i. */
 static void
 block(const struct random_stream *s, uint32_t i, uint32_t out[4])
 {
@@ -69,7 +69,7 @@ random_normal(const struct random_stream *s, uint32_t i)
     double radius, angle;
 
     block(s, i, v);
-    /* In (0, 1], so that the logarithm is finite. */
+    /* In (0, 1], so the logarithm is finite. */
     radius = sqrt(-2 * log((double)(((uint64_t)v[1] << 32 | v[0]) >> 11) * 0x1p-53 + 0x1p-53));
     angle = 2 * 3.14159265358979323846 * ((double)(((uint64_t)v[3] << 32 | v[2]) >> 11) * 0x1p-53);
     return radius * cos(angle);

@@ -13,7 +13,7 @@
 const char *const schedule_names[] = {
     [SCHEDULE_PLATEAU] = "plateau", [SCHEDULE_COSINE] = "cosine", [SCHEDULE_CONSTANT] = "constant", NULL};
 
-#define THRESHOLD 1e-4 /* an improvement is more than this share of the best loss */
+#define THRESHOLD 1e-4 /* least relative improvement of the best loss */
 
 void
 schedule_init(struct schedule *s, const struct schedule_options *options)
