@@ -1,11 +1,13 @@
 /*
  * densenet.c - DenseNet (Huang et al., CVPR 2017; names and details of torchvision.models.densenet)
  *
- * conv0 7x7/2, norm0, pool0 3x3/2; dense blocks with transitions between; norm5 (torchvision's name, whatever
- * the number of blocks), mean over the pixels, classifier.
- * A layer of a block: norm1, ReLU, conv1 1x1 to 4 x growth; norm2, ReLU, conv2 3x3 to growth, written behind what the
- * block's buffer holds.  A transition halves channels and sides.  torchvision convolves and then pools; both are linear
- * and a 1x1 convolution looks at one pixel, so they commute, and pooling first convolves a quarter of the pixels.
+ * The network is conv0 7x7/2, norm0, pool0 3x3/2; dense blocks with transitions between them; norm5 (torchvision's
+ * name, for any number of blocks), the mean over the pixels, the classifier.
+ *
+ * A layer of a block is norm1, ReLU, conv1 1x1 to 4 x growth; norm2, ReLU, conv2 3x3 to growth.  It appends its output
+ * to the buffer of the block.  A transition halves channels and sides.  torchvision convolves and then pools.  Both are
+ * linear, and a 1x1 convolution reads single pixels, so they commute.  Pooling first leaves a quarter of the pixels to
+ * convolve.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +17,7 @@
 
 #include <stdio.h>
 
-#define BOTTLENECK 4 /* channels of conv1, in growths */
+#define BOTTLENECK 4 /* channels of conv1, in multiples of the growth */
 
 struct densenet {
     unsigned stem;   /* channels of conv0 */
@@ -24,7 +26,7 @@ struct densenet {
     unsigned layers[4];
 };
 
-/* Layers first .. of one block; slab holds the block's channels, `channels` of them are there already. */
+/* Add the layers of one block; the slab already holds `channels` channels of the block. */
 static void
 add_layers(struct graph_builder *b, const struct densenet *d, unsigned block, unsigned slab, unsigned side,
            unsigned channels)
@@ -48,7 +50,7 @@ add_layers(struct graph_builder *b, const struct densenet *d, unsigned block, un
     }
 }
 
-/* From the whole slab to the first channels of the next one. */
+/* Reduce the whole slab to the first channels of the next one. */
 static void
 add_transition(struct graph_builder *b, unsigned block, unsigned slab, unsigned channels, unsigned side, unsigned next)
 {

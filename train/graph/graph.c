@@ -1,5 +1,5 @@
 /*
- * graph.c - the parts of a graph, its checks and figures; see graph.h
+ * graph.c - builds and checks graphs, and computes their figures; see graph.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ graph_whole(const struct graph_builder *b, unsigned buffer)
     return graph_slice(buffer, 0, b->failed ? 0 : b->graph->buffer[buffer].channels);
 }
 
-/* Room for one more of an array of the graph; NULL, and failed for good, where there is no memory. */
+/* Grow an array of the graph by one element; returns NULL and sets `failed` if memory runs out. */
 static void *
 add_one(struct graph_builder *b, void **array, size_t *capacity, size_t *count, size_t size)
 {
@@ -73,7 +73,7 @@ add_node(struct graph_builder *b, enum graph_op op, struct graph_slice in, struc
     return node;
 }
 
-/* Append to the parameters or, for a running statistic, to those; returns its index there. */
+/* Append to the parameters or to the running statistics; returns the index. */
 static unsigned
 add_tensor(struct graph_builder *b, const char *prefix, const char *suffix, enum graph_role role, unsigned rank,
            const unsigned *shape)
@@ -217,7 +217,7 @@ is_side_of(unsigned out, unsigned in, const struct graph_node *n)
     return out > 0 && out == graph_side(in, n->kernel, n->stride, n->pad);
 }
 
-/* Height, width and channels of what a node writes follow from what it reads. */
+/* Check the output shape of a node against its input shapes. */
 static const char *
 shape_fault(const struct graph *g, const struct graph_node *n)
 {
@@ -247,7 +247,7 @@ shape_fault(const struct graph *g, const struct graph_node *n)
     return "no such operation";
 }
 
-/* written[buffer] counts channels: a buffer is written from its first channel on, without gaps. */
+/* written[buffer] counts channels; a buffer must be written from its first channel on, without gaps. */
 static const char *
 order_fault(const struct graph *g, const struct graph_node *n, unsigned *written)
 {
@@ -289,7 +289,7 @@ graph_check(const struct graph *g, struct chex_error *err)
     return fault ? bad_node(g, g->node_count, fault, err) : CHEX_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------- */
+/* ---- graph_free, graph_new, graph_find --------------------------------------------------------------------------- */
 
 void
 graph_free(struct graph *g)

@@ -1,5 +1,5 @@
 /*
- * models.c - the networks that there are: their names, and what builds them
+ * models.c - the table of networks: names and builders
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,14 +1,15 @@
 /*
- * models.h - the networks that there are
+ * models.h - the list of networks
  *
- * A model is a file of this folder with a function that builds it, and a line here: the option --model, its error, its
- * completion, and the prefix of weights that others saved under the model's name come from this list.
+ * A model is a file in this folder with a function that builds it, and a line in MODELS.  The option --model, its error
+ * message, its completion, and the prefix of weights that other programs saved under the model's name all come from
+ * this list.
  *
  *   densenet121     Huang et al., Densely Connected Convolutional Networks, CVPR 2017, as in torchvision
- *   densenet-micro  the same construction, small enough to learn within minutes on a CPU: growth 16, three blocks of 4
- *                   layers, so that every slice begins at a multiple of 8 channels, as GPU kernels need
- *   resnet50        He et al., Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the 3x3, as
- *                   in torchvision
+ *   densenet-micro  the same construction, small enough to train within minutes on a CPU: growth 16, three blocks of 4
+ *   layers.  Every slice begins at a multiple of 8 channels, as GPU kernels require
+ *   resnet50        He et al., Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the 3x3
+ *                   convolution, as in torchvision
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +18,7 @@
 
 #include "graph/graph.h"
 
-/* first(NAME, BUILDER) for the first, which is the default, then next(NAME, BUILDER) for each other one. */
+/* first(NAME, BUILDER) for the first model, which is the default; next(NAME, BUILDER) for each other model. */
 /* clang-format off */
 #define MODELS(first, next)                 \
     first("densenet121", model_densenet121) \
@@ -25,14 +26,14 @@
     next("densenet-micro", model_densenet_micro)
 /* clang-format on */
 
-/* Adds the nodes for images of side x side pixels; false where that side is too small. */
+/* Add the nodes for images of side x side pixels; returns false if the side is too small. */
 typedef bool model_builder(struct graph_builder *b, unsigned side, unsigned outputs);
 
 #define MODEL_DECLARE(name, build) extern model_builder build;
 MODELS(MODEL_DECLARE, MODEL_DECLARE)
 #undef MODEL_DECLARE
 
-/* The names for help and errors: "a (default), b, c" and "a, b, c". */
+/* The names for help and error messages: "a (default), b, c" and "a, b, c". */
 #define MODEL_DEFAULT(name, build)  name " (default)"
 #define MODEL_NAME(name, build)     name
 #define MODEL_AND_NAME(name, build) ", " name

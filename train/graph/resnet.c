@@ -11,7 +11,7 @@
 
 #define EXPANSION 4
 
-/* conv, norm and perhaps ReLU; returns the buffer. */
+/* Add conv, norm and optionally ReLU; returns the buffer. */
 static unsigned
 add_conv_norm(struct graph_builder *b, const char *conv, const char *norm, unsigned in, unsigned channels,
               unsigned kernel, unsigned stride, unsigned in_side, bool relu)
@@ -24,7 +24,7 @@ add_conv_norm(struct graph_builder *b, const char *conv, const char *norm, unsig
     return out;
 }
 
-/* One residual block, "layer2.0": 1x1, 3x3 (with the stride), 1x1, plus the input or its projection. */
+/* Add one residual block, "layer2.0": 1x1, 3x3 (with the stride), 1x1, plus the input or its projection. */
 static unsigned
 add_bottleneck(struct graph_builder *b, const char *prefix, unsigned in, unsigned width, unsigned stride, unsigned side,
                bool project)
