@@ -1,5 +1,5 @@
 /*
- * backend.c - for all backends: how images enter, and how long arenas are
+ * backend.c - shared by all backends: normalisation constants of the input, sizes of arenas
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -65,7 +65,7 @@ arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, fl
     uint64_t k;
     size_t i;
 
-    /* Not pow(), which may differ in a last bit from machine to machine. */
+    /* Not pow(): its last bit may differ between machines. */
     for (k = 0; k < times && factor > 0; k++)
         factor *= (double)(1 - GRAPH_NORM_MOMENTUM);
     for (i = 0; i < g->node_count; i++) {

@@ -1,33 +1,32 @@
 /*
- * backend.h - the seam between the trainer and what computes: a backend runs a whole graph, not single operators
+ * backend.h - the interface between the trainer and a backend, which executes a whole graph instead of single operators
  *
- * The model to keep in mind: plan_new() takes a device, a graph and the size of a micro-batch, and chooses layouts,
- * algorithms, fusion and memory; after that nothing is allocated.  A plan owns the arenas: parameters, running
- * statistics, gradients, moments of the optimizer.  From outside they have one form, that of the graph (graph.h):
- * float32, plain row-major, in the order of its tensors; how they lie inside does not leak, and no pointer to them
- * leaves a backend.
+ * plan_new() takes a device, a graph and the size of a micro-batch.  It chooses layouts, algorithms, fusion and memory;
+ * afterwards nothing is allocated.  A plan owns the arenas: parameters, running statistics, gradients, moments of the
+ * optimizer.  The interface exposes an arena in the form of the graph (graph.h): float32, row-major, in the order of
+ * the tensors.  The internal layout is private, and no pointer to it leaves the backend.
  *
  * A step on each rank:
- *     accumulate(FIRST ... LAST)   each micro-batch; with LAST the gradients are summed over the ranks as they become
- *                                  final
- *     update()                     gives the step a ticket
- *     result(ticket)               the result of the step
- * Nothing but result(), score(), read() and write() waits for a device, so the trainer asks for a result when
- * device_info.ahead further steps were given to the plan.
+ *     accumulate(FIRST ... LAST)   for each micro-batch; with LAST the gradients are summed over the ranks as they
+ *                                  become final
+ *     update()                     applies the optimizer; returns a ticket for the step
+ *     result(ticket)               returns the result of the step
+ * Only result(), score(), read() and write() wait for a device.  So the trainer calls result() for a step after it has
+ * given device_info.ahead further steps to the plan.
  *
- * A step whose loss or gradients are not finite, or in which a rank has a fault, changes nothing: neither parameters,
- * moments, average nor running statistics.  With a loss scale the step is skipped, and the scale falls.  Without one,
- * or where a rank has a fault, the plan is halted: later steps change nothing either, until resume().
+ * A step changes nothing (parameters, moments, average, running statistics) if its loss or gradients are not finite, or
+ * if a rank reports a fault.  With a loss scale the step is skipped and the scale is reduced.  Without one, or if a
+ * rank reports a fault, the plan is halted: later steps change nothing until resume().
  *
- * Sums over the ranks are the business of a backend and its reducer (reduce.h).  The loss, the faults and the wishes of
- * the ranks travel behind the gradients, so a step needs no other word between the ranks.
+ * A backend and its reducer (reduce.h) compute the sums over the ranks.  The loss, the faults and the requests of the
+ * ranks are appended to the gradients, so a step needs no other message between the ranks.
  *
- * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG unless it says more.  A plan is used by
- * one thread at a time, but for read_beside(); different plans are independent.  The same calls with the same input
- * give the same bits on the same machine, whatever the number of threads.
+ * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG, unless its comment lists more.  One
+ * thread at a time may use a plan, except for read_beside(); different plans are independent.  The same calls with the
+ * same input give the same bits on the same machine, for any number of threads.
  *
- * train/ref is plain C and the oracle; every other backend is compared with it, buffer by buffer.  A backend that
- * computes in host memory shares arenas, sums and steps with it (host.h).
+ * train/ref is the reference in plain C; tests compare every other backend with it, buffer by buffer.  The backends
+ * that compute in host memory share arenas, sums and steps (host.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,119 +50,119 @@ struct plan;       /* of one backend */
 
 enum precision { PRECISION_AUTO, PRECISION_FP32, PRECISION_TF32, PRECISION_FP16, PRECISION_BF16, PRECISION_COUNT };
 
-/* "auto", "fp32", ..., as --precision takes them. */
-extern const char *const precision_names[]; /* ended by NULL */
+/* "auto", "fp32", ...: the values of --precision. */
+extern const char *const precision_names[]; /* NULL-terminated */
 
-/* What computes convolutions on a device that has a choice: kernels of its backend, or a library of its vendor. */
+/* Implementation of the convolutions, on devices with a choice: kernels of the backend, or a library of the vendor. */
 enum engine { ENGINE_OWN, ENGINE_CUDNN };
 
-/* "own", "cudnn", as --engine takes them. */
+/* "own", "cudnn": the values of --engine. */
 extern const char *const engine_names[]; /* ended by NULL */
 
 struct device_info {
     char text[128];           /* "CPU, AVX2": equal for equal devices */
-    char id[48];              /* which one it is, as the UUID of a GPU; "" */
-    bool own_memory;          /* else that of the host */
-    bool imagined;            /* there is none: of DEVICE_IMAGINED */
-    uint64_t memory;          /* bytes that are free there; UINT64_MAX: not known */
+    char id[48];              /* identifies the device, e.g. the UUID of a GPU; may be "" */
+    bool own_memory;          /* otherwise the memory of the host */
+    bool imagined;            /* opened with DEVICE_IMAGINED: no real device */
+    uint64_t memory;          /* free bytes; UINT64_MAX: unknown */
     unsigned precisions;      /* bits 1 << enum precision */
-    enum precision precision; /* what PRECISION_AUTO becomes */
-    unsigned micro_batch;     /* images of the largest micro-batch that is chosen by itself; 0: the whole batch */
-    bool own_clock;           /* step_result.times are of the device, whose host does other things meanwhile */
-    unsigned ahead;           /* steps that may be under way behind one whose result is asked for: 0 or 1 */
+    enum precision precision; /* meaning of PRECISION_AUTO */
+    unsigned micro_batch; /* largest micro-batch, in images, that the trainer chooses by default; 0: the whole batch */
+    bool own_clock;       /* step_result.times are device times; the host does other work meanwhile */
+    unsigned ahead;       /* steps that may be in flight after the step whose result is requested: 0 or 1 */
 };
 
 /*
- * The number of a device that is not there: plan_size() says what a plan would take on one, and nothing else may be
- * called.  A backend whose devices are always there opens what it has.
+ * The number of a device that does not exist.  plan_size() reports what a plan would need on it; no other function may
+ * be called.  A backend whose devices always exist opens a real one.
  */
 #define DEVICE_IMAGINED UINT_MAX
 
-/* What the device of every backend begins with. */
+/* Every backend's device begins with this struct. */
 struct device {
     const struct backend *backend;
     struct device_info info;
 };
 
-/* Gradients on their way to the other ranks, where a device sums them. */
+/* Data type of gradients in transfers between ranks, if a device sums them. */
 enum wire { WIRE_FP32, WIRE_BF16 };
-extern const char *const wire_names[]; /* "fp32", "bf16", as --wire takes them; ended by NULL */
+extern const char *const wire_names[]; /* "fp32", "bf16": the values of --wire; NULL-terminated */
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 enum arena_id {
     ARENA_PARAMETERS,
     ARENA_STATISTICS,
-    ARENA_GRADIENTS, /* once its result is there, those of a step, summed over the ranks */
-    ARENA_MOMENT1,   /* of Adam, or the momentum of SGD */
+    ARENA_GRADIENTS, /* of a step, summed over the ranks; valid after its result() */
+    ARENA_MOMENT1,   /* Adam: first moment; SGD: momentum */
     ARENA_MOMENT2,
     ARENA_AVERAGE,
     ARENA_COUNT
 };
 
-/* Floats of an arena; whether a plan of these options has it; and its first values other than zero. */
+/* Size of an arena; whether a plan with these options has it; initial values that are not zero. */
 struct plan_options;
 size_t arena_floats(const struct graph *g, enum arena_id arena);
 bool arena_is_wanted(const struct plan_options *o, enum arena_id arena);
 void arena_start_statistics(const struct graph *g, float *statistics);
 /*
- * How running statistics fade.  A micro-batch makes r = (1 - m) r + m batch of them, m = GRAPH_NORM_MOMENTUM.  This
- * does to them what `times` micro-batches of `images` images do, without what these add: r = (1 - m)^times r.
+ * Decay running statistics.  A micro-batch updates them by r = (1 - m) r + m batch, with m = GRAPH_NORM_MOMENTUM.  This
+ * function applies only the decay of `times` micro-batches of `images` images: r = (1 - m)^times r.
  */
 void arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, float *statistics);
 
 struct plan_options {
-    const struct graph *graph; /* outlives the plan */
-    unsigned batch;            /* images of a micro-batch */
-    unsigned micro_batches;    /* of a step on this rank, at most; 0: 1 */
-    unsigned source;           /* side of the images that come in, at least that of the graph's input */
-    bool train;                /* else score() only: no gradients, no moments */
+    const struct graph *graph; /* must outlive the plan */
+    unsigned batch;            /* images per micro-batch */
+    unsigned micro_batches;    /* most micro-batches per step on this rank; 0: 1 */
+    unsigned source;           /* side of the source images, at least that of the graph's input */
+    bool train;                /* otherwise only score(): no gradients, no moments */
     bool average;              /* keep an exponential moving average of the parameters */
-    bool keep;                 /* tests: no buffer takes the place of another, so that peek() finds all of them */
-    bool deterministic;        /* only algorithms whose bits do not depend on timing; else the fastest */
-    bool no_graph;             /* each kernel is launched by itself and waited for, so that an error names it */
-    bool pdl;                  /* programmatic dependent launch, where a device has it; no bit depends on it */
+    bool keep;                 /* for tests: no two buffers share memory, so peek() finds all of them */
+    bool deterministic;        /* only algorithms whose result does not depend on timing; otherwise the fastest */
+    bool no_graph;             /* launch each kernel separately and wait for it, so that an error names the kernel */
+    bool pdl;                  /* programmatic dependent launch, if the device supports it; does not change any bits */
     enum precision precision;
-    enum engine engine;    /* ENGINE_CUDNN: CHEX_ERR_UNSUPPORTED where a backend has none */
+    enum engine engine;    /* ENGINE_CUDNN: CHEX_ERR_UNSUPPORTED if the backend lacks it */
     unsigned threads;      /* CPU: at least 1 */
-    struct reduce *reduce; /* of reduce_new(), outlives the plan; NULL: alone */
-    enum wire wire;        /* of its sums, where it has such */
+    struct reduce *reduce; /* from reduce_new(), must outlive the plan; NULL: a single process */
+    enum wire wire;        /* type of the gradients in its sums, if it has a choice */
     struct loss_options loss;
     struct optimizer_options optimizer;
 
-    /* Told of each part of a step, by progress_clock(); may be NULL. */
+    /* Called after each part of a step, with times of progress_clock(); may be NULL. */
     void (*part)(void *context, enum step_part part, double begin, double end);
     void *context;
 };
 
-/* Bytes that a plan takes, on the device or in the process. */
+/* Bytes that a plan needs, on the device or in the process. */
 struct plan_memory {
     uint64_t parameters, optimizer, activations, workspace;
 };
 
-/* The choices of a backend: for run.json, the checkpoint and the comparison of ranks. */
+/* The choices of a backend, for run.json, the checkpoint and the comparison of ranks. */
 #define PLAN_ALGORITHMS 17
 #define PLAN_ENGINE     160
 struct plan_facts {
     enum precision precision;         /* never PRECISION_AUTO */
-    char algorithms[PLAN_ALGORITHMS]; /* a hash over all that decides about bits, in hexadecimal digits */
-    /* What computes the convolutions: "own kernels", "52 of 53 convolutions by cuDNN 9.19.0"; "": only own kernels. */
+    char algorithms[PLAN_ALGORITHMS]; /* hexadecimal hash of everything that affects bits */
+    /*
+     * Implementation of the convolutions: "own kernels", "52 of 53 convolutions by cuDNN 9.19.0"; "": only own kernels.
+     */
     char engine[PLAN_ENGINE];
-    bool pdl; /* it was asked for, and the device has it */
+    bool pdl; /* requested and supported by the device */
     struct plan_memory memory;
 };
 
-/*
- * The kernels of a step of a plan, as a model of the device has them: nothing is launched, and nothing was measured.
- */
+/* The kernels of a step of a plan, predicted by a cost model of the device.  Nothing is launched or measured. */
 #define PLAN_KERNEL 64
 struct plan_launch {
-    char kernel[PLAN_KERNEL], kind[PLAN_KERNEL]; /* kind: without the form of its tiles and the type of values */
-    char shape[PLAN_KERNEL];                     /* "401408 x 128 x 64" of a product, else pixels x channels */
-    char tile[PLAN_KERNEL];                      /* "64x128, 6272 tiles"; "196 blocks" */
-    unsigned times;                              /* a step */
-    uint64_t read, written;                      /* bytes of device memory, each place once a launch */
-    double flop;                                 /* of products of matrices */
+    char kernel[PLAN_KERNEL], kind[PLAN_KERNEL]; /* kind: the name without tile shape and data type */
+    char shape[PLAN_KERNEL]; /* "401408 x 128 x 64" for a matrix product, otherwise pixels x channels */
+    char tile[PLAN_KERNEL];  /* "64x128, 6272 tiles"; "196 blocks" */
+    unsigned times;          /* launches per step */
+    uint64_t read, written;  /* bytes of device memory; each address counts once per launch */
+    double flop;             /* of matrix products */
     double seconds;
 };
 struct plan_model_score {
@@ -172,40 +171,40 @@ struct plan_model_score {
     double seconds;
 };
 struct plan_model {
-    char device[128];           /* what was modelled */
-    struct plan_launch *launch; /* [count], in their order; plan_model_free() */
+    char device[128];           /* the modelled device */
+    struct plan_launch *launch; /* [count], in order of execution; plan_model_free() */
     size_t count;
-    unsigned images, launches; /* of a step of this rank */
+    unsigned images, launches; /* per step of this rank */
     uint64_t bytes;
     double seconds;
-    struct plan_model_score score; /* of one micro-batch of an evaluation */
+    struct plan_model_score score; /* one micro-batch of an evaluation */
 };
 void plan_model_free(struct plan_model *m);
 
-/* What of a plan is in no arena, and in a checkpoint. */
+/* State of a plan that is in no arena but in checkpoints. */
 struct plan_state {
-    uint64_t applied;  /* steps that changed something: t of Adam */
-    double loss_scale; /* 1 without one; 0: that of a new plan */
-    uint32_t good;     /* steps since it changed */
+    uint64_t applied;  /* steps that changed the parameters: t of Adam */
+    double loss_scale; /* 1 without loss scaling; 0: the value of a new plan */
+    uint32_t good;     /* steps since loss_scale changed */
 };
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
 enum step_flags {
-    STEP_FIRST = 1, /* a step begins: gradients from zero, running statistics from where the last one left them */
-    STEP_LAST = 2,  /* no other micro-batch follows on this rank */
-    STEP_FAULT = 4  /* with STEP_LAST: this rank cannot go on, and no rank makes this step */
+    STEP_FIRST = 1, /* start a step: zero the gradients, continue with the running statistics of the last step */
+    STEP_LAST = 2,  /* the last micro-batch of this rank */
+    STEP_FAULT = 4  /* with STEP_LAST: this rank cannot continue, so no rank applies this step */
 };
 
-#define STEP_WISHES 8 /* bits */
+#define STEP_WISHES 8 /* number of request bits */
 
-/* The message of a rank with STEP_LAST. */
+/* The message that a rank sends with STEP_LAST. */
 struct step_end {
-    uint32_t wishes; /* bits below STEP_WISHES */
+    uint32_t wishes; /* request bits, below STEP_WISHES */
     /*
-     * Micro-batches of the ranks behind this one: `behind` whole ones, and one of `rest` images (0: none).  Running
-     * statistics fade by them, so that the sum over the ranks is what one process has that sees all micro-batches in
-     * their order: rank 0 begins a step with what they were, the others with zero.
+     * Micro-batches of the ranks after this one: `behind` full ones and one of `rest` images (0: none).  The running
+     * statistics decay by them.  Rank 0 starts a step with the old statistics, the others with zero.  So the sum over
+     * the ranks equals the result of one process that sees all micro-batches in order.
      */
     uint64_t behind;
     unsigned rest;
@@ -214,116 +213,117 @@ struct step_end {
 #define STEP_NONE UINT32_MAX
 
 struct step_result {
-    double loss; /* of all ranks */
-    double norm; /* 2-norm of the gradients of all ranks, unscaled, before clipping */
+    double loss; /* over all ranks */
+    double norm; /* 2-norm of the gradients, summed over all ranks, unscaled, before clipping */
     bool applied;
-    bool halted;     /* the plan: this step and those behind it change nothing */
-    uint32_t faults; /* ranks with STEP_FAULT */
-    uint32_t wishes; /* the OR over the ranks */
-    uint32_t bad;    /* the first micro-batch of this rank whose loss is not finite; STEP_NONE */
+    bool halted;     /* the plan is halted: this and later steps change nothing */
+    uint32_t faults; /* number of ranks with STEP_FAULT */
+    uint32_t wishes; /* OR over the ranks */
+    uint32_t bad;    /* the first micro-batch of this rank with a loss that is not finite, or STEP_NONE */
     struct plan_state state;
-    struct step_times times; /* of the parts that the backend sees, by the clock of the device */
-    double idle;             /* with own_clock: seconds before and between its micro-batches with nothing to do */
+    struct step_times times; /* of the parts that the backend measures, by the clock of the device */
+    double idle;             /* with own_clock: idle seconds of the device before and between its micro-batches */
 };
 
-/* ---- the seam ---------------------------------------------------------------------------------------------------- */
+/* ---- the interface ----------------------------------------------------------------------------------------------- */
 
-#define BACKEND_LIBRARY 96 /* of the version of a library, or why it is not there */
+#define BACKEND_LIBRARY 96 /* for the version of a library, or why it is missing */
 
 struct backend {
     const char *name; /* "ref", for --device */
 
     /* -- devices -- */
-    unsigned (*device_count)(void); /* 0 where there is no driver */
+    unsigned (*device_count)(void); /* 0 if there is no driver */
     /*
-     * Why device_count() is 0, in words; NULL: it never is.  False: the machine has no driver of such a device, as most
-     * have none, so nobody who did not name the device needs to hear of it.
+     * Explains why device_count() is 0; NULL: it never is.  Returns false if the machine just has no driver for such
+     * devices: then only a user who named the device needs the explanation.
      */
     bool (*device_absence)(char why[BACKEND_LIBRARY]);
-    /* CHEX_ERR_UNSUPPORTED says why the device cannot be used. */
+    /* CHEX_ERR_UNSUPPORTED explains why the device cannot be used. */
     enum chex_status (*device_open)(unsigned number, struct device **out, struct chex_error *err);
     void (*device_close)(struct device *device); /* NULL is allowed */
     /*
-     * Libraries that it opens when it needs them, from number 0 on: the name, and in text the version or why it is not
-     * there; NULL behind the last.  May be NULL.
+     * Lists the libraries that the backend opens on demand, from number 0 on.  Returns the name; `text` is the version,
+     * or why it is missing.  Returns NULL after the last.  May be NULL.
      */
     const char *(*library)(unsigned number, char text[BACKEND_LIBRARY]);
-    /* All ranks call.  The collective tells the ranks of each other; it outlives the reducer. */
+    /* All ranks call it and exchange data through the collective, which must outlive the reducer. */
     enum chex_status (*reduce_new)(struct device *device, struct collective *c, struct reduce **out,
                                    struct chex_error *err);
 
-    /* -- images that stay with the device, for batch.index -- */
-    /* Room for this number of images of source x source pixels.  CHEX_ERR_MEMORY */
+    /* -- images in device memory, for batch.index -- */
+    /* Allocate memory for `images` images of source x source pixels.  CHEX_ERR_MEMORY */
     enum chex_status (*store_new)(struct device *device, uint32_t images, unsigned source, struct image_store **out,
                                   struct chex_error *err);
-    /* From any thread, each image once; there when it returns. */
+    /* Store an image, once per image, from any thread; the copy is complete on return. */
     enum chex_status (*store_put)(struct image_store *store, uint32_t image, const uint8_t *pixels,
                                   struct chex_error *err);
-    void (*store_free)(struct image_store *store); /* NULL is allowed; no plan uses it any more */
+    void (*store_free)(struct image_store *store); /* NULL is allowed; no plan may still use it */
 
     /* -- plans -- */
     /*
-     * What plan_new() would choose, and the memory it would take; none of it is taken.  CHEX_ERR_UNSUPPORTED a
-     * precision or graph that this backend does not do
+     * Report what plan_new() would choose and the memory it would need, without an allocation.  CHEX_ERR_UNSUPPORTED: a
+     * precision or graph that this backend does not support.
      */
     enum chex_status (*plan_size)(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
                                   struct chex_error *err);
-    /* The kernels of a step, of a plan that trains; NULL where there are none.  The same errors. */
+    /* Model the kernels of a step of a training plan; NULL if the backend has no model.  Errors as plan_size(). */
     enum chex_status (*plan_model)(const struct device *device, const struct plan_options *o, struct plan_model *out,
                                    struct chex_error *err);
     /*
-     * The same errors, and CHEX_ERR_MEMORY, which names needed and present bytes.  Arenas are zero but for
-     * running variances, which are 1.
+     * Errors as plan_size(), and CHEX_ERR_MEMORY, whose text has the required and the available bytes.  All arenas are
+     * zero, except that running variances are 1.
      */
     enum chex_status (*plan_new)(struct device *device, const struct plan_options *o, struct plan **out,
                                  struct plan_facts *facts, struct chex_error *err);
     void (*plan_free)(struct plan *plan); /* NULL is allowed */
 
-    /* Whole arenas, in the form of the graph: graph->param_floats, or stat_floats, of them. */
+    /* Copy whole arenas in the form of the graph: graph->param_floats or stat_floats floats. */
     enum chex_status (*write)(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err);
     enum chex_status (*read)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
     /*
-     * read() by a second thread, while that of the plan calls score() alone, or nothing; no step is under way.  May be
-     * NULL.
+     * As read(), for a second thread, while the thread of the plan calls only score() or nothing, and no step is in
+     * flight.  May be NULL.
      */
     enum chex_status (*read_beside)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
     enum chex_status (*set_state)(struct plan *plan, const struct plan_state *state, struct chex_error *err);
 
     /* -- a step -- */
     /*
-     * One micro-batch forward and backward.  `end` with STEP_LAST alone.  batch NULL: with STEP_LAST, of a rank that
-     * has no image for it; it takes part in the sums with what it has.  CHEX_ERR_LOST, and errors of other ranks
+     * Run one micro-batch forward and backward.  `end` is for STEP_LAST only.  With STEP_LAST, batch may be NULL: this
+     * rank has no images left, and contributes its sums so far.  CHEX_ERR_LOST, and errors of other ranks
      */
     enum chex_status (*accumulate)(struct plan *plan, const struct batch *batch, unsigned flags,
                                    const struct step_end *end, struct chex_error *err);
-    /* One step of the optimizer with these gradients; `clip` as in optimizer.h.  The same errors. */
+    /* Apply one optimizer step with the gradients; `clip` as in optimizer.h.  Errors as accumulate(). */
     enum chex_status (*update)(struct plan *plan, double rate, double clip, uint64_t *ticket, struct chex_error *err);
-    /* The result of a step, once it is *done.  Those of the last two tickets can be asked for.  The same errors. */
+    /* Get the result of a step when it is *done; only the last two tickets are valid.  Errors as accumulate(). */
     enum chex_status (*result)(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out,
                                struct chex_error *err);
-    /* A plan that is halted takes part again; nothing is under way. */
+    /* Let a halted plan continue; no step may be in flight. */
     enum chex_status (*resume)(struct plan *plan, struct chex_error *err);
 
     /* -- evaluation -- */
     /*
-     * Logits with running statistics, [views][batch][outputs], 0 for padding; nothing in the plan changes.
+     * Compute logits with running statistics, [views][batch][outputs], 0 for padding.  The plan does not change.
      * crop     [views][batch]
-     * weights  ARENA_PARAMETERS or ARENA_AVERAGE
+     * weights ARENA_PARAMETERS or ARENA_AVERAGE
      */
     enum chex_status (*score)(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
                               enum arena_id weights, float *logits, struct chex_error *err);
 
     /*
-     * For tests: a buffer of the graph, or its gradient, after accumulate() of a plan with `keep`, as
-     * [batch][channels][height][width]; values of padding are any.  The output is there without `keep` too.
-     * CHEX_ERR_UNSUPPORTED where this backend does not keep it.
+     * For tests: copy a buffer of the graph, or its gradient, after accumulate() of a plan with `keep`, as
+     * [batch][channels][height][width].  Values of padding are undefined.  The output buffer needs no `keep`.
+     * CHEX_ERR_UNSUPPORTED: this backend does not keep the buffer.
      */
     enum chex_status (*peek)(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err);
 };
 
 /*
- * The best first, ended by NULL: a list of the program.  train/backends.c, which make writes, is the one of all that
- * were built; a program with a list of its own does not get it.  And the one of this name, or NULL.
+ * The backends of the program, best first, NULL-terminated.  The build generates train/backends.c with all built
+ * backends; a program that defines its own list does not link that file.  backend_find() returns the backend with this
+ * name, or NULL.
  */
 extern const struct backend *const backends[];
 const struct backend *backend_find(const char *name);

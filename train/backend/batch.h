@@ -1,8 +1,8 @@
 /*
- * batch.h - a micro-batch, as the loader makes it and a backend takes it
+ * batch.h - a micro-batch: the loader produces it, a backend consumes it
  *
- * All of it is host memory, and is read before the call that takes it returns: a backend with memory of its own copies
- * it first.
+ * All pointers are to host memory.  A call reads them before it returns; a backend with its own memory copies them
+ * first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,42 +14,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The numbers of input.h. */
+/* The constants of input.h. */
 extern const float input_mean[INPUT_CHANNELS], input_deviation[INPUT_CHANNELS];
 
-/* The part of a source image that the network sees. */
+/* The part of a source image that the network reads. */
 struct crop {
-    uint16_t x, y; /* left upper corner: x + input width <= source */
-    bool flip;     /* left and right exchanged */
+    uint16_t x, y; /* upper left corner: x + input width <= source */
+    bool flip;     /* mirror left and right */
 };
 
 /*
- * An image of weight 0 is padding and counts in nothing, wherever it stands: the loss, all gradients and the statistics
- * are those of a smaller micro-batch without it, whatever its pixels.  Its logits, and its gradients in every buffer,
- * are 0.  The statistics of a channel are taken over
- *     count = images of another weight * pixels
- * values: mean, variance = squares / count, and backward the means over the batch.  The running variance takes
+ * An image of weight 0 is padding, at any index.  The loss, all gradients and the statistics are those of a smaller
+ * micro-batch without it, for any pixels.  Its logits, and its gradients in every buffer, are 0.  The statistics of a
+ * channel are over
+ *     count = images with nonzero weight * pixels
+ * values: mean, variance = squares / count, and in backward the means over the batch.  The running variance uses
  * squares / (count - 1).
- *     count = 1  the variance is 0, so the normalised value is beta and no gradient flows back through it.  One value
- *                says nothing of a variance: the running statistics of this normalisation stay.  (PyTorch refuses such
- *                a batch.)
- *     no image   nothing is computed: the loss is 0, the running statistics stay, no gradient is added.
+ *     count = 1  the variance is 0, so the normalised value is beta and no gradient flows back.  A single value has no
+ *     variance, so the running statistics of this normalisation do not change.  (PyTorch rejects such a batch.)
+ *     no image   nothing is computed: the loss is 0, the running statistics do not change, no gradient is added.
  */
-struct image_store; /* of a backend: images that stay with the device */
+struct image_store; /* of a backend: images in device memory */
 
 #define STORE_NONE UINT32_MAX
 
 struct batch {
     const uint8_t *pixels; /* [batch][source][source], 0 = black */
-    const uint32_t *index; /* [batch] images of the store, or STORE_NONE: it is in pixels; NULL: all are */
+    const uint32_t
+        *index; /* [batch]: image of the store, or STORE_NONE for an image in `pixels`; NULL: all are in `pixels` */
     const struct image_store *store;
-    const struct crop *crop; /* [batch]; score() has crops of its own */
+    const struct crop *crop; /* [batch]; score() has its own crops */
     const uint8_t *label;    /* [batch][outputs], 0 or 1; not read by score() */
     const float *weight;     /* [batch], 0 for padding; NULL: all 1 */
     double scale;            /* loss = scale * sum: 1 / (images of weight 1 in the global batch * outputs) */
 };
 
-/* The images of a micro-batch that are no padding: their places in it, in order, to place[], and how many there are. */
+/* Write the indices of all images without padding to place[], in order; returns their number. */
 unsigned batch_images(const struct batch *batch, unsigned size, unsigned *place);
 
 #endif

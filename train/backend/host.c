@@ -1,5 +1,5 @@
 /*
- * host.c - see host.h: devices, arenas and facts of plans in host memory
+ * host.c - implements host.h: devices, arenas and facts of plans in host memory
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MICRO_BATCH 16 /* images, the most that is chosen by itself */
+#define MICRO_BATCH 16 /* largest default, in images */
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ host_device_close(struct device *device)
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
 struct image_store {
-    size_t image;    /* bytes of one */
+    size_t image;    /* bytes per image */
     uint8_t *pixels; /* [images][image] */
 };
 

@@ -1,16 +1,16 @@
 /*
- * host.h - for all backends that compute in host memory: devices, arenas, a step and its result
+ * host.h - shared code of the backends that compute in host memory: devices, arenas, steps and results
  *
- * The plan of such a backend begins with a struct host, and its table of functions takes host_accumulate() and the like
- * from here.  What differs is in struct host_ops: how a micro-batch goes forward and backward.
+ * The plan of such a backend begins with a struct host, and its struct backend uses host_accumulate() and the other
+ * functions below.  struct host_ops has the functions that differ: forward and backward of a micro-batch.
  *
- * Gradients of the micro-batches of a step are added up in doubles, over all ranks, and rounded to floats once.  As
- * sums of floats they would depend on how many micro-batches each rank has, and what begins as rounding does not stay
- * small: Adam makes a whole step of a gradient that is nothing but rounding.  A sum of floats in doubles is exact but
- * where one is 2^29 times another, so any number of ranks makes the same step.  One rank with one micro-batch has
- * nothing to add up, and the same gradients.
+ * Gradients of all micro-batches of a step are added in double, over all ranks, and rounded to float once.  Sums in
+ * float would depend on the number of micro-batches per rank.  Such rounding errors do not stay small, because Adam
+ * turns a gradient that is only rounding error into a full step.  A sum of floats in double is exact unless one is 2^29
+ * times another, so any number of ranks computes the same step.  One rank with one micro-batch needs no sum and has the
+ * same gradients.
  *
- * A step is over when update() returns, so a result is there at once.
+ * A step is complete when update() returns, so result() never waits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,39 +19,39 @@
 
 #include "backend/backend.h"
 
-/* ---- what a backend brings --------------------------------------------------------------------------------------- */
+/* ---- provided by a backend --------------------------------------------------------------------------------------- */
 
 struct host_ops {
-    /* Forward with statistics of the batch, which go into host.running too, and the loss. */
+    /* Run forward with batch statistics, and update host.running; returns the loss. */
     double (*forward)(struct plan *plan, const struct batch *batch);
-    /* Gradients of that loss are added to the arena; host_gradients() is told of each as it becomes final. */
+    /* Add the gradients of that loss to the arena; call host_gradients() for each node whose gradients are final. */
     enum chex_status (*backward)(struct plan *plan, struct chex_error *err);
-    /* Logits of one view, with the running statistics of the arena and these weights. */
+    /* Compute the logits of one view with the running statistics of the arena and these weights. */
     void (*score)(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits);
-    /* optimizer_apply() to all parameters. */
+    /* Call optimizer_apply() for all parameters. */
     void (*apply)(struct plan *plan, const struct optimizer_step *step, double scale);
-    /* Parameters or average are others now; may be NULL. */
+    /* Called after the parameters or their average changed; may be NULL. */
     void (*changed)(struct plan *plan);
 };
 
-/* Numbers of the tail of the sums: loss, faults, wishes. */
+/* Numbers in the tail of the sums: loss, faults, requests. */
 #define HOST_TAIL (2 + STEP_WISHES)
 
 struct host {
     const struct host_ops *ops;
     struct plan_options options;
     float *arena[ARENA_COUNT];
-    float *running; /* [stat_floats] of the step at hand: the arena's, once the step is made */
-    double *sum; /* gradients [param_floats], statistics [stat_floats], tail; NULL where there is nothing to add up */
+    float *running; /* [stat_floats] of the current step; copied to the arena when the step is applied */
+    double *sum;    /* gradients [param_floats], statistics [stat_floats], tail; NULL if no sum is needed */
     struct plan_state state;
     bool halted;
 
-    /* The step at hand. */
-    unsigned batches; /* micro-batches that it has */
-    bool ended;       /* STEP_LAST was there */
-    size_t left;      /* of the sums, from the first, those that were not started */
-    size_t ready;     /* below which none is final */
-    double at;        /* progress_clock() when the part at hand began */
+    /* The current step: */
+    unsigned batches; /* its micro-batches so far */
+    bool ended;       /* STEP_LAST was given */
+    size_t left;      /* numbers whose sum has not been started: the first `left` */
+    size_t ready;     /* numbers from this index on are final */
+    double at;        /* progress_clock() at the start of the current part */
     struct step_result now;
 
     uint64_t ticket; /* of the last step */
@@ -80,7 +80,7 @@ enum chex_status host_store_put(struct image_store *store, uint32_t image, const
 void host_store_free(struct image_store *store);
 const uint8_t *host_store_pixels(const struct image_store *store, uint32_t image);
 
-/* The pixels of image i of a micro-batch, wherever they are. */
+/* Returns the pixels of image i of a micro-batch, from the store or from the batch. */
 static inline const uint8_t *
 host_pixels(const struct batch *batch, size_t i, unsigned source)
 {
@@ -92,27 +92,29 @@ host_pixels(const struct batch *batch, size_t i, unsigned source)
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 /*
- * Every array that the plan wants, by take(context, address of the pointer, count, size), which gives it zeroed memory
- * now or later; false where it says so.
+ * Request every array of the plan by take(context, address of the pointer, count, size), which provides zeroed memory
+ * immediately or later.  Returns false if take() does.
  */
 typedef bool host_take(void *context, void *where, size_t count, size_t size);
 bool host_arrays(struct host *h, host_take *take, void *context);
-/* Their memory: parameters and optimizer; and that of the sums, which is workspace. */
+/* Memory of parameters and optimizer; memory of the sums, which counts as workspace. */
 void host_memory_parts(const struct plan_options *o, struct plan_memory *out);
 uint64_t host_sum_bytes(const struct plan_options *o);
-/* All arrays are there. */
+/* Initialize, after all arrays are allocated. */
 void host_start(struct host *h, const struct host_ops *ops);
 
-/* The facts of a plan of fp32 whose bits follow from this text alone.  CHEX_ERR_UNSUPPORTED another precision */
+/*
+ * Fill in the facts of an fp32 plan; `algorithms` alone determines its bits.  CHEX_ERR_UNSUPPORTED: another precision
+ */
 enum chex_status host_facts(const struct device *device, const struct plan_options *o, const char *algorithms,
                             struct plan_facts *facts, struct chex_error *err);
 
-/* During forward(): the loss of these logits, [batch][outputs], and its gradient. */
+/* For forward(): returns the loss of these logits, [batch][outputs], and computes its gradient. */
 double host_loss(const struct plan *plan, const struct batch *batch, const float *logits, float *gradient);
 
 /*
- * During backward(): this node is done, so the gradients of its parameters are final for this micro-batch.  Every node
- * comes once, from the last to the first, those without parameters too.
+ * For backward(): call it when a node is done, so the gradients of its parameters are final for this micro-batch.  Call
+ * it for every node once, from the last to the first, including those without parameters.
  */
 enum chex_status host_gradients(struct plan *plan, const struct graph_node *node, struct chex_error *err);
 

@@ -15,7 +15,7 @@
 
 #define PATH_SIZE 1024
 
-/* The number behind `name` in a file of lines "name number"; the first number where name is NULL.  false: none. */
+/* Read the number after `name` from a file of lines "name number", or the first number if name is NULL.  false: none */
 static bool
 file_number(const char *path, const char *name, uint64_t *out)
 {
@@ -33,13 +33,13 @@ file_number(const char *path, const char *name, uint64_t *out)
     return found;
 }
 
-/* What the files of one group say. */
+/* Names of the files of a control group, by version. */
 struct kind_of_group {
     const char *folder;                /* below the mount */
-    const char *limit, *held, *shared; /* shared: memory and files of tmpfs, which are never given up either */
+    const char *limit, *held, *shared; /* shared: memory and files of tmpfs, which cannot be reclaimed */
 };
 
-/* Of the group at mount + folder + path and those above it; path is shortened. */
+/* Returns the available bytes of the group at mount + folder + path and of its parents; shortens path. */
 static uint64_t
 available_up(const char *mount, const struct kind_of_group *kind, char *path)
 {
@@ -50,7 +50,7 @@ available_up(const char *mount, const struct kind_of_group *kind, char *path)
         uint64_t limit, held = 0, shared = 0;
         char file[PATH_SIZE];
 
-        /* A path that is too long is cut, and is that of no file. */
+        /* A truncated path names no existing file. */
         snprintf(file, sizeof(file), "%.400s%s%.400s/%s", mount, kind->folder, path, kind->limit);
         if (file_number(file, NULL, &limit)) {
             snprintf(file, sizeof(file), "%.400s%s%.400s/memory.stat", mount, kind->folder, path);
@@ -98,7 +98,7 @@ host_memory_of_groups(const char *groups, const char *mount)
     return least;
 }
 
-/* What `ulimit -v`, which batch systems set, leaves of the address space. */
+/* Returns the address space that is left under `ulimit -v`, which batch systems set. */
 static uint64_t
 available_of_addresses(void)
 {

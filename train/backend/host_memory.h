@@ -1,7 +1,7 @@
 /*
- * host_memory.h - how much memory this process can still take
+ * host_memory.h - memory that this process can still allocate
  *
- * Linux promises more than it has, and ends a process that believes it.  So a caller that needs much asks before.
+ * Linux overcommits memory and kills a process that uses more than there is.  So check before a large allocation.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 /*
- * Bytes: what the system has available (which includes caches that it would give up), but not more than any control
- * group of this process allows beyond what it holds.  UINT64_MAX where the system does not say.
+ * Returns the available bytes of the system (including caches that it can drop), limited by what each control group of
+ * this process leaves.  UINT64_MAX: unknown.
  */
 uint64_t host_memory_available(void);
 
 /*
- * The part of control groups, of version 1 and 2.  `groups` is /proc/self/cgroup, `mount` /sys/fs/cgroup: others for
- * tests.  A limit of a group above counts too.  What a group holds is what cannot be given up; files in the page cache
- * can.
+ * Returns the limit of control groups, version 1 and 2.  `groups` is /proc/self/cgroup, `mount` is /sys/fs/cgroup;
+ * tests pass other paths.  Limits of parent groups count too.  The usage of a group leaves out the page cache, which
+ * can be reclaimed.
  */
 uint64_t host_memory_of_groups(const char *groups, const char *mount);
 

@@ -1,8 +1,8 @@
 /*
- * host_step.c - see host.h: one step of a plan in host memory, with its sums over micro-batches and ranks
+ * host_step.c - implements host.h: a step of a plan in host memory, with its sums over micro-batches and ranks
  *
- * The sums lie in one array: gradients, statistics, and the tail: loss, faults and wishes.  They are summed over the
- * ranks in buckets, from the end; statistics and tail are the first.
+ * The sums are one array: gradients, statistics, and the tail (loss, faults and requests).  They are summed over the
+ * ranks in buckets, from the end of the array; so statistics and tail come first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,9 +16,9 @@
 #include <math.h>
 #include <string.h>
 
-#define BUCKET_NUMBERS (1u << 19) /* 4 MiB of gradients are summed at a time */
+#define BUCKET_NUMBERS (1u << 19) /* 4 MiB of gradients per bucket */
 
-/* Of the tail. */
+/* Indices in the tail. */
 enum { TAIL_LOSS, TAIL_FAULTS, TAIL_WISHES };
 
 _Static_assert(TAIL_WISHES + STEP_WISHES == HOST_TAIL, "a number for each wish");
@@ -29,7 +29,7 @@ has_peers(const struct host *h)
     return h->options.reduce && h->options.reduce->size > 1;
 }
 
-/* The time since the last call went into this part. */
+/* Add the time since the last call to this part. */
 static void
 took(struct host *h, enum step_part part)
 {
@@ -43,7 +43,7 @@ took(struct host *h, enum step_part part)
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-/* Start the sums of all buckets that are final.  Their borders depend on nothing but the model. */
+/* Start the sums of all buckets that are final.  Bucket boundaries depend only on the model. */
 static enum chex_status
 sum_ready(struct host *h, struct chex_error *err)
 {
@@ -70,7 +70,7 @@ host_loss(const struct plan *plan, const struct batch *batch, const float *logit
                     batch->weight, batch->scale, gradient);
 }
 
-/* The parameters of a node lie side by side in the arena: weight, then bias where there is one. */
+/* The parameters of a node are adjacent in the arena: weight, then bias if it has one. */
 static size_t
 parameter_floats(const struct graph *g, const struct graph_node *node)
 {
@@ -98,7 +98,7 @@ host_gradients(struct plan *plan, const struct graph_node *node, struct chex_err
     return h->ended && has_peers(h) ? sum_ready(h, err) : CHEX_OK;
 }
 
-/* Statistics and tail are final before the last micro-batch goes backward. */
+/* Statistics and tail are final before the last micro-batch runs backward. */
 static enum chex_status
 sum_statistics(struct host *h, const struct step_end *end, struct chex_error *err)
 {
@@ -222,7 +222,7 @@ host_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
     h->ended = flags & STEP_LAST;
     h->now.faults = flags & STEP_FAULT ? 1 : 0;
     h->now.wishes = end ? end->wishes & ((1u << STEP_WISHES) - 1) : 0;
-    if (h->halted) /* all ranks are: there is nothing to compute, and nothing to sum */
+    if (h->halted) /* all ranks are halted: nothing to compute or to sum */
         return CHEX_OK;
     if (batch)
         forward(plan, batch);
@@ -239,7 +239,7 @@ host_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
 
 /* ---- the end of a step ------------------------------------------------------------------------------------------- */
 
-/* The sums are there: should the step be made? */
+/* Evaluate the sums: returns whether the step may be applied. */
 static bool
 is_good(struct host *h)
 {

@@ -1,18 +1,18 @@
 /*
- * ranges.h - what this rank does, as ranges of NVTX: for Nsight, or whoever else injects a library to hear of them
+ * ranges.h - marks the activities of this rank as NVTX ranges, for Nsight and other tools
  *
  * Ranges have the names of the parts of a step (step_parts.h), and "step", with the number of the step as payload.
- * They nest, on each thread, in the order in which they were pushed:
- *     step            giving a step to the plan: its images, its launches; with host memory all of it
- *       data_wait     of these: waiting for the loader
+ * They nest per thread:
+ *     step            giving a step to the plan: images and launches; with host memory all of it
+ *       data_wait     waiting for the loader
  *       copy, forward, backward, reduce, optimizer
- *                     where the host computes them, or puts their launches into a stream; with a graph that is once,
- *                     when it is recorded, and without one (--no-graph) in each step
+ *                     the host computes these, or launches their kernels into a stream: with a graph once, during
+ *                     capture; without one (--no-graph) in each step
  *     meet            waiting for the result of a step
  *     evaluation, save
- * Each rank has a domain of its own, "chex-train rank 3".  Where no tool listens a range costs a few nanoseconds.
+ * Each rank has its own domain, "chex-train rank 3".  Without a tool a range costs a few nanoseconds.
  *
- * ranges_nvtx.c is NVTX, whose header is all of it; in a build without that ranges_none.c stands in its place.
+ * ranges_nvtx.c uses NVTX, a header-only library.  A build without NVTX uses ranges_none.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-/* Name the domain, before there is a second thread; ranges before that are told to nobody. */
+/* Name the domain, before a second thread starts; earlier ranges are dropped. */
 void ranges_open(int rank);
 void ranges_push(enum step_part part);
 void ranges_push_step(uint64_t step);

@@ -1,5 +1,5 @@
 /*
- * ranges_none.c - in the place of ranges_nvtx.c in a build without NVTX
+ * ranges_none.c - empty functions for a build without NVTX
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,7 +1,7 @@
 /*
- * ranges_nvtx.c - see ranges.h: NVTX 3, a header that opens the library of a tool where NVTX_INJECTION64_PATH names one
+ * ranges_nvtx.c - implements ranges.h with NVTX 3, a header that loads the library named by NVTX_INJECTION64_PATH
  *
- * The domain is one of the process, as everything of NVTX is.
+ * The domain is global to the process, like all state of NVTX.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

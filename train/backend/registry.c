@@ -1,5 +1,5 @@
 /*
- * registry.c - the backend of a name, among those of this build; see backend.h
+ * registry.c - finds a backend by name, among those of this build; see backend.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

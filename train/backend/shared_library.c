@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A library that is there and cannot be loaded is none that is not there: the linker knows what it lacks. */
+/* Separate a missing library from one that exists but does not load: then the linker's text names what is missing. */
 bool
 shared_library_open(struct shared_library *l, char *why, size_t size)
 {

@@ -1,7 +1,7 @@
 /*
- * shared_library.h - a library that a backend opens when it needs it
+ * shared_library.h - a library that a backend opens on demand
  *
- * A program that was built with such a library runs where the library is not, so it is not linked.
+ * It is not linked, so the program also runs on machines without the library.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,16 +11,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Its name, for the dynamic linker, which looks where LD_LIBRARY_PATH says; then its place as configure found it. */
+/* The name for the dynamic linker, which searches LD_LIBRARY_PATH; then the path that configure found. */
 struct shared_library {
     const char *name, *place;
     void *handle;
 };
 
-/* false, and why: "libname.so.1 is not there", or what the dynamic linker says of one that cannot be loaded. */
+/* Returns false and the reason: "libname.so.1 is not there", or the error text of the dynamic linker. */
 bool shared_library_open(struct shared_library *l, char *why, size_t size);
 
-/* Put the address of a function of it into a pointer; false, and why: "libname.so.1 is too old: it has no call()". */
+/* Find the address of a function; returns false and the reason: "libname.so.1 is too old: it has no call()". */
 bool shared_library_find(const struct shared_library *l, const char *call, void *pointer, char *why, size_t size);
 
 #endif
