@@ -319,7 +319,7 @@ explain(const struct cli_option *option, const char *value)
 
 const struct cli_program train_program = {
     .name = "chex-train",
-    .summary = "train a network on a data set of chest X-rays, and judge it",
+    .summary = "train and evaluate a network on a data set of chest X-rays",
     .usage = "-d SHARDS -o RUN [OPTION...]\n-d SHARDS -o RUN --eval-only [--split NAME] [OPTION...]\n"
              "-d SHARDS --init FILE --eval-only --predict CSV [OPTION...]",
     .examples = "chex-train -d shards -o runs/a\n"
