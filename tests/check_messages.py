@@ -325,6 +325,9 @@ def _(work):
     last("chex-train", "-d", f"{work}/{folder}shards", "-o", f"{work}/{folder}run", "--model", "densenet-micro",
          "--crop", "32", "--epochs", "1", "--bootstrap", "20")
     last("sh", "-c", out["next"], follow=False)
+    done = run(["chex-inspect", "--report", f"{work}/{folder}a-report-with-a-long-name.html", f"{folder}shards"],
+               cwd=work, env=dict(os.environ, PATH=path))
+    assert max(map(len, done.stderr.splitlines())) <= 80 and work not in done.stderr, done.stderr
     for i in range(3):
         shutil.copytree(f"{work}/{folder}synth/images", f"{work}/{folder}images_{i}")
     last("chex-inspect", "--source", "-l", f"{work}/{folder}synth/Data_Entry_2017_v2020.csv",

@@ -8,6 +8,9 @@
 #include "report/report_checks.h"
 
 #include "base/progress.h"
+#include "common/printable.h"
+#include "common/shell_word.h"
+#include "common/wrap.h"
 
 #include <string.h>
 
@@ -31,7 +34,8 @@ checks_json(const struct html_report *r)
 static void
 tell(struct inspect *in, const struct html_report *r, const char *output, size_t size, double seconds)
 {
-    char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS];
+    char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS], shown[PRINTABLE_TEXT];
+    struct wrap w = {.out = stderr};
     unsigned level[REPORT_LEVELS] = {0}, i;
 
     for (i = 0; i < r->check_count; i++)
@@ -45,11 +49,14 @@ tell(struct inspect *in, const struct html_report *r, const char *output, size_t
     }
     if (in->common->quiet)
         return;
-    printable_line(stderr, "%s: %s, %s in %.1f s: %u good, %u note%s, %u to look at, %u fault%s",
-                   strcmp(output, "-") == 0 ? "standard output" : output, format_bytes(size, bytes),
-                   format_things(r->all.images, "image", images), seconds, level[LEVEL_GOOD], level[LEVEL_NOTE],
-                   report_plural(level[LEVEL_NOTE]), level[LEVEL_LOOK], level[LEVEL_FAULT],
-                   report_plural(level[LEVEL_FAULT]));
+    wrap_put(&w, "",
+             "%s:", printable_text(strcmp(output, "-") == 0 ? "standard output" : relative_path(output), shown));
+    wrap_put(&w, " ", "%s, %s in %.1f s:", format_bytes(size, bytes), format_things(r->all.images, "image", images),
+             seconds);
+    wrap_put(&w, " ", "%u good, %u note%s, %u to look at, %u fault%s", level[LEVEL_GOOD], level[LEVEL_NOTE],
+             report_plural(level[LEVEL_NOTE]), level[LEVEL_LOOK], level[LEVEL_FAULT],
+             report_plural(level[LEVEL_FAULT]));
+    wrap_end(&w);
     for (i = 0; i < r->check_count; i++)
         if (r->checks[i].level == LEVEL_FAULT)
             progress_line_fault(&in->line, "fault    %s", r->checks[i].text);
