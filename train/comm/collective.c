@@ -1,5 +1,5 @@
 /*
- * collective.c - see collective.h: beginning and end, gathering, meetings
+ * collective.c - implements collective.h: start and end, gathering, meetings
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,15 +16,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Another number, or another word, where messages change. */
+/* Change it whenever the messages change. */
 #define PROTOCOL "chex-collective 1"
 
-/* ---- one message from each to each ---------------------------------------------------------------------------- */
+/* ---- one message from each rank to each other rank ------------------------------------------------------------ */
 
-/* A gathering or a meeting, and the letters that came. */
+/* A gathering or a meeting, with its received letters. */
 struct exchange {
     int tag;
-    struct letter **letter; /* [size]; that of this rank stays NULL */
+    struct letter **letter; /* [size]; NULL for this rank */
 };
 
 static void
@@ -38,7 +38,7 @@ exchange_release(const struct collective *c, struct exchange *x)
     x->letter = NULL;
 }
 
-/* Takes the letter that belongs to this call.  Letters from before a meeting that were not taken go away. */
+/* Take the letter for this call; discards letters from before a meeting. */
 static enum chex_status
 take_letter(struct collective *c, int rank, struct exchange *x, struct chex_error *err)
 {
@@ -56,7 +56,7 @@ take_letter(struct collective *c, int rank, struct exchange *x, struct chex_erro
             letter_free(letter_take(peer));
             continue;
         }
-        if (peer->first->tag == TAG_MEET) /* look_for_failed() knows what that means */
+        if (peer->first->tag == TAG_MEET) /* look_for_failed() handles it */
             return CHEX_OK;
         return error_set(err, CHEX_ERR_BUG, "rank %d %s is in call %llu, this rank in %llu", rank, peer->host,
                          (unsigned long long)head->begun, (unsigned long long)c->begun);
@@ -175,7 +175,7 @@ collective_allgather(struct collective *c, const void *data, size_t size, struct
 
 /* ---- meetings ------------------------------------------------------------------------------------------------- */
 
-/* How much an error says: nothing, what it has of another, that it was stopped, an error of its own. */
+/* Rank errors by how much they explain: none, received from another rank, stopped, its own error. */
 static int
 weight_of(const struct head *head)
 {
@@ -206,7 +206,7 @@ judge(const struct collective *c, const struct exchange *x, const struct head *o
     return worst == c->comm->rank ? (enum chex_status)own->status : letter_error(c, worst, x->letter[worst], err);
 }
 
-/* The bookkeeping of a meeting at which all were. */
+/* Update the state after a meeting of all ranks. */
 static void
 close_meeting(struct collective *c, bool terminating, enum chex_status status)
 {
@@ -230,7 +230,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
 
     if (c->comm->size == 1)
         return status;
-    if (c->lost) /* an error of one's own explains more than the loss that followed it */
+    if (c->lost) /* an own error explains more than the loss that followed it */
         return status != CHEX_OK && status != CHEX_ERR_STOPPED ? status : collective_lose(c, err);
     if (status == CHEX_OK)
         status = collective_no_sums(c, err);
@@ -242,7 +242,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
         status = judge(c, &x, &head, flags, err);
         close_meeting(c, terminating, status);
     } else {
-        c->left = true; /* no other rank hears of this one any more */
+        c->left = true; /* the other ranks receive nothing more from this one */
         if (status == CHEX_OK || status == CHEX_ERR_STOPPED || head.secondhand)
             status = error_set(err, met, "%s", why.text);
     }
@@ -250,7 +250,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
     return status;
 }
 
-/* ---- do all the same? ----------------------------------------------------------------------------------------- */
+/* ---- comparison of settings ----------------------------------------------------------------------------------- */
 
 enum chex_status
 collective_compare(struct collective *c, enum chex_status status, const char *text, struct chex_error *err)
@@ -277,7 +277,7 @@ collective_compare(struct collective *c, enum chex_status status, const char *te
     return status;
 }
 
-/* ---- beginning and end ---------------------------------------------------------------------------------------- */
+/* ---- start and end -------------------------------------------------------------------------------------------- */
 
 static void
 name_host(char out[COLLECTIVE_HOST])
@@ -287,7 +287,7 @@ name_host(char out[COLLECTIVE_HOST])
     out[COLLECTIVE_HOST - 1] = '\0';
 }
 
-/* What each says first: the protocol and its host. */
+/* Exchange the first message: the protocol and the host name. */
 static enum chex_status
 say_hello(struct collective *c, struct chex_error *err)
 {
@@ -386,7 +386,7 @@ collective_host(const struct collective *c, int rank)
     return c->peer[rank].host;
 }
 
-/* Ranks below `end` on the machine of this one. */
+/* Count the ranks below `end` on this machine. */
 static int
 count_local(const struct collective *c, int end)
 {

@@ -1,24 +1,24 @@
 /*
- * collective.h - what the ranks of one training run do together: allreduce, broadcast, allgather, consensus of status
+ * collective.h - collective operations of the ranks of a run: allreduce, broadcast, allgather, agreement on a status
  *
- * Every rank makes the same calls in the same order.  Nothing waits inside the library of messages (comm.h): a rank
- * that waits polls, and sends a heartbeat to its peers.  A rank that died, hangs in I/O or was stopped sends none, and
- * its peers name it: "no progress for 300 s; waiting for rank 3 n07".
+ * Every rank makes the same calls in the same order.  The message library (comm.h) never blocks: a waiting rank polls
+ * and sends heartbeats to its peers.  A rank that died, hangs in I/O or was stopped sends none, and its peers name it:
+ * "no progress for 300 s; waiting for rank 3 n07".
  *
- * A step of training is one allreduce: each bucket of gradients that became final is started, collective_poll() moves
- * them on, and collective_allreduce_wait() ends when all are there (reduce_host.h).  Ranks meet, collective_agree(),
- * where all of them know that they do: after an epoch, before a checkpoint, after a fault that came with the sums.
- * Inside of sums nothing is expected to fail: a rank that fails there leaves transfers that never end,
- * collective_broken() is true, and the run can only be aborted.
+ * A training step is one allreduce.  The rank starts a sum for each bucket of gradients as soon as it is final;
+ * collective_poll() makes progress; collective_allreduce_wait() returns when all sums are complete (reduce_host.h).
+ * Ranks meet in collective_agree() at points that all of them know: after an epoch, before a checkpoint, after a fault
+ * that was reported with the sums.  A failure during sums is not recoverable: the transfers of the failed rank never
+ * end, collective_broken() becomes true, and the run can only be aborted.
  *
- * An error of another rank comes back from whatever this one waits in, with "rank 3 n07: " before the text; then all
- * meet in collective_agree(), with whatever status they have, and get the same.
+ * Any waiting call returns the error of another rank, with the prefix "rank 3 n07: ".  Then all ranks meet in
+ * collective_agree(), each with its own status, and all get the same result.
  *
- * A process that is alone (size 1) has all of this; each call returns at once, and leaves the data as they are.
+ * With a single process (size 1) all calls work; they return immediately and do not change the data.
  *
- * One thread of a process uses it, the one that opened the comm.  All data are in host memory; all processes run on
- * machines of the same byte order.  Any call but free may fail with CHEX_ERR_LOST, CHEX_ERR_MEMORY, CHEX_ERR_BUG (ranks
- * that make different calls), or with the error of another rank.
+ * Only the thread that opened the comm may use a collective.  All data are in host memory; all machines have the same
+ * byte order.  Any call except free may fail with CHEX_ERR_LOST, CHEX_ERR_MEMORY, CHEX_ERR_BUG (ranks make different
+ * calls), or with the error of another rank.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,16 +36,17 @@ struct collective;
 
 struct collective_options {
     /*
-     * Seconds of waiting without a word from a rank after which it is lost; 0: COLLECTIVE_TIMEOUT.  While the processes
-     * start, six times as many.  The longest time that a rank computes or writes without a call here must be shorter.
+     * A rank is lost after this many seconds of waiting without a message from it; 0: COLLECTIVE_TIMEOUT.  Six times as
+     * long during start-up.  It must exceed the longest time in which a rank computes or writes without a call of this
+     * interface.
      */
     double timeout;
 
     /*
-     * Set by the handler of SIGTERM; may be NULL.  The sender may have lost a rank, and may end this process soon:
-     * from then on a rank that is silent for `grace` seconds (0: COLLECTIVE_GRACE; or three times the longest silence
-     * so far) is lost.  Once all ranks have met after it, every rank is there, and the timeout counts again:
-     * saving may take longer.
+     * Set by the handler of SIGTERM; may be NULL.  The sender may have lost a rank, and may kill this process soon.  So
+     * afterwards a rank is lost if it is silent for `grace` seconds (0: COLLECTIVE_GRACE), or for three times the
+     * longest silence so far if that is longer.  After all ranks have met once more, all are alive and the normal
+     * timeout applies again, because saving may take longer.
      */
     const atomic_bool *terminating;
     double grace;
@@ -53,16 +54,16 @@ struct collective_options {
     void (*on_wait)(void *context); /* called while waiting, up to a thousand times a second; may be NULL */
 
     /*
-     * Called once, half a second after SIGTERM, on the rank that speaks: "waiting for rank 3 n07".  Where a rank was
-     * killed mpirun leaves the others about one second to say so.  May be NULL.
+     * Called once, half a second after SIGTERM, on the rank that reports errors: "waiting for rank 3 n07".  After one
+     * rank was killed, mpirun gives the others about one second for this message.  May be NULL.
      */
     void (*warn_waiting)(void *context, const char *text);
     void *context;
 };
 
 /*
- * All ranks meet and learn each other's host.  The options are copied; comm must outlive it.  *out is the caller's:
- * collective_free().  On failure *out is NULL, and where comm->size > 1 the caller ends with comm->ops->abort().
+ * Connect all ranks and exchange their host names.  The options are copied; comm must outlive the result.  Release *out
+ * with collective_free().  On failure *out is NULL; if comm->size > 1, the caller must end with comm->ops->abort().
  */
 enum chex_status collective_new(struct comm *comm, const struct collective_options *options, struct collective **out,
                                 struct chex_error *err);
@@ -70,75 +71,76 @@ void collective_free(struct collective *c); /* NULL is allowed */
 
 int collective_rank(const struct collective *c);
 int collective_size(const struct collective *c);
-const char *collective_host(const struct collective *c, int rank); /* lives as long as c */
-/* Ranks of this machine, and the place of this one among them. */
+const char *collective_host(const struct collective *c, int rank); /* valid as long as c */
+/* The index of this rank among the ranks on its machine, and their number. */
 int collective_local_rank(const struct collective *c);
 int collective_local_size(const struct collective *c);
 
 /*
- * Seconds that this rank has waited for others so far, in any call but collective_watch(): whoever calls that waits for
- * its own device, and knows what for.
+ * Returns the seconds that this rank has waited for others, in all calls except collective_watch(): its caller waits
+ * for its own device and measures that itself.
  */
 double collective_waited(const struct collective *c);
 
 /*
- * The sum over the ranks, in place, in the order of the ranks, ((x0 + x1) + x2) + ...: the same bits on every rank and
- * in every run.  start() returns at once; several sums may be under way, of disjoint data.  Until wait() returns data
- * is neither read nor written by the caller, and it stays where it is.  poll() moves the sums on, and may be called at
- * any time, also without a sum: a rank that computes for long tells the others that it lives.  wait() ends when all are
- * done.
+ * Sum over the ranks, in place, in rank order: ((x0 + x1) + x2) + ... The bits are the same on every rank and in every
+ * run.  start() returns immediately; several sums of disjoint data may be in flight.  The caller must not read, write
+ * or free the data until wait() returns.  poll() makes progress and may be called at any time, also without a sum: it
+ * sends heartbeats during a long computation.  wait() returns when all sums are complete.
  *
- * Doubles: 29 bits behind those of a float.  So the sum of floats is exact, but where one is 2^29 times another, and
- * does not depend on how many of them were added up by each rank before.
+ * The numbers are doubles, with 29 more bits than floats.  So a sum of floats is exact unless one is 2^29 times
+ * another, and it does not depend on how many of them each rank has added before.
  */
 enum chex_status collective_allreduce_start(struct collective *c, double *data, size_t count, struct chex_error *err);
 enum chex_status collective_poll(struct collective *c, struct chex_error *err);
 enum chex_status collective_allreduce_wait(struct collective *c, struct chex_error *err);
 
 /*
- * While this rank waits for what others do elsewhere, as sums that GPUs make by themselves: called again and again, it
- * sends heartbeats and listens.  Fails with CHEX_ERR_LOST where a rank has been silent for the timeout, and with the
- * error of a rank that gave up; all is well with a rank that has come to a meeting.  `waited` is the time of such calls
- * one behind the other so far, 0 with the first of them; a turn counts at most one second.
+ * Call it repeatedly while this rank waits for something that other ranks do elsewhere, e.g. sums on GPUs.  It sends
+ * heartbeats and receives.  Fails with CHEX_ERR_LOST if a rank was silent for the timeout, and with the error of a rank
+ * that gave up; a rank that has reached a meeting is fine.  `waited` is the total time of consecutive calls, 0 before
+ * the first; one call counts for at most one second.
  */
 enum chex_status collective_watch(struct collective *c, double *waited, struct chex_error *err);
 double collective_timeout(const struct collective *c);
-/* Have all ranks been heard since collective_watch() waited for so long? */
+/* Returns whether a message from every rank arrived within the last `seconds` of waiting in collective_watch(). */
 bool collective_heard_all(const struct collective *c, double seconds);
 
-/* From rank 0 to all, size bytes in place; size is the same on all ranks. */
+/* Copy `size` bytes from rank 0 to all, in place; size is the same on all ranks. */
 enum chex_status collective_broadcast(struct collective *c, void *data, size_t size, struct chex_error *err);
 
 /*
- * What every rank has, to every rank: *all (reused; its old content is gone) holds the data of rank 0, rank 1 and so on
- * one behind the other, sizes[r] bytes of rank r (an array of collective_size(), or NULL).  size differs from rank to
- * rank as it will, up to COMM_MAX_MESSAGE - 64: CHEX_ERR_LIMIT.
+ * Gather the data of all ranks on every rank.  *all (its old content is discarded) receives the data of rank 0, rank 1
+ * and so on; sizes[r] is the number of bytes of rank r (an array of collective_size(), or NULL).  `size` may differ
+ * between ranks.  CHEX_ERR_LIMIT: more than COMM_MAX_MESSAGE - 64
  */
 enum chex_status collective_allgather(struct collective *c, const void *data, size_t size, struct buffer *all,
                                       size_t *sizes, struct chex_error *err);
 
 /*
- * A meeting.  status and *err are how it is for this rank; *flags (may be NULL) becomes the OR over the ranks.  Returns
- * on all ranks the status of the first in the order of ranks that has an error (one that is not CHEX_ERR_STOPPED, where
- * there is one), and puts its text into *err, with "rank 3 n07: " before it on all others.
+ * A meeting: combine the status of all ranks.  status and *err are the result of this rank; *flags (may be NULL)
+ * becomes the OR over the ranks.  Returns on all ranks the status of the lowest rank with an error (preferring errors
+ * other than CHEX_ERR_STOPPED), with its text in *err, and with the prefix "rank 3 n07: " on all other ranks.
  */
 enum chex_status collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
                                   struct chex_error *err);
 
 /*
- * Do all ranks do the same?  text is lines "NAME VALUE\n" of what must be equal, in the same order on all.  A meeting
- * too: status and *err as with collective_agree().
- * CHEX_ERR_USAGE  "rank 3 n07 does not do the same as rank 0: it has 'seed 7', rank 0 'seed 1'"
+ * Check that all ranks run with equal settings.  `text` has lines "NAME VALUE\n" in the same order on all ranks.  It is
+ * a meeting too: status and *err as in collective_agree().  CHEX_ERR_USAGE "rank 3 n07 does not do the same as rank 0:
+ * it has 'seed 7', rank 0 'seed 1'"
  */
 enum chex_status collective_compare(struct collective *c, enum chex_status status, const char *text,
                                     struct chex_error *err);
 
-/* A rank is lost, or failed while transfers were under way: the process ends by collective_abort(), not by close(). */
+/* Returns whether a rank is lost or failed during transfers.  Then end with collective_abort(), not with close(). */
 bool collective_broken(const struct collective *c);
-/* Is it this rank that tells the user?  Rank 0, or where that is lost the first that is not. */
+/* Returns whether this rank reports errors to the user: rank 0, or the lowest rank that is not lost. */
 bool collective_speaks(const struct collective *c);
-/* End all processes with this exit code (comm.h); a rank that does not speak waits two seconds for the one that does.
- * Alone: nothing.  Where collective_broken() it comes before collective_free(). */
+/*
+ * End all processes with this exit code (comm.h).  A rank that does not report errors first waits two seconds for the
+ * rank that does.  With a single process: does nothing.  If collective_broken(), call it before collective_free().
+ */
 void collective_abort(struct collective *c, int exit_code);
 
 #endif

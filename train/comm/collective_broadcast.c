@@ -1,7 +1,7 @@
 /*
- * collective_broadcast.c - see collective.h: broadcast
+ * collective_broadcast.c - implements the broadcast of collective.h
  *
- * It goes along a binomial tree: rank r gets it from r without its lowest set bit.
+ * The data go along a binomial tree: rank r receives from the rank whose number is r without its lowest set bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 struct broadcast {
     uint8_t *data;
     size_t size;
-    int tag, parent; /* of rank 0: itself */
+    int tag, parent; /* parent of rank 0: itself */
     bool arrived;
     struct comm_transfer *in, **out; /* [size] */
 };

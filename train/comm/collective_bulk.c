@@ -1,10 +1,10 @@
 /*
- * collective_bulk.c - see collective.h: sums, and what transfers have in common
+ * collective_bulk.c - implements the sums of collective.h, and shared functions for transfers
  *
- * A sum of `count` numbers over N ranks: rank r owns the slice from count * r / N to count * (r + 1) / N.  Each rank
- * sends each slice to its owner; the owner adds the slices in the order of the ranks, and sends the result to every
- * rank.  So a rank sends and receives twice (N - 1) / N of the data, which is the least there is, each sum is
- * computed once, and its order is fixed.  The result comes to where the slice was sent from, once that is gone.
+ * In a sum of `count` numbers over N ranks, rank r owns the slice from count * r / N to count * (r + 1) / N.  Each rank
+ * sends every slice to its owner.  The owner adds the slices in rank order and sends the result to every rank
+ * (reduce-scatter and allgather).  So a rank sends and receives twice (N - 1) / N of the data, which is the minimum;
+ * each sum is computed once, in a fixed order.  The result overwrites the slice after the slice has been sent.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,16 +19,16 @@ struct sum {
     struct sum *next;
     double *data;
     size_t count;
-    int tag; /* of the slices; that of results is the next */
+    int tag; /* of the slices; the results use the next tag */
 
-    int gone, added, given, got; /* how many ranks each of the following is done with */
+    int gone, added, given, got; /* number of ranks that each phase has finished */
     struct comm_transfer **slice_out, **slice_in, **result_out, **result_in; /* [size] each; one allocation */
 
-    double *scratch; /* [size][slice], what came for the slice of this rank; kept from sum to sum */
+    double *scratch; /* [size][slice]: the received slices for this rank; reused by later sums */
     size_t scratch_numbers;
 };
 
-/* Where the slice of a rank begins; of rank `size`: where the last ends. */
+/* Returns where the slice of a rank starts; for rank `size`: where the last one ends. */
 static size_t
 slice_start(const struct collective *c, const struct sum *s, int rank)
 {
@@ -44,7 +44,8 @@ slice_count(const struct collective *c, const struct sum *s, int rank)
 }
 
 /*
- * The others in an order that differs from rank to rank, so that not all send to the same one first; k: 1 .. size - 1.
+ * Returns the k-th peer, k: 1 .. size - 1.  The order differs between ranks, so that not all send to the same rank
+ * first.
  */
 static int
 other(const struct collective *c, int k)
@@ -90,7 +91,7 @@ collective_transfer_done(struct collective *c, int rank, struct comm_transfer **
 
 /* ---- a sum ---------------------------------------------------------------------------------------------------- */
 
-/* The data of a rank; the sum over ranks grows in the place of rank 0. */
+/* Returns the data of a rank; the sum accumulates in the data of rank 0. */
 static double *
 place_of(const struct collective *c, const struct sum *s, int rank)
 {
@@ -114,7 +115,7 @@ send_result(struct collective *c, struct sum *s, struct chex_error *err)
     return status;
 }
 
-/* The slices of others, in the order of the ranks. */
+/* Add the slices of the other ranks, in rank order. */
 static enum chex_status
 add_slices(struct collective *c, struct sum *s, struct chex_error *err)
 {
@@ -137,7 +138,7 @@ add_slices(struct collective *c, struct sum *s, struct chex_error *err)
     return status;
 }
 
-/* A slice that is gone makes room for its sum. */
+/* Reuse a slice for its result after it has been sent. */
 static enum chex_status
 move_slices_out(struct collective *c, struct sum *s, struct chex_error *err)
 {
@@ -273,7 +274,7 @@ collective_free_sums(struct collective *c)
     c->spare = free_list(c, c->spare);
 }
 
-/* One with room for this number of floats, where there is one. */
+/* Take a spare sum with space for this many numbers, if there is one. */
 static struct sum *
 take_spare(struct collective *c, size_t numbers)
 {
@@ -287,7 +288,7 @@ take_spare(struct collective *c, size_t numbers)
     return s;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if memory runs out. */
 static struct sum *
 new_sum(struct collective *c, double *data, size_t count)
 {
@@ -341,7 +342,7 @@ start_sum(struct collective *c, struct sum *s, struct chex_error *err)
     enum chex_status status = CHEX_OK;
 
     for (k = 1; status == CHEX_OK && k < c->comm->size; k++) {
-        int rank = other(c, c->comm->size - k); /* the one that sends here as its k-th */
+        int rank = other(c, c->comm->size - k); /* the rank that sends to this one as its k-th peer */
 
         status = receive_numbers(c, rank, s->tag, place_of(c, s, rank), slice_count(c, s, me), &s->slice_in[rank], err);
     }
@@ -386,7 +387,7 @@ collective_poll(struct collective *c, struct chex_error *err)
 
     if (c->comm->size == 1)
         return CHEX_OK;
-    /* Without a sum there is no call that another could be missing in. */
+    /* Without a sum, no rank can be missing in a call. */
     task.meets = c->begun == c->ended;
     return collective_try(c, &task, &done, err);
 }

@@ -12,7 +12,7 @@
 
 #define ROUNDS 8
 
-/* What a rank tells in a round: when it began, and when it had everything of the round before. */
+/* The message of a round: when it started, and when the previous round was complete. */
 struct note {
     double sent, had;
 };
@@ -36,7 +36,7 @@ clock_map_add(struct clock_map *m, const struct clock_distance *found, double no
 
     if (m->measured) {
         ahead = fmin(fmax(m->ahead, found->least), found->most);
-        most = (now - m->to) / 2; /* so that time goes on by rank 0's clock, too */
+        most = (now - m->to) / 2; /* limits the slope, so that time also increases on rank 0's clock */
         ahead = fmin(fmax(ahead, m->ahead - most), m->ahead + most);
     }
     m->from = m->measured ? m->to : now;

@@ -1,15 +1,15 @@
 /*
- * collective_private.h - what the files of collective.h share
+ * collective_private.h - shared by the files that implement collective.h
  *
- * collective.c            beginning and end, gathering, meetings
+ * collective.c            start and end, gathering, meetings
  * collective_wait.c       receiving, heartbeats, waiting, lost ranks
  * collective_bulk.c       sums, by transfers
- * collective_broadcast.c  broadcast, by transfers
+ * collective_broadcast.c broadcast, by transfers
  *
- * Two kinds of calls.  In a gathering or a meeting each rank sends one message to every other.  Sums and broadcasts are
- * transfers, whose tags follow from counting.  Both are counted between meetings, `begun` and `ended`: the message of
- * a meeting says how many its sender has ended, so a rank that waits in a call knows whether the sender will still take
- * part.
+ * There are two kinds of calls.  In a gathering or a meeting each rank sends one message to every other rank.  Sums and
+ * broadcasts use transfers, whose tags are counted.  Between meetings both kinds are counted in `begun` and `ended`.
+ * The message of a meeting has the number that its sender has ended, so a waiting rank knows whether the sender will
+ * still take part in its call.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,32 +20,32 @@
 
 #define COLLECTIVE_HOST 64
 
-/* Bytes of a broadcast that go in one transfer. */
+/* Bytes of a broadcast per transfer. */
 #define COLLECTIVE_PIECE (8u << 20)
 
-/* Of messages; those of ranks.h are others. */
+/* Tags of messages; ranks.h uses others. */
 enum { TAG_BEAT = 16, TAG_GATHER, TAG_MEET };
 
-/* The head before the data of a message. */
+/* Precedes the data of a message. */
 struct head {
-    uint64_t meeting;           /* how many there were before */
-    uint64_t begun, ended;      /* calls of the sender since then, a gathering's own not counted */
-    uint64_t flags;             /* of a meeting; so is what follows */
-    int32_t status, secondhand; /* secondhand: its error is that of another rank */
+    uint64_t meeting;           /* number of earlier meetings */
+    uint64_t begun, ended;      /* calls of the sender since then, without the gathering itself */
+    uint64_t flags;             /* only in a meeting, like the following members */
+    int32_t status, secondhand; /* secondhand: the error was received from another rank */
 };
 
-/* A message that came and is not needed yet. */
+/* A received message that is not needed yet. */
 struct letter {
     struct letter *next;
     int tag;
     struct head head;
-    struct buffer data; /* with the head before it */
+    struct buffer data; /* including the head */
 };
 
 struct peer {
     char host[COLLECTIVE_HOST]; /* empty until known */
-    double last_heard;          /* collective.waited at its last word */
-    bool missing;               /* the call that this rank waits in needs it */
+    double last_heard;          /* collective.waited when its last message arrived */
+    bool missing;               /* the current call needs a message from it */
     bool lost;
     struct letter *first, **last;
 };
@@ -59,68 +59,66 @@ struct collective {
     struct comm_message message;
 
     uint64_t meeting, begun, ended;
-    bool secondhand; /* the last error that a call returned was that of another rank */
+    bool secondhand; /* the last error that a call returned came from another rank */
 
-    /*
-     * Time: all in seconds of waiting, so that neither computing nor a process that was stopped makes others look dead.
-     */
+    /* Times in seconds of waiting.  So neither computing nor a suspended process makes other ranks look dead. */
     double waited;
     double silence;        /* the longest of any rank so far */
     double terminating_at; /* `waited` when the signal was seen; negative: none */
-    bool all_met;          /* all met after that */
+    bool all_met;          /* all ranks have met since then */
     bool warned;           /* warn_waiting() was called */
     double last_sent;      /* progress_clock() of the last beat */
     double watched;        /* progress_clock() of the last collective_watch() */
-    double watching;       /* of `waited`, in collective_watch() */
+    double watching;       /* the `waited` argument of collective_watch() */
 
     int tag;                      /* of the last transfer */
-    struct sum *sums, **last_sum; /* under way, in the order of their start */
+    struct sum *sums, **last_sum; /* in flight, in the order of their start */
     struct sum *spare, *given_up;
-    bool left; /* a rank failed while transfers were under way */
+    bool left; /* a rank failed during transfers */
     bool lost;
-    struct chex_error why; /* with lost */
+    struct chex_error why; /* the error, if lost */
 };
 
-/* One call: it looks for arrived messages, sets peer.missing, and says when it is done. */
+/* A call: advance() handles arrived messages, sets peer.missing, and sets *done. */
 struct task {
     enum chex_status (*advance)(struct collective *c, void *context, bool *done, struct chex_error *err);
     void *context;
-    bool meets;     /* a meeting itself: an error of another rank is no reason to leave */
-    bool transfers; /* a sum or a broadcast: a rank that sends a message instead is in another call */
-    uint64_t index; /* what `ended` of another must be above for it to take part */
+    bool meets;     /* is a meeting: an error of another rank does not end it */
+    bool transfers; /* is a sum or a broadcast: a rank that sends a message instead is in another call */
+    uint64_t index; /* another rank takes part only if its `ended` is above this */
 };
 
 /* ---- collective_wait.c ---- */
 
-/* Until the task is done.  Fails as collective.h says. */
+/* Wait until the task is done.  Errors as in collective.h. */
 enum chex_status collective_wait(struct collective *c, const struct task *task, struct chex_error *err);
-/* The same without waiting: done or not. */
+/* As collective_wait(), without waiting; sets *done. */
 enum chex_status collective_try(struct collective *c, const struct task *task, bool *done, struct chex_error *err);
-/* This rank waits for no other any more. */
+/* Mark the collective as lost: this rank waits for no other any more. */
 enum chex_status collective_lose(struct collective *c, struct chex_error *err);
 struct letter *letter_take(struct peer *peer);
 void letter_free(struct letter *letter);
-/* The error that another rank brought to a meeting, with its name. */
+/* Returns the error that another rank sent to a meeting, with its name. */
 enum chex_status letter_error(const struct collective *c, int rank, const struct letter *letter,
                               struct chex_error *err);
 
 /* ---- collective_bulk.c ---- */
 
-/* Sums that are under way are given up; their memory is kept. */
+/* Give up the sums in flight; their memory is kept. */
 void collective_leave_sums(struct collective *c);
 void collective_free_sums(struct collective *c);
 
-/* Of a new transfer. */
+/* Returns the tag of a new transfer. */
 int collective_next_tag(struct collective *c);
-/* May there be a transfer?  Not after a loss, or after some were left behind. */
+/* Fails if transfers are no longer possible: after a loss, or after transfers were given up. */
 enum chex_status collective_usable(struct collective *c, struct chex_error *err);
-/* Is it done, or was there nothing to do?  Then its rank has given a sign of life. */
+/* Check whether a transfer is done (NULL: nothing to do); if so, its rank counts as alive. */
 enum chex_status collective_transfer_done(struct collective *c, int rank, struct comm_transfer **transfer, bool *done,
                                           struct chex_error *err);
 
 /* ---- collective.c ---- */
 
-/* Other calls want all sums to be ended.  CHEX_ERR_BUG */
+/* Check that no sum is in flight, which the other calls require.  CHEX_ERR_BUG */
 enum chex_status collective_no_sums(const struct collective *c, struct chex_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * collective_wait.c - see collective_private.h: receiving, heartbeats, waiting, and lost ranks
+ * collective_wait.c - implements collective_private.h: receiving, heartbeats, waiting, and lost ranks
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,16 +15,16 @@
 #include <string.h>
 #include <time.h>
 
-/* Seconds between two heartbeats of a waiting rank; less where the timeout is short. */
+/* Seconds between two heartbeats of a waiting rank; less if the timeout is short. */
 #define BEAT_SECONDS 1.0
 
-/* An iteration of waiting counts at most this: in a longer one this process was suspended. */
+/* An iteration of waiting counts at most this long: in a longer one the process was suspended. */
 #define TURN_SECONDS 1.0
 
-/* After the signal: warn_waiting() comes then, or after half of the grace. */
+/* Seconds from the signal to warn_waiting(), or half of the grace if that is less. */
 #define WARN_SECONDS 0.5
 
-/* Iterations without a pause, then with longer and longer ones. */
+/* Iterations without a pause, and the lengths of the pauses after them. */
 #define BUSY_TURNS  100
 #define SHORT_PAUSE 20000
 #define LONG_PAUSE  1000000 /* ns */
@@ -64,7 +64,7 @@ keep(struct peer *peer, struct comm_message *m, struct chex_error *err)
         return error_memory(err);
     letter->tag = m->tag;
     memcpy(&letter->head, m->data.data, sizeof(letter->head));
-    letter->data = m->data; /* taken over */
+    letter->data = m->data; /* ownership moves */
     m->data = (struct buffer){0};
     *peer->last = letter;
     peer->last = &letter->next;
@@ -77,7 +77,7 @@ collective_lose(struct collective *c, struct chex_error *err)
     return error_set(err, c->why.status, "%s", c->why.text);
 }
 
-/* An error of the comm itself: its peers are gone. */
+/* Handle an error of the comm itself: all peers are lost. */
 static enum chex_status
 fail_comm(struct collective *c, enum chex_status status, struct chex_error *err)
 {
@@ -145,7 +145,7 @@ letter_error(const struct collective *c, int rank, const struct letter *letter, 
                      text);
 }
 
-/* Does this letter say that its sender will not take part in the call that this rank waits in? */
+/* Evaluate a letter: fails if its sender will not take part in the current call of this rank. */
 static enum chex_status
 look_at_letter(struct collective *c, const struct task *task, int rank, const struct letter *letter,
                struct chex_error *err)
@@ -177,7 +177,7 @@ look_for_failed(struct collective *c, const struct task *task, struct chex_error
 
 /* ---- lost ranks ----------------------------------------------------------------------------------------------- */
 
-/* "rank 3 n07, rank 5 n09": those that are missing and were silent for `patience` seconds. */
+/* List the missing ranks that were silent for `patience` seconds: "rank 3 n07, rank 5 n09". */
 static int
 name_silent(const struct collective *c, double patience, char *text, size_t size)
 {
@@ -213,7 +213,7 @@ call_lost(struct collective *c, double patience, struct chex_error *err)
     return collective_lose(c, err);
 }
 
-/* Told by the rank that would speak if those were lost. */
+/* Warn on the rank that would report errors if the silent ranks were lost. */
 static void
 warn_of_silent(struct collective *c, double silent)
 {
@@ -231,7 +231,7 @@ warn_of_silent(struct collective *c, double silent)
         c->options.warn_waiting(c->options.context, text);
 }
 
-/* After SIGTERM: soon no rank waits any longer. */
+/* After SIGTERM, apply the shorter grace instead of the timeout. */
 static enum chex_status
 look_while_terminating(struct collective *c, double patience, struct chex_error *err)
 {
@@ -240,7 +240,7 @@ look_while_terminating(struct collective *c, double patience, struct chex_error 
     if (c->terminating_at < 0)
         c->terminating_at = c->waited;
     warn_of_silent(c, grace / 2 < WARN_SECONDS ? grace / 2 : WARN_SECONDS);
-    /* Silence before the signal counts too, but the grace begins with it. */
+    /* The silence before the signal counts too, but the grace starts at the signal. */
     return grace < patience && c->waited - c->terminating_at >= grace ? call_lost(c, grace, err) : CHEX_OK;
 }
 
@@ -278,7 +278,7 @@ collective_try(struct collective *c, const struct task *task, bool *done, struct
 
 /* ---- watching ------------------------------------------------------------------------------------------------- */
 
-/* All ranks are needed, and none is waited for in a call. */
+/* Require a message from every rank, without a call to wait in. */
 static enum chex_status
 need_all(struct collective *c, void *context, bool *done, struct chex_error *err)
 {
@@ -292,7 +292,7 @@ need_all(struct collective *c, void *context, bool *done, struct chex_error *err
     return CHEX_OK;
 }
 
-/* A rank that meets with an error has given up; it made no sum that this one could wait for. */
+/* A rank that meets with an error has given up, and computes no sum that this rank could wait for. */
 static enum chex_status
 look_for_given_up(struct collective *c, struct chex_error *err)
 {
@@ -319,7 +319,7 @@ collective_watch(struct collective *c, double *waited, struct chex_error *err)
 
     c->watched = now;
     if (*waited == 0)
-        turn = 1e-9; /* a new wait: what was before is none of it */
+        turn = 1e-9; /* a new wait: earlier time does not count */
     *waited += turn < TURN_SECONDS ? turn : TURN_SECONDS;
     if (c->comm->size == 1)
         return CHEX_OK;
@@ -377,7 +377,7 @@ collective_wait(struct collective *c, const struct task *task, struct chex_error
         double now = progress_clock();
 
         c->waited += now - then < TURN_SECONDS ? now - then : TURN_SECONDS;
-        c->warned = c->warned || now - then > TURN_SECONDS; /* this process was stopped: the others waited for it */
+        c->warned = c->warned || now - then > TURN_SECONDS; /* this process was suspended: the others waited for it */
         then = now;
         if (status == CHEX_OK && !done)
             status = look_for_lost(c, err);

@@ -1,7 +1,7 @@
 /*
- * reduce_host.h - the reducer of host memory (reduce.h), for every backend that computes there
+ * reduce_host.h - the reducer for host memory (reduce.h), shared by all backends that compute there
  *
- * Its numbers are doubles, and their sum is ((x0 + x1) + x2) + ... in the order of the ranks (collective.h).
+ * The numbers are doubles; the sum is ((x0 + x1) + x2) + ... in rank order (collective.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 
 #include "backend/backend.h"
 
-/* reduce_new() of struct backend; the device is not looked at. */
+/* reduce_new() of struct backend; ignores the device. */
 enum chex_status reduce_host_new(struct device *device, struct collective *c, struct reduce **out,
                                  struct chex_error *err);
 
