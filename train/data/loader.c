@@ -1,9 +1,9 @@
 /*
- * loader.c - see loader.h
+ * loader.c - implements loader.h
  *
- * A ring of `ahead` batches.  Workers take whole micro-batches, number by number; batch n lives in place n % ahead, and
- * may be begun when that place has been returned.  The caller takes them in order.  Before a worker reads a batch it
- * tells the system of one that comes later, so that a disk has something to do whatever the number of workers.
+ * The loader has a ring of `ahead` batches.  Each worker fills whole micro-batches.  Batch n uses slot n % ahead, and
+ * is started after that slot has been returned.  The caller takes batches in order.  Before a worker reads a batch, it
+ * requests readahead for a later one, so that the disk stays busy with any number of workers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,21 +36,21 @@ struct loader {
     struct loader_options o;
     unsigned source;
     size_t stride, image_size, outputs;
-    struct reader *reader, *own; /* own: NULL where the caller gave one */
-    uint64_t expect;             /* micro-batches ahead of the one that is read */
+    struct reader *reader, *own; /* own: NULL if the caller provides one */
+    uint64_t expect;             /* readahead distance in micro-batches */
     struct place *place;         /* [ahead] */
     pthread_t *thread;
     unsigned threads;
 
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* protects the following members */
     pthread_cond_t filled, freed;
     uint64_t begun, given; /* micro-batches */
     bool stop;
     bool failed;
-    uint64_t failed_at; /* the lowest batch that failed; earlier ones are still given */
+    uint64_t failed_at; /* the lowest failed batch; earlier ones are still returned */
     struct chex_error error;
     double waited;
-    struct buffer skipped; /* struct skipped that were not taken yet */
+    struct buffer skipped; /* struct skipped that no call has returned yet */
 };
 
 /* A damaged record, and its position in the pass. */
@@ -77,7 +77,7 @@ loader_crop(const struct loader_options *o, const struct sample_place *place, un
     return crop;
 }
 
-/* Read one sample and look into it. */
+/* Read and parse one sample. */
 static enum chex_status
 read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, struct chex_record *view,
             struct chex_error *err)
@@ -101,7 +101,7 @@ note_skipped(struct loader *l, const struct sample_place *place, uint64_t positi
     return status;
 }
 
-/* The sample at this position of the order, or the next good one behind it; its index in *sample. */
+/* Find the sample at this position of the order, or the next good one after it; sets *sample to its index. */
 static enum chex_status
 find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_record *view, uint32_t *sample,
             struct chex_error *err)
@@ -116,10 +116,7 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
         if (status == CHEX_OK || !chex_status_is_data(status) || !l->o.skip_bad)
             break;
     }
-    /*
-     * The record of this position alone: another that is damaged has a position of its own, and padding is of no
-     * sample.
-     */
+    /* Note only the record of this position: another damaged record has its own position, and padding has no sample. */
     if (status == CHEX_OK && tries > 0 && position < s->count)
         return note_skipped(l, &s->place[l->o.order[position]], position, err);
     if (status != CHEX_OK) {
@@ -137,7 +134,7 @@ first_position(const struct loader_options *o, uint64_t number)
     return o->start + number / o->each * o->stride + number % o->each * o->batch;
 }
 
-/* The strict reader has bounded both. */
+/* The strict record parser limits both sizes. */
 static void
 keep_texts(const struct chex_record *view, struct loaded_text *out)
 {
@@ -147,7 +144,7 @@ keep_texts(const struct chex_record *view, struct loaded_text *out)
     memcpy(out->patient, view->patient.data, out->patient_size);
 }
 
-/* Of a sample that the device has. */
+/* Returns the store number of a sample that the device keeps. */
 static uint32_t
 image_of(const struct loader *l, uint32_t sample)
 {
@@ -182,9 +179,9 @@ fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct
     return CHEX_OK;
 }
 
-/* ---- later positions ------------------------------------------------------------------------------------------- */
+/* ---- readahead ------------------------------------------------------------------------------------------------- */
 
-/* Tell of the samples of a micro-batch. */
+/* Request readahead for the samples of a micro-batch. */
 static void
 expect(struct loader *l, uint64_t number)
 {
@@ -195,7 +192,7 @@ expect(struct loader *l, uint64_t number)
         reader_expect(l->reader, s->place[l->o.order[i]].shard, s->place[l->o.order[i]].index);
 }
 
-/* Before batch `number` is read: tell of the one that comes l->expect later, at the beginning of all up to there. */
+/* Before batch `number` is read: request readahead for batch number + expect; at the start for all batches up to it. */
 static void
 look_ahead(struct loader *l, uint64_t number)
 {
@@ -207,7 +204,7 @@ look_ahead(struct loader *l, uint64_t number)
 
 /* ---- threads --------------------------------------------------------------------------------------------------- */
 
-/* The next micro-batch to be filled; false when there is none, or none is wanted. */
+/* Get the number of the next micro-batch to fill; returns false if there is none or the loader ends. */
 static bool
 take_number(struct loader *l, uint64_t *number)
 {
@@ -262,7 +259,7 @@ work(void *argument)
     return NULL;
 }
 
-/* ---- making ---------------------------------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------------------------- */
 
 static bool
 make_place(const struct loader *l, struct place *p)
@@ -382,7 +379,7 @@ loader_free(struct loader *l)
     free(l);
 }
 
-/* ---- taking ---------------------------------------------------------------------------------------------------- */
+/* ---- consumer -------------------------------------------------------------------------------------------------- */
 
 enum chex_status
 loader_next(struct loader *l, struct loaded **out, struct chex_error *err)

@@ -30,7 +30,7 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
     return CHEX_OK;
 }
 
-/* What each record of a shard is. */
+/* Classify each record of a shard. */
 static enum chex_status
 list_kinds(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, uint8_t *kind,
            struct chex_error *err)
@@ -55,8 +55,8 @@ list_kinds(const struct chex_dataset *ds, unsigned shard, const struct chex_shar
 }
 
 /*
- * A shard that holds padding records.  A damaged record counts as an image where the manifest's number asks for one
- * more: the others keep their places, and the reader of that record reports it, or passes it over if that is wanted.
+ * List a shard with padding records.  A damaged record counts as an image if the manifest's count requires one more.
+ * So the other samples keep their positions, and the reader of that record reports it, or skips it on request.
  */
 static enum chex_status
 list_mixed_shard(const struct chex_dataset *ds, unsigned shard, const struct chex_shard_info *info, struct samples *out,
@@ -115,7 +115,7 @@ samples_release(struct samples *s)
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
-/* Fisher and Yates; numbers *next .. of the stream are used. */
+/* Fisher-Yates; uses the numbers of the stream from *next on. */
 static void
 shuffle(uint32_t *item, size_t count, const struct random_stream *stream, uint32_t *next)
 {
@@ -130,7 +130,7 @@ shuffle(uint32_t *item, size_t count, const struct random_stream *stream, uint32
     }
 }
 
-/* first[shard - lowest] is the first sample of a shard; returns the number of shards, with first[shards] = count. */
+/* Set first[shard - lowest] to the first sample of each shard; returns the number of shards; first[shards] = count. */
 static uint32_t
 find_shards(const struct samples *s, uint32_t *first)
 {

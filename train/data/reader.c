@@ -1,9 +1,9 @@
 /*
- * reader.c - see reader.h
+ * reader.c - implements reader.h
  *
- * A byte of state for each record of the data set: the thread that sets RECORD_TAKEN puts the record into memory, and
- * RECORD_KEPT says that it is there.  Files are opened when they are first needed; of a data set with very many shards
- * those that were not used for a while are closed again.
+ * Each record of the data set has a state byte: the thread that sets RECORD_TAKEN stores the record in memory, and then
+ * sets RECORD_KEPT.  Files are opened on first use.  With very many shards, files that were not used recently are
+ * closed again.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ const char *const reader_check_names[] = {
 #define RECORD_TAKEN   2
 #define RECORD_KEPT    4
 
-#define CHUNK (1u << 20) /* bytes that reader_fill() reads at a time */
+#define CHUNK (1u << 20) /* bytes per read of reader_fill() */
 
 enum { FROM_STAGED, FROM_DATASET, PLACES };
 
@@ -38,7 +38,7 @@ enum { FROM_STAGED, FROM_DATASET, PLACES };
 struct handle {
     struct chex_shard *file;
     unsigned users;
-    bool recent; /* used since the hand of the clock was here */
+    bool recent; /* used since the last sweep of the clock algorithm */
 };
 
 struct reader {
@@ -46,17 +46,17 @@ struct reader {
     size_t stride;
     unsigned shards;
     bool *keep;                  /* [shards] */
-    uint64_t *first;             /* [shards + 1], number of the first record of a shard */
+    uint64_t *first;             /* [shards + 1]: number of the first record of a shard */
     _Atomic uint8_t *state;      /* [records] */
-    uint32_t *image;             /* [shards], number of a shard's first record in the store; STORE_NONE */
+    uint32_t *image;             /* [shards]: store number of the first record of a shard, or STORE_NONE */
     size_t pixel_offset, pixels; /* in a record */
-    _Atomic(uint8_t *) *memory;  /* [shards], records of a shard without their pixels; NULL: none yet */
-    atomic_bool full;            /* memory ran out: no more is kept */
+    _Atomic(uint8_t *) *memory;  /* [shards]: records of a shard without their pixels; NULL: not allocated */
+    atomic_bool full;            /* memory ran out: no more records are kept */
     atomic_bool stop;
-    atomic_uint next; /* shard to be taken by a thread of reader_fill() */
+    atomic_uint next; /* next shard for a thread of reader_fill() */
     atomic_uint_fast64_t read, kept, reread;
 
-    pthread_mutex_t lock;          /* for what follows */
+    pthread_mutex_t lock;          /* protects the following members */
     struct handle *handle[PLACES]; /* [shards] */
     unsigned open, most_open, hand;
 
@@ -66,7 +66,7 @@ struct reader {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* Close a file that is not in use and was not lately.  The lock is held. */
+/* Close a file that is neither in use nor recently used.  The caller holds the lock. */
 static void
 close_one(struct reader *r)
 {
@@ -94,7 +94,7 @@ dataset_of(const struct reader *r, unsigned place)
     return place == FROM_STAGED ? r->o.staged : r->o.ds;
 }
 
-/* CHEX_ERR_MISSING too where there is no such place. */
+/* Open a shard and count a user; CHEX_ERR_MISSING also if the data set has no copy. */
 static enum chex_status
 handle_take(struct reader *r, unsigned place, unsigned shard, struct handle **out, struct chex_error *err)
 {
@@ -125,7 +125,7 @@ handle_return(struct reader *r, struct handle *h)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Read from one place.  uncached: not from the page cache, as far as the system allows. */
+/* Read from the data set or the copy.  uncached: bypass the page cache as far as the system allows. */
 static enum chex_status
 read_from(struct reader *r, unsigned place, unsigned shard, uint32_t first, uint32_t count, bool uncached, uint8_t *out,
           struct chex_error *err)
@@ -142,7 +142,7 @@ read_from(struct reader *r, unsigned place, unsigned shard, uint32_t first, uint
     return status;
 }
 
-/* From the copy where there is one that can be read, else from the data set. */
+/* Read from the copy if it is readable, otherwise from the data set. */
 static enum chex_status
 read_records(struct reader *r, unsigned shard, uint32_t first, uint32_t count, uint8_t *out, struct chex_error *err)
 {
@@ -171,7 +171,7 @@ reader_expect(struct reader *r, unsigned shard, uint32_t index)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* The memory for the records of a shard; NULL where there is none. */
+/* Returns the memory for the records of a shard, or NULL. */
 static uint8_t *
 shard_memory(struct reader *r, unsigned shard)
 {
@@ -198,7 +198,7 @@ mark_kept(struct reader *r, uint64_t number)
     atomic_fetch_add_explicit(&r->kept, 1, memory_order_relaxed);
 }
 
-/* A good record that was taken: its pixels go to the store, and the bytes before and behind them into memory. */
+/* Store a good record that this thread has taken: pixels to the keeper, the bytes before and after them to memory. */
 static void
 put_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
 {
@@ -243,7 +243,7 @@ reader_store(const struct reader *r)
     return r->o.keeper.get ? NULL : r->o.keeper.store;
 }
 
-/* A good record was read. */
+/* Keep a good record after a read, if its split is kept. */
 static void
 keep_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
 {
@@ -283,7 +283,7 @@ reader_read(struct reader *r, unsigned shard, uint32_t index, uint8_t *record, s
             status = chex_record_view(r->o.ds, shard, index, record, r->o.check != READER_NEVER, view, err);
         if (status == CHEX_OK)
             atomic_fetch_add(&r->reread, 1);
-        check = false; /* what is good is not what will be read next time, as from a damaged copy */
+        check = false; /* the next read may return other bytes, e.g. from a damaged copy */
     }
     if (status != CHEX_OK)
         return status;
@@ -300,7 +300,7 @@ reader_describe(struct reader *r, unsigned shard, uint32_t index, uint8_t *recor
     struct chex_error ignored;
 
     if (read_from(r, FROM_DATASET, shard, index, 1, true, record, &ignored) == CHEX_OK) {
-        put_u64le(record, r->stride - TFRECORD_FRAME); /* whatever it was: the rest is looked at */
+        put_u64le(record, r->stride - TFRECORD_FRAME); /* ignore a wrong length, so that the rest is parsed */
         (void)record_decode(&r->o.ds->manifest.layout, record, &values, &ignored);
     }
     snprintf(out, READER_TEXT, "'%s' record %u%s%.*s%s", chex_dataset_shard(r->o.ds, shard)->name, index,
@@ -311,7 +311,7 @@ reader_describe(struct reader *r, unsigned shard, uint32_t index, uint8_t *recor
 
 /* ---- filling the memory ------------------------------------------------------------------------------------------ */
 
-/* Take records from `first` on that are not taken yet, at most `most`; their number. */
+/* Take up to `most` untaken records from `first` on; returns their number. */
 static uint32_t
 take_records(struct reader *r, unsigned shard, uint32_t first, uint32_t most)
 {
@@ -322,7 +322,7 @@ take_records(struct reader *r, unsigned shard, uint32_t first, uint32_t most)
     return taken;
 }
 
-/* A damaged record is not kept: the pass that needs it reads it, and reports it. */
+/* Keep a record only if it is good: the pass that needs a damaged one reads and reports it. */
 static void
 settle_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
 {
@@ -381,7 +381,9 @@ reader_fill(struct reader *r, unsigned threads, struct chex_error *err)
     return r->threads > 0 ? CHEX_OK : error_set(err, CHEX_ERR_MEMORY, "no thread can be started");
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/*
+ * ---- start and end ------------------------------------------------------------------------------------------------
+ */
 
 static bool
 make_arrays(struct reader *r)
@@ -430,7 +432,7 @@ reader_new(const struct reader_options *options, struct reader **out, struct che
         reader_free(r);
         return error_memory(err);
     }
-    r->o.keep = NULL; /* it need not outlive this call */
+    r->o.keep = NULL; /* need not outlive this call */
     *out = r;
     return CHEX_OK;
 }

@@ -1,7 +1,8 @@
 /*
- * staging.c - see staging.h
+ * staging.c - implements staging.h
  *
- * One thread leads: folder, lock, present files, space, copies, manifest.  It and its helpers divide the shards.
+ * One thread does the sequence: folder, lock, existing files, free space, copies, manifest.  Helper threads share the
+ * work on the shards with it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -66,7 +67,7 @@ help(void *argument)
     return NULL;
 }
 
-/* `work` for each shard; this thread does its part. */
+/* Run `work` for each shard, in the helpers and in this thread. */
 static enum chex_status
 share_out(struct staging *s, staging_work *work, struct chex_error *err)
 {
@@ -87,8 +88,8 @@ share_out(struct staging *s, staging_work *work, struct chex_error *err)
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 /*
- * Open DIR/chex-ID.  DIR is the user's choice and may be a link; chex-ID is a name that another user can guess and make
- * first.
+ * Open DIR/chex-ID.  DIR is the user's choice and may be a link.  chex-ID is a predictable name, which another user can
+ * create first.
  */
 static enum chex_status
 open_copy(const char *dir, const struct chex_dataset *ds, bool create, struct folder *out, struct chex_error *err)
@@ -117,7 +118,7 @@ is_temporary(const char *name)
     return name[0] == '.' && infix && infix > name && file_is_temporary_suffix(infix);
 }
 
-/* Is it the temporary name of a file of the copy? */
+/* Returns whether this is the temporary name of a file of the copy. */
 static bool
 is_left_over(const struct staging *s, const char *name)
 {
@@ -147,7 +148,7 @@ remove_leftovers(struct staging *s, struct chex_error *err)
     return status;
 }
 
-/* Another process that is at work there is waited for. */
+/* Take the lock; waits while another process holds it. */
 static enum chex_status
 take_lock(struct staging *s, struct chex_error *err)
 {
@@ -184,7 +185,7 @@ check_space(struct staging *s, struct chex_error *err)
                      format_bytes_beside(bytes, available, needed), format_bytes_beside(available, bytes, there));
 }
 
-/* Is the folder's manifest a file with this text? */
+/* Returns whether the folder's manifest has this text. */
 static bool
 has_manifest(const struct folder *folder, const struct buffer *text)
 {
@@ -218,7 +219,7 @@ copy_manifest(struct staging *s, struct chex_error *err)
     return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the sequence ------------------------------------------------------------------------------------------------ */
 
 static void
 count_wanted(struct staging *s)
@@ -249,7 +250,7 @@ stage(struct staging *s, struct chex_error *err)
 {
     enum chex_status status;
 
-    (void)mkdir(s->o.folder, S_IRWXU); /* opening it reports an error */
+    (void)mkdir(s->o.folder, S_IRWXU); /* opening it reports the error */
     status = open_copy(s->o.folder, s->o.ds, true, &s->folder, err);
     if (status == CHEX_OK)
         status = take_lock(s, err);
@@ -275,7 +276,7 @@ lead(void *argument)
     count_wanted(s);
     status = stage(s, &err);
     if (s->lock.held)
-        (void)lock_drop(&s->lock, NULL); /* one that stays is taken over by the next run */
+        (void)lock_drop(&s->lock, NULL); /* if it stays, the next run takes it over */
     pthread_mutex_lock(&s->mutex);
     s->status = status;
     s->error = err;
@@ -301,7 +302,7 @@ staging_start(const struct staging_options *options, struct staging **out, struc
     pthread_mutex_init(&s->mutex, NULL);
     for (i = 0; s->wanted && i < s->shards; i++)
         s->wanted[i] = options->split[chex_dataset_shard(s->o.ds, i)->split];
-    s->o.split = NULL; /* it need not outlive this call */
+    s->o.split = NULL; /* need not outlive this call */
     s->started = s->wanted && s->there && pthread_create(&s->leader, NULL, lead, s) == 0;
     if (!s->started) {
         (void)staging_end(s, NULL);

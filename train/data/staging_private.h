@@ -1,5 +1,5 @@
 /*
- * staging_private.h - what the files of staging share
+ * staging_private.h - shared by the files of staging
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,13 +12,13 @@
 
 #include <pthread.h>
 
-/* The work on each shard, by one of the threads. */
+/* Processes one shard, in one of the threads. */
 typedef enum chex_status staging_work(struct staging *s, unsigned shard, struct chex_error *err);
 
 struct staging {
     struct staging_options o;
     bool *wanted; /* [shards] */
-    bool *there;  /* [shards], with good content */
+    bool *there;  /* [shards]: a valid copy exists */
     unsigned shards;
     struct folder folder; /* DIR/chex-ID */
     struct lock lock;
@@ -31,13 +31,13 @@ struct staging {
     atomic_bool ended;
     _Atomic uint64_t done, copied;
 
-    pthread_mutex_t mutex; /* for what follows */
+    pthread_mutex_t mutex; /* protects the following members */
     struct staging_progress progress;
     enum chex_status status;
     struct chex_error error;
 };
 
-/* Is it to end early? */
+/* Returns whether staging should end early. */
 static inline bool
 staging_is_stopped(const struct staging *s)
 {
@@ -50,7 +50,7 @@ staging_fail_stopped(struct chex_error *err)
     return error_set(err, CHEX_ERR_STOPPED, "stopped while copying the data set");
 }
 
-staging_work staging_probe_shard; /* s->there[shard]: the copy in the folder is good */
-staging_work staging_copy_shard;  /* where it is not; or leave it out */
+staging_work staging_probe_shard; /* sets s->there[shard] if the copy in the folder is valid */
+staging_work staging_copy_shard;  /* copies the shard if it is not there, or leaves it out */
 
 #endif

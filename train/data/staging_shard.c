@@ -1,5 +1,5 @@
 /*
- * staging_shard.c - one shard of a copy: is it there, and how it gets there; see staging.h
+ * staging_shard.c - checks and copies one shard; see staging.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 
 struct copy {
     struct staging *s;
-    struct safe_file *to; /* NULL: only the SHA-256 is wanted */
+    struct safe_file *to; /* NULL: compute only the SHA-256 */
     uint64_t done;
 };
 
@@ -33,7 +33,7 @@ copy_piece(void *context, const uint8_t *data, size_t size, struct chex_error *e
     return copy->to ? safe_file_write(copy->to, data, size, err) : CHEX_OK;
 }
 
-/* Compare the SHA-256 of a file with the manifest's, and write it to `to` where that is given.  CHEX_ERR_CHECKSUM */
+/* Compare the SHA-256 of a file with the manifest, and write the file to `to` unless NULL.  CHEX_ERR_CHECKSUM */
 static enum chex_status
 check_sha256(struct staging *s, int fd, const struct chex_shard_info *info, struct safe_file *to,
              struct chex_error *err)
@@ -45,7 +45,7 @@ check_sha256(struct staging *s, int fd, const struct chex_shard_info *info, stru
     if (status == CHEX_OK && strcmp(hex, info->sha256) != 0)
         status = error_set(err, CHEX_ERR_CHECKSUM, "its SHA-256 is not that of the manifest");
     if (status != CHEX_OK)
-        atomic_fetch_sub(&s->done, copy.done); /* it comes again */
+        atomic_fetch_sub(&s->done, copy.done); /* these bytes will be counted again */
     return status;
 }
 
@@ -54,13 +54,13 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
 {
     if (staging_is_stopped(context))
         return staging_fail_stopped(err);
-    /* What form and place of a record are is no matter of a copy. */
+    /* A copy does not depend on the form and place of a record. */
     return record->fault == RECORD_GOOD || record->fault >= RECORD_FORM ? CHEX_OK : record_fail(record, err);
 }
 
 /*
- * The same for a file that lies there, by the checksums of its records and the manifest's over these, which takes a
- * twentieth of the time: damage by a copy or a disk is noticed, and no other user can write there.
+ * Check an existing file by the checksums of its records and the manifest's checksum over these.  This takes a
+ * twentieth of the time of a SHA-256.  It detects damage by a copy or a disk; other users cannot write to the folder.
  */
 static enum chex_status
 check_records(struct staging *s, int fd, unsigned shard, struct chex_error *err)
@@ -78,11 +78,11 @@ check_records(struct staging *s, int fd, unsigned shard, struct chex_error *err)
     if (status == CHEX_OK && strcmp(hex, s->o.ds->manifest.shard[shard].crc32c) != 0)
         status = error_set(err, CHEX_ERR_CHECKSUM, "its checksum is not that of the manifest");
     if (status != CHEX_OK)
-        atomic_fetch_sub(&s->done, scan.bytes_read); /* it comes again */
+        atomic_fetch_sub(&s->done, scan.bytes_read); /* these bytes will be counted again */
     return status;
 }
 
-/* The file that is there already. */
+/* Check the file that exists already. */
 enum chex_status
 staging_probe_shard(struct staging *s, unsigned shard, struct chex_error *err)
 {
@@ -105,7 +105,7 @@ staging_probe_shard(struct staging *s, unsigned shard, struct chex_error *err)
     return status == CHEX_ERR_STOPPED ? error_set(err, status, "%s", why.text) : CHEX_OK;
 }
 
-/* One attempt; the source is closed by the caller. */
+/* Copy once; the caller closes the source. */
 static enum chex_status
 copy_from(struct staging *s, int fd, const struct chex_shard_info *info, struct chex_error *err)
 {
@@ -115,7 +115,7 @@ copy_from(struct staging *s, int fd, const struct chex_shard_info *info, struct 
     if (status != CHEX_OK)
         return status;
     status = check_sha256(s, fd, info, f, err);
-    /* What a power loss takes of it is missed by the next run. */
+    /* After a power loss the next run detects an incomplete file. */
     if (status == CHEX_OK)
         return safe_file_commit(f, false, err);
     safe_file_free(f);
@@ -125,7 +125,7 @@ copy_from(struct staging *s, int fd, const struct chex_shard_info *info, struct 
 static enum chex_status
 leave_out(struct staging *s, const struct chex_shard_info *info, const struct chex_error *why)
 {
-    /* The file under its name has not its content. */
+    /* A file with this name has wrong content. */
     enum chex_status status = folder_remove(&s->folder, info->name, NULL);
 
     pthread_mutex_lock(&s->mutex);
@@ -151,7 +151,7 @@ staging_copy_shard(struct staging *s, unsigned shard, struct chex_error *err)
         return error_context(err, status, "'%s/%s'", s->o.ds->folder.path, info->name);
     if (status == CHEX_OK) {
         status = copy_from(s, fd, info, err);
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* it is read from the copy from here on */
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* later reads use the copy */
         if (chex_status_is_data(status))
             status = copy_from(s, fd, info, err);
         close(fd);
