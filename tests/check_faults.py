@@ -299,7 +299,7 @@ def input_faults(c, below, kinds, tried):
 @case("convert: an input of which a read, open, stat or listing fails for good is never published without its images")
 def _(work):
     c = conversion(work)
-    cases = [*input_faults(c, [c.source], {kind: ("EIO",) for kind in ("read", "open", "stat", "list")}, 30),
+    cases = [*input_faults(c, [c.source], dict.fromkeys(("read", "open", "stat", "list"), ("EIO",)), 30),
              *input_faults(c, [c.source], {"read": ("ESTALE", "EINTR", "ENOMEM", "short"),
                                            "open": ("ESTALE", "EINTR", "EMFILE", "EACCES"), "list": ("ESTALE",)}, 8)]
     harness.in_parallel(lambda t: fail_input(c, [c.source], *t),
@@ -312,7 +312,7 @@ def _(work):
     cases = []
     for form, path in archives(c.work, 1200000).items():
         a = c.reading(path)
-        faults = list(input_faults(a, [path], {kind: ("EIO",) for kind in ("read", "open", "stat")}, 8))
+        faults = list(input_faults(a, [path], dict.fromkeys(("read", "open", "stat"), ("EIO",)), 8))
         lasting = [fault for fault in faults if "ever" in fault]
         tried = faults if SLOW or form in ("tar", "tar.gz", "zip") else lasting
         cases += [(a, [path], fault, "--allow-rejects", "100%") for fault in tried]

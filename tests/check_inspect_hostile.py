@@ -199,7 +199,7 @@ def _(work):
 def _(work):
     folder, _ = dataset(work, "--min-size", 32)
     inspect("--report", f"{work}/r.html", folder)
-    page = slurp(f"{work}/r.html").decode()
+    page = re.sub("</?span[^>]*>", "", slurp(f"{work}/r.html").decode())
     command = re.search("<pre[^>]*>chex-convert (.*?)\nchex-inspect", page, re.S).group(1)
     words = command.replace("\\\n", " ").split()
     labels = "Data_Entry_2017_v2020.csv"

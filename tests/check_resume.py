@@ -168,8 +168,8 @@ def _(work):
         for more in ([], ["-n"]):
             done = train(out, *options, *more, code=6)
             assert done.stderr.splitlines()[-1].startswith("chex-train: nothing to train: "), done.stderr
-            says(done, rf"nothing to train: '.*/run' is complete; without effect: {text} \(another -o begins a new run, "
-                       r"more --epochs continue this one\)")
+            says(done, rf"nothing to train: '.*/run' is complete; without effect: {text} "
+                       r"\(another -o begins a new run, more --epochs continue this one\)")
         assert tree(out) == before
     says(train(out, "--tta", "flip"), "resume   step-000018: 18 steps, 3 of 3 epochs: complete", "changed since .* tta")
     says(train(out, "--lr", "1e-4", "--epochs", 4), r"epochs 3 -> 4, lr 0\.001 -> 0\.0001", r"(?m)^ep 4/4 ")

@@ -45,7 +45,7 @@ def sizes():
         path = os.path.join(folder, "sizes")
         subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-DCUDA_VALUE=fp16", "-DCUDA_VALUE_BYTES=2", "-iquote",
                         os.path.join(SOURCE, "train"), "-I" + os.path.join(SOURCE, "tests", "emulator"),
-                        "-Wl,--unresolved-symbols=ignore-all", 
+                        "-Wl,--unresolved-symbols=ignore-all",
                         os.path.join(SOURCE, "train", "cuda", "kernels", "table.c"),
                         os.path.join(here, "kernel_sizes.c"), "-o", path], check=True)
         lines = subprocess.run([path], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
