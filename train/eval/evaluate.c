@@ -1,5 +1,5 @@
 /*
- * evaluate.c - see evaluate.h: the views, scoring the part of this rank, exchanging it with the other ranks
+ * evaluate.c - implements evaluate.h: the views, scoring of this rank's part, exchange with the other ranks
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,16 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many forward passes lie between two meetings: there a fault of one rank becomes that of all. */
+/* Forward passes between two meetings, which propagate a fault of one rank to all. */
 #define PASSES_A_MEETING 8
 
-#define EXPECT 256 /* images of which the system is told before they are read */
+#define EXPECT 256 /* images of readahead */
 
 /* ---- views ----------------------------------------------------------------------------------------------------- */
 
 const char *const tta_names[] = {[TTA_NONE] = "none", [TTA_FLIP] = "flip", [TTA_TENCROP] = "tencrop", NULL};
 
-/* Half of the room, a half rounded to even, as Python's round(). */
+/* Returns half of the margin, rounded half to even like Python's round(). */
 static unsigned
 middle(unsigned room)
 {
@@ -43,7 +43,7 @@ evaluate_views(enum tta tta, unsigned side, unsigned source, struct crop view[EV
     }
     for (k = 0; k < 5; k++) {
         view[k] = (struct crop){.x = (uint16_t)left[k], .y = (uint16_t)top[k]};
-        /* A crop at `left` of the mirrored image lies as far from the right edge of this one. */
+        /* A crop at `left` of the mirrored image is at the same distance from the right edge of this image. */
         view[5 + k] = (struct crop){.x = (uint16_t)(room - left[k]), .y = (uint16_t)top[k], .flip = true};
     }
     return 10;
@@ -55,14 +55,14 @@ struct share_of_scores {
     const struct evaluate_options *o;
     unsigned outputs, views;
     struct crop view[EVALUATE_VIEWS];
-    uint64_t rounds;  /* of every rank: micro-batches, of which one with fewer has none in the last round */
+    uint64_t rounds;  /* micro-batches per rank; a rank with fewer has none in the last round */
     uint64_t batches; /* of this rank */
     struct loader *loader;
     uint32_t *order;            /* 0, 1, ... */
     struct crop *crop;          /* [views][batch] */
     float *all;                 /* logits [views][batch][outputs] */
     float *logit, *probability; /* [batch][outputs] */
-    double *yes, *no;           /* the same: sums of p and of 1 - p over the views */
+    double *yes, *no;           /* as probability: sums of p and of 1 - p over the views */
     struct buffer entries;
 };
 
@@ -125,7 +125,7 @@ sigmoid(double x)
     return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
 }
 
-/* The mean over the views; of a single view the unchanged logit. */
+/* Average over the views; a single view keeps its logit unchanged. */
 static void
 join_views(struct share_of_scores *s)
 {
@@ -163,7 +163,7 @@ score_views(struct share_of_scores *s, const struct loaded *loaded, struct chex_
     return status;
 }
 
-/* Positions behind the last sample, and those in whose place the loader had to take another one, are left out. */
+/* Leave out positions after the last sample, and positions whose damaged record the loader replaced. */
 static enum chex_status
 keep_scores(struct share_of_scores *s, const struct loaded *loaded, uint64_t position, struct chex_error *err)
 {
@@ -208,7 +208,7 @@ score_batch(struct share_of_scores *s, uint64_t first, uint64_t ranks, uint64_t 
 
 /* ---- all ranks ------------------------------------------------------------------------------------------------- */
 
-/* A rank that has a fault, or is to stop, goes to the next barrier at once; so all come to the same ones. */
+/* Meet the other ranks; a rank with a fault or a stop request calls it early, so all ranks reach the same meetings. */
 static enum chex_status
 meet(const struct evaluate_options *o, enum chex_status status, struct chex_error *err)
 {
@@ -242,7 +242,7 @@ gather(const struct evaluate_options *o, const struct buffer *own, struct buffer
     return meet(o, status, err);
 }
 
-/* What rank 0 has, to the others: so they agree even where their mathematical libraries do not. */
+/* Broadcast the result of rank 0, so all ranks agree even if their math libraries differ. */
 static enum chex_status
 tell(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
 {
@@ -256,7 +256,7 @@ tell(const struct evaluate_options *o, struct evaluation *out, struct chex_error
     return meet(o, status, err);
 }
 
-/* All compute the same, but for the bootstrap: of that each rank makes a part. */
+/* Compute the metrics: each rank computes everything, but only its part of the bootstrap. */
 static enum chex_status
 judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
 {

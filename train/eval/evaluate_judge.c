@@ -1,5 +1,5 @@
 /*
- * evaluate_judge.c - see evaluate_private.h: from the entries of all ranks to loss and metrics
+ * evaluate_judge.c - computes loss and metrics from the entries of all ranks; see evaluate_private.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 /* ---- entries --------------------------------------------------------------------------------------------------- */
 
-/* Bytes of an entry without its two texts. */
+/* Returns the bytes of an entry without its two texts. */
 static size_t
 entry_size(unsigned outputs)
 {
@@ -42,7 +42,7 @@ entry_append(struct buffer *b, uint32_t position, const struct loaded_text *text
     return status;
 }
 
-/* Where the entry of each position begins; NOWHERE: there is none.  Returns false where these are no entries. */
+/* Find the entry of each position, or NOWHERE; returns false if the entries are malformed. */
 #define NOWHERE SIZE_MAX
 
 static bool
@@ -123,7 +123,7 @@ evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries
     size_t positions = o->samples->count, found = 0, i;
     size_t *place = malloc(positions * sizeof(*place));
     struct patients patients = {0};
-    double loss = 0; /* added up in the order of the positions, whatever rank scored them */
+    double loss = 0; /* summed in order of the positions, independent of the ranks */
     enum chex_status status = CHEX_OK;
 
     if (!place)
@@ -148,7 +148,7 @@ evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries
     return status;
 }
 
-/* ---- judging --------------------------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------------------------- */
 
 static uint64_t
 count_not_finite(const struct evaluation *e)

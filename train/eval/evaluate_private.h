@@ -1,11 +1,11 @@
 /*
- * evaluate_private.h - between scoring (evaluate.c) and judging (evaluate_judge.c)
+ * evaluate_private.h - shared by scoring (evaluate.c) and by loss and metrics (evaluate_judge.c)
  *
- * A rank keeps its scores as one text of entries, which is also the message to the others:
+ * A rank keeps its scores as a sequence of entries, which is also its message to the other ranks:
  *     double loss, u32 position, u8 sizes of name and patient id, float logit[outputs], float probability[outputs], u8
  *     label[outputs], name, patient id
- * in the byte order of the machine.  A position of which there is no entry was damaged.  The loss is the sum over the
- * findings: a rank computes that of its own images, while they are scored.
+ * in native byte order.  A position without an entry was damaged.  The loss is the sum over the findings; each rank
+ * computes it for its images while it scores them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,20 +22,19 @@ struct entry_head {
     uint8_t unused[2];
 };
 
-/* Append the image at this position. */
+/* Append the entry of the image at this position. */
 enum chex_status entry_append(struct buffer *b, uint32_t position, const struct loaded_text *text, double loss,
                               const float *logit, const float *probability, const uint8_t *label, unsigned outputs,
                               struct chex_error *err);
 
 /*
- * Put all entries into the order of the positions: fills count, image, logit, probability, label, loss, patients,
- * skipped.
- * CHEX_ERR_DAMAGED  no image is left;  CHEX_ERR_BUG  these are no entries;  CHEX_ERR_MEMORY
+ * Sort all entries by position; fills count, image, logit, probability, label, loss, patients, skipped.
+ * CHEX_ERR_DAMAGED no image is left; CHEX_ERR_BUG malformed entries; CHEX_ERR_MEMORY
  */
 enum chex_status evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries,
                                    struct evaluation *out, struct chex_error *err);
 
-/* The metrics of the unpacked scores, but for the intervals: *draws is this part's for metrics_end(). */
+/* Compute the metrics of the unpacked scores without intervals; *draws is the part of this rank for metrics_end(). */
 enum chex_status evaluation_judge(const struct evaluate_options *o, unsigned part, unsigned parts,
                                   struct evaluation *out, struct buffer *draws, struct chex_error *err);
 

@@ -1,10 +1,9 @@
 /*
- * metrics.c - see metrics.h
+ * metrics.c - implements metrics.h
  *
- * Each finding is sorted once (ranking.h).  A bootstrap replicate is then one pass with a multiplicity for each image
- * (how often its patient was drawn), so that a thousand of them cost a thousand passes and no sorting; and LANES of
- * them go through the images together.  The pass over negatives, most of the images, is then nothing but additions,
- * side by side.
+ * Each finding is sorted once (ranking.h).  A bootstrap replicate is then one pass over the images with a multiplicity
+ * per image (how often its patient was drawn).  So a thousand replicates need a thousand passes but no sorting.  Each
+ * pass computes LANES replicates together, so for negatives (most of the images) it consists only of vector additions.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LANES 8 /* replicates that go through the images together */
+#define LANES 8 /* replicates per pass */
 
 const struct metric_info metric_info[METRIC_COUNT] = {
     [METRIC_AUROC] = {"auroc", "AUROC", .each = true},
@@ -33,13 +32,13 @@ struct draw_job {
     const struct scores *s;
     const struct bootstrap_options *o;
     struct ranking *ranking; /* [outputs] */
-    size_t first;            /* pass of this part */
-    double *values;          /* [passes of this part][METRIC_COUNT][outputs + 1][LANES]; the last row: their means */
+    size_t first;            /* first pass of this part */
+    double *values;          /* [passes of this part][METRIC_COUNT][outputs + 1][LANES]; the last row has the means */
 };
 
 /* ---- one pass -------------------------------------------------------------------------------------------------- */
 
-/* One number for each replicate of a pass. */
+/* A number for each replicate of a pass. */
 struct lanes {
     uint32_t x[LANES];
 };
@@ -66,10 +65,10 @@ add_images(struct lanes *restrict sum, const struct lanes *restrict times, const
 }
 
 /*
- * times[patient] is how often it counts.  AUROC from integers: of twice the number of pairs of a positive and a
- * negative, less those in which the negative stands above, ties counted once.  AUPRC is the average precision, sum of
- * precision times the step in recall, with tied scores as one step (as sklearn.metrics.average_precision_score).  All
- * counts are below 2^31: see within_limits().
+ * times[patient] is the multiplicity of a patient.  AUROC is computed from integers: twice the number of pairs of a
+ * positive and a negative, minus twice the pairs with the negative ranked higher, minus the ties.  AUPRC is the average
+ * precision: the sum of precision times the step in recall, with tied scores as one step (as
+ * sklearn.metrics.average_precision_score).  All counts are below 2^31, see within_limits().
  */
 static void
 walk(const struct ranking *r, const struct lanes *times, size_t count, struct pass *out)
@@ -113,7 +112,7 @@ walk(const struct ranking *r, const struct lanes *times, size_t count, struct pa
 
 /* ---- thresholds ------------------------------------------------------------------------------------------------ */
 
-/* Below a step that ends in negatives alone neither is ever better. */
+/* A threshold below a step with only negatives is never better, for both criteria. */
 static void
 find_thresholds(const struct ranking *r, uint64_t negatives, struct finding_metrics *out)
 {
@@ -129,7 +128,7 @@ find_thresholds(const struct ranking *r, uint64_t negatives, struct finding_metr
         above_n += r->step[i].before + r->step[i].negatives;
         value[CRITERION_YOUDEN] = (double)above_p / (double)out->positives - (double)above_n / (double)negatives;
         value[CRITERION_F1] = 2 * (double)above_p / (double)(above_p + above_n + out->positives);
-        /* Of equally good thresholds the highest: fewer alarms. */
+        /* Of equally good thresholds the highest wins: fewer false alarms. */
         for (k = 0; k < CRITERION_COUNT; k++)
             if (value[k] > out->point[k].value)
                 out->point[k] = (struct operating_point){(double)r->step[i].score, value[k], above_p, above_n};
@@ -165,7 +164,7 @@ times_new(void *context)
     return malloc(job->s->patients * sizeof(struct lanes));
 }
 
-/* Numbers of a pass. */
+/* Returns the numbers of a pass. */
 static size_t
 pass_size(unsigned outputs)
 {
@@ -193,7 +192,7 @@ mean_of_row(const double *values, size_t stride, unsigned count)
     return defined > 0 ? sum / defined : (double)NAN;
 }
 
-/* How often each patient is drawn in the replicates of a pass. */
+/* Count how often each patient is drawn in the replicates of a pass. */
 static void
 draw(const struct draw_job *job, size_t pass, struct lanes *times)
 {
@@ -240,7 +239,7 @@ compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The quantile q of the sorted values, interpolated (numpy.percentile's default). */
+/* Returns the quantile q of sorted values, interpolated as numpy.percentile does by default. */
 static double
 quantile(const double *sorted, size_t count, double q)
 {
@@ -251,7 +250,7 @@ quantile(const double *sorted, size_t count, double q)
                              : sorted[count - 1];
 }
 
-/* Sorts the values in place. */
+/* Compute the interval; sorts the values in place. */
 static void
 set_interval(struct measured *out, double *values, unsigned count)
 {
@@ -304,7 +303,7 @@ values_new(void *context)
     return malloc(job->out->replicates * sizeof(double));
 }
 
-/* One metric of one finding, or of their mean. */
+/* Compute the interval of one metric, for a finding or for the mean. */
 static enum chex_status
 find_interval(void *context, void *worker, size_t k, struct chex_error *err)
 {
@@ -341,9 +340,9 @@ metrics_end(struct metrics *out, const struct buffer *draws, unsigned threads, s
     return parallel_for(&parallel, err);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------------------------ */
 
-/* Where every draw takes the patient with the most images, no count reaches 2^31. */
+/* Check that no count reaches 2^31, even if every draw selects the patient with the most images. */
 static bool
 within_limits(const struct scores *s, uint32_t *images)
 {

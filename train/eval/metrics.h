@@ -1,13 +1,13 @@
 /*
- * metrics.h - AUROC and what belongs to it, exact: a function of the scores alone, whatever the order, ranks or threads
+ * metrics.h - exact AUROC and related metrics, a function of the scores only (not of order, ranks or threads)
  *
- * AUROC is the Mann-Whitney statistic with ties counted half, from integer counts: one division, no curve, no bins.
- * Intervals are percentiles over bootstrap replicates that draw patients, not images, with replacement: images of one
- * patient are not independent.  A finding without positives, or without negatives, has no AUROC (NaN) and is left out
- * of the mean.
+ * AUROC is the Mann-Whitney statistic with ties counted half, computed from integer counts: one division, no curve, no
+ * bins.  Intervals are percentiles over bootstrap replicates.  A replicate draws patients with replacement, not images,
+ * because images of one patient are not independent.  A finding without positives or without negatives has no AUROC
+ * (NaN) and is left out of the mean.
  *
- * Two tables name the metrics: metric_info and criterion_name.  Documents, metrics.jsonl, TensorBoard, Prometheus,
- * the report and auroc.svg walk them, so a new metric is a line of the table and its computation in metrics.c.
+ * Two tables name the metrics: metric_info and criterion_name.  Documents, metrics.jsonl, TensorBoard, Prometheus, the
+ * report and auroc.svg iterate over them.  So a new metric needs a line of the table and its computation in metrics.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* Scores of the images of one split; higher means more likely.  NaN scores are the caller's fault: CHEX_ERR_USAGE. */
+/* Scores of the images of a split; higher means more likely.  The caller must not pass NaN: CHEX_ERR_USAGE. */
 struct scores {
     size_t count;            /* images */
     unsigned outputs;        /* findings, at most METRICS_OUTPUTS */
@@ -29,22 +29,22 @@ struct scores {
 
 #define METRICS_OUTPUTS 64
 
-/* One number for each finding, and its mean over the findings that have an AUROC. */
+/* A metric has one number per finding, and the mean over the findings that have an AUROC. */
 enum metric { METRIC_AUROC, METRIC_AUPRC, METRIC_COUNT };
 
 struct metric_info {
     const char *name;  /* key, tag, column */
     const char *title; /* heading */
-    bool each;         /* logs and run.json have it for each finding, too */
+    bool each;         /* logs and run.json have it per finding, too */
 };
 extern const struct metric_info metric_info[METRIC_COUNT];
 
-/* NaN where undefined; the interval also without replicates, or where fewer than half of them were defined. */
+/* NaN if undefined; the interval is also NaN without replicates, or if fewer than half of them were defined. */
 struct measured {
-    double value, low, high; /* of the 95 % interval */
+    double value, low, high; /* bounds of the 95 % interval */
 };
 
-/* What a threshold maximises. */
+/* The quantity that a threshold maximises. */
 enum criterion {
     CRITERION_YOUDEN, /* sensitivity + specificity - 1 */
     CRITERION_F1,     /* 2 precision * recall / (precision + recall) */
@@ -52,9 +52,9 @@ enum criterion {
 };
 extern const char *const criterion_name[CRITERION_COUNT];
 
-/* The best threshold: an image is called positive where its score >= threshold. */
+/* The best threshold: an image is predicted positive if its score >= threshold. */
 struct operating_point {
-    double threshold, value; /* value: the maximum; NaN where undefined */
+    double threshold, value; /* value: the maximum; NaN if undefined */
     uint64_t true_positives, false_positives;
 };
 
@@ -67,24 +67,24 @@ struct finding_metrics {
 struct metrics {
     uint64_t images;
     uint32_t patients;
-    unsigned outputs, defined; /* findings that have an AUROC */
+    unsigned outputs, defined; /* defined: findings that have an AUROC */
     struct finding_metrics finding[METRICS_OUTPUTS];
-    struct measured mean[METRIC_COUNT]; /* over the defined ones */
+    struct measured mean[METRIC_COUNT]; /* over the defined findings */
     unsigned replicates;
 };
 
 /*
- * replicates  of the bootstrap, 0 for none; seed names their draws
+ * Compute all metrics.  replicates of the bootstrap, 0 for none; seed selects their draws
  * threads     at least 1; the result does not depend on it
- * CHEX_ERR_USAGE  no image, a score that is no number, a patient out of range, or one with so many images that a draw
- *                 could have 2^31;  CHEX_ERR_MEMORY
+ * CHEX_ERR_USAGE no image, a NaN score, a patient out of range, or a patient with so many images that a draw could have
+ * 2^31 of them; CHEX_ERR_MEMORY
  */
 enum chex_status metrics_compute(const struct scores *s, unsigned replicates, uint64_t seed, unsigned threads,
                                  struct metrics *out, struct chex_error *err);
 
 /*
- * The same by several processes, which share the replicates: each makes its part of them, and what the parts found, one
- * behind the other, is what one process finds.
+ * Divide the replicates among several processes: each computes its part.  The concatenated draws of all parts equal
+ * those of one process.
  */
 struct bootstrap_options {
     unsigned replicates;
@@ -93,26 +93,28 @@ struct bootstrap_options {
     unsigned part, parts; /* part < parts */
 };
 
-/* All but the intervals; *draws becomes what this part found, nothing where there is nothing to draw. */
+/*
+ * Compute everything except the intervals; *draws becomes the result of this part, empty if there is nothing to draw.
+ */
 enum chex_status metrics_begin(const struct scores *s, const struct bootstrap_options *o, struct metrics *out,
                                struct buffer *draws, struct chex_error *err);
-/* The intervals from the draws of all parts.  CHEX_ERR_BUG  these are not all;  CHEX_ERR_MEMORY */
+/* Compute the intervals from the draws of all parts.  CHEX_ERR_BUG  draws are missing;  CHEX_ERR_MEMORY */
 enum chex_status metrics_end(struct metrics *out, const struct buffer *draws, unsigned threads, struct chex_error *err);
 
-/* Metrics of nothing: every number that could be undefined is. */
+/* Set the metrics of an empty set: every number that can be undefined is NaN. */
 void metrics_undefined(struct metrics *out);
 
-/* How a JSON document shows metrics (metrics_document.c). */
+/* The form of metrics in a JSON document (metrics_document.c). */
 enum metrics_form {
     METRICS_DOCUMENT, /* "auroc": {"value", "low", "high"}, "youden": {"threshold", "value", ...} */
     METRICS_LINE,     /* "auroc": VALUE, "auroc_95": [LOW, HIGH], "youden": VALUE, "youden_threshold": VALUE */
-    METRICS_SUMMARY   /* the same without thresholds */
+    METRICS_SUMMARY   /* as METRICS_LINE, without thresholds */
 };
-/* Add each metric; null where undefined.  False: out of memory. */
+/* Add each metric, null if undefined; returns false if memory runs out. */
 bool metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], enum metrics_form form);
-/* A list with an object for each finding; NULL: out of memory. */
+/* Returns a list with an object per finding, or NULL if memory runs out. */
 json_t *metrics_json_findings(const struct metrics *m, enum metrics_form form);
-/* The names of the criteria, whose thresholds are chosen on the images that are judged; NULL: out of memory. */
+/* Returns the names of the criteria whose thresholds are chosen on the evaluated images; NULL if memory runs out. */
 json_t *metrics_json_optimistic(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * metrics_document.c - the document of an evaluation (schemas/evaluation.schema.json); see predictions.h.  Metrics as
- * members of other documents; see metrics.h
+ * metrics_document.c - the JSON document of an evaluation (schemas/evaluation.schema.json, predictions.h), and metrics
+ * as members of other documents (metrics.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A value that could not be made is NULL; json_pack() gives NULL then too, and append_json() says so in the end. */
+/* A failed allocation gives NULL; then json_pack() returns NULL too, and append_json() reports it at the end. */
 static json_t *
 share_json(uint64_t part, uint64_t whole)
 {
@@ -28,7 +28,7 @@ point_json(const struct operating_point *p, uint64_t positives, uint64_t negativ
 
     if (isnan(p->value))
         return json_null();
-    /* The threshold was chosen by the labels of these same images. */
+    /* The threshold was chosen with the labels of these images. */
     return json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "optimistic", true, "threshold",
                      real_json(p->threshold), "value", real_json(p->value), "sensitivity", share_json(tp, positives),
                      "specificity", share_json(negatives - fp, negatives), "precision", share_json(tp, tp + fp),
@@ -36,7 +36,7 @@ point_json(const struct operating_point *p, uint64_t positives, uint64_t negativ
                      count_json(negatives - fp), "false_negatives", count_json(positives - tp));
 }
 
-/* Take value as the member NAMESUFFIX, also on failure. */
+/* Set the member NAMESUFFIX; takes ownership of value, also on failure. */
 static bool
 set(json_t *object, const char *name, const char *suffix, json_t *value)
 {

@@ -1,5 +1,5 @@
 /*
- * predictions.c - see predictions.h: the CSV
+ * predictions.c - writes the CSV of predictions.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* A text that grows; the first failure is kept. */
+/* A growing text; keeps the first failure. */
 struct text {
     struct buffer b;
     bool failed;
@@ -34,7 +34,7 @@ put_format(struct text *t, const char *format, ...)
     va_end(args);
 }
 
-/* Quoted where RFC 4180 asks for it. */
+/* Append a field, quoted if RFC 4180 requires it. */
 static void
 put_field(struct text *t, const char *field)
 {

@@ -1,8 +1,8 @@
 /*
- * predictions.h - what an evaluation leaves behind: every prediction as CSV, every number as JSON
+ * predictions.h - writes the results of an evaluation: every prediction as CSV, every number as JSON
  *
- * Neither holds a time, a host or a path, so the same weights on the same split give the same bytes, whatever the
- * number of ranks.  Both are written by the safe-file helper.
+ * Neither file has a time, a host or a path.  So the same weights on the same split give the same bytes for any number
+ * of ranks.  Both are written with safe_file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,32 +12,30 @@
 #include "eval/evaluate.h"
 #include "io/file.h"
 
-/* Where the numbers come from. */
+/* The origin of the numbers, for the JSON document. */
 struct evaluation_source {
     const struct chex_dataset *ds;
     const char *model;             /* "densenet121" */
     unsigned side;                 /* of its input */
-    const char *checkpoint;        /* file name, without a folder; NULL: none was written */
+    const char *checkpoint;        /* file name without folder; NULL: none was written */
     const char *checkpoint_sha256; /* of that file; or NULL */
-    uint64_t step;                 /* of the optimizer, at which these weights were */
-    double epochs;                 /* passes over the training set by then */
+    uint64_t step;                 /* optimizer step of these weights */
+    double epochs;                 /* passes over the training set until that step */
 };
 
 /*
- * A line for each image, in the order of the positions:
+ * Write a line per image, ordered by position:
  *     image,patient,split,prob_Atelectasis, ... ,prob_Hernia,label_Atelectasis, ... ,label_Hernia
- * prob_ is the probability (float, nine digits: reading it as float32 gives the same bits), label_ is 0 or 1.  Lines
- * end with LF; a field is quoted as RFC 4180 says where that is needed.
- * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ * prob_ is the probability (float with nine digits: parsed as float32 it has the same bits), label_ is 0 or 1.  Lines
+ * end with LF; fields are quoted as in RFC 4180 if necessary.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status predictions_write(const struct evaluation *e, const struct evaluation_source *from,
                                    const struct folder *folder, const char *name, struct chex_error *err);
 
 /*
- * All numbers of the evaluation, as schemas/evaluation.schema.json says: data set, split and its hash, model,
- * checkpoint; loss; for each finding positives, prevalence, AUROC and AUPRC with their intervals, and two operating
- * points with their confusion counts; the means.  An undefined number is null.
- * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ * Write all numbers of the evaluation as defined by schemas/evaluation.schema.json: data set, split and its hash,
+ * model, checkpoint, loss; per finding positives, prevalence, AUROC and AUPRC with intervals, and two operating points
+ * with confusion counts; the means.  An undefined number is null.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 #define METRICS_DOCUMENT_FORMAT 1
 enum chex_status metrics_write(const struct evaluation *e, const struct evaluation_source *from,

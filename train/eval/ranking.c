@@ -22,7 +22,7 @@ struct sort_job {
 };
 
 struct item {
-    uint32_t key; /* falls as the score rises; equal where the scores are */
+    uint32_t key; /* decreases with rising score; equal for equal scores */
     uint32_t image;
 };
 
@@ -36,8 +36,10 @@ key_of(float score)
     return bits >> 31 ? bits : ~bits & INT32_MAX;
 }
 
-/* By digits of the key from the last to the first: three passes, where comparing takes ten times as long.  Items of one
- * key keep their order.  Returns where they are then: in `room`. */
+/*
+ * Radix sort by the key, stable, in three passes; a comparison sort takes ten times as long.  Returns the sorted array,
+ * which is in `room`.
+ */
 static struct item *
 sort_items(struct item *item, struct item *room, size_t count)
 {
@@ -63,7 +65,7 @@ sort_items(struct item *item, struct item *room, size_t count)
     return item;
 }
 
-/* Take the images of one score, item[begin .. end - 1], behind the first `at` ones: negatives, then positives. */
+/* Add the images of one score, item[begin .. end - 1], to the ranking after the first `at` images: negatives first. */
 static void
 add_tied(const struct scores *s, unsigned finding, const struct item *item, size_t begin, size_t end, size_t *before,
          struct ranking *r)
