@@ -1,6 +1,6 @@
 /*
- * checkpoint.c - see checkpoint.h.  Finding is in checkpoint_find.c, the state as JSON in
- * checkpoint_state.c
+ * checkpoint.c - saves, sweeps and reads checkpoints; see checkpoint.h.  checkpoint_find.c finds them,
+ * checkpoint_state.c converts the state to JSON
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +27,7 @@ checkpoint_save_model(const struct folder *folder, const char *name, const struc
     return checkpoint_write_model(folder, name, g, state, arrays, hex, err);
 }
 
-/* One array of the optimizer, tensor by tensor under "moment1." and the like. */
+/* Add one array of the optimizer, tensor by tensor, with a prefix such as "moment1.". */
 static enum chex_status
 add_array(const struct graph *g, const char *prefix, const float *array, struct tensor_source *tensor, size_t *count,
           struct arena *names, struct chex_error *err)
@@ -74,7 +74,7 @@ write_optimizer(const struct folder *folder, const char *file, const struct grap
     return status;
 }
 
-/* Both files of a checkpoint. */
+/* Remove both files of a checkpoint. */
 static enum chex_status
 remove_both(const struct folder *folder, uint64_t step, struct chex_error *err)
 {
@@ -88,7 +88,10 @@ remove_both(const struct folder *folder, uint64_t step, struct chex_error *err)
     return status == CHEX_OK ? folder_remove(folder, file, err) : status;
 }
 
-/* Remove all but the newest `keep` up to this step.  Later ones are of a run that was taken back: they go too. */
+/*
+ * Keep only the newest `keep` checkpoints up to this step.  Removes later ones too: they belong to a discarded
+ * continuation.
+ */
 static enum chex_status
 remove_old(const struct folder *folder, uint64_t newest, unsigned keep, struct chex_error *err)
 {
@@ -103,11 +106,13 @@ remove_old(const struct folder *folder, uint64_t newest, unsigned keep, struct c
     return status;
 }
 
-/* ---- what a power loss left -------------------------------------------------------------------------------------- */
+/*
+ * ---- cleanup after a power loss -----------------------------------------------------------------------------------
+ */
 
 /*
- * The optimizer's file is removed last: that it stands alone, with moments of this model, is what a cut removal looks
- * like.
+ * The optimizer's file is removed last.  So an interrupted removal leaves this file without a model file, with moments
+ * of this model.
  */
 static bool
 is_optimizer_alone(const struct folder *folder, const struct graph *g, const char *name)
@@ -160,7 +165,7 @@ checkpoint_sweep(const struct folder *folder, const struct graph *g, const struc
     enum chex_status status;
     bool is;
 
-    /* A full list may have left out checkpoints that are to stay. */
+    /* A full list may have dropped checkpoints that must be kept. */
     if (keep == 0 || checkpoint_read_lines(folder, line, CHECKPOINT_LINES, &lines, NULL) != CHEX_OK ||
         lines == CHECKPOINT_LINES)
         return CHEX_OK;
@@ -179,8 +184,8 @@ checkpoint_sweep(const struct folder *folder, const struct graph *g, const struc
 /* ---- saving ---------------------------------------------------------------------------------------------------- */
 
 /*
- * The new line, and behind it those of the older checkpoints that stay; with again that of the same step too, whose
- * files are still there.
+ * Write `latest`: the new line, then those of the kept older checkpoints.  With `again` also the old line of the same
+ * step, whose files still exist.
  */
 static enum chex_status
 write_lines(const struct folder *folder, const struct checkpoint_line *newest, unsigned keep, bool again,
@@ -207,8 +212,8 @@ write_lines(const struct folder *folder, const struct checkpoint_line *newest, u
 }
 
 /*
- * The same step once more, with another state: at the end of an epoch, after a run was stopped there.  Between the
- * replacement of the model and that of `latest` neither would fit the other; so both states are in `latest` meanwhile.
+ * Save the same step again with another state: at the end of an epoch, after a run was stopped there.  Between the
+ * replacement of the model and that of `latest`, one line could not match; so meanwhile `latest` lists both states.
  * The optimizer's file has the same bytes.
  */
 static enum chex_status
@@ -246,7 +251,7 @@ checkpoint_save(const struct folder *folder, const struct graph *g, const struct
         status = write_again(folder, g, state, arrays, keep, file, &line, err);
     } else {
         status = checkpoint_write_model(folder, file, g, state, arrays, line.model, err);
-        if (status != CHEX_OK) /* alone, it would be taken for a damaged checkpoint, and fill the disk */
+        if (status != CHEX_OK) /* without a model file it would count as a damaged checkpoint, and use disk space */
             folder_remove(folder, optimizer, NULL);
     }
     if (status != CHEX_OK)

@@ -1,9 +1,8 @@
 /*
- * checkpoint_fields.c - the fields of the state of a run: their form in JSON, and the values that a run can reach
+ * checkpoint_fields.c - the fields of the state of a run: their JSON form and their bounds
  *
- * One table drives writing, reading and checking, and the tests and the fuzzer draw their values from it.  A value
- * outside the bounds is refused in both directions, so the rest of the trainer may calculate with every value of a
- * state without an overflow.
+ * One table drives writing, reading and checking; the tests and the fuzzer generate values from it.  Values out of
+ * bounds are rejected in both directions, so the trainer can compute with every value of a state without overflow.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,13 +28,13 @@
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
 #define DIGITS "0123456789"
 
-/* Older files lack it: then it has the value of another field, or is 0. */
+/* Older files lack it: then it has the value of another field, or 0. */
 #define ADDED(field) .added = true, .otherwise = field
-/* Losses; a loss scale of half precision is a float that begins as a power of two, is halved and doubled. */
+/* Losses.  A loss scale of half precision is a float; it starts as a power of two and is halved and doubled. */
 #define LOSS       .most = DBL_MAX
 #define LOSS_SCALE .least = (double)FLT_MIN, .most = 0x1p127, .also = STATE_ZERO | STATE_POWER_OF_TWO
 
-/* Enums have four bytes.  A field comes after those that it refers to. */
+/* Enums have four bytes.  A field must come after the fields that it refers to. */
 const struct state_field state_fields[] = {
     {"model", STATE_TEXT, AT(model), .min = 1, .max = 31, .letters = LOWER DIGITS "-"},
     {"side", STATE_NUMBER, AT(side), .min = 1, .max = RECORD_MAX_SIDE},
@@ -142,7 +141,7 @@ fits(const struct state_field *f, const struct checkpoint_state *state)
     return false;
 }
 
-/* What a field has to be: "a number from 0 to 1000000". */
+/* Describe the valid values of a field: "a number from 0 to 1000000". */
 static void
 describe(const struct state_field *f, const struct checkpoint_state *state, char *out, size_t size)
 {
@@ -182,7 +181,7 @@ refuse(const struct state_field *f, const struct checkpoint_state *state, const 
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-/* A value for an error.  Files have hexadecimal reals, people read decimal ones. */
+/* Format a value for an error message; a hexadecimal real is shown in decimal. */
 static const char *
 show(const struct state_field *f, const json_t *value, char out[JSON_SHOWN])
 {
@@ -219,7 +218,7 @@ state_format(const struct state_field *f, const struct checkpoint_state *state)
     return NULL;
 }
 
-/* Is the value one of this kind, which the member can hold? */
+/* Store a value in the member; returns false if its kind or range does not fit. */
 static bool
 take(const struct state_field *f, const json_t *value, void *at)
 {
@@ -251,7 +250,7 @@ take(const struct state_field *f, const json_t *value, void *at)
     return false;
 }
 
-/* The value of a field that an older file lacks. */
+/* Set a field that an older file lacks. */
 static void
 take_otherwise(const struct state_field *f, struct checkpoint_state *state)
 {

@@ -1,5 +1,5 @@
 /*
- * checkpoint_find.c - which checkpoints a folder holds, and which of them are whole; see checkpoint.h
+ * checkpoint_find.c - finds the checkpoints of a folder and checks which are complete; see checkpoint.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
-/* "step-004800": its number; 0 and *is false for any other name.  Six digits, more where they are needed. */
+/* Returns the number in "step-004800" (six or more digits); 0 and *is false for any other name. */
 uint64_t
 checkpoint_step_of(const char *name, bool *is)
 {
@@ -36,7 +36,7 @@ checkpoint_step_of(const char *name, bool *is)
     return *is ? strtoull(name + 5, NULL, 10) : 0;
 }
 
-/* "step-004800.opt.safetensors" -> "step-004800"; false for files of another kind. */
+/* "step-004800.opt.safetensors" -> "step-004800"; false for other files. */
 static bool
 base_of(const char *file, char out[CHECKPOINT_NAME])
 {
@@ -106,7 +106,7 @@ checkpoint_list_steps(const struct folder *folder, uint64_t **step, size_t *coun
 
 /* ---- finding --------------------------------------------------------------------------------------------------- */
 
-/* Is the file there with this hash (NULL: any), and does its header hold? */
+/* Check that a file exists with this hash (NULL: any) and a valid header. */
 static enum chex_status
 check_file(const struct folder *folder, const char *file, const char *hex, struct chex_error *err)
 {
@@ -167,7 +167,7 @@ checkpoint_read_lines(const struct folder *folder, struct checkpoint_line *line,
     return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", folder->path, CHECKPOINT_LATEST);
 }
 
-/* Without a good `latest`: the newest files whose headers hold. */
+/* Find the newest files with valid headers, if `latest` is unusable. */
 static bool
 find_by_files(const struct folder *folder, char name[CHECKPOINT_NAME])
 {
@@ -185,7 +185,7 @@ find_by_files(const struct folder *folder, char name[CHECKPOINT_NAME])
     return found;
 }
 
-/* Nothing that was ever a checkpoint?  A run that was killed while it wrote its first one has not begun. */
+/* Returns whether no checkpoint was ever completed: a run that was killed during its first one counts as new. */
 static bool
 is_new(const struct folder *folder)
 {
@@ -238,7 +238,7 @@ checkpoint_check(const struct folder *folder, const char *name, struct chex_erro
     return check_both(folder, name, NULL, NULL, err);
 }
 
-/* A file that is not there is fine. */
+/* Rename a file; a missing file is not an error. */
 static enum chex_status
 rename_bad(const struct folder *folder, const char *file, struct chex_error *err)
 {

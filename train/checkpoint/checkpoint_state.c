@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* reals: a number of any size is one, so that its field can be named. */
+/* reals: accept numbers of any size, so that a bad value can be reported with its field. */
 static const struct parse_bounds bounds = {.size = 65536, .depth = 2, .values = 100, .reals = true};
 
 void
@@ -32,7 +32,7 @@ checkpoint_file_name(const char *name, const char *suffix, char out[CHECKPOINT_F
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
-/* One line, terminated. */
+/* Format the state as one terminated line. */
 static enum chex_status
 format_state(const struct checkpoint_state *state, struct buffer *b, struct chex_error *err)
 {
@@ -48,7 +48,7 @@ format_state(const struct checkpoint_state *state, struct buffer *b, struct chex
     status = f->name ? error_memory(err) : append_json(top, JSON_COMPACT | JSON_ENSURE_ASCII, b, err);
     json_decref(top);
     if (status == CHEX_OK)
-        b->data[b->size - 1] = '\0'; /* in the place of the newline */
+        b->data[b->size - 1] = '\0'; /* replaces the newline */
     return status;
 }
 
@@ -110,7 +110,7 @@ checkpoint_hash(const struct folder *folder, const char *file, char hex[DIGEST_H
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Files from before 0.1.0 may say "auto": that was fp32, the only precision that there was. */
+/* Files from before 0.1.0 may contain "auto", which meant fp32, the only precision at that time. */
 static void
 name_precision(char *settings)
 {

@@ -1,5 +1,5 @@
 /*
- * run_value.h - a named value of a run: an option, a version; for run.json, TensorBoard and the comparison of ranks
+ * run_value.h - a named value of a run (an option, a version), for run.json, TensorBoard and the comparison of ranks
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,10 +11,10 @@
 enum run_value_kind { RUN_TEXT, RUN_NUMBER, RUN_BOOL };
 
 struct run_value {
-    const char *name; /* "lr", as the long option without its dashes */
+    const char *name; /* "lr", like the long option without dashes */
     enum run_value_kind kind;
-    const char *text; /* RUN_TEXT; NULL is null */
-    double number;    /* RUN_NUMBER; one without a fraction is written as an integer up to 2^53 */
+    const char *text; /* RUN_TEXT; NULL means null */
+    double number;    /* RUN_NUMBER; integers up to 2^53 are written without a fraction */
     bool yes;         /* RUN_BOOL */
 };
 

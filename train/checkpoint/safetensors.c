@@ -1,5 +1,5 @@
 /*
- * safetensors.c - reading; see safetensors.h.  Writing is in safetensors_write.c
+ * safetensors.c - reads safetensors files; see safetensors.h and safetensors_write.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -52,7 +52,7 @@ keep(struct safetensors *s, const char *text)
     return arena_copy(&s->strings, text, strlen(text));
 }
 
-/* A text of the file, as far as a message needs it. */
+/* Longest text of a file in an error message. */
 #define SHOWN 100
 
 static char *
@@ -93,7 +93,7 @@ is_offset(const json_t *v)
     return json_is_integer(v) && json_integer_value(v) >= 0;
 }
 
-/* data: where the values begin in the file. */
+/* data: offset of the values in the file. */
 static enum chex_status
 read_entry(struct safetensors *s, const char *name, const json_t *object, uint64_t data, struct tensor_entry *e,
            struct chex_error *err)
@@ -181,7 +181,7 @@ by_key(const void *a, const void *b)
     return strcmp(((const struct metadata *)a)->key, ((const struct metadata *)b)->key);
 }
 
-/* The tensors fill the file from the end of the header on: no overlap, no hole, nothing behind them. */
+/* Check that the tensors fill the file after the header: no overlap, no gap, no trailing bytes. */
 static enum chex_status
 check_places(struct safetensors *s, uint64_t data, struct chex_error *err)
 {
@@ -229,7 +229,7 @@ read_entries(struct safetensors *s, json_t *top, uint64_t data, struct chex_erro
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
-/* What people have instead: PyTorch's own format is a ZIP, or a pickle. */
+/* Name common other formats: PyTorch's own format is a ZIP or a pickle. */
 static enum chex_status
 not_safetensors(const uint8_t head[8], struct chex_error *err)
 {
@@ -342,7 +342,7 @@ safetensors_read_raw(const struct safetensors *s, const struct tensor_entry *e, 
     return safetensors_read_part(s, e, 0, e->count, out, err);
 }
 
-/* IEEE half precision; every value of it is a float. */
+/* Convert IEEE half precision; every value is exact as a float. */
 static float
 half_to_float(uint16_t h)
 {

@@ -1,13 +1,13 @@
 /*
  * safetensors.h - the file format of weights: huggingface/safetensors, version 0.x of its specification
  *
- * A file is a little-endian 64-bit length, a JSON object of that length that names the tensors (dtype, shape, first and
- * last byte), and their values one behind the other, row-major, little-endian.  No code runs on reading it, and every
- * tool of the field reads it.
+ * A file is a little-endian 64-bit length, a JSON object of that length that describes the tensors (dtype, shape, first
+ * and last byte), and their values in sequence, row-major, little-endian.  Reading it runs no code, and all common
+ * tools can read it.
  *
- * Reading takes any file that keeps to the specification, and nothing else: the header is bounded, the tensors lie
- * inside the file, do not overlap, leave no holes, have as many bytes as their shape says, and no name comes twice.
- * All that is known before any value is read.
+ * The reader accepts only files that follow the specification.  It limits the header and checks, before it reads any
+ * value, that the tensors are inside the file, do not overlap, leave no gaps, have the size of their shape, and have
+ * unique names.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,10 +32,10 @@ enum dtype {
     DTYPE_BOOL
 };
 
-/* Bytes of a value. */
+/* Returns the bytes per value. */
 size_t dtype_size(enum dtype type);
 const char *dtype_name(enum dtype type); /* "F32" */
-/* The value at p, which need not be aligned; exact but for an I64 of more than 53 bits. */
+/* Returns the value at p, which may be unaligned; exact except for I64 values with more than 53 bits. */
 double dtype_value(enum dtype type, const uint8_t *p);
 
 struct tensor_entry {
@@ -54,7 +54,7 @@ struct safetensors {
     size_t count;
     struct metadata {
         const char *key, *value;
-    } * metadata; /* the strings of "__metadata__", sorted by key */
+    } * metadata; /* strings of "__metadata__", sorted by key */
     size_t metadata_count;
     uint64_t size; /* of the file */
     int fd;
@@ -62,15 +62,15 @@ struct safetensors {
 };
 
 /*
- * Open a file and check its header.  safetensors_close() closes and frees *out, also after a failure.
- * CHEX_ERR_MISSING also if it is not a regular file;  CHEX_ERR_READ
- * CHEX_ERR_NOT_IMAGE not a safetensors file at all ("looks like a PyTorch pickle")
- * CHEX_ERR_TRUNCATED shorter than its header says;  CHEX_ERR_DAMAGED, CHEX_ERR_LIMIT, CHEX_ERR_UNSUPPORTED a dtype
+ * Open a file and check its header.  Close and release *out with safetensors_close(), also after a failure.
+ * CHEX_ERR_MISSING    also if it is not a regular file;  CHEX_ERR_READ
+ * CHEX_ERR_NOT_IMAGE not a safetensors file ("looks like a PyTorch pickle") CHEX_ERR_TRUNCATED shorter than its header
+ * requires; CHEX_ERR_DAMAGED, CHEX_ERR_LIMIT; CHEX_ERR_UNSUPPORTED a dtype
  */
 enum chex_status safetensors_open(int folder_fd, const char *path, struct safetensors *out, struct chex_error *err);
 void safetensors_close(struct safetensors *s);
 
-/* NULL where there is none of this name, or key. */
+/* Return the tensor with this name, or the value of this key; NULL if there is none. */
 const struct tensor_entry *safetensors_find(const struct safetensors *s, const char *name);
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
 

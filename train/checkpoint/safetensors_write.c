@@ -1,7 +1,7 @@
 /*
- * safetensors_write.c - see safetensors.h
+ * safetensors_write.c - writes safetensors files; see safetensors.h
  *
- * The header is written by hand and not by jansson: the order of its keys is part of the bytes.
+ * The header is formatted by hand instead of by jansson, because the order of its keys is part of the bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN 64 /* of the first value in the file */
+#define ALIGN 64 /* alignment of the first value in the file */
 
-/* A JSON string, quoted. */
+/* Append a JSON string with quotes. */
 static enum chex_status
 append_string(struct buffer *b, const char *text, struct chex_error *err)
 {
@@ -64,7 +64,7 @@ append_metadata(struct buffer *b, const struct metadata *metadata, size_t count,
     return status == CHEX_OK ? buffer_append(b, "}", 1, err) : status;
 }
 
-/* Length and header, padded with blanks. */
+/* Format length and header, padded with blanks. */
 static enum chex_status
 make_header(const struct tensor_source *tensor, size_t count, const struct metadata *metadata, size_t metadata_count,
             struct buffer *b, struct chex_error *err)

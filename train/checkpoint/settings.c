@@ -141,7 +141,7 @@ settings_keep(const struct settings *s, char out[SETTINGS_TEXT], struct chex_err
 
 #define KEPT_TEXT 512
 
-/* The value behind "NAME " in lines of text; false where there is none. */
+/* Find the value after "NAME " in the lines of a text; returns false if there is none. */
 static bool
 find_kept(const char *kept, const char *name, char *out, size_t size)
 {
@@ -164,7 +164,7 @@ settings_kept_number(const char *kept, const char *name, double otherwise)
     return find_kept(kept, name, text, sizeof(text)) ? strtod(text, NULL) : otherwise;
 }
 
-/* One more difference behind those that are there. */
+/* Append a difference. */
 static void
 note(char *out, size_t size, const char *name, const char *before, const char *now)
 {
@@ -173,7 +173,7 @@ note(char *out, size_t size, const char *name, const char *before, const char *n
     snprintf(out + used, size - used, "%s%s %.60s -> %.60s", used > 0 ? ", " : "", name, before, now);
 }
 
-/* The options that allow changes of these kinds, bits; "" where one of them cannot be allowed. */
+/* Returns the options that allow changes of these kinds (bits); "" if one of them cannot be allowed. */
 static const char *
 advise(unsigned refused, char out[128])
 {
@@ -193,7 +193,7 @@ advise(unsigned refused, char out[128])
     return out;
 }
 
-/* Does value i differ from the one that a checkpoint kept? */
+/* Returns whether value i differs from the one in a checkpoint. */
 static bool
 differs(const struct settings *s, size_t i, const char *kept, char before[KEPT_TEXT])
 {
@@ -222,7 +222,7 @@ settings_compare(const struct settings *s, const char *kept, unsigned allowed, s
                  struct chex_error *err)
 {
     char refused[CHEX_ERROR_TEXT - 200] = "", advice[128];
-    unsigned kinds = 0; /* that were refused, bits */
+    unsigned kinds = 0; /* refused kinds, bits */
     size_t i;
 
     *out = (struct settings_change){.batch = false};

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME   160 /* longest name that is tried */
-#define FAULTS 5   /* tensors that an error names */
+#define NAME   160 /* longest name tried */
+#define FAULTS 5   /* tensors named in an error */
 
-/* What may stand before a name; and a model's name, with or without "module." before it. */
+/* Prefixes of a name; the name of the model is a prefix too, with or without "module.". */
 static const char *const prefixes[] = {"", "module.", "model.", "backbone.", "encoder.", "module.model."};
 static const char *const wrappers[] = {"", "module."};
 
@@ -32,7 +32,7 @@ replace(const char *name, const char *part, const char *by, char out[NAME])
     return at && snprintf(out, NAME, "%.*s%s%s", (int)(at - name), name, by, at + strlen(part)) < NAME;
 }
 
-/* "denselayer1.norm1.weight" -> "denselayer1.norm.1.weight"; false where the name has no such part. */
+/* "denselayer1.norm1.weight" -> "denselayer1.norm.1.weight"; false if the name has no such part. */
 static bool
 old_style(const char *name, char out[NAME])
 {
@@ -46,7 +46,7 @@ old_style(const char *name, char out[NAME])
     return found;
 }
 
-/* "classifier.weight" -> "classifier.0.weight" and the like. */
+/* "classifier.weight" -> "classifier.0.weight" and other names of the head. */
 static bool
 other_head_name(const char *name, unsigned number, char out[NAME])
 {
@@ -64,7 +64,7 @@ other_head_name(const char *name, unsigned number, char out[NAME])
 
 #define HEAD_NAMES 5
 
-/* Under any of its prefixes. */
+/* Find a tensor with any of the prefixes. */
 static const struct tensor_entry *
 find_prefixed(const struct safetensors *file, const char *name)
 {
@@ -125,7 +125,7 @@ format_shape(unsigned rank, const uint64_t *shape, char *out, size_t size)
         used += (size_t)snprintf(out + used, size - used, "%s%llu", i > 0 ? "x" : "", (unsigned long long)shape[i]);
 }
 
-/* Faults, as many as an error names. */
+/* The faults that an error names. */
 struct faults {
     size_t count, used;
     char text[CHEX_ERROR_TEXT - 200];
@@ -155,7 +155,7 @@ is_head(const struct graph_tensor *t)
     return strncmp(t->name, "classifier.", 11) == 0 || strncmp(t->name, "fc.", 3) == 0;
 }
 
-/* Match one list of tensors; entry[] gets the found ones, NULL for a head that is left. */
+/* Match a list of tensors; entry[] receives the found ones, NULL for a head that is left unchanged. */
 static void
 match(const struct graph_tensor *tensor, size_t count, const struct safetensors *file, bool other_head,
       const struct tensor_entry **entry, struct weights_report *report, struct faults *faults)

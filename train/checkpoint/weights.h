@@ -1,13 +1,13 @@
 /*
- * weights.h - parameters and running statistics by name: torchvision's, and the other names under which people keep
- * them
+ * weights.h - reads and writes parameters and running statistics by name: torchvision's names and common variants
  *
- * A tensor is looked for under its own name and under those that differ by a prefix ("module." of DataParallel,
- * "model.", "densenet121.", "resnet50.", "backbone."), by "norm.1" for "norm1" (torchvision before 0.3, CheXNet's
- * published weights), and by "classifier.0." or "head." for the last layer.  timm's names are torchvision's.
+ * A tensor is searched under its own name and under these variants: with a prefix ("module." of DataParallel, "model.",
+ * "densenet121.", "resnet50.", "backbone."), "norm.1" for "norm1" (torchvision before 0.3, CheXNet's published
+ * weights), and "classifier.0." or "head." for the last layer.  timm uses torchvision's names.
  *
- * Every tensor of the graph must be found with its shape, or none is used: the error names up to five that do not fit.
- * With other_head the last layer may have another number of outputs: it is then left unchanged, and *report says so.
+ * Every tensor of the graph must be found with its shape, otherwise none is used: the error names up to five that do
+ * not fit.  With other_head the last layer may have another number of outputs; then it is left unchanged, and *report
+ * notes it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,9 +17,9 @@
 #include "checkpoint/safetensors.h"
 #include "graph/graph.h"
 
-/* How many tensors were found, of how many; whether the last layer was left. */
+/* The number of found, required and unused tensors; whether the last layer was left unchanged. */
 struct weights_report {
-    size_t found, wanted, unused; /* unused: tensors of the file that no name matches, but for num_batches_tracked */
+    size_t found, wanted, unused; /* unused: tensors of the file that no name matches, without num_batches_tracked */
     bool head_left;
 };
 
@@ -32,8 +32,9 @@ enum chex_status weights_read(const struct graph *g, const struct safetensors *f
                               float *stats, struct weights_report *report, struct chex_error *err);
 
 /*
- * Write them under torchvision's names, with the counters that its modules expect (num_batches_tracked = batches, the
- * micro-batches so far): the file loads by load_state_dict(strict=True).  Statuses of safetensors_write().
+ * Write the arrays under torchvision's names, with the counters that its modules expect (num_batches_tracked = batches,
+ * the number of micro-batches so far).  The file loads with load_state_dict(strict=True).  Statuses of
+ * safetensors_write().
  */
 enum chex_status weights_write(const struct graph *g, const struct folder *folder, const char *name,
                                const float *params, const float *stats, uint64_t batches,
@@ -41,13 +42,13 @@ enum chex_status weights_write(const struct graph *g, const struct folder *folde
                                struct chex_error *err);
 
 /*
- * Random initial values as torchvision's models have them: convolutions normal by He et al. (ICCV 2015; fan in for
- * DenseNet, fan out for ResNet), gamma 1, beta 0, running mean 0 and variance 1; the last layer uniform in
- * +- 1 / sqrt(fan in), its bias 0 for DenseNet and uniform for ResNet.
+ * Set random initial values like torchvision's models.  Convolutions are normal after He et al.  (ICCV 2015; fan in for
+ * DenseNet, fan out for ResNet); gamma 1, beta 0, running mean 0 and variance 1.  The last layer is uniform in +- 1 /
+ * sqrt(fan in); its bias is 0 for DenseNet and uniform for ResNet.
  */
 void weights_random(const struct graph *g, uint64_t seed, float *params, float *stats);
 
-/* Is every value finite?  The name of the first tensor with one that is not, or NULL. */
+/* Returns the name of the first tensor with a value that is not finite, or NULL. */
 const char *weights_fault(const struct graph *g, const float *params, const float *stats);
 
 #endif
