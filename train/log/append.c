@@ -18,7 +18,7 @@ struct append {
     const struct folder *folder;
     char *name;
     int fd;
-    uint64_t end; /* of what was written whole */
+    uint64_t end; /* of the last complete piece */
     struct buffer pending;
 };
 
@@ -31,7 +31,7 @@ fail(const struct append *a, const char *verb, int error, struct chex_error *err
 static enum chex_status
 open_regular(struct append *a, bool fresh, struct chex_error *err)
 {
-    /* Never through a link, and never waiting for the reader of a FIFO. */
+    /* Never follow a link, and never wait for the reader of a FIFO. */
     int flags = O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (fresh ? O_EXCL : 0);
     struct stat st;
 
@@ -87,14 +87,14 @@ append_flush(struct append *a, struct chex_error *err)
         return CHEX_OK;
     error = file_pwrite(a->fd, a->end, a->pending.data, a->pending.size);
     if (error != 0) {
-        /* Half a piece goes away again; where even that fails, the next flush writes over it. */
+        /* Truncate an incomplete piece; if that fails too, the next flush overwrites it. */
         while (ftruncate(a->fd, (off_t)a->end) != 0 && errno == EINTR)
             ;
         return fail(a, "write", error, err);
     }
     a->end += a->pending.size;
     a->pending.size = 0;
-    /* Lines in a file without a name are lost. */
+    /* The file was removed: further lines would be lost. */
     if (fstat(a->fd, &st) == 0 && st.st_nlink == 0)
         return error_set(err, CHEX_ERR_WRITE, "'%s/%s' was removed", a->folder->path, a->name);
     return CHEX_OK;

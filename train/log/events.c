@@ -1,9 +1,9 @@
 /*
- * events.c - Event messages and the file that they are appended to; see events.h.  Curves and hyperparameters are made
- * in events_plugin.c
+ * events.c - builds Event messages and appends them to the file; see events.h.  events_plugin.c builds curves and
+ * hyperparameters
  *
- * A value is packed as soon as it is complete and unpacked again: so its message tree may stand on the stack of the
- * function that makes it, and each kept tree has one owner and one way to be freed.
+ * A complete value is packed and unpacked again.  So the original message tree may be on the stack of its builder, and
+ * each kept tree has one owner and one way to be freed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -111,7 +111,7 @@ is_event_file(const char *name)
     return strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) == 0;
 }
 
-/* Now, but later than every event file that is there: its name must be the last of them. */
+/* Returns the current time, but later than every existing event file: the new name must sort last. */
 static enum chex_status
 first_second(const struct folder *folder, unsigned long long *out, struct chex_error *err)
 {
@@ -124,7 +124,7 @@ first_second(const struct folder *folder, unsigned long long *out, struct chex_e
         const char *digits = names.name[i] + strlen(NAME_PREFIX);
         size_t length = strspn(digits, "0123456789");
 
-        /* TensorBoard compares names, so numbers of another length say nothing. */
+        /* TensorBoard compares names, so numbers of another length do not matter. */
         if (length == 10 && strtoull(digits, NULL, 10) >= second)
             second = strtoull(digits, NULL, 10) + 1;
     }
@@ -133,7 +133,7 @@ first_second(const struct folder *folder, unsigned long long *out, struct chex_e
     return status == CHEX_ERR_READ ? error_context(err, CHEX_ERR_WRITE, "event file") : status;
 }
 
-/* Of the host's name the characters that are harmless in a file name. */
+/* Copy the characters of the host's name that are safe in a file name. */
 static void
 host_for_name(char *out, size_t size)
 {
@@ -163,7 +163,7 @@ create_file(struct events *e, const struct folder *folder, struct chex_error *er
             return status;
         status = CHEX_OK;
     }
-    return status == CHEX_OK ? CHEX_ERR_WRITE : status; /* err has the reason of the last try */
+    return status == CHEX_OK ? CHEX_ERR_WRITE : status; /* err has the reason of the last attempt */
 }
 
 enum chex_status
@@ -183,7 +183,7 @@ events_open(const struct folder *folder, uint64_t step, struct events **out, str
     event.file_version = FILE_VERSION;
     if (status == CHEX_OK)
         status = append_event(e, &event, err);
-    /* In the first file too: TensorBoard takes the first START that it sees for the beginning of all. */
+    /* In the first file too: TensorBoard treats the first START that it sees as the start of the run. */
     session.status = CHEX__SESSION_LOG__STATUS__START;
     event.step = step > 0 ? (int64_t)step + 1 : 0;
     event.what_case = CHEX__EVENT__WHAT_SESSION_LOG;
@@ -251,7 +251,7 @@ events_histogram(struct events *e, const char *tag, const float *value, size_t s
 
     for (i = 0; i < BUCKETS; i++)
         limit[i] = (double)(i + 1) / BUCKETS;
-    limit[BUCKETS - 1] = DBL_MAX; /* 1 itself is in the last bucket */
+    limit[BUCKETS - 1] = DBL_MAX; /* 1 belongs to the last bucket */
     h.min = count > 0 ? INFINITY : 0;
     h.max = count > 0 ? -INFINITY : 0;
     for (i = 0; i < count; i++) {

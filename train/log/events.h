@@ -1,14 +1,14 @@
 /*
- * events.h - an event file of TensorBoard: TFRecord frames of tensorflow.Event messages (schemas/event.proto)
+ * events.h - writes event files for TensorBoard: TFRecord frames of tensorflow.Event messages (schemas/event.proto)
  *
- * Values are collected with events_scalar() and so on, and events_write() appends them as one Event of a step.  The
- * first record names the format ("brain.Event:2"); the file of a resumed run then has a SessionLog START, at which
- * TensorBoard drops what earlier files of the folder have at that step and later.
+ * events_scalar() and similar functions collect values, and events_write() appends them as one Event of a step.  The
+ * first record names the format ("brain.Event:2").  Then follows a SessionLog START; TensorBoard discards the values of
+ * earlier files in the folder from that step on.
  *
- * The name is events.out.tfevents.SECONDS.HOST.PID: TensorBoard reads the files of a folder in the order of their
- * names, so the seconds are at least one more than those of any that is there, even when the clock went back.
+ * The name is events.out.tfevents.SECONDS.HOST.PID.  TensorBoard reads the files of a folder in order of their names.
+ * So the seconds are at least one more than those of any existing file, even if the clock went back.
  *
- * One thread.
+ * For a single thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,39 +21,38 @@
 struct events;
 
 /*
- * Begin a new event file.
- * step  the run resumes there: TensorBoard forgets later steps of the folder; 0: a new run, it forgets all
- * CHEX_ERR_MEMORY, CHEX_ERR_WRITE (only where no file could be made: see append.h)
+ * Start a new event file.  step the run resumes at this step: TensorBoard discards later steps of the folder; 0: a new
+ * run, it discards all CHEX_ERR_MEMORY, CHEX_ERR_WRITE (only if no file could be created, see append.h)
  */
 enum chex_status events_open(const struct folder *folder, uint64_t step, struct events **out, struct chex_error *err);
 const char *events_name(const struct events *e);
 
 /* ---- values of the next Event ---------------------------------------------------------------------------------- */
 
-/* Each takes what it needs before it returns.  Tags: "val/auroc"; each once in an Event. */
+/* Each function copies its arguments.  Tags are like "val/auroc"; each only once per Event. */
 enum chex_status events_scalar(struct events *e, const char *tag, double value, struct chex_error *err);
 
 /* Markdown. */
 enum chex_status events_text(struct events *e, const char *tag, const char *text, struct chex_error *err);
 
-/* The distribution of value[0], value[stride] ... (count of them) between 0 and 1, in 50 buckets of equal width. */
+/*
+ * Add the distribution of value[0], value[stride] ... (`count` values) between 0 and 1, in 50 buckets of equal width.
+ */
 enum chex_status events_histogram(struct events *e, const char *tag, const float *value, size_t stride, size_t count,
                                   struct chex_error *err);
 
 /*
- * A curve of precision and recall: score between 0 and 1, label 0 or 1, both with this stride; at thresholds i / 500,
- * i = 0 .. 500.
- * title  as TensorBoard shows it, "Hernia (12 of 8,056)"
+ * Add a precision-recall curve at thresholds i / 500, i = 0 .. 500.  score is between 0 and 1, label is 0 or 1; both
+ * have this stride.  title shown by TensorBoard, "Hernia (12 of 8,056)"
  */
 enum chex_status events_curve(struct events *e, const char *tag, const char *title, const float *score,
                               const uint8_t *label, size_t stride, size_t count, struct chex_error *err);
 
-/* The options of the run, for the plugin hparams. */
+/* Add the options of the run, for the plugin hparams. */
 enum chex_status events_hparams(struct events *e, const struct run_value *value, size_t count, struct chex_error *err);
 
 /*
- * Append the Event; nothing where there are no values.  They are dropped, also on failure.
- * time  seconds since 1970
+ * Append the Event, unless it has no values.  The values are dropped, also on failure.  time seconds since 1970
  */
 enum chex_status events_write(struct events *e, uint64_t step, double time, struct chex_error *err);
 

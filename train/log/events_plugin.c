@@ -1,8 +1,8 @@
 /*
- * events_plugin.c - values that belong to a plugin of TensorBoard: text, curves of precision and recall,
- * hyperparameters; see events.h and the messages in schemas/event.proto
+ * events_plugin.c - values for plugins of TensorBoard: text, precision-recall curves, hyperparameters; see events.h and
+ * the messages in schemas/event.proto
  *
- * A value of a plugin is a tensor, and metadata with the plugin's name and a message of its own.
+ * Such a value is a tensor, with metadata that contain the plugin's name and a plugin-specific message.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@
 #define THRESHOLDS 501 /* findings are rare, and their scores close to 0 */
 #define ROWS       6
 
-/* Complete metadata and value, and keep them. */
+/* Complete and keep metadata and value. */
 static enum chex_status
 add_tensor(struct events *e, const char *tag, const char *plugin, const char *title, ProtobufCBinaryData content,
            Chex__Tensor *tensor, struct chex_error *err)
@@ -66,7 +66,7 @@ events_text(struct events *e, const char *tag, const char *text, struct chex_err
 
 /* ---- precision and recall ---------------------------------------------------------------------------------------- */
 
-/* Images with a score of at least each threshold: positive and negative ones. */
+/* Count the positive and negative images with a score of at least each threshold. */
 static void
 count_above(const float *score, const uint8_t *label, size_t stride, size_t count, uint64_t above[2][THRESHOLDS])
 {
@@ -84,7 +84,9 @@ count_above(const float *score, const uint8_t *label, size_t stride, size_t coun
             above[kind][i] += above[kind][i + 1];
 }
 
-/* Below the highest score precision is what it is; above it there is none, and the plugin leaves such points out. */
+/*
+ * Fill the rows of the curve.  Above the highest score precision is undefined, and the plugin leaves such points out.
+ */
 static void
 fill_rows(uint64_t above[2][THRESHOLDS], float row[ROWS][THRESHOLDS])
 {
@@ -102,7 +104,7 @@ fill_rows(uint64_t above[2][THRESHOLDS], float row[ROWS][THRESHOLDS])
     }
 }
 
-/* The tensor's bytes are little-endian. */
+/* Store floats in little-endian order. */
 static void
 put_floats(const float *value, size_t count, uint8_t *out)
 {

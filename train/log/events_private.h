@@ -1,5 +1,5 @@
 /*
- * events_private.h - what events.c and events_plugin.c share
+ * events_private.h - shared by events.c and events_plugin.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 
 #include "schemas/event.pb-c.h"
 
-/* Keep a copy of this value for the next Event; the caller's may be on the stack. */
+/* Keep a copy of this value for the next Event; the original may be on the stack. */
 enum chex_status events_add(struct events *e, const Chex__Summary__Value *value, struct chex_error *err);
 
 #endif

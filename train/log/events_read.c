@@ -38,7 +38,7 @@ kind_of(const Chex__Summary__Value *v)
     return strcmp(plugin_of(v), "scalars") == 0 ? "scalar" : plugin_of(v);
 }
 
-/* A scalar in either of its forms: a number of its own, or a tensor of one float. */
+/* Returns the value of a scalar, stored as a number or as a tensor of one float. */
 static double
 number_of(const Chex__Summary__Value *v)
 {
@@ -62,7 +62,8 @@ number_of(const Chex__Summary__Value *v)
 /* ---- tags -------------------------------------------------------------------------------------------------------- */
 
 /*
- * Where a tag is, or count.  Values come in one order again and again, so the one behind the last hit is tried first.
+ * Returns the index of a tag, or count.  Tags usually repeat in the same order, so the one after the last hit is tried
+ * first.
  */
 static size_t
 find(const struct event_contents *c, const char *tag, size_t hint)
@@ -147,7 +148,7 @@ take_event(struct event_contents *c, const Chex__Event *event, size_t *hint, str
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-/* The record at `at`: its size with the frame, and whether it was too large to be read. */
+/* Read the record at `at`: returns its size with the frame, and whether it was too large to read. */
 static enum chex_status
 read_record(int fd, uint64_t at, uint64_t end, struct buffer *b, uint64_t *size, bool *large, struct chex_error *err)
 {

@@ -59,7 +59,7 @@ prometheus_check(const char *path, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* The value of a label: a quote, a backslash and a newline are escaped, and bytes that are not UTF-8. */
+/* Returns the value of a label, with quotes, backslashes, newlines and invalid UTF-8 escaped. */
 static char *
 label_value(const char *text)
 {
@@ -195,14 +195,14 @@ put(struct page *page, const char *format, ...)
     va_end(args);
 }
 
-/* The two lines before the samples of a metric. */
+/* Write the two header lines of a metric. */
 static void
 head(struct page *page, const char *name, const char *type, const char *help)
 {
     put(page, "# HELP chex_train_%s %s\n# TYPE chex_train_%s %s\n", name, help, name, type);
 }
 
-/* The format's numbers: NaN where there is none. */
+/* Write a number in this format, NaN if it is not finite. */
 static void
 sample(struct page *page, const char *name, const char *labels, double value)
 {
@@ -281,7 +281,7 @@ put_ranks(struct page *page, const struct prometheus *p)
         put_rank(page, &p->ranks.rank[i], i);
 }
 
-/* One metric of all splits; value: where it lies in struct evaluated. */
+/* Write one metric for all splits; offset: of the value in struct evaluated. */
 static void
 put_splits(struct page *page, const struct prometheus *p, const char *name, size_t offset, const char *help)
 {
@@ -297,7 +297,7 @@ put_splits(struct page *page, const struct prometheus *p, const char *name, size
     }
 }
 
-/* A metric of each finding. */
+/* Write a metric for each finding. */
 static void
 put_findings(struct page *page, const struct prometheus *p, unsigned metric)
 {
@@ -359,6 +359,6 @@ prometheus_write(struct prometheus *p, bool at_once, struct chex_error *err)
         safe_file_free(file);
         return status;
     }
-    /* What a power loss takes is out of date anyway. */
+    /* No sync: after a power loss the file would be outdated anyway. */
     return safe_file_commit(file, false, err);
 }

@@ -1,7 +1,7 @@
 /*
- * rank_advice.c - see rank_times.h: one sentence about what costs most, and what to change
+ * rank_advice.c - names the largest loss of time in one sentence, and what to change; see rank_times.h
  *
- * Every loss is a share of the time.  The largest one is told, if it is worth a change.
+ * Every loss is a share of the time.  Only the largest is reported, if it is worth a change.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,8 +12,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#define LEAST            0.02 /* of the time; less is not worth a change */
-#define LEAST_EVALUATION 0.1  /* an evaluation is wanted, a wait is not */
+#define LEAST            0.02 /* share of the time; a smaller loss is not worth a change */
+#define LEAST_EVALUATION 0.1  /* higher, because evaluations are necessary */
 
 struct advice {
     double loss;
@@ -22,7 +22,7 @@ struct advice {
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* What a rank does for longer than the others, and what helps.  Without words: it waits, or its device does. */
+/* A part in which a rank is slower than the others, and a remedy.  Without texts: the rank or its device waits. */
 struct cause {
     const char *what, *change;
 };
@@ -61,7 +61,7 @@ part_of(const struct rank_time *r, unsigned part)
     return part == REST ? rank_time_rest(r) : r->parts.seconds[part];
 }
 
-/* The mean of a part, over all ranks but one (-1: over all). */
+/* Returns the mean of a part over all ranks except one (-1: over all). */
 static double
 mean_part(const struct rank_times *t, unsigned part, int but)
 {
@@ -82,7 +82,7 @@ mean_share(const struct rank_times *t, unsigned part)
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-/* Is this the largest loss so far?  Then its text is the next to be written. */
+/* Record the loss if it is the largest so far; then its text is written next. */
 static bool
 is_worse(struct advice *a, double loss, double least)
 {
@@ -92,7 +92,7 @@ is_worse(struct advice *a, double loss, double least)
     return true;
 }
 
-/* Of a file that was damaged it may be anything. */
+/* Limit the value: a damaged file may contain any number. */
 static int
 percent(double loss)
 {
@@ -110,7 +110,7 @@ slowest_rank(const struct rank_times *t)
     return most;
 }
 
-/* One rank that works longer than the others, in every step. */
+/* Find a rank that works longer than the others in every step. */
 static void
 look_at_slowest(const struct rank_times *t, struct advice *a)
 {
@@ -133,7 +133,7 @@ look_at_slowest(const struct rank_times *t, struct advice *a)
              t->rank[slow].host, causes[most].what, causes[most].change);
 }
 
-/* Waits between ranks none of which is slower than the others on the whole. */
+/* Find waits between ranks if no rank is slower than the others overall. */
 static void
 look_at_messages(const struct rank_times *t, struct advice *a)
 {
@@ -164,7 +164,7 @@ look_at_parts(const struct rank_times *t, struct advice *a)
                  percent(a->loss));
 }
 
-/* A device that computes nothing while nothing that has a name keeps it. */
+/* Find idle time of the device that no part explains. */
 static void
 look_at_device(const struct rank_times *t, struct advice *a)
 {

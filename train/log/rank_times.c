@@ -1,5 +1,5 @@
 /*
- * rank_times.c - see rank_times.h: sums over epochs, the ideal network, the factors
+ * rank_times.c - sums over epochs, the ideal network, the factors; see rank_times.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -88,7 +88,7 @@ const struct factor_info factor_info[FACTOR_COUNT] = {
                      "Seconds that a model of the devices gives the steps by those that they computed."},
 };
 
-/* Two clocks of a run may disagree by a rounding: a share stays one. */
+/* Two clocks may differ by a rounding error, so limit a share to one. */
 static double
 share(double part, double whole)
 {

@@ -79,7 +79,7 @@ rank_times_json_add(json_t *object, const struct rank_times *t)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* A number from 0 on; null is NaN. */
+/* Read a number that is not negative; null is NaN. */
 static bool
 get(const json_t *object, const char *key, double *out)
 {
@@ -89,7 +89,7 @@ get(const json_t *object, const char *key, double *out)
     return json_is_null(value) || (json_is_number(value) && *out >= 0 && isfinite(*out));
 }
 
-/* Files of earlier versions have no such member. */
+/* As get(), for a member that files of earlier versions lack. */
 static bool
 get_if_there(const json_t *object, const char *key, double *out)
 {

@@ -1,5 +1,5 @@
 /*
- * run_check.c - see run_check.h: tables of members, and the walk that compares a document with them
+ * run_check.c - tables of members, and the recursive comparison of a document with them; see run_check.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -231,7 +231,7 @@ struct run_walk {
     char fault[RUN_CHECK_TEXT - 40];
 };
 
-/* Append to the path; returns its length before, to which it is cut back after the value. */
+/* Append to the path; returns its previous length, to which the caller truncates it after the value. */
 static size_t
 enter(struct run_walk *w, const char *key, size_t index)
 {
@@ -286,7 +286,7 @@ is_one_of(const char *const *words, const char *text)
     return !words || name_index(words, text) >= 0;
 }
 
-/* A value that contains no others. */
+/* Check a value that contains no other values. */
 static bool
 is_plain(const struct member *m, const json_t *value)
 {
@@ -359,7 +359,7 @@ check_members(struct run_walk *w, const struct member *members, const json_t *ob
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* CHEX_ERR_MEMORY; a fault is in w. */
+/* Check a line; a fault is in w.  CHEX_ERR_MEMORY */
 static enum chex_status
 check_line(const uint8_t *line, size_t size, struct run_walk *w, struct chex_error *err)
 {
@@ -387,7 +387,7 @@ check_line(const uint8_t *line, size_t size, struct run_walk *w, struct chex_err
     return CHEX_OK;
 }
 
-/* What a killed process may leave: the beginning of a line. */
+/* Returns whether this is the start of a line, as after a kill. */
 static bool
 is_beginning(const uint8_t *line, size_t size)
 {
@@ -444,7 +444,7 @@ check_file(const struct buffer *text, struct run_check *out, struct chex_error *
     return CHEX_OK;
 }
 
-/* The file as it is now: a run may append to it. */
+/* Read the current content of the file: a run may be appending to it. */
 static enum chex_status
 read_file(const struct folder *folder, const char *name, struct buffer *out, struct chex_error *err)
 {
@@ -464,7 +464,7 @@ read_file(const struct folder *folder, const char *name, struct buffer *out, str
     return status;
 }
 
-/* A fault of the file is in `fault`, with CHEX_OK. */
+/* Open and check a file; a fault is in `fault`, with CHEX_OK. */
 static enum chex_status
 open_checked(const struct folder *folder, const char *name, struct buffer *out, char fault[RUN_CHECK_TEXT], bool *there,
              struct chex_error *err)

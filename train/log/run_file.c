@@ -24,7 +24,7 @@ static const struct parse_bounds bounds = {.size = RUN_FILE_MAX, .depth = 8, .va
 struct run_file {
     const struct folder *folder;
     json_t *root;
-    json_t *session; /* the last of root's: ours */
+    json_t *session; /* the last one of root: this session */
 };
 
 static enum chex_status
@@ -67,7 +67,7 @@ format_command(const struct run_facts *f)
     return list;
 }
 
-/* {"n07": 8, "n08": 8}: how many ranks each host has. */
+/* {"n07": 8, "n08": 8}: the number of ranks per host. */
 static json_t *
 format_hosts(const struct run_facts *f)
 {
@@ -163,9 +163,9 @@ format_model(const struct run_facts *f, const json_t *earlier)
     return run_json_take(&j);
 }
 
-/* ---- what an earlier start left ---------------------------------------------------------------------------------- */
+/* ---- earlier sessions -------------------------------------------------------------------------------------------- */
 
-/* *out is NULL where there is none, or one that is not ours. */
+/* Read the earlier run.json; *out is NULL if it is missing or invalid. */
 static enum chex_status
 read_earlier(const struct folder *folder, json_t **out, struct chex_error *err)
 {
@@ -179,7 +179,7 @@ read_earlier(const struct folder *folder, json_t **out, struct chex_error *err)
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
 }
 
-/* A copy of its sessions, without the oldest where they are too many. */
+/* Copy the earlier sessions, without the oldest if there are too many. */
 static json_t *
 earlier_sessions(const json_t *earlier)
 {
@@ -191,7 +191,7 @@ earlier_sessions(const json_t *earlier)
     return copy;
 }
 
-/* A value that stays until this session has a newer one; null where a new run begins. */
+/* Keep a value until this session has a newer one; null in a new run. */
 static json_t *
 carry(const json_t *earlier, const char *key, const struct run_facts *f)
 {
@@ -200,7 +200,7 @@ carry(const json_t *earlier, const char *key, const struct run_facts *f)
     return value ? json_incref(value) : json_null();
 }
 
-/* The document, with a session for this start behind the earlier ones; NULL when out of memory. */
+/* Build the document, with a session for this start at the end; NULL if memory runs out. */
 static json_t *
 format_run(struct run_file *r, const struct run_facts *facts, const json_t *earlier)
 {

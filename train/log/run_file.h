@@ -1,12 +1,11 @@
 /*
- * run_file.h - run.json: what this run is, for a reader who finds its folder later (schemas/run.schema.json)
+ * run_file.h - writes run.json, the description of a run, for later readers of its folder (schemas/run.schema.json)
  *
- * Written when the run starts, and once more when it ends, each time whole by the safe-file helper.  One that starts
- * again in the same folder keeps the list of the earlier starts: "sessions", each with its command line, hosts and how
- * it ended; a session without "exit" was killed.
+ * It is written with safe_file when the run starts and again when it ends.  A restart in the same folder keeps the list
+ * of earlier sessions: "sessions", each with its command line, hosts and exit.  A session without "exit" was killed.
  *
- * Rank 0 alone calls these.  A failure is the caller's to judge: run.json is no checkpoint, but a folder where it
- * cannot be written at the start will not take a checkpoint either.
+ * Only rank 0 calls these functions.  The caller decides about a failure.  run.json is not a checkpoint, but a folder
+ * in which it cannot be written will not accept a checkpoint either.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,41 +18,40 @@
 
 #define RUN_FILE_NAME "run.json"
 
-/* All pointers are read before the call returns. */
+/* The call copies everything that it needs. */
 struct run_facts {
     int argc;
     char *const *argv;
 
-    const struct run_value *option; /* as they are in effect, defaults too */
+    const struct run_value *option; /* effective values, including defaults */
     size_t options;
-    const struct run_value *library; /* versions of those that are running, RUN_TEXT */
+    const struct run_value *library; /* versions of the loaded libraries, RUN_TEXT */
     size_t libraries;
     const char *cpu; /* features: "x86-64 avx2 avx512bw" */
 
     const struct chex_dataset *dataset;
     const char *dataset_path;
-    const char *train, *validation; /* names of the splits in use; NULL: none */
+    const char *train, *validation; /* names of the used splits; NULL: none */
 
     const char *model;
     uint64_t parameters;
-    const char *init;        /* path, or "random"; NULL: that of the earlier start */
+    const char *init;        /* path, or "random"; NULL: as in the earlier session */
     const char *init_sha256; /* NULL: not a file */
 
     const char *const *host; /* [ranks] */
     unsigned ranks, threads; /* threads of each rank */
     const char *backend;     /* "onednn" */
-    const char *device;      /* what probe() says */
+    const char *device;      /* description by the backend */
     const char *precision;
 
     uint64_t seed, global_batch;
-    uint64_t step; /* that this session begins at */
+    uint64_t step; /* first step of this session */
 };
 
 struct run_file;
 
 /*
- * Write run.json.  An earlier one that cannot be read is replaced, without its sessions.
- * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ * Write run.json.  An unreadable earlier file is replaced, without its sessions.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status run_file_start(const struct folder *folder, const struct run_facts *facts, struct run_file **out,
                                 struct chex_error *err);
@@ -67,11 +65,11 @@ struct run_result {
 };
 
 struct run_outcome {
-    int exit;           /* code of the process */
-    const char *reason; /* one line where that is not 0; NULL */
+    int exit;           /* exit code of the process */
+    const char *reason; /* one line if the exit code is not 0; may be NULL */
     uint64_t step;
     uint32_t epochs;      /* complete ones */
-    double best;          /* of the metric that selects; NaN: none yet */
+    double best;          /* best value of the selected metric; NaN: none yet */
     const char *selected; /* "auroc" or "loss" */
     uint64_t best_step;
     const char *best_file; /* "best.safetensors"; NULL: none */
@@ -79,7 +77,7 @@ struct run_outcome {
     size_t results;
 };
 
-/* Complete and write it once more.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY: the file is as it was at the start. */
+/* Complete the document and write it again.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY: the file of the start remains */
 enum chex_status run_file_finish(struct run_file *r, const struct run_outcome *outcome, struct chex_error *err);
 void run_file_free(struct run_file *r); /* NULL is allowed; the file stays */
 

@@ -27,7 +27,7 @@ run_json_object(void)
 void
 run_json_add(struct run_json *j, const char *key, json_t *value)
 {
-    /* It takes the value also where it fails, and fails where there is none. */
+    /* json_object_set_new() takes ownership also on failure, and fails for NULL. */
     if (json_object_set_new(j->object, key, value) != 0)
         j->failed = true;
 }

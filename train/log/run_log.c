@@ -1,7 +1,7 @@
 /*
- * run_log.c - what happened goes to metrics.jsonl and to the event file; see run_log.h
+ * run_log.c - writes events to metrics.jsonl and to the event file; see run_log.h
  *
- * The lines of the former are made in run_log_lines.c, the messages of the latter in events.c.
+ * run_log_lines.c formats the lines of metrics.jsonl, events.c the messages of the event file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,8 +26,8 @@
 
 struct run_log {
     struct append *metrics;        /* NULL: it could not be opened */
-    struct events *events;         /* likewise */
-    struct prometheus *prometheus; /* likewise, or it is not wanted */
+    struct events *events;         /* NULL: it could not be opened */
+    struct prometheus *prometheus; /* NULL: it could not be opened or was not requested */
     struct buffer line;
     double flushed; /* progress_clock() */
     bool warned;
@@ -37,7 +37,7 @@ struct run_log {
 
 /* ---- errors, time ------------------------------------------------------------------------------------------------ */
 
-/* Warn of the first failure alone; the run continues. */
+/* Warn only of the first failure; the run continues. */
 static void
 watch(struct run_log *log, enum chex_status status, const struct chex_error *err)
 {
@@ -63,7 +63,7 @@ run_log_flush(struct run_log *log)
     log->flushed = progress_clock();
 }
 
-/* The file for Prometheus, where it is due. */
+/* Write the file for Prometheus if it is due. */
 static void
 write_prometheus(struct run_log *log, bool at_once)
 {
@@ -81,7 +81,7 @@ flush_sometimes(struct run_log *log)
         run_log_flush(log);
 }
 
-/* The line that was made, where that succeeded. */
+/* Append a line that was formatted successfully. */
 static void
 put_line(struct run_log *log, enum chex_status status, struct chex_error *err)
 {
@@ -93,7 +93,7 @@ put_line(struct run_log *log, enum chex_status status, struct chex_error *err)
 
 /* ---- open, close ------------------------------------------------------------------------------------------------- */
 
-/* The text of a cell of Markdown's table. */
+/* Append the text of a cell in a Markdown table. */
 static enum chex_status
 append_cell(struct buffer *b, const char *text, struct chex_error *err)
 {
@@ -166,7 +166,7 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
         return error_memory(err);
     log->warn = options->warn;
     log->context = options->context;
-    /* A file that could not be cut back gets no new lines: they would stand behind half a line, or twice. */
+    /* Do not append to a file that could not be trimmed: lines could follow an incomplete line, or be duplicates. */
     status = run_log_trim(options, &why);
     if (status == CHEX_OK)
         status = append_open(options->folder, RUN_LOG_METRICS, false, &log->metrics, &why);
@@ -204,9 +204,9 @@ run_log_free(struct run_log *log)
     free(log);
 }
 
-/* ---- what happened ----------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
-/* A scalar "GROUP/NAME"; a number that is not finite has no place on a curve. */
+/* Add a scalar "GROUP/NAME"; curves leave out numbers that are not finite. */
 static void
 scalar(struct run_log *log, const char *group, const char *name, double value)
 {
@@ -219,7 +219,7 @@ scalar(struct run_log *log, const char *group, const char *name, double value)
     watch(log, events_scalar(log->events, tag, value, &err), &err);
 }
 
-/* The Event of the values collected. */
+/* Write the Event with the collected values. */
 static void
 write_event(struct run_log *log, uint64_t step, double time)
 {
@@ -281,7 +281,7 @@ run_log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *ov
     run_log_flush(log);
 }
 
-/* The distribution of a finding's scores, and its curve where it has positives and negatives. */
+/* Add the histogram of a finding's scores, and its curve if it has positives and negatives. */
 static void
 show_scores(struct run_log *log, const struct run_log_evaluation *e, unsigned i)
 {

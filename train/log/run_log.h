@@ -1,32 +1,31 @@
 /*
- * run_log.h - what people watch of a run: metrics.jsonl and the event file of TensorBoard, both in RUN
+ * run_log.h - the logs of a run: metrics.jsonl and the event file of TensorBoard, both in RUN
  *
- * The model to keep in mind: rank 0 reports an event once, and it appears in both.  metrics.jsonl has one JSON
- * object a line (schemas/metrics.schema.json), each with "kind" (step, epoch, evaluation, note), "step" and "time"; it
- * is one file for the whole run, whatever the number of restarts.  The event file is a new one for each start, as
- * TensorBoard wants it:
+ * Rank 0 reports an event once, and both files record it.  metrics.jsonl has one JSON object per line
+ * (schemas/metrics.schema.json), each with "kind" (step, epoch, evaluation, note), "step" and "time".  It is one file
+ * for the whole run, also after restarts.  Each start creates a new event file, as TensorBoard requires:
  *
  *     train/loss  train/learning_rate  train/gradient_norm         at steps
  *     speed/images_per_second  speed/data_wait  speed/forward ...  at steps; the parts as shares of the time, 0 to 1
  *     epoch/loss
  *     efficiency/parallel_efficiency ...                           after an epoch: factor_info of rank_times.h
- *     val/loss  val/auroc  val/auprc  val/auroc/Hernia ...         at evaluations, of split val; likewise of any other
- *     split
+ *     val/loss  val/auroc  val/auprc  val/auroc/Hernia ...         at evaluations of split val; other splits have
+ *               their own names
  *     val/predictions/Hernia                                       histograms of the scores
- *     val/curve/Hernia                                             curves of precision and recall (plugin pr_curves)
+ *     val/curve/Hernia                                             precision-recall curves (plugin pr_curves)
  *     options, and the plugin hparams                              once
  *
- * Where the options name one, also a file for Prometheus (prometheus.h), in which a note "checkpoint" is the time of
- * the last checkpoint.
+ * If requested, a file for Prometheus is written too (prometheus.h); a note "checkpoint" sets the time of its last
+ * checkpoint.
  *
- * A log never ends a run: a disk that is full or a folder that is gone is reported once, through warn(), and the run
- * continues.  What could not be written is kept, up to a megabyte, and written later where that becomes possible.
+ * A log never ends a run: a full disk or a removed folder is reported once, through warn(), and the run continues.  Up
+ * to a megabyte of unwritten text is kept and written later if possible.
  *
- * Restarts: lines behind the checkpoint of the resume are dropped from metrics.jsonl (rewritten as a whole
- * by the safe-file helper), and the new event file tells TensorBoard to forget them too.
+ * After a restart, lines after the checkpoint of the resume are removed from metrics.jsonl (rewritten with safe_file),
+ * and the new event file makes TensorBoard discard them too.
  *
- * Times and the host's name (in the name of the event file) may differ from run to run; nothing that must be
- * reproducible is here.  One thread.
+ * Times and the host's name (in the name of the event file) differ between runs; the logs are not reproducible.  For a
+ * single thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,49 +43,49 @@
 struct run_log;
 
 struct run_log_options {
-    const struct folder *folder; /* RUN; outlives the log */
-    uint64_t step;               /* of the checkpoint of the resume, 0: a new run */
-    uint32_t epochs;  /* complete and evaluated there: an evaluation at `step` that will be made again is dropped */
-    uint32_t trained; /* whose training part is complete there: `epochs`, or one more, which is not reported again */
-    const struct run_value *option; /* what TensorBoard shows of the options; read before the call returns */
+    const struct folder *folder; /* RUN; must outlive the log */
+    uint64_t step;               /* of the checkpoint of the resume; 0: a new run */
+    uint32_t epochs;  /* completed and evaluated there; an evaluation at `step` that will be repeated is removed */
+    uint32_t trained; /* with a complete training part there: `epochs`, or one more, which is not reported again */
+    const struct run_value *option; /* options shown by TensorBoard; copied */
     size_t options;
     const char *model, *dataset_id; /* for prometheus.h; NULL: "" */
-    const char *prometheus;         /* path of its file, or NULL */
+    const char *prometheus;         /* path of the file for Prometheus, or NULL */
     /* Called at most once, with one line: "metrics.jsonl and TensorBoard: cannot write ...".  May be NULL. */
     void (*warn)(void *context, const char *text);
     void *context;
 };
 
-/* Open all.  What cannot be written is reported to warn(): the only error is CHEX_ERR_MEMORY. */
+/* Open all files.  Write errors are reported through warn(); the only error is CHEX_ERR_MEMORY. */
 enum chex_status run_log_open(const struct run_log_options *options, struct run_log **out, struct chex_error *err);
 
 /*
- * Steps since the last such call (one, or an interval of them): numbers of the whole job, times of rank 0.
- * A value that is NaN or infinite is null in metrics.jsonl.
+ * The steps since the last such call (one or several): numbers of all ranks, times of rank 0.  NaN and infinity are
+ * null in metrics.jsonl.
  */
 struct run_log_step {
-    uint64_t step;           /* made so far: 1 after the first */
-    uint32_t epoch;          /* the one at hand, 1 for the first */
+    uint64_t step;           /* steps so far: 1 after the first */
+    uint32_t epoch;          /* the current epoch, 1 for the first */
     double loss;             /* mean over the images of the interval */
-    double rate;             /* of learning, at the last step */
+    double rate;             /* learning rate at the last step */
     double norm;             /* 2-norm of the gradient, at the last step */
-    uint64_t images;         /* of weight 1, in the interval */
-    double seconds;          /* of wall time, of the interval */
+    uint64_t images;         /* with weight 1, in the interval */
+    double seconds;          /* wall time of the interval */
     struct step_times times; /* sums over the interval */
-    uint64_t skipped;        /* bad records replaced, in the run so far */
-    double loss_scale;       /* behind the last step; 1 without one */
-    uint64_t steps_skipped;  /* in the run so far: their gradients overflowed, and they changed nothing */
+    uint64_t skipped;        /* replaced records of the run so far */
+    double loss_scale;       /* after the last step; 1 without loss scaling */
+    uint64_t steps_skipped;  /* of the run so far: steps without effect, because their gradients overflowed */
 };
 void run_log_step(struct run_log *log, const struct run_log_step *s);
 
-/* The training part of an epoch is over. */
+/* A completed training part of an epoch. */
 struct run_log_epoch {
     uint64_t step;
     uint32_t epoch; /* this one, 1 for the first */
     double loss;    /* mean over its images */
     double rate;
     uint64_t images;
-    double seconds; /* since it began, or since the run was resumed in its middle */
+    double seconds; /* since the epoch began, or since the resume within it */
     struct step_times times;
     uint64_t skipped;
     double loss_scale;
@@ -96,42 +95,41 @@ struct run_log_epoch {
 void run_log_epoch(struct run_log *log, const struct run_log_epoch *e);
 
 /*
- * Where the time of all ranks went.
- * over  "epoch": one, with its evaluation and checkpoint; "run": all that this start has made
+ * Log the time accounts of all ranks.  over "epoch": one epoch, with its evaluation and checkpoint; "run": everything
+ * since this start
  */
 void run_log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *over,
                    const struct rank_times *times);
 
 struct run_log_evaluation {
     uint64_t step;
-    uint32_t epoch;      /* the last complete one, 0 before the first */
+    uint32_t epoch;      /* the last completed epoch, 0 before the first */
     const char *split;   /* "val" */
     const char *sha256;  /* of its member list: members_sha256 */
     const char *weights; /* "parameters" or "average" */
     const char *tta;     /* "none", "flip", "tencrop" */
-    double loss;         /* NaN: not known */
+    double loss;         /* NaN: unknown */
     double seconds;
     uint64_t skipped;
-    bool best;                     /* the best so far by the metric that selects */
+    bool best;                     /* the best so far by the selected metric */
     const struct metrics *metrics; /* finding i is chex_finding_name(i) */
-    const struct scores *scores;   /* for histograms and curves; NULL: without them */
+    const struct scores *scores;   /* for histograms and curves; NULL: none */
 };
 void run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e);
 
 /*
- * Anything else, in metrics.jsonl alone.
- * what  a word for programs: "start", "resume", "checkpoint", "rate", "skip", "stop", "diverged", "end", ...
- * text  one line for people
+ * Log any other event, only in metrics.jsonl.  what a keyword for programs: "start", "resume", "checkpoint", "rate",
+ * "skip", "stop", "diverged", "end", ... text one line for the user
  */
 void run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *what, const char *text);
 
 /*
- * The run ends with this code of the process; a note "end", and the last word for Prometheus.
- * text  one line for people: why
+ * Log the end of the run with the exit code of the process: a note "end", and the last update for Prometheus.  text the
+ * reason, one line for the user
  */
 void run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const char *text);
 
-/* Hand the kept lines to the operating system; done by itself at every evaluation and every 10 s.  Not an fsync. */
+/* Write the collected lines, without fsync.  Happens automatically at every evaluation and every 10 s. */
 void run_log_flush(struct run_log *log);
 
 /* Flush, fsync, close.  NULL is allowed. */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#define METRICS_MAX (256u << 20) /* of metrics.jsonl: a million lines of steps */
+#define METRICS_MAX (256u << 20) /* for metrics.jsonl: a million lines of steps */
 
 static const struct parse_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 100000};
 
@@ -41,7 +41,7 @@ step_number_of(const struct run_log_step *s, unsigned number)
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* What every line begins with. */
+/* Start an object with the members of every line. */
 static struct run_json
 begin(const char *kind, double time, uint64_t step, uint32_t epoch)
 {
@@ -161,9 +161,11 @@ run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *t
     return end(&j, b, err);
 }
 
-/* ---- lines that stay --------------------------------------------------------------------------------------------- */
+/*
+ * ---- removal of lines ---------------------------------------------------------------------------------------------
+ */
 
-/* A line of ours that does not lie behind the checkpoint. */
+/* Returns whether this is a valid line that is not after the checkpoint. */
 static bool
 stays(const uint8_t *line, size_t size, const struct run_log_options *o)
 {
@@ -204,7 +206,7 @@ run_log_trim(const struct run_log_options *o, struct chex_error *err)
         const uint8_t *line = all.data + at, *newline = memchr(line, '\n', all.size - at);
         size_t size = newline ? (size_t)(newline - line) + 1 : all.size - at;
 
-        /* A line without its end may be a part of one. */
+        /* A line without newline may be incomplete. */
         if (newline && stays(line, size - 1, o)) {
             memmove(all.data + kept, line, size);
             kept += size;

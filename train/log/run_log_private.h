@@ -1,5 +1,5 @@
 /*
- * run_log_private.h - the numbers of a step; the lines of metrics.jsonl, and which of them stay after a restart
+ * run_log_private.h - shared by the log: numbers of a step, lines of metrics.jsonl, and their removal after a restart
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 /* Seconds since 1970. */
 double run_log_now(void);
 
-/* A number of a step: in metrics.jsonl as NAME, in TensorBoard as train/NAME, for Prometheus as chex_train_NAME. */
+/* A number of a step: NAME in metrics.jsonl, train/NAME in TensorBoard, chex_train_NAME for Prometheus. */
 struct step_number {
     const char *name;
     size_t offset; /* of a double in struct run_log_step */
@@ -34,10 +34,10 @@ enum chex_status run_log_note_line(uint64_t step, uint32_t epoch, const char *wh
                                    struct buffer *b, struct chex_error *err);
 
 /*
- * Drop from metrics.jsonl the lines behind the checkpoint of o->step: lines of later steps, epochs that are not among
- * the `trained` ones, evaluations of those that are not among the complete `epochs`, and what is no line of ours (a
- * torn last one).  Where nothing is to be dropped nothing is written.
- * CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_LIMIT, CHEX_ERR_MEMORY: the file is as it was
+ * Remove the lines after the checkpoint of o->step from metrics.jsonl: lines of later steps, epochs beyond the
+ * `trained` ones, evaluations of epochs beyond the completed `epochs`, and malformed lines (an incomplete last one).
+ * If there are none, nothing is written.  CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_LIMIT, CHEX_ERR_MEMORY: the file is
+ * unchanged
  */
 enum chex_status run_log_trim(const struct run_log_options *o, struct chex_error *err);
 

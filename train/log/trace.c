@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define WRITE_SECONDS 10
-#define END_ROOM      512 /* bytes below the limit: for the last span */
+#define END_ROOM      512 /* bytes below the limit, for the last span */
 
 enum track { TRACK_STEPS, TRACK_HOST, TRACK_DEVICE, TRACKS };
 
@@ -32,8 +32,8 @@ struct trace {
     struct folder folder;
     char *name;
     struct buffer text; /* without the end of the array */
-    size_t written;     /* of it */
-    double start, time; /* progress_clock(): of opening, of writing last */
+    size_t written;     /* bytes of it */
+    double start, time; /* progress_clock() at opening and at the last write */
     uint64_t limit;
     struct trace_ranks *rank;
     int ranks;
@@ -44,7 +44,7 @@ struct trace {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-/* The first failure is reported and ends the trace. */
+/* Report the first failure and end the trace. */
 static void
 fail(struct trace *t, const struct chex_error *err)
 {
@@ -58,7 +58,7 @@ fail(struct trace *t, const struct chex_error *err)
 
 static void emit(struct trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* One event, a line; all but the first begin with a comma. */
+/* Append one event as a line; all but the first begin with a comma. */
 static void
 emit(struct trace *t, const char *format, ...)
 {
@@ -86,7 +86,7 @@ microseconds(const struct trace *t, double time)
     return (time - t->start) * 1e6;
 }
 
-/* Room for one more event?  The last one of a file that is full says so. */
+/* Check for space for one more event; the last event of a full file says that it is full. */
 static bool
 room(struct trace *t, double time)
 {
@@ -122,7 +122,7 @@ write_file(struct trace *t, struct chex_error *err)
     }
     t->written = t->text.size;
     t->time = progress_clock();
-    /* A power loss takes a trace of a run that it ended. */
+    /* No sync: a power loss also ends the run. */
     return safe_file_commit(file, false, err);
 }
 
