@@ -106,7 +106,7 @@ class Browser:
         os.close(self.answers)
         shutil.rmtree(self.profile, ignore_errors=True)
 
-    def receive(self, seconds=60):
+    def receive(self, seconds=300):
         end = time.monotonic() + seconds
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.answers], [], [], max(0, end - time.monotonic()))

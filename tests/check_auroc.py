@@ -15,7 +15,8 @@ import subprocess
 import sys
 
 from browser import CONTRAST, OVERLAPS, SMALL, Browser
-from support import BUILD, FINDINGS, SOURCE, Cases, Skip, images, manifest, program, run, same_tree, slurp, write
+from support import (BUILD, FINDINGS, PATIENCE, SOURCE, Cases, Skip, images, manifest, program, run, same_tree, slurp,
+                     write)
 
 try:
     import numpy as np
@@ -53,7 +54,7 @@ def compute(scores, labels, patients=None, replicates=0, seed=1, threads=2):
     patients = np.arange(count) if patients is None else patients
     text = scores.astype("=f4").tobytes() + labels.astype("u1").tobytes() + patients.astype("=u4").tobytes()
     command = [program("check-metrics"), count, outputs, patients.max() + 1, replicates, seed, threads]
-    done = subprocess.run([str(c) for c in command], input=text, capture_output=True, check=False, timeout=600)
+    done = subprocess.run([str(c) for c in command], input=text, capture_output=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr.decode()
     rows = []
     for line in done.stdout.decode().splitlines():

@@ -30,7 +30,7 @@ import subprocess
 import sys
 
 from fixtures import expand, fixture
-from support import SOURCE, Cases, Skip, program, same_tree, slurp, tail
+from support import PATIENCE, SOURCE, Cases, Skip, program, same_tree, slurp, tail
 
 MARKS = (">", "1>", "!", "+", "-", "=")
 
@@ -110,7 +110,7 @@ def run_case(file, commands, work):
         words = ["sh", "-ec", re.sub(r"@(\w+)", lambda m: shlex.quote(fixture(m[1])), command.words)] \
             if command.code is None else words_of(command.words, work)
         done = subprocess.run(words, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              encoding="utf-8", errors="replace", timeout=600, check=False)
+                              encoding="utf-8", errors="replace", timeout=PATIENCE, check=False)
         said = "\n" + tail(done.stderr + done.stdout)
         assert done.returncode == (command.code or 0), f"{where}: exit code {done.returncode}{said}"
         for mark, text in command.checks:

@@ -18,7 +18,7 @@ import sys
 import termios
 import time
 
-from support import BUILD, FINDINGS, Cases, Skip, program, run, slurp, write
+from support import BUILD, FINDINGS, PATIENCE, Cases, Skip, program, run, slurp, write
 
 case = Cases()
 TOOLS = ["chex-convert", "chex-inspect", "chex-synth", "chex-train"]
@@ -92,9 +92,9 @@ class Terminal:
     def send(self, text):
         os.write(self.master, text.encode())
 
-    def until(self, pattern, seconds=60):
+    def until(self, pattern):
         """What it writes, up to the pattern."""
-        got, end = "", time.monotonic() + seconds
+        got, end = "", time.monotonic() + PATIENCE
         while not re.search(pattern, got):
             assert time.monotonic() < end, f"no /{pattern}/ in {got[-500:]!r}"
             if select.select([self.master], [], [], 0.1)[0]:

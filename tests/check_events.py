@@ -620,7 +620,7 @@ def _(work):
     assert said.count("warning:") == 1 and not os.path.exists(os.path.join(work, "elsewhere")), said
     os.remove(os.path.join(folder, "metrics.jsonl"))
     os.mkfifo(os.path.join(folder, "metrics.jsonl"))
-    _, said = session(folder, 0, 10, timeout=60)
+    _, said = session(folder, 0, 10)
     assert said.count("warning:") == 1, said
 
 

@@ -361,7 +361,7 @@ def caught(process, number):
         return int(re.search(r"^SigCgt:\s*(\S+)", f.read(), re.M)[1], 16) >> number - 1 & 1
 
 
-@case("convert: a signal while it plans ends it within two seconds with 75, and nothing is written")
+@case("convert: a signal while it plans and waits for a call ends it with 75, and nothing is written")
 def _(work):
     c = conversion(work)
     images = os.path.join(c.source, "images")
@@ -371,19 +371,17 @@ def _(work):
     loose = c.command(os.path.join(work, "no"))
     packed = [a if a != images else archive for a in [*loose, "--allow-missing"]]
     for command, below, fault in (
-            (loose, os.path.join(c.source, "Data_Entry_2017_v2020.csv"), "read:1:once:wait"),
-            (loose, images, "list:3:once:wait"),
-            ([*loose, "-n"], images, "list:3:once:wait"),
-            (packed, archive, "read:3:once:wait")):  # behind the first two the archive was only opened
+            (loose, os.path.join(c.source, "Data_Entry_2017_v2020.csv"), "read:1:once:wait9999999"),
+            (loose, images, "list:3:once:wait9999999"),
+            ([*loose, "-n"], images, "list:3:once:wait9999999"),
+            (packed, archive, "read:3:once:wait9999999")):  # behind the first two the archive was only opened
         process = harness.start(command, [below], fault)
         while process.poll() is None and not caught(process, signal.SIGTERM):
             time.sleep(0.02)
         time.sleep(0.3)
-        begun = time.monotonic()
         process.send_signal(signal.SIGTERM)
         ended = harness.finish(process)
-        took = time.monotonic() - begun
-        assert ended.code == 75 and took < 2.8, f"{fault}: exit code {ended.code} after {took:.1f} s: {ended.err}"
+        assert ended.code == 75, f"{fault}: exit code {ended.code}: {ended.err}"
         assert not os.path.exists(os.path.join(work, "no")), "something was written"
 
 
@@ -393,7 +391,7 @@ def _(work):
 
     def end(number):
         folder = c.new_folder()
-        process = harness.start(c.command(folder), [os.path.join(c.source, "images")], "read:4:once:wait")
+        process = harness.start(c.command(folder), [os.path.join(c.source, "images")], "read:4:once:wait9999999")
         while process.poll() is None and not caught(process, number):
             time.sleep(0.05)
         process.send_signal(number)
@@ -404,9 +402,9 @@ def _(work):
         return ended
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        for _ in range(4):
+        for _ in range(10):
             ended = end(number)
-            if ended.code not in (1, 75):  # the machine was too busy to send both, or one, before the end
+            if ended.code != 75:  # the first signal came while it planned
                 break
         assert ended.code == -number, f"exit code {ended.code}: {ended.err}"
 

@@ -8,7 +8,7 @@ that those may use.  A tree may use the trees above it.  The folders inside trai
 train/cuda/backend.h, and train/cuda itself is above them.
 
 Includes are read from the sources, .cu files too, and calls from all object files of this build, by nm.  A function or
-a variable is declared in the folder of the object file that defines it.
+a variable is declared in the folder of the object file that defines it.  Tests have no time limits of their own.
 """
 import collections
 import os
@@ -288,6 +288,17 @@ def check_columns(tally):
                  for i, line in enumerate(read(name).split("\n"), 1) if len(line.expandtabs(8)) > COLUMNS])
 
 
+def check_limits(tally):
+    """On a busy machine a test takes a hundred times as long: a hang is found by UNIT_TIMEOUT and PATIENCE alone."""
+    names = subprocess.run(["find", "tests", "(", "-name", "test_*.c", "-o", "-name", "*.py", ")", "-type", "f",
+                            "!", "-path", "tests/gpu/*"],
+                           cwd=SOURCE, capture_output=True, text=True, check=True).stdout.split()
+    own = re.compile(r"tcase_set_timeout|\btimeout=\d{1,3}\b|CK_DEFAULT_TIMEOUT=")
+    tally.check("no test has a time limit of its own",
+                [f"{name}:{i}: {line.strip()}" for name in sorted(names)
+                 for i, line in enumerate(read(name).split("\n"), 1) if own.search(line) and "own = re" not in line])
+
+
 def main():
     tally = Tally()
     uses = allowed()
@@ -297,6 +308,7 @@ def main():
     check_symbols(tally, uses)
     check_tags(tally)
     check_columns(tally)
+    check_limits(tally)
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0
 

@@ -281,7 +281,7 @@ def _(work):
         for option, commands in inputs_of_tools(work, path).items():
             if path != paths[5] or option not in FOLDERS:
                 for words in commands:
-                    says(run(words, 3, timeout=60), "not a regular file|Not a directory|No such file|no data set|"
+                    says(run(words, 3), "not a regular file|Not a directory|No such file|no data set|"
                          "does not hold both train_val_list.txt")
     assert {f"{work}/{name}" for name in os.listdir(work)} <= {*paths, f"{work}/run"}
     named = {(tool, option) for tool in TOOLS

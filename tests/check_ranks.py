@@ -21,8 +21,8 @@ import tempfile
 import ranks as mpi
 from ranks import ENVIRONMENT, children, finish, gone, start, wait_for
 import support
-from support import (Cases, Skip, cache_folder, complete, manifest, program, records, rejects, run, same_tree, says,
-                     slurp, synth, write)
+from support import (PATIENCE, Cases, Skip, cache_folder, complete, manifest, program, records, rejects, run, same_tree,
+                     says, slurp, synth, write)
 
 case = Cases()
 CACHE = cache_folder("ranks")
@@ -317,7 +317,7 @@ def _(work):
         os.kill(sorted(pids)[victim], signal.SIGSTOP)
         jobs.append((victim, process, pids, out))
     for victim, process, pids, out in jobs:
-        text = process.communicate(timeout=400)[1]
+        text = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 8, f"{process.returncode}: {text}"
         assert re.search(rf"rank {victim} \S+ is lost: not a word for 300 s", text), text
         wait_for(lambda pids=pids: gone(pids))
@@ -418,7 +418,7 @@ def _(work):
     parts = [subprocess.Popen(command(larger(), f"{work}/out", "--part", f"{p}/3", "-j", "1", how=how),
                               stderr=subprocess.PIPE, text=True) for p in (1, 2, 3)]
     for part in parts:
-        text = part.communicate(timeout=120)[1]
+        text = part.communicate(timeout=PATIENCE)[1]
         assert part.returncode == 0, text
     images = shutil.copytree(f"{larger()}/images", f"{work}/images")
     for path in glob.glob(f"{images}/*"):

@@ -21,7 +21,7 @@ import sys
 import time
 
 from faults import harness
-from support import SLOW, SOURCE, Cases, program, run, says, slurp, tree, write
+from support import PATIENCE, SLOW, SOURCE, Cases, program, run, says, slurp, tree, write
 from training import (command, data, finish, header, kept, last_step, run_folder, same_as_whole, train, whole,
                       with_header)
 
@@ -72,7 +72,7 @@ def stopped_by(work, number):
     process = start(out, "--epochs", 300, "-v")
     wait_for(process, "^ep 2/")
     process.send_signal(number)
-    rest = process.communicate(timeout=120)[1]
+    rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 75, (process.returncode, rest)
     assert re.search(r"next     the same command again resumes from step-\d+", rest), rest
     assert f"saved    {last_step(out)}" in rest, rest
@@ -100,7 +100,7 @@ def _(work):
     for _ in range(6):
         process.send_signal(signal.SIGUSR2)
         time.sleep(0.05)
-    rest = process.communicate(timeout=120)[1]
+    rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 0, rest
     straight = run_folder(work, "straight")
     train(straight, "-q", "--epochs", 12)
@@ -447,7 +447,7 @@ def _(work):
     wait_for(first, "^init")
     says(train(out, "--epochs", 30, code=5), "is in use by")
     says(run([program("chex-train"), "-d", data(), "-o", out, "--eval-only"], 5), "is in use by")
-    assert first.communicate(timeout=120) and first.returncode == 0
+    assert first.communicate(timeout=PATIENCE) and first.returncode == 0
 
 
 # ---- disks -----------------------------------------------------------------------------------------------------------
@@ -651,7 +651,7 @@ def _(work):
     process = start(out, *more)
     wait_for(process, "^ep 1/1")
     process.send_signal(signal.SIGTERM)
-    rest = process.communicate(timeout=300)[1]
+    rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode in (0, 75), (process.returncode, rest)
     train(out, "--epochs", 3, "-q")
     same_as_whole(out)

@@ -23,7 +23,7 @@ import termios
 import time
 import fcntl
 
-from support import FINDINGS, SOURCE, Cases, Skip, manifest, nih, program, records, run, says, slurp, synth
+from support import FINDINGS, PATIENCE, SOURCE, Cases, Skip, manifest, nih, program, records, run, says, slurp, synth
 
 try:
     from PIL import Image
@@ -508,7 +508,7 @@ def on_terminal(command, environment, size=(24, 80, 640, 384), answer=None):
     before = termios.tcgetattr(slave)
     child = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True,
                              preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-    got, until = b"", time.monotonic() + 60
+    got, until = b"", time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if select.select([master], [], [], 0.05)[0]:
             got += os.read(master, 65536)
@@ -520,7 +520,7 @@ def on_terminal(command, environment, size=(24, 80, 640, 384), answer=None):
     after = termios.tcgetattr(slave)
     os.close(master)
     os.close(slave)
-    assert child.wait(10) == 0, got[-300:]
+    assert child.wait(PATIENCE) == 0, got[-300:]
     return got, before == after
 
 

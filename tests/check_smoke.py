@@ -18,7 +18,7 @@ import check_faults
 import ranks
 import support
 import training
-from support import BUILD, Cases, complete, program, rejects, run, same_tree, says, slurp, synth, write
+from support import BUILD, PATIENCE, Cases, complete, program, rejects, run, same_tree, says, slurp, synth, write
 
 case = Cases()
 
@@ -94,7 +94,7 @@ def _(work):
                                stderr=subprocess.DEVNULL)
     time.sleep(0.3)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=120) in (75, 1, -signal.SIGTERM), process.returncode
+    assert process.wait(timeout=PATIENCE) in (75, 1, -signal.SIGTERM), process.returncode
     shard = next(n for n in sorted(os.listdir(loose)) if "tfrecord" in n and not n.endswith(".idx"))
     damaged = bytearray(slurp(f"{loose}/{shard}"))
     damaged[100] ^= 1

@@ -16,7 +16,8 @@ import sys
 
 from faults import harness
 from fixtures import fixture
-from support import SOURCE, Cases, Skip, manifest, next_command, program, records, run, says, slurp, synth, write
+from support import (PATIENCE, SOURCE, Cases, Skip, manifest, next_command, program, records, run, says, slurp, synth,
+                     write)
 from training import (command, copy, data, finish, header, kept, last_step, poison, run_folder, same_as_whole, train,
                       whole)
 
@@ -366,7 +367,7 @@ def _(work):
     for shard in os.listdir(folder):
         if "-train." in shard:
             os.truncate(os.path.join(folder, shard), 5000)
-    rest = process.communicate(timeout=120)[1]
+    rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 1, (process.returncode, rest)
     assert re.search(r"'\S+-train\.tfrecord-\S+' record \d+: ", rest) and "next     chex-inspect --full" in rest, rest
     assert os.path.exists(os.path.join(out, "latest"))
@@ -400,7 +401,7 @@ def _(work):
     for shard in os.listdir(folder):
         if "-train." in shard or "-val." in shard:
             os.truncate(os.path.join(folder, shard), 5000)
-    rest = process.communicate(timeout=120)[1]
+    rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 0, (process.returncode, rest)
 
 
@@ -463,7 +464,7 @@ def _(work):
     for shard in os.listdir(folder):
         if "-train." in shard:
             os.unlink(os.path.join(folder, shard))
-    rest = process.communicate(timeout=120)[1]
+    rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 0, (process.returncode, rest)
     folder = copy(os.path.join(work, "second"))
     process = subprocess.Popen(command(out, "--epochs", 8, "--cache", "none", "--stage", stage, source=folder),
@@ -474,7 +475,7 @@ def _(work):
     for shard in os.listdir(staged(stage)):
         if "-train." in shard:
             os.truncate(os.path.join(staged(stage), shard), 100)
-    rest = process.communicate(timeout=120)[1]
+    rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 0, (process.returncode, rest)
 
 

@@ -21,7 +21,6 @@ from fixtures import fixture
 from support import Cases, Skip, manifest, program, run, says, slurp, write
 
 case = Cases()
-HANG = 120  # seconds after which a run that takes one has stopped for good
 
 
 def data():
@@ -35,8 +34,6 @@ def words(*more, source=None):
 
 
 def train(*more, code=0, source=None, **options):
-    """A run that hangs is killed: SIGTERM would wait for the step at hand."""
-    options.setdefault("timeout", HANG)
     return run(words(*more, source=source), code, **options)
 
 
@@ -142,7 +139,7 @@ def _(work):
         command = mpi.ranks("chex-train", 3, *words("-o", out, "--batch", 16, "--micro-batch", 1))
     except mpi.Skip as e:
         raise Skip(str(e)) from e
-    says(run(command, 0, env=mpi.ENVIRONMENT, timeout=HANG), f" {images_to_train_on()} images in")
+    says(run(command, 0, env=mpi.ENVIRONMENT), f" {images_to_train_on()} images in")
 
 
 @case("ranks of which one trains and another judges, plans or stages are told so, and none waits")
@@ -158,7 +155,7 @@ def _(work):
             command = mpi.ranks("chex-train", 1, *words("-o", out, *one))
         except mpi.Skip as e:
             raise Skip(str(e)) from e
-        done = run([*command, ":", "-np", "1", *words("-o", out, *other)], 2, env=mpi.ENVIRONMENT, timeout=HANG)
+        done = run([*command, ":", "-np", "1", *words("-o", out, *other)], 2, env=mpi.ENVIRONMENT)
         says(done, f"rank 1 .*does not do the same as rank 0: it has '{text} ")
         assert not os.path.exists(out)
 

@@ -207,24 +207,22 @@ def _(work):
 
 # ---- one rank is gone ------------------------------------------------------------------------------------------------
 
-TIMEOUT = 3
+TIMEOUT = 8
 
 
-def lose(work, what, *patterns, count=2, codes=(8,), more=(), late=0, resumes=True):
-    """The other ranks end in time and say why, all processes are gone, the checkpoint is whole and leads on."""
+def lose(work, what, *patterns, count=2, codes=(8,), more=(), late=0, resumes=True,
+         timeout=f"{TIMEOUT}s"):
+    """The other ranks end and say why, all processes are gone, the checkpoint is whole and leads on."""
     out = f"{work}/run"
     process = mpi.start(mpi.ranks(NAME, count, *words(out, *SMALL, "--checkpoint-every", "1steps", "--timeout",
-                                                      f"{TIMEOUT}s", *more)), env=environment(count, late, what))
+                                                      timeout, *more)), env=environment(count, late, what))
     pids = mpi.wait_for(lambda: len(p := mpi.children(process.pid, os.path.basename(NAME))) == count and p)
-    since = time.monotonic()
     text, code = mpi.finish(process)
-    took = time.monotonic() - since
     assert code in codes, f"{code}: {text}"
-    assert took < 30, f"{took:.0f} s: {text}"
     assert "emulator:" not in text, text
     for pattern in patterns:
         assert re.search(pattern, text), f"no '{pattern}' in: {text}"
-    mpi.wait_for(lambda: mpi.gone(pids), 10)
+    mpi.wait_for(lambda: mpi.gone(pids))
     if resumes:
         at = last_step(out)
         says(train(count, out, *more), rf"resume   {at}")
@@ -233,9 +231,9 @@ def lose(work, what, *patterns, count=2, codes=(8,), more=(), late=0, resumes=Tr
     return text
 
 
-@case("a rank that is killed in a bucket: named, the others are gone within seconds")
+@case("a rank that is killed in a bucket: named, and the others do not wait for the timeout")
 def _(work):
-    lose(work, f"1 sum {in_step(2)} kill", r"chex-train: .*rank 1 ", codes=(8, 137))
+    lose(work, f"1 sum {in_step(2)} kill", r"chex-train: .*rank 1 ", codes=(8, 137), timeout="10h")
 
 
 @case("a rank that is stopped in a bucket: no progress, named, exit status 8")
@@ -328,7 +326,7 @@ def _(work):
     os.kill(rank_1, signal.SIGSTOP)
     text, code = mpi.finish(process)
     assert code == 8 and re.search(rf"no progress for {TIMEOUT} s; waiting for rank 1 ", text), f"{code}: {text}"
-    mpi.wait_for(lambda: mpi.gone(pids), 10)
+    mpi.wait_for(lambda: mpi.gone(pids))
 
 
 @case("a kernel that fails on one rank: the others hear of it while their GPUs wait for sums", slow=True)

@@ -103,7 +103,7 @@ def _(work):
     assert plan["steps_per_epoch"] == 1 and plan["estimate"]["epoch"] < plan["estimate"]["micro_batch"] / 2, plan
 
 
-@case("the estimate is that of the run, nearly")
+@case("the estimate is that of the run, nearly", slow=True)
 def _(work):
     # On a machine with other work a time is worth little: one of three tries is within a factor of three.
     seen = []

@@ -72,7 +72,7 @@ def kept(folder):
     return {name: digest for name, digest in tree(folder).items() if EXACT.fullmatch(name)}
 
 
-LONG = ("--epochs", "4", "--checkpoint-every", "2steps", "--timeout", "5s")
+LONG = ("--epochs", "4", "--checkpoint-every", "2steps", "--timeout", "10s")
 
 
 @functools.lru_cache(None)
@@ -414,18 +414,15 @@ def _(work):
 # ---- ranks that are gone -------------------------------------------------------------------------------------------
 
 
-@case("of a killed rank the others are gone within ten seconds, and the same command resumes to the same end")
+@case("of a killed rank the others do not wait for the timeout, and the same command resumes to the same end")
 def _(work):
     for victim in (0, 2):
         out = f"{work}/{victim}"
-        process, pids = begin(3, out, *LONG)
+        process, pids = begin(3, out, *LONG, "--timeout", "10h")
         os.kill(pids[victim], signal.SIGKILL)
-        since = time.monotonic()
         text, code = finish(process)
-        wait_for(lambda pids=pids: gone(pids), 10)
-        took = time.monotonic() - since
+        wait_for(lambda pids=pids: gone(pids))
         assert code in (8, 137), f"{code}: {text}"
-        assert took < 10, f"{took:.1f} s"
         # A rank that is left names the one it waits for, in the second that mpirun gives it.
         assert re.search(rf"chex-train: .*rank {victim} ", text), text
         train(3, out, *LONG)
@@ -440,10 +437,10 @@ def _(work):
         os.kill(pids[victim], signal.SIGSTOP)
         text, code = finish(process)
         assert code == 8, f"{code}: {text}"
-        assert re.search(rf"chex-train: no progress for 5 s; waiting for rank {victim} \S+\n", text), text
+        assert re.search(rf"chex-train: no progress for 10 s; waiting for rank {victim} \S+\n", text), text
         assert len(re.findall("no progress for", text)) == 1, text
         assert re.search(r"next     the same command again resumes from step-\d+", text), text
-        wait_for(lambda pids=pids: gone(pids), 10)
+        wait_for(lambda pids=pids: gone(pids))
 
 
 @case("a stop signal at one rank, or by mpirun at all, saves and ends with 75")
@@ -519,7 +516,7 @@ def _(work):
     process, pids = begin(3, out, *LONG)
     os.kill(process.pid, signal.SIGTERM)
     finish(process)
-    wait_for(lambda: gone(pids), 10)
+    wait_for(lambda: gone(pids))
     train(3, out, *LONG)
     same_end(out, 3)
 

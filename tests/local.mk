@@ -294,6 +294,7 @@ slow_tests = \
 	tests/check_ranks.py \
 	tests/check_slurm.py \
 	tests/check_times.py \
+	tests/check_train_plan.py \
 	tests/check_train_ranks.py \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.

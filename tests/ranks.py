@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from support import Skip, program, run, slurp
+from support import PATIENCE, Skip, program, run, slurp
 
 # Under the address sanitizer: what MPI itself keeps until its end is no leak of ours.
 ENVIRONMENT = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
@@ -54,8 +54,8 @@ def children(pid, name, found=None):
     return found
 
 
-def wait_for(what, seconds=60):
-    end = time.monotonic() + seconds
+def wait_for(what):
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         value = what()
         if value:
@@ -74,4 +74,4 @@ def gone(pids):
 
 
 def finish(process):
-    return process.communicate(timeout=120)[1], process.returncode
+    return process.communicate(timeout=PATIENCE)[1], process.returncode

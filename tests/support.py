@@ -21,6 +21,10 @@ import zlib
 # absolute, for those who change the folder
 SOURCE = os.path.abspath(os.environ.get("srcdir") or os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("BUILDDIR") or ".")
+PATIENCE = 1200  # seconds to wait for something that must happen: against a hang, not a measure of speed
+# Open MPI 4 removes the session folder of a host when a job ends, also while another job starts there.
+MPI_SESSIONS = tempfile.TemporaryDirectory(prefix="chex-mpi-")
+os.environ.setdefault("OMPI_MCA_orte_tmpdir_base", MPI_SESSIONS.name)
 SLOW = os.environ.get("CHEX_SLOW", "") not in ("", "0")
 FINDINGS = ["Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax",
             "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"]
@@ -115,7 +119,7 @@ def program(name):
 
 def run(command, code=0, **options):
     """Run to the end, with the exit code that is expected; None: any."""
-    options.setdefault("timeout", 600)
+    options.setdefault("timeout", PATIENCE)
     options.setdefault("stdin", subprocess.DEVNULL)
     options.setdefault("stdout", subprocess.PIPE)
     done = subprocess.run([str(c) for c in command], stderr=subprocess.PIPE, text=True, check=False, **options)

@@ -256,7 +256,6 @@ backends_suite(void)
     Suite *s = suite_create("backends");
     TCase *c = tcase_create("backends");
 
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, a_step_is_that_of_the_reference, 0, GRAPHS);
     tcase_add_loop_test(c, all_values_and_gradients_that_are_kept_are_those_of_the_reference, 0, GRAPHS);
     tcase_add_loop_test(c, the_bits_do_not_depend_on_the_number_of_threads, 0, GRAPHS);

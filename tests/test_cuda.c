@@ -441,7 +441,6 @@ cuda_suite(void)
     Suite *s = suite_create("cuda");
     TCase *c = tcase_create("cuda");
 
-    tcase_set_timeout(c, 300);
     tcase_add_test(c, ten_steps_of_densenet_micro_are_those_of_the_reference);
     tcase_add_test(c, steps_of_several_micro_batches_are_those_of_the_reference);
     tcase_add_loop_test(c, optimizers_and_losses_are_those_of_the_reference, OPTIMIZER_ADAM, OPTIMIZER_SGD + 1);

@@ -447,7 +447,6 @@ cuda_cudnn_suite(void)
     Suite *s = suite_create("cuda_cudnn");
     TCase *t = tcase_create("cuda_cudnn");
 
-    tcase_set_timeout(t, 600);
     tcase_add_loop_test(t, cudnn_and_own_kernels_have_the_same_values, 0, (int)(CONVOLUTIONS * VALUES));
     tcase_add_test(t, a_device_may_be_described);
     tcase_add_loop_test(t, a_convolution_that_cudnn_refuses_is_no_error, 0, 4);

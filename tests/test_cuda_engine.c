@@ -321,7 +321,6 @@ cuda_engine_suite(void)
     Suite *s = suite_create("cuda_engine");
     TCase *t = tcase_create("cuda_engine");
 
-    tcase_set_timeout(t, 600);
     tcase_add_loop_test(t, steps_with_cudnn_are_those_of_the_reference, 0, 6);
     tcase_add_loop_test(t, steps_of_which_cudnn_refuses_a_part_are_those_of_the_reference, 0, 4);
     tcase_add_loop_test(t, both_engines_agree_in_half_precision, 0, 2);

@@ -288,7 +288,6 @@ cuda_faults_suite(void)
     Suite *s = suite_create("cuda_faults");
     TCase *c = tcase_create("cuda_faults");
 
-    tcase_set_timeout(c, 300);
     tcase_add_test(c, devices_say_what_they_are);
     tcase_add_loop_test(c, a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_plan, 0, 2);
     tcase_add_loop_test(c, a_device_that_cannot_be_used_says_why, 0, sizeof(refusals) / sizeof(refusals[0]));

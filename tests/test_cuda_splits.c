@@ -119,7 +119,6 @@ cuda_splits_suite(void)
     Suite *s = suite_create("cuda_splits");
     TCase *c = tcase_create("cuda_splits");
 
-    tcase_set_timeout(c, 300);
     tcase_add_loop_test(c, gradients_that_are_sums_of_splits_are_those_of_the_reference, 0,
                         sizeof(split_cases) / sizeof(*split_cases));
     suite_add_tcase(s, c);

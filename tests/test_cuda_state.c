@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
@@ -62,10 +61,11 @@ START_TEST(times_are_those_of_the_device)
 }
 END_TEST
 
+#define EVENTS 1e-3 /* seconds of the emulated clock that no step's events reach */
+
 /* While the host gives the device nothing it has nothing to do, and its parts take no longer. */
 START_TEST(a_device_without_work_is_idle)
 {
-    static const struct timespec pause = {.tv_nsec = 60000000};
     const struct step_end end = {.wishes = 0};
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -76,24 +76,25 @@ START_TEST(a_device_without_work_is_idle)
     struct chex_error err;
     uint64_t ticket;
 
+    emulator_set_clock(1);
     gpu_make(&p, &backend_cuda, &o);
     gpu_step(&p.p, 1, 1, &r);
     ck_assert(r.idle == 0); /* nothing came before */
-    nanosleep(&pause, NULL);
+    emulator_set_clock(2);
     gpu_step(&p.p, 2, 1, &r);
-    ck_assert_double_ge(r.idle, 0.055);
+    ck_assert_double_eq_tol(r.idle, 1, EVENTS);
     gpu_step(&p.p, 3, 1, &r);
-    ck_assert_double_lt(r.idle, 0.055);
+    ck_assert_double_lt(r.idle, EVENTS);
 
     /* Between two micro-batches of a step, once the first one is over. */
     gpu_draw(&b, 4, GPU_BATCH);
     step_check_ok(backend_cuda.accumulate(p.p.plan, &b.batch, STEP_FIRST, NULL, &err), &err);
     step_check_ok(backend_cuda.read(p.p.plan, ARENA_PARAMETERS, parameters, &err), &err);
-    nanosleep(&pause, NULL);
+    emulator_set_clock(5);
     step_check_ok(backend_cuda.accumulate(p.p.plan, &b.batch, STEP_LAST, &end, &err), &err);
     step_check_ok(backend_cuda.update(p.p.plan, 0.01, 0, &ticket, &err), &err);
     step_check_ok(gpu_wait(&p.p, ticket, &r, &err), &err);
-    ck_assert_double_ge(r.idle, 0.055);
+    ck_assert_double_eq_tol(r.idle, 3, EVENTS);
     step_plan_free(&p.p);
     free(parameters);
     graph_free(g);
@@ -360,7 +361,6 @@ cuda_state_suite(void)
     Suite *s = suite_create("cuda_state");
     TCase *c = tcase_create("cuda_state");
 
-    tcase_set_timeout(c, 300);
     tcase_add_test(c, times_are_those_of_the_device);
     tcase_add_test(c, a_device_without_work_is_idle);
     tcase_add_test(c, a_first_micro_batch_without_an_image_leaves_the_others_their_sum);

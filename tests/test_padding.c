@@ -368,7 +368,6 @@ padding_suite(void)
     Suite *s = suite_create("padding");
     TCase *c = tcase_create("padding");
 
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, padding_counts_in_nothing_wherever_it_stands, 0, GRAPHS);
     tcase_add_loop_test(c, a_weight_that_is_not_0_is_no_padding, 0, GRAPHS);
     tcase_add_loop_test(c, a_batch_of_padding_alone_changes_nothing, 0, GRAPHS);

@@ -380,7 +380,6 @@ seam_suite(void)
     Suite *s = suite_create("seam");
     TCase *c = tcase_create("seam");
 
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, a_bad_step_changes_nothing_until_the_plan_resumes, 0, BAD_COUNT);
     tcase_add_test(c, steps_are_counted_by_those_that_were_applied);
     tcase_add_test(c, every_number_is_summed_once_and_when_it_is_final);

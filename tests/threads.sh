@@ -8,10 +8,10 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 times=${1:-100} i=0 plain=
-pool='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=store CK_RUN_CASE=threads'
-queue='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=store CK_RUN_CASE=queue'
-ranks='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=collective'
-loader='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=loader' reader='env CK_DEFAULT_TIMEOUT=120 CK_RUN_SUITE=reader'
+pool='env CK_RUN_SUITE=store CK_RUN_CASE=threads'
+queue='env CK_RUN_SUITE=store CK_RUN_CASE=queue'
+ranks='env CK_RUN_SUITE=collective'
+loader='env CK_RUN_SUITE=loader' reader='env CK_RUN_SUITE=reader'
 CK_RUN_SUITE=error tests/unit > /dev/null 2>&1 || plain='setarch -R'
 while [ "$i" -lt "$times" ]; do
     i=$((i + 1))

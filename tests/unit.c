@@ -86,7 +86,7 @@ main(void)
     SRunner *runner;
     int failed;
 
-    setenv("CK_DEFAULT_TIMEOUT", "120", 0); /* against a hang, not a measure of speed */
+    setenv("CK_DEFAULT_TIMEOUT", UNIT_TIMEOUT, 0);
     runner = srunner_create(error_suite());
     unit_folder();
     srunner_add_suite(runner, crc32c_suite());

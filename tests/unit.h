@@ -68,6 +68,12 @@ Suite *cuda_suite(void);
 Suite *cuda_faults_suite(void);
 Suite *cuda_ranks_suite(void);
 
+/*
+ * Seconds after which a test counts as hung: CK_DEFAULT_TIMEOUT of Check, for the main functions.  It is more than ten
+ * times what the slowest test takes on a quiet machine with a sanitizer, since the machine may have other work.
+ */
+#define UNIT_TIMEOUT "1200"
+
 /* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
 const char *unit_file(const char *name, const void *data, size_t size);
 /* The folder of this test process: made on first use, removed at exit. */

@@ -12,9 +12,11 @@
 int
 main(void)
 {
-    SRunner *runner = srunner_create(cuda_suite());
+    SRunner *runner;
     int failed;
 
+    setenv("CK_DEFAULT_TIMEOUT", UNIT_TIMEOUT, 0);
+    runner = srunner_create(cuda_suite());
     srunner_add_suite(runner, cuda_cudnn_suite());
     srunner_add_suite(runner, cuda_engine_suite());
     srunner_add_suite(runner, cuda_faults_suite());

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from support import BUILD, SOURCE, Cases, OtherBuild, Skip
+from support import BUILD, PATIENCE, SOURCE, Cases, OtherBuild, Skip
 
 ASK = os.path.join(BUILD, "tests", "cudnn-ask")
 WORKSPACE = 32 << 20
@@ -51,7 +51,7 @@ def ask(work, device, model, precision):
         places.append(work)
     side, batch = MODELS[model]
     done = subprocess.run([ASK, f"{SOURCE}/tests/cudnn/{device}.json", model, str(side), str(batch), precision],
-                          capture_output=True, text=True, timeout=300,
+                          capture_output=True, text=True, timeout=PATIENCE,
                           env=dict(os.environ, LD_LIBRARY_PATH=":".join(places)))
     if done.returncode == CANNOT_ASK:
         raise Skip(done.stderr.strip().removeprefix("cudnn-ask: "))
@@ -101,7 +101,7 @@ def said(folder):
     if not os.path.exists(ASK):
         raise OtherBuild("no emulated GPU")
     done = subprocess.run([ASK, f"{SOURCE}/tests/cudnn/h200.json", "densenet-micro", "32", "4", "fp16"],
-                          capture_output=True, text=True, timeout=60, check=False,
+                          capture_output=True, text=True, timeout=PATIENCE, check=False,
                           env=dict(os.environ, LD_LIBRARY_PATH=folder))
     assert done.returncode == CANNOT_ASK, (done.returncode, done.stderr)
     return done.stderr

@@ -18,7 +18,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from support import BUILD, SOURCE, Cases, Skip
+from support import BUILD, PATIENCE, SOURCE, Cases, Skip
 
 HERE = os.path.join(SOURCE, "tests", "emulator")
 COMPILERS = {"g++": "gcc", "clang++": "clang"}
@@ -88,7 +88,7 @@ def run(command, **environment):
     fixed = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0", "TSAN_OPTIONS": "halt_on_error=1",
              "UBSAN_OPTIONS": "print_stacktrace=1"}
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          timeout=600, check=False, env=dict(os.environ, **fixed, **environment))
+                          timeout=PATIENCE, check=False, env=dict(os.environ, **fixed, **environment))
 
 
 def build(compiler, kind, programs):

@@ -126,11 +126,15 @@ injected(const char *name)
     return cudaSuccess;
 }
 
+static double set_clock = -1;
+
 double
 seconds_now()
 {
     struct timespec t;
 
+    if (set_clock >= 0)
+        return set_clock += 1e-6;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
@@ -162,6 +166,14 @@ call::end(cudaError_t e)
 } // namespace emulated
 
 using namespace emulated;
+
+void
+emulator_set_clock(double seconds)
+{
+    std::unique_lock<std::recursive_mutex> lock(mutex);
+
+    set_clock = seconds;
+}
 
 void
 emulator_fail(const char *name, unsigned count, cudaError_t error)

@@ -71,6 +71,12 @@ struct emulator_traffic {
 bool emulator_traffic_of(const char *kernel, struct emulator_traffic *out);
 void emulator_forget_traffic(void);
 
+/*
+ * From now on the clock of the devices shows this, and a microsecond more at each event that is recorded, whatever time
+ * the emulator takes; negative, the default: it is the host's monotonic clock.
+ */
+void emulator_set_clock(double seconds);
+
 /* Seeds anew, as of EMULATOR_THREADS and EMULATOR_STREAMS. */
 void emulator_seed(uint64_t threads, uint64_t streams);
 

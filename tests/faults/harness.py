@@ -14,7 +14,6 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import support
 
-TIMEOUT = 60
 WORKERS = max(2, len(os.sched_getaffinity(0)))
 # Memory where there is some: a power loss is simulated from a log and not by pulling a plug, and an fsync costs time.
 SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 1 << 28 else None
@@ -64,7 +63,7 @@ def start(command, below, fault=None, log=None, report=None):
                             env=environment, close_fds=False)
 
 
-def finish(process, report=None, timeout=TIMEOUT):
+def finish(process, report=None, timeout=support.PATIENCE):
     try:
         out, err = process.communicate(timeout=timeout)
         code = process.returncode
