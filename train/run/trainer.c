@@ -1,5 +1,5 @@
 /*
- * trainer.c - see trainer.h: the order of things in a run
+ * trainer.c - the sequence of a run; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 
 /* ---- epochs ------------------------------------------------------------------------------------------------------ */
 
-/* Between two steps: save where that is due or wanted, stop where that is wanted.  CHEX_ERR_STOPPED: all is saved. */
+/* Between two steps: save if due or requested, stop if requested.  CHEX_ERR_STOPPED: everything is saved. */
 static enum chex_status
 between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
 {
@@ -37,8 +37,8 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
 }
 
 /*
- * One step, and the saving or stopping behind it.  An epoch is told with its last step, before anything is saved: so a
- * run that resumes from a later checkpoint does not report the epoch again, without an image.
+ * Make one step, then save or stop if necessary.  The last step of an epoch reports the epoch before anything is saved.
+ * So a run that resumes from a later checkpoint does not report the epoch again, with no images.
  */
 static enum chex_status
 train_step(struct trainer *t, double since, struct chex_error *err)
@@ -57,8 +57,8 @@ train_step(struct trainer *t, double since, struct chex_error *err)
 }
 
 /*
- * A record cannot be used, in a step or an evaluation, and all ranks know it: the last good step is saved.  Once the
- * record is repaired, the run resumes from there.
+ * Returns whether this error of a record is known to all ranks, in a step or an evaluation; then the last good step is
+ * saved.  After the record is repaired, the run resumes from there.
  */
 static bool
 is_saved(enum chex_status status)
@@ -79,7 +79,7 @@ train_epoch(struct trainer *t, struct chex_error *err)
     open = status == CHEX_OK;
     while (status == CHEX_OK && t->state.batches < t->task.steps)
         status = train_step(t, since, err);
-    if (open && is_saved(status)) /* the save comes when the epoch is closed */
+    if (open && is_saved(status)) /* saved after the epoch is closed */
         (void)trainer_count_bad(t, &other);
     t->result.seconds += progress_clock() - since;
     trainer_close_epoch(&t->pass, &t->stepping);
@@ -108,7 +108,7 @@ judge_best(struct trainer *t, struct chex_error *err)
     if (t->task.test < 0)
         return CHEX_OK;
     status = trainer_load_model(t, TRAINER_BEST, err);
-    /* With a loss scale a run whose steps are all skipped comes to its end. */
+    /* With a loss scale, a run can finish although all its steps were skipped. */
     if (status == CHEX_ERR_MISSING && t->state.best_step == 0)
         return error_set(err, CHEX_ERR_DIVERGED,
                          "there is no best model: the output of the network was finite after no epoch; try a lower "
@@ -117,14 +117,14 @@ judge_best(struct trainer *t, struct chex_error *err)
         return status;
     status = trainer_judge(t, t->task.test, false, &e, err);
     about.evaluation = &e;
-    about.epochs = t->state.epoch - t->state.bad_epochs; /* steps of other batches may be among those before it */
+    about.epochs = t->state.epoch - t->state.bad_epochs; /* earlier steps may have had another batch size */
     if (status == CHEX_OK)
         status = trainer_tell(&t->job, &t->task, &t->run, &t->best, &about, err);
     evaluation_release(&e);
     return status;
 }
 
-/* The last word about times, where all ranks come to it.  It changes nothing about how the run ended. */
+/* Report the final times, if all ranks arrive here.  Does not change the status of the run. */
 static void
 tell_times(struct trainer *t, enum chex_status status)
 {
@@ -218,7 +218,7 @@ trainer_free(struct trainer *t)
         buffer_release(&t->stepping.step[i].names);
     if (t->engine.backend)
         t->engine.backend->plan_free(t->engine.plan);
-    /* Until a plan's end its device may wait for a rank that is gone; to free the store is to wait for the device. */
+    /* Until the plan is freed, its device may wait for a lost rank; freeing the store waits for the device. */
     trainer_close_data(&t->engine, &t->images);
     if (t->engine.backend) {
         if (t->engine.reduce)
@@ -237,7 +237,7 @@ trainer_free(struct trainer *t)
     free(t);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 void
 trainer_facts(const struct trainer *t, struct trainer_facts *out)

@@ -1,5 +1,5 @@
 /*
- * trainer_common.c - small things that several files of the trainer need; see trainer_private.h
+ * trainer_common.c - small functions shared by several files of the trainer; see trainer_private.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

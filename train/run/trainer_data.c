@@ -1,5 +1,6 @@
 /*
- * trainer_data.c - where a run reads its images: a copy on a near disk, memory, the order of a shuffle; see trainer.h
+ * trainer_data.c - the sources of the images: a copy on a local disk, a cache in memory, the shuffle window; see
+ * trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A quarter of the free memory is left: for files that others read, and for growth. */
+/* Leave a quarter of the available memory, for files of other processes and for growth. */
 static uint64_t
 usable(uint64_t available)
 {
@@ -38,7 +39,7 @@ split_size(const struct trainer_task *task, int split)
     return size;
 }
 
-/* The node with the least memory decides for all. */
+/* Choose the window by the node with the least memory. */
 static enum chex_status
 choose_window(const struct trainer_job *job, const struct trainer_task *task, struct trainer_images *images,
               uint64_t available, struct chex_error *err)
@@ -61,7 +62,7 @@ choose_window(const struct trainer_job *job, const struct trainer_task *task, st
     return status;
 }
 
-/* Bytes of the pixels alone, as a device keeps them. */
+/* Returns the bytes of the pixels, which are all that a device keeps. */
 static uint64_t
 pixel_size(const struct trainer_task *task)
 {
@@ -80,7 +81,7 @@ pixel_size(const struct trainer_task *task)
     return size;
 }
 
-/* Beside the plan, where the device has memory of its own. */
+/* Choose a cache in device memory next to the plan, if the device has its own memory. */
 static enum chex_status
 choose_device_cache(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
                     struct trainer_images *images, struct chex_error *err)
@@ -98,7 +99,7 @@ choose_device_cache(const struct trainer_job *job, const struct trainer_task *ta
                      format_bytes_beside(size, there, needed), format_bytes_beside(there, size, left));
 }
 
-/* The splits of every epoch are kept where there is room for them, once for each rank of the node. */
+/* Keep the splits of every epoch in memory if they fit, once per rank of the node. */
 static enum chex_status
 choose_cache(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
              struct trainer_images *images, uint64_t available, struct chex_error *err)
@@ -150,7 +151,7 @@ trainer_compare_window(const struct trainer_job *job, const struct trainer_image
                      trainer_shuffle(state->window, kept), trainer_shuffle(job->o->window, wanted));
 }
 
-/* ---- a copy on a near disk --------------------------------------------------------------------------------------- */
+/* ---- a copy on a local disk -------------------------------------------------------------------------------------- */
 
 static void
 note_copy(const struct trainer_job *job, const struct trainer_task *task, const struct staging_progress *p,
@@ -167,7 +168,7 @@ note_copy(const struct trainer_job *job, const struct trainer_task *task, const 
 
 enum { STAGE_BUSY = 1 };
 
-/* All ranks meet again and again while some copy, so that no rank is taken for lost. */
+/* All ranks keep meeting while some of them copy, so that no rank counts as lost. */
 static enum chex_status
 wait_for_copies(const struct trainer_job *job, struct staging *s, struct staging_progress *p, enum chex_status status,
                 struct chex_error *err)
@@ -204,7 +205,7 @@ stage(const struct trainer_job *job, const struct trainer_task *task, struct tra
     struct staging_progress p = {.total = 0};
     struct chex_error own;
     double since = progress_clock();
-    bool copies = collective_local_rank(job->all) == 0; /* one rank of each machine */
+    bool copies = collective_local_rank(job->all) == 0; /* one rank per machine */
     enum chex_status status = copies ? staging_start(&o, &s, err) : CHEX_OK, ended;
 
     status = wait_for_copies(job, s, &p, status, err);
@@ -212,7 +213,7 @@ stage(const struct trainer_job *job, const struct trainer_task *task, struct tra
     status = status == CHEX_OK ? ended : status;
     if (status == CHEX_OK && copies)
         note_copy(job, task, &p, progress_clock() - since);
-    /* The others look only when it is there. */
+    /* The other ranks open the copy after it is complete. */
     status = collective_agree(job->all, status, NULL, err);
     if (status == CHEX_OK)
         status = collective_agree(job->all, staging_open(job->o->stage, task->ds, &images->staged, err), NULL, err);
@@ -222,8 +223,8 @@ stage(const struct trainer_job *job, const struct trainer_task *task, struct tra
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Where the memory of the host is that of the device, a plan takes the images by their numbers too.  A device of its
- * own memory gets the pixels of images that stay with the host in each micro-batch.
+ * Create the store of the images.  If the device uses host memory, a plan can take images by number too.  A device with
+ * its own memory receives the pixels of images in host memory with each micro-batch.
  */
 static enum chex_status
 open_keeper(const struct trainer_task *task, const struct trainer_engine *engine, struct trainer_images *images,
@@ -319,7 +320,9 @@ is_told(const struct trainer_images *images, const struct sample_place *place)
     return false;
 }
 
-/* A record that is good now was damaged by the network, or this process has kept it from before the damage. */
+/*
+ * Report a record.  If it is good now, the network caused the damage, or this process kept it from before the damage.
+ */
 static void
 tell_record(const struct trainer_job *job, const struct trainer_images *images, const struct sample_place *at,
             const char *what, uint8_t *record)
@@ -360,7 +363,7 @@ trainer_tell_bad(const struct trainer_job *job, const struct trainer_task *task,
     return status;
 }
 
-/* Of all ranks. */
+/* Gather the skipped records of all ranks. */
 static enum chex_status
 take_skipped(const struct trainer_job *job, const struct trainer_pass *pass, uint64_t end, struct buffer *all,
              struct chex_error *err)
@@ -374,7 +377,7 @@ take_skipped(const struct trainer_job *job, const struct trainer_pass *pass, uin
     return status;
 }
 
-/* Records that were good when they were read once more, on all ranks. */
+/* Sum over the ranks the records that were good in the second read. */
 static enum chex_status
 count_reread(const struct trainer_job *job, struct trainer_images *images, struct chex_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * trainer_folder.c - RUN: its folder, its lock, and what a killed process left in it; see trainer.h
+ * trainer_folder.c - opens and locks RUN, and removes temporary files of a killed process; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Does the name begin like that of a file in RUN? */
+/* Returns whether the name has a prefix of a file in RUN. */
 static bool
 begins_like_ours(const char *name)
 {
@@ -28,7 +28,7 @@ begins_like_ours(const char *name)
     return false;
 }
 
-/* What a killed process was writing: names as file.c makes them, of files that a run has. */
+/* Returns whether this is a temporary name, as made by file.c, of a file of a run. */
 static bool
 is_left_over(const char *name)
 {
@@ -70,7 +70,7 @@ sweep(const struct folder *folder, struct chex_error *err)
     return status;
 }
 
-/* RUN has files that come and go, a data set those of its manifest. */
+/* Reject the folder of the data set as RUN: files in RUN change, a data set has only those of its manifest. */
 static enum chex_status
 refuse_data_folder(const struct trainer_job *job, const struct run_folder *run, struct chex_error *err)
 {

@@ -1,6 +1,10 @@
 /*
- * trainer_judge.c - evaluations of a run, and their consequences: the learning rate, the best model, the end; see
- * trainer.h
+ * trainer_judge.c - evaluates a split and acts on the result; see trainer.h
+ *
+ * After each epoch all ranks evaluate the validation split together.  The result decides whether the model is the best
+ * so far (AUROC or loss, options.select), whether the plateau schedule lowers the learning rate, and how many epochs
+ * passed without improvement (options.patience ends the run).  Without a validation split, the latest model counts as
+ * the best and the schedule uses the training loss.  Rank 0 reports through the callbacks of struct trainer_watch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +35,7 @@ on_progress(void *context, uint64_t done, uint64_t of)
 enum chex_status
 trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
 {
-    bool again = split == t->task.validation; /* and so listed once */
+    bool again = split == t->task.validation; /* so its samples are listed once and kept */
     struct samples listed = {.count = 0}, *samples = again ? &t->task.judged : &listed;
     struct evaluate_options o = {
         .ds = t->task.ds,
@@ -67,7 +71,7 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
         status = evaluate(&o, out, err);
         ranges_pop();
         trainer_section_end(&t->job, &section, PART_EVALUATE, NULL);
-        /* Waiting for images is that, here too. */
+        /* Waiting for images counts as PART_WAIT here, too. */
         t->times.parts.seconds[PART_EVALUATE] -= out->wait;
         t->times.parts.seconds[PART_WAIT] += out->wait;
     }
@@ -82,9 +86,9 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
     return status;
 }
 
-/* ---- telling ----------------------------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
-/* The callback, on rank 0. */
+/* Call the callback on rank 0. */
 static void
 tell(const struct trainer_job *job, const struct trainer_task *task, struct trainer_verdict *v)
 {
@@ -108,7 +112,7 @@ trainer_tell(const struct trainer_job *job, const struct trainer_task *task, con
         status = trainer_leave(job, task, run, best, v, &picture, err);
     if (picture.status != CHEX_OK)
         trainer_warn(job, "%s", picture.text);
-    /* What took hours is shown even where it cannot be written. */
+    /* Report the result of hours even if it cannot be written. */
     if (status == CHEX_OK || status == CHEX_ERR_WRITE)
         tell(job, task, v);
     return collective_agree(job->all, status, NULL, err);
@@ -116,7 +120,7 @@ trainer_tell(const struct trainer_job *job, const struct trainer_task *task, con
 
 /* ---- the end of an epoch ----------------------------------------------------------------------------------------- */
 
-/* The mean over the images of the epoch at hand. */
+/* Returns the mean loss over the images of the current epoch. */
 static double
 epoch_loss(const struct checkpoint_state *state)
 {
@@ -134,7 +138,7 @@ trainer_tell_epoch(struct trainer *t)
         t->job.w->epoch(t->job.w->context, t, &t->epoch);
 }
 
-/* What the best model is chosen by. */
+/* Returns the metric that selects the best model. */
 static double
 merit(const struct trainer_task *task, const struct evaluation *e)
 {
@@ -149,7 +153,7 @@ is_better(const struct trainer_task *task, double now, double best)
     return isnan(best) || (task->select == SELECT_AUROC ? now > best : now < best);
 }
 
-/* The state becomes that of the beginning of the next epoch. */
+/* Advance the state to the start of the next epoch. */
 static void
 advance(const struct trainer_job *job, const struct trainer_task *task, struct checkpoint_state *state, double now,
         bool better, double loss)
@@ -171,7 +175,7 @@ advance(const struct trainer_job *job, const struct trainer_task *task, struct c
                      task->validation >= 0 ? "validation loss" : "training loss");
 }
 
-/* Without a validation split the last model is the best. */
+/* Without a validation split the latest model is the best. */
 static void
 end_unjudged(struct trainer *t)
 {
@@ -179,7 +183,7 @@ end_unjudged(struct trainer *t)
     t->saving.due.best = t->job.is_rank_0;
 }
 
-/* The epoch is trained, but not judged: a resumed run begins with that. */
+/* Save a trained epoch without its evaluation: a resumed run starts with the evaluation. */
 static enum chex_status
 save_unjudged(struct trainer *t, struct chex_error *err)
 {
@@ -190,7 +194,7 @@ save_unjudged(struct trainer *t, struct chex_error *err)
     return error_set(err, CHEX_ERR_STOPPED, "stopped at step %s", COUNT_TEXT(t->state.step));
 }
 
-/* The evaluation is taken: rank 0 writes it with the checkpoint that follows. */
+/* Take the evaluation; rank 0 writes it with the next checkpoint. */
 static void
 end_judged(struct trainer *t, struct evaluation *e)
 {

@@ -1,5 +1,5 @@
 /*
- * trainer_leave.c - files of an evaluation: predictions, numbers, picture; see trainer.h
+ * trainer_leave.c - writes the files of an evaluation: predictions, numbers, picture; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ trainer_check_predict(const struct trainer_job *job, struct chex_error *err)
     return status;
 }
 
-/* Into any folder, for --predict. */
+/* Write to any folder, for --predict. */
 static enum chex_status
 write_elsewhere(const struct evaluation *e, const struct evaluation_source *from, const char *path,
                 struct chex_error *err)

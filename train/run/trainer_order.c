@@ -1,5 +1,5 @@
 /*
- * trainer_order.c - the order of an epoch, made while the one before it is judged; see trainer.h
+ * trainer_order.c - computes the order of an epoch during the previous evaluation; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ trainer_order_next(struct trainer *t)
 {
     struct chex_error other;
 
-    (void)make_order(t, t->state.epoch + 1, &t->pass.next, &other); /* if not, the epoch makes it */
+    (void)make_order(t, t->state.epoch + 1, &t->pass.next, &other); /* on failure the epoch computes it */
 }
 
 enum chex_status

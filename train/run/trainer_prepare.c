@@ -1,5 +1,5 @@
 /*
- * trainer_prepare.c - from options to a plan of the backend: nothing is written, and every error shows; see trainer.h
+ * trainer_prepare.c - checks the options and creates a plan of the backend; writes nothing; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SIDE        224 /* of the crop, by default */
+#define SIDE        224 /* of the crop, default */
 #define LOADER_RING 4   /* micro-batches */
 
 unsigned
@@ -50,7 +50,7 @@ find_splits(const struct trainer_job *job, struct trainer_task *task, struct che
     if (!job->o->evaluate_only &&
         (task->train < 0 || chex_dataset_split(task->ds, (unsigned)task->train)->image_count == 0))
         return error_set(err, CHEX_ERR_USAGE, "'%s' has no split 'train' with images to train on", job->o->data);
-    /* A split without an image is as good as none. */
+    /* A split without images counts as missing. */
     if (task->validation >= 0 && chex_dataset_split(task->ds, (unsigned)task->validation)->image_count == 0)
         task->validation = -1;
     if (!job->o->evaluate_only && task->test >= 0 &&
@@ -61,7 +61,7 @@ find_splits(const struct trainer_job *job, struct trainer_task *task, struct che
     return CHEX_OK;
 }
 
-/* Can any finding of the validation split be judged by AUROC?  Else the loss selects. */
+/* Select by loss if no finding of the validation split can have an AUROC. */
 static enum select_metric
 choose_select(const struct trainer_job *job, const struct trainer_task *task)
 {
@@ -75,7 +75,7 @@ choose_select(const struct trainer_job *job, const struct trainer_task *task)
     return SELECT_LOSS;
 }
 
-/* Before the first step: is every shard of the split there, with its size, and is it one of this data set? */
+/* Before the first step: check that every shard of the split exists, with its size, and belongs to this data set. */
 static enum chex_status
 check_shards(const struct trainer_task *task, int split, struct chex_error *err)
 {
@@ -94,7 +94,7 @@ check_shards(const struct trainer_task *task, int split, struct chex_error *err)
     return status;
 }
 
-/* negatives / positives of the training split; 1 where a finding has none, or there is no such split. */
+/* negatives / positives of the training split; 1 if a finding has no positives, or without such a split. */
 static void
 choose_positive_weight(const struct trainer_job *job, struct trainer_task *task)
 {
@@ -114,7 +114,7 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
     const struct chex_dataset_info *info;
     enum chex_status status = chex_dataset_open(job->o->data, &task->ds, err);
 
-    if (chex_status_is_data(status)) /* a manifest that is none; a data fault is one of a record */
+    if (chex_status_is_data(status)) /* not a manifest; a data fault is a fault of a record */
         err->status = status = CHEX_ERR_INCOMPATIBLE;
     if (status == CHEX_OK)
         status = find_splits(job, task, err);
@@ -125,7 +125,7 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
         return error_set(err, CHEX_ERR_USAGE, "images of %u x %u with %u channels: square gray ones are needed",
                          info->width, info->height, info->channels);
     if (task->side == 0)
-        task->side = info->width < SIDE ? info->width : SIDE; /* of small images all */
+        task->side = info->width < SIDE ? info->width : SIDE; /* small images are used whole */
     if (task->side > info->width)
         return error_set(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", task->side, info->width, info->height);
     task->select = choose_select(job, task);
@@ -136,8 +136,8 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
 /* ---- device ------------------------------------------------------------------------------------------------------ */
 
 /*
- * Ranks of a machine share its devices in turn.  A dry run for a device that is elsewhere imagines one.  *expected: no
- * device was found, and most machines have none.
+ * Open a device; the ranks of a machine use its devices in turn.  A dry run for a missing device imagines one.
+ * *expected: no device was found, which is normal for most machines.
  */
 static enum chex_status
 open_device(const struct trainer_job *job, struct trainer_engine *engine, const struct backend *backend, bool named,
@@ -180,7 +180,7 @@ find_backend(const struct trainer_job *job, struct trainer_engine *engine, struc
     return CHEX_OK;
 }
 
-/* Of the device that was chosen, in words of the command line. */
+/* Check the precision against the chosen device; the error uses the words of the command line. */
 static enum chex_status
 check_precision(const struct trainer_job *job, const struct trainer_engine *engine, struct chex_error *err)
 {
@@ -227,7 +227,7 @@ choose_batches(const struct trainer_job *job, struct trainer_task *task, const s
     return CHEX_OK;
 }
 
-/* What a model of the device gives a step; without one nothing is compared with it. */
+/* Returns the time of a step by the device's cost model; 0 without a model. */
 static double
 modelled_seconds(const struct trainer_engine *engine)
 {
@@ -242,7 +242,7 @@ modelled_seconds(const struct trainer_engine *engine)
     return seconds;
 }
 
-/* All of it together with what this process keeps in host memory, where that is the memory of the device. */
+/* Check the plan plus the host copies of this process, if the device uses host memory. */
 static enum chex_status
 check_memory(const struct trainer_job *job, const struct trainer_task *task, struct trainer_engine *engine,
              struct chex_error *err)
@@ -264,7 +264,7 @@ check_memory(const struct trainer_job *job, const struct trainer_task *task, str
                      format_bytes_beside(engine->device->info.memory, engine->memory_all, there), task->micro);
 }
 
-/* What a plan would be; a dry run makes none. */
+/* Size the plan and create it; a dry run only sizes it. */
 static enum chex_status
 make_plan(const struct trainer_job *job, struct trainer_task *task, struct trainer_engine *engine,
           struct chex_error *err)
@@ -311,7 +311,7 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
     return status == CHEX_ERR_MEMORY ? error_context(err, status, "micro-batches of %u images", task->micro) : status;
 }
 
-/* ---- the model of a checkpoint ----------------------------------------------------------------------------------- */
+/* ---- the model in a checkpoint ----------------------------------------------------------------------------------- */
 
 /* Model and input size from the state of a checkpoint. */
 struct kind {
@@ -319,7 +319,7 @@ struct kind {
     unsigned side;
 };
 
-/* A file that is missing or has no state of a run leaves *kind as it is. */
+/* Read them from a checkpoint; a missing file, or one without a state of a run, does not change *kind. */
 static enum chex_status
 look_into_checkpoint(const struct trainer_job *job, struct kind *kind, struct chex_error *err)
 {
@@ -383,7 +383,7 @@ find_model(const struct trainer_job *job, struct trainer_task *task, struct chex
     return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- public functions -------------------------------------------------------------------------------------------- */
 
 static enum chex_status
 look(const struct trainer_job *job, struct trainer_task *task, struct trainer_engine *engine, struct chex_error *err)
@@ -403,7 +403,7 @@ look(const struct trainer_job *job, struct trainer_task *task, struct trainer_en
     return status == CHEX_OK ? trainer_make_settings(job, task, engine, err) : status;
 }
 
-/* What decides which meetings there are has to be compared before the first that not all ranks would come to. */
+/* Compare the options that determine the meetings, before the first meeting that some ranks might skip. */
 static enum chex_status
 compare_course(const struct trainer_job *job, enum chex_status status, struct chex_error *err)
 {

@@ -1,6 +1,5 @@
 /*
- * trainer_preview.c - what a dry run does besides the plan: it looks at what a run begins with, and times a
- * micro-batch, or has it modelled; see trainer.h
+ * trainer_preview.c - the dry run: finds the initial weights and estimates the times of a run; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENOUGH 0.4 /* seconds: what takes longer is timed once, anything else again until it has taken that */
+#define ENOUGH 0.4 /* seconds: an operation is repeated until its total time reaches this */
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
@@ -26,13 +25,13 @@ trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-/* A micro-batch of noise: what an image shows changes no time. */
+/* A micro-batch of noise: the content of images does not affect the time. */
 struct timed_batch {
     struct batch batch;
     uint8_t *pixels, *label;
     struct crop *crop;
     float *logits;
-    float *statistics; /* room for the arena */
+    float *statistics; /* buffer for the arena */
 };
 
 static enum chex_status
@@ -81,7 +80,7 @@ do_once(const struct trainer_engine *engine, struct plan *plan, const struct tim
     switch (what) {
     case TIMED_BATCH:
         status = engine->backend->accumulate(plan, &b->batch, STEP_FIRST | STEP_LAST, &end, err);
-        /* To read is to wait for the device. */
+        /* read() waits for the device. */
         return status == CHEX_OK ? engine->backend->read(plan, ARENA_STATISTICS, b->statistics, err) : status;
     case TIMED_UPDATE:
         status = engine->backend->accumulate(plan, NULL, STEP_FIRST | STEP_LAST, &end, err);
@@ -95,7 +94,7 @@ do_once(const struct trainer_engine *engine, struct plan *plan, const struct tim
     }
 }
 
-/* The mean time of one; the first one, which finds cold memory, counts only where there is no other. */
+/* Measure the mean time of one operation.  The first run, with cold memory, counts only if it is the only one. */
 static enum chex_status
 time_one(const struct trainer_job *job, const struct trainer_engine *engine, struct plan *plan,
          const struct timed_batch *b, enum timed what, double *seconds, struct chex_error *err)
@@ -116,7 +115,7 @@ time_one(const struct trainer_job *job, const struct trainer_engine *engine, str
     return status;
 }
 
-/* The slowest rank is the one that all wait for. */
+/* Take the maximum over the ranks: all wait for the slowest. */
 static enum chex_status
 take_slowest(const struct trainer_job *job, double *seconds, struct chex_error *err)
 {
@@ -136,14 +135,14 @@ take_slowest(const struct trainer_job *job, double *seconds, struct chex_error *
 
 /* ---- estimates --------------------------------------------------------------------------------------------------- */
 
-/* Seconds for these images of one rank; batch: seconds of a whole micro-batch.  Padding takes no time. */
+/* Returns the seconds for these images of one rank; batch: seconds per full micro-batch.  Padding takes no time. */
 static double
 image_seconds(const struct trainer_task *task, uint64_t images, double batch)
 {
     return (double)images / task->micro * batch;
 }
 
-/* Of these steps, of which the last may be the epoch's.  The rank with most images is rank 0. */
+/* Returns the seconds for `steps` steps, which may include the last of the epoch.  Rank 0 has the most images. */
 static double
 train_seconds(const struct trainer_task *task, uint64_t steps, const double *seconds)
 {
@@ -169,7 +168,7 @@ judge_seconds(const struct trainer_job *job, const struct trainer_task *task, co
            evaluate_views(job->o->tta, task->side, engine->options.source, view);
 }
 
-/* The rest of the run; of the epoch at hand some steps may have been made. */
+/* Returns the seconds for the rest of the run; some steps of the current epoch may be done. */
 static double
 run_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state,
             double epoch, const double *seconds)
@@ -180,7 +179,7 @@ run_seconds(const struct trainer_job *job, const struct trainer_task *task, cons
     return trainer_is_complete(job, state) ? 0 : epoch * (job->o->epochs - state->epoch) - made;
 }
 
-/* A plan that is alone: ranks need not time the same number of steps. */
+/* Use a plan without a reducer, because ranks may time different numbers of steps. */
 static enum chex_status
 time_all(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
          const struct checkpoint_arrays *host, double *seconds, struct chex_error *err)

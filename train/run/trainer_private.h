@@ -1,22 +1,22 @@
 /*
- * trainer_private.h - the parts of a trainer, and what its files share
+ * trainer_private.h - shared by the files of the trainer
  *
- *     trainer_prepare.c   from options to a plan of the backend
- *     trainer_settings.c  what its options are, by name
- *     trainer_preview.c   what a dry run does besides
- *     trainer_data.c      where images are read
- *     trainer_folder.c    RUN, its lock
- *     trainer_weights.c   weights: of a file, and from rank 0 to all
- *     trainer_start.c     state and weights with which a run begins
- *     trainer_order.c     the order of an epoch
- *     trainer_step.c      one step
- *     trainer_times.c     where the time of the ranks goes
- *     trainer_ranks.c     are the ranks what they should be?
- *     trainer_snapshot.c  a copy of the arenas, taken beside an evaluation
- *     trainer_save.c      checkpoints, the best model and what was judged of it
+ *     trainer_prepare.c   converts options to a plan of the backend
+ *     trainer_settings.c  the table of settings, by name
+ *     trainer_preview.c   estimates of a dry run
+ *     trainer_data.c      copy, cache and reader of the images
+ *     trainer_folder.c    RUN and its lock
+ *     trainer_weights.c   reads weights from files and broadcasts them from rank 0
+ *     trainer_start.c     initial state and weights
+ *     trainer_order.c     order of an epoch
+ *     trainer_step.c      a step
+ *     trainer_times.c     time accounts of the ranks
+ *     trainer_ranks.c     compares the devices of the ranks
+ *     trainer_snapshot.c  copies the arenas during an evaluation
+ *     trainer_save.c      checkpoints, the best model and its evaluation
  *     trainer_leave.c     files of an evaluation
- *     trainer_judge.c     evaluations, and the rate, best model and end that follow
- *     trainer.c           the order of all that
+ *     trainer_judge.c     evaluations, and their effect on rate, best model and end
+ *     trainer.c           the sequence of a run
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,10 +31,11 @@
 
 #include <pthread.h>
 
-/* ---- the parts of a trainer --------------------------------------------------------------------------------------
+/*
+ * ---- the parts of a trainer --------------------------------------------------------------------------------------
  *
- * A function takes the parts that it needs; only one that needs more than four takes the whole.  job, task and engine
- * are filled in by trainer_prepare(), and stay after that.
+ * A function takes only the parts that it needs; one that needs more than four takes the whole trainer.
+ * trainer_prepare() fills in job, task and engine, which do not change afterwards.
  */
 
 /* The job: its options and callbacks, and its ranks. */
@@ -44,36 +45,36 @@ struct trainer_job {
     const struct trainer *trainer; /* for the callbacks of w */
     struct collective *all;
     struct trainer_times *times; /* of this rank */
-    bool is_rank_0;              /* it reads and writes RUN, and calls back */
+    bool is_rank_0;              /* reads and writes RUN, and calls the callbacks */
     double began;                /* progress_clock() */
 };
 
-/* trainer_times.c: where the time of this rank went since the ranks told each other last. */
+/* trainer_times.c: the time account of this rank since the last exchange between the ranks. */
 struct trainer_times {
-    double since, waited;         /* progress_clock() and collective_waited() then */
+    double since, waited;         /* progress_clock() and collective_waited() at that time */
     double covered, covered_wait; /* seconds of steps, evaluations and checkpoints, and of waiting between steps */
-    double reduced;               /* seconds of waiting for sums, reported in the step at hand */
+    double reduced;               /* seconds of waiting for sums that the current step has reported */
     struct step_times parts;
     uint64_t steps, entries;
-    double whole_steps;    /* the same, where one with fewer images of this rank counts less */
-    struct buffer message; /* its account, and a float for each entry */
-    bool broken;           /* no memory for it */
+    double whole_steps;    /* as steps, but a step with fewer images of this rank counts less */
+    struct buffer message; /* its account, and a float per entry */
+    bool broken;           /* memory ran out */
     struct buffer spans;   /* struct trace_span, up to spans_most bytes */
     size_t spans_most;
-    struct clock_map clock; /* of this rank to that of rank 0 */
-    struct rank_times all;  /* rank 0: since this process began */
+    struct clock_map clock; /* converts times of this rank to the clock of rank 0 */
+    struct rank_times all;  /* rank 0: since the start of this process */
 };
 
-/* The task: images and network, and how many images make a step. */
+/* The task: images and network, and the number of images per step. */
 struct trainer_task {
     struct chex_dataset *ds;
     int train, validation, test; /* splits; -1: none */
     struct samples samples;      /* of train */
-    struct samples judged;       /* of validation, once they were needed */
+    struct samples judged;       /* of validation, if already used */
     char model[32];
     struct graph *graph;
-    unsigned side, micro, each; /* of the input; images of a micro-batch; micro-batches of a step of this rank */
-    uint64_t global, steps;     /* images of a step of all ranks; steps of an epoch */
+    unsigned side, micro, each; /* of the input; images per micro-batch; micro-batches per step of this rank */
+    uint64_t global, steps;     /* images per step of all ranks; steps per epoch */
     double positive[CHEX_FINDINGS];
     enum select_metric select;
     struct settings settings;
@@ -87,17 +88,17 @@ struct trainer_engine {
     struct plan_options options;
     struct plan_facts facts;
     struct plan *plan;   /* NULL in a dry run */
-    double modelled;     /* seconds of a step of this rank, as plan_model() has them; 0: not known */
+    double modelled;     /* seconds per step of this rank by plan_model(); 0: unknown */
     uint64_t memory_all; /* bytes, with host copies */
 };
 
-/* trainer_data.c: where images are read. */
+/* trainer_data.c: the sources of images. */
 struct trainer_images {
     struct trainer_reading reading;
     struct chex_dataset *staged; /* a copy; NULL: none */
-    struct image_keeper keeper;  /* of what stays between the epochs */
-    struct reader *reader;       /* of all passes */
-    struct buffer told;          /* struct sample_place of the damaged records that were named; rank 0 */
+    struct image_keeper keeper;  /* store of the images kept between epochs */
+    struct reader *reader;       /* for all passes */
+    struct buffer told;          /* struct sample_place of the reported damaged records; rank 0 */
 };
 
 /* trainer_folder.c: RUN. */
@@ -108,7 +109,7 @@ struct run_folder {
 
 /* trainer_save.c: the best model. */
 struct trainer_best {
-    bool pending; /* it is in arrays, but not yet in its file */
+    bool pending; /* in arrays, but not yet in its file */
     struct checkpoint_arrays arrays;
     struct checkpoint_state state;
     char hash[DIGEST_HEX];
@@ -122,18 +123,18 @@ struct pass_order {
     char hash[ORDER_HASH];
 };
 
-/* trainer_step.c: the training images of the epoch at hand. */
+/* trainer_step.c: the training images of the current epoch. */
 struct trainer_pass {
-    struct pass_order order, next; /* next: made while the epoch is judged */
+    struct pass_order order, next; /* next: computed during the evaluation */
     struct loader *loader;
 };
 
-/* A step that was given to the plan, and whose result was not seen yet. */
+/* A step that was given to the plan, without a result yet. */
 struct step_under_way {
     uint64_t ticket, images;
     double rate, began;
-    struct step_times times; /* of the parts that the backend does not see */
-    struct buffer names;     /* of the images of each micro-batch */
+    struct step_times times; /* of the parts that the backend does not measure */
+    struct buffer names;     /* of the images, per micro-batch */
 };
 
 #define STEPS_UNDER_WAY 2
@@ -142,50 +143,50 @@ struct step_under_way {
 struct stepping {
     struct step_under_way step[STEPS_UNDER_WAY];
     unsigned first, count;
-    uint64_t wishes;        /* what is to be done when no step is under way: until then none is started */
+    uint64_t wishes;        /* requests to handle when no step is in flight; no step is started before */
     double ended;           /* progress_clock() at the end of the last one */
-    enum chex_status fault; /* of this rank, until all ranks know of it */
+    enum chex_status fault; /* of this rank, until all ranks know it */
     struct chex_error why;
     uint64_t checkpoint_steps; /* of rank 0: options->checkpoint_steps */
 };
 
-/* trainer_snapshot.c: a copy of the arenas that a checkpoint has; of rank 0 in trainer.host. */
+/* trainer_snapshot.c: a copy of the arenas for a checkpoint; rank 0 keeps it in trainer.host. */
 struct snapshot {
-    bool taken; /* it is that of the plan, until trainer_save() */
+    bool taken; /* the copy equals the plan, until trainer_save() */
     bool running;
     pthread_t thread;
-    uint32_t sum; /* of the parameters */
+    uint32_t sum; /* checksum of the parameters */
     enum chex_status status;
     struct chex_error err;
 };
 
-/* What an evaluation leaves beside the checkpoint that follows it; rank 0. */
+/* The result of an evaluation, written together with the next checkpoint; rank 0. */
 struct judged {
     bool best;                      /* the model of the checkpoint is the best so far */
-    bool there;                     /* and was judged so: */
+    bool there;                     /* the following members are set */
     struct evaluation evaluation;   /* evaluation_release() */
     struct trainer_verdict verdict; /* of it */
 };
 
 #define SAVE_WARNINGS 3
 
-/* trainer_save.c: a checkpoint that is being written.  The arrays are trainer.host. */
+/* trainer_save.c: a checkpoint in progress.  Its arrays are trainer.host. */
 struct saving {
-    bool begun; /* any, on every rank; of this step: */
+    bool begun; /* a save was started, on every rank; for this step: */
     uint64_t step;
     double started_at; /* progress_clock() */
 
     /* Rank 0. */
-    struct judged due;     /* with the next one */
-    bool pending, running; /* not met yet; by a thread */
+    struct judged due;     /* to be written with the next checkpoint */
+    bool pending, running; /* not finished yet; the thread runs */
     atomic_bool done;
     pthread_t thread;
-    struct judged judged; /* is written first; trainer.best is the thread's meanwhile, too */
+    struct judged judged; /* is written first; the thread owns trainer.best meanwhile, too */
     struct checkpoint_state state;
     double since, seconds;
-    struct chex_error warning[SAVE_WARNINGS]; /* of what did not keep it from being written */
+    struct chex_error warning[SAVE_WARNINGS]; /* errors that did not prevent the checkpoint */
     unsigned warnings;
-    enum chex_status status; /* once it is met, until all ranks know */
+    enum chex_status status; /* after the end, until all ranks know it */
     struct chex_error err;
 };
 
@@ -195,141 +196,141 @@ struct trainer {
     struct trainer_engine engine;
     struct trainer_images images;
     struct run_folder run;
-    struct checkpoint_state state; /* between two steps the same on all ranks */
+    struct checkpoint_state state; /* between two steps equal on all ranks */
     struct checkpoint_arrays host; /* copies of the arenas in host memory */
     struct trainer_best best;
     struct trainer_pass pass;
     struct stepping stepping;
     struct snapshot snapshot;
     struct saving saving;
-    struct trainer_epoch epoch; /* what this process did of it */
+    struct trainer_epoch epoch; /* the part of it that this process trained */
     struct trainer_times times;
     struct trainer_result result;
 };
 
 /* ---- trainer_common.c -------------------------------------------------------------------------------------------- */
 
-/* Callbacks, where this rank is the one that calls back and they are there.  One line of text. */
+/* Call a callback, if it is set, on rank 0 only; with one line of text. */
 void trainer_note(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trainer_warn(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trainer_lost(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trainer_free_arrays(struct checkpoint_arrays *a);
-/* Is the run at its end? */
+/* Returns whether the run has reached its end. */
 bool trainer_is_complete(const struct trainer_job *job, const struct checkpoint_state *state);
 
 /* ---- trainer_settings.c ------------------------------------------------------------------------------------------ */
 
-/* The settings that are in effect, once data, backend, model and batches are known.  CHEX_ERR_MEMORY */
+/* Fill in the effective settings, after data, backend, model and batches are known.  CHEX_ERR_MEMORY */
 enum chex_status trainer_make_settings(const struct trainer_job *job, struct trainer_task *task,
                                        const struct trainer_engine *engine, struct chex_error *err);
 
 /* ---- trainer_folder.c -------------------------------------------------------------------------------------------- */
 
-/* A note where RUN, if it is open, holds files that no run makes. */
+/* Report files in RUN that no run creates; does nothing if RUN is not open. */
 void trainer_note_foreign(const struct trainer_job *job, const struct run_folder *run);
-/* Rank 0: open RUN, take its lock, and remove what a killed process left. */
+/* Rank 0: open RUN, lock it, and remove temporary files of a killed process. */
 enum chex_status trainer_take_folder(const struct trainer_job *job, struct run_folder *run, bool create,
                                      struct chex_error *err);
 
 /* ---- trainer_weights.c ------------------------------------------------------------------------------------------- */
 
-/* Host arrays of what the plan has, and the order of an epoch.  CHEX_ERR_MEMORY */
+/* Allocate host arrays for the arenas of the plan, and the order of an epoch.  CHEX_ERR_MEMORY */
 enum chex_status trainer_make_arrays(const struct trainer_task *task, const struct trainer_engine *engine,
                                      struct checkpoint_arrays *host, struct trainer_pass *pass, struct chex_error *err);
-/* State and host arrays of rank 0 into the plan of every rank.  The others need no host arrays after that. */
+/* Copy state and host arrays of rank 0 into the plan of every rank.  The other ranks free their host arrays. */
 enum chex_status trainer_broadcast(struct trainer *t, struct chex_error *err);
 /*
- * A damaged file that was given by name is no fault of the data set: CHEX_ERR_INCOMPATIBLE.  A path that holds no
- * safetensors file at all counts as missing: CHEX_ERR_MISSING.
+ * Convert the error of a file that the user named: a damaged one is not a fault of the data set, so
+ * CHEX_ERR_INCOMPATIBLE; a file of another format counts as missing, CHEX_ERR_MISSING.
  */
 enum chex_status trainer_not_usable(enum chex_status status, struct chex_error *err);
 /*
- * Weights of any file; other_head: of weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE,
+ * Read weights from any file; other_head as in weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE,
  * CHEX_ERR_MEMORY
  */
 enum chex_status trainer_read_model(const struct trainer_task *task, int folder_fd, const char *path, bool other_head,
                                     const struct checkpoint_arrays *to, struct weights_report *report,
                                     struct chex_error *err);
-/* Weights of a file of RUN, from rank 0 into the plan of every rank. */
+/* Read weights from a file of RUN on rank 0, and copy them into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
 
 /* ---- trainer_start.c --------------------------------------------------------------------------------------------- */
 
-/* Take RUN, and bring weights and state into the plan of every rank. */
+/* Open RUN, and load weights and state into the plan of every rank. */
 enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
-/* The same for trainer_evaluate(): weights alone, and RUN where there is one. */
+/* As trainer_begin(), for trainer_evaluate(): only weights, and RUN if there is one. */
 enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
-/* Of a dry run: what either would begin with, to state and arrays of rank 0; nothing is written.  The same statuses. */
+/* For a dry run: read the initial state and arrays on rank 0; writes nothing.  Statuses as above. */
 enum chex_status trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *err);
 
 /* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
 
-/* The window of the order, and which splits stay in memory; once the plan has its memory.  All ranks. */
+/* Choose the window of the order and the splits to keep in memory, after the plan is allocated.  All ranks. */
 enum chex_status trainer_choose_data(const struct trainer_job *job, const struct trainer_task *task,
                                      const struct trainer_engine *engine, struct trainer_images *images,
                                      struct chex_error *err);
 /*
- * A run keeps its order, whatever the memory of this machine; an option that asks for another one is refused.  The
- * state is that of the checkpoint `name`.  CHEX_ERR_INCOMPATIBLE
+ * Check the window: a run keeps its order, with any amount of memory, so an option for another window is rejected.
+ * `state` is that of the checkpoint `name`.  CHEX_ERR_INCOMPATIBLE
  */
 enum chex_status trainer_compare_window(const struct trainer_job *job, const struct trainer_images *images,
                                         const struct checkpoint_state *state, const struct folder *from,
                                         const char *name, struct chex_error *err);
-/* The copy of --stage, and the reader; once the state is known.  All ranks. */
+/* Create the copy of --stage and the reader, after the state is known.  All ranks. */
 enum chex_status trainer_open_data(struct trainer *t, struct chex_error *err);
 void trainer_close_data(const struct trainer_engine *engine, struct trainer_images *images);
 /*
- * Rank 0 names damaged records, each once in a run of this process: file, place, image, what is wrong, and what was
- * done.  The places are sorted.  CHEX_ERR_MEMORY
+ * Rank 0: report damaged records, each once per process: file, place, image, fault, and action taken.  Sorts the
+ * places.  CHEX_ERR_MEMORY
  */
 enum chex_status trainer_tell_bad(const struct trainer_job *job, const struct trainer_task *task,
                                   struct trainer_images *images, struct trainer_result *result,
                                   struct sample_place *place, size_t count, const char *what, struct chex_error *err);
 /*
- * Add up over the ranks which damaged records the steps of this epoch had replaced since the last such call, and name
- * them; a warning if records had to be read twice.  All ranks, while an epoch is open.
+ * Sum over the ranks the damaged records that the steps of this epoch replaced since the last such call, and report
+ * them; also warn if records had to be read twice.  All ranks, during an epoch.
  */
 enum chex_status trainer_count_bad(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_ranks.c --------------------------------------------------------------------------------------------- */
 
-/* A note where the ranks do not run on the same. */
+/* Report if the ranks use different devices. */
 enum chex_status trainer_compare_devices(const struct trainer_job *job, const struct trainer_engine *engine,
                                          struct chex_error *err);
 
 /* ---- trainer_order.c --------------------------------------------------------------------------------------------- */
 
-/* pass.next becomes that of the epoch behind the one at hand; by any thread, while no epoch is open. */
+/* Compute pass.next, the order of the next epoch; in any thread, while no epoch is open. */
 void trainer_order_next(struct trainer *t);
-/* pass.order becomes that of the epoch at hand. */
+/* Set pass.order to the order of the current epoch. */
 enum chex_status trainer_take_order(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_step.c ---------------------------------------------------------------------------------------------- */
 
-/* Order and loader of the rest of the epoch at hand; and their end. */
+/* Open and close order and loader for the rest of the current epoch. */
 enum chex_status trainer_open_epoch(struct trainer *t, struct chex_error *err);
 void trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping);
 
 /*
- * One step further: t->state is that behind it.  Other steps may be under way; where none is, *wishes (enum
- * trainer_wish) is what any rank wants.  After a fault, too, none is under way, and the plan is that of the last good
- * step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG its state is unknown.
+ * Complete one step; t->state is the state after it.  Other steps may be in flight; if none is, *wishes (enum
+ * trainer_wish) has the requests of all ranks.  After a fault no step is in flight either, and the plan has the state
+ * of the last good step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG its state is undefined.
  */
 enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
 
 /* ---- trainer_times.c --------------------------------------------------------------------------------------------- */
 
-/* From now on. */
+/* Start the time account. */
 void trainer_times_begin(const struct trainer_job *job);
-/* For a trace, all ranks: measure the clock of each rank against that of rank 0. */
+/* For a trace: measure the clock of each rank relative to rank 0.  All ranks. */
 enum chex_status trainer_times_clock(const struct trainer_job *job, struct chex_error *err);
 /* plan_options.part; context: struct trainer_times. */
 void trainer_times_part(void *context, enum step_part part, double begin, double end);
-/* A step that ended; filled: the share of its micro-batches for which this rank had an image. */
+/* Account for a completed step; filled: the share of its micro-batches with images of this rank. */
 void trainer_times_step(const struct trainer_job *job, uint64_t step, double end, const struct trainer_step *seen,
                         double filled);
 
-/* An evaluation or a checkpoint: its time becomes that of the part, and PART_PEERS; in *also too, if it is not NULL. */
+/* Account for an evaluation or a checkpoint: its time counts as `part` and as PART_PEERS; also in *also unless NULL. */
 struct trainer_section {
     double since, waited;
 };
@@ -338,33 +339,33 @@ void trainer_section_end(const struct trainer_job *job, const struct trainer_sec
                          struct step_times *also);
 
 /*
- * The ranks tell each other: the callbacks `times` and `spans` of rank 0.  last: of all since trainer_run() began.  All
- * ranks.
+ * Exchange the accounts, and call the callbacks `times` and `spans` on rank 0.  last: for all times since trainer_run()
+ * began.  All ranks.
  */
 enum chex_status trainer_gather_times(struct trainer *t, bool last, struct chex_error *err);
-/* Rank 0 alone: its spans, where the ranks do not meet any more. */
+/* Rank 0: report its own spans if the ranks do not meet any more. */
 void trainer_leave_times(struct trainer *t);
 void trainer_times_release(struct trainer_times *times);
 
 /* ---- trainer_snapshot.c ------------------------------------------------------------------------------------------ */
 
-/* Rank 0: the arenas of a checkpoint into trainer.host; beside: by a thread, backend.read_beside. */
+/* Rank 0: copy the arenas of a checkpoint to trainer.host; with `beside` in a second thread, by read_beside(). */
 enum chex_status trainer_read_arrays(const struct trainer *t, bool beside, struct chex_error *err);
-/* Begin to copy the arenas, which nothing but an evaluation uses before trainer_end_snapshot(). */
+/* Start to copy the arenas; only an evaluation may use the plan before trainer_end_snapshot(). */
 void trainer_begin_snapshot(struct trainer *t);
 /*
- * The copy is there, and trainer_save() takes it.  All ranks: do they have the same weights, bit by bit?  CHEX_ERR_BUG,
- * CHEX_ERR_MEMORY, of the backend.  Where the ranks do not meet any more it only waits for the copy.
+ * Wait for the copy, which trainer_save() will use, and check that all ranks have bitwise equal weights.  All ranks.
+ * If the ranks do not meet any more, it only waits.  CHEX_ERR_BUG, CHEX_ERR_MEMORY, errors of the backend
  */
 enum chex_status trainer_end_snapshot(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_leave.c --------------------------------------------------------------------------------------------- */
 
-/* Rank 0: can the file of --predict be written?  Without this, that would show only when everything is computed. */
+/* Rank 0: check early that the file of --predict can be written, not only after all computations. */
 enum chex_status trainer_check_predict(const struct trainer_job *job, struct chex_error *err);
 /*
- * Predictions, numbers and picture of an evaluation into RUN, and where --predict says; by any thread, rank 0.  A
- * picture that could not be drawn is no failure: *picture has its error, else CHEX_OK.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ * Rank 0, any thread: write predictions, numbers and picture of an evaluation to RUN and to --predict.  A failure to
+ * draw the picture is not an error: *picture has it, otherwise CHEX_OK.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status trainer_leave(const struct trainer_job *job, const struct trainer_task *task,
                                const struct run_folder *run, const struct trainer_best *best, struct trainer_verdict *v,
@@ -373,37 +374,37 @@ enum chex_status trainer_leave(const struct trainer_job *job, const struct train
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 
 /*
- * Begin to save the state as a checkpoint, and saving.due with it, when the one before is written; rank 0 alone does
- * anything, all call it.  A disk that does not take it is told, and tried again later: t->result.unsaved.  The errors
- * are those of the one before: CHEX_ERR_MEMORY, of the backend, CHEX_ERR_DIVERGED
+ * Start to save the state as a checkpoint, together with saving.due, after the previous save is finished.  All ranks
+ * call it; only rank 0 writes.  A write error is reported, and the next save tries again: t->result.unsaved.  Returns
+ * the errors of the previous save: CHEX_ERR_MEMORY, CHEX_ERR_DIVERGED, those of the backend
  */
 enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
-/* Wait for it: all ranks know the result.  The same errors. */
+/* Wait for the save, so that all ranks know its result.  Errors as trainer_save(). */
 enum chex_status trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct trainer_epoch *epoch,
                                      struct trainer_result *result, struct chex_error *err);
-/* Both. */
+/* Call trainer_save() and trainer_finish_save(). */
 enum chex_status trainer_save_now(struct trainer *t, struct chex_error *err);
-/* Between two steps: show a checkpoint that was written meanwhile. */
+/* Between two steps: report a checkpoint that was completed meanwhile. */
 void trainer_look_at_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
-/* Wait for it, where ranks do not meet any more. */
+/* Wait for the save, if the ranks do not meet any more. */
 void trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
-/* Is it time?  Checkpoints by steps are not asked for here. */
+/* Returns whether a checkpoint is due by time; checkpoints by steps are handled in trainer_step.c. */
 bool trainer_save_is_due(const struct trainer_job *job, const struct saving *saving);
 void trainer_release_judged(struct judged *j);
 
 /* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
 
-/* The training part of the epoch at hand is over: the callback. */
+/* Call the callback for the completed training part of the current epoch. */
 void trainer_tell_epoch(struct trainer *t);
-/* The end of an epoch: judge it, and make the state that of the beginning of the next. */
+/* Finish an epoch: evaluate it, and advance the state to the start of the next epoch. */
 enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
 /*
- * The weights in the plan on one split, or with average their moving average.  evaluation_release() frees *out, also
- * after a failure.
+ * Evaluate the weights in the plan, or with `average` their moving average, on one split.  Release *out with
+ * evaluation_release(), also after a failure.
  */
 enum chex_status trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out,
                                struct chex_error *err);
-/* trainer_leave() of a final evaluation, and the callback; all ranks. */
+/* Call trainer_leave() for a final evaluation, and the callback; all ranks. */
 enum chex_status trainer_tell(const struct trainer_job *job, const struct trainer_task *task,
                               const struct run_folder *run, const struct trainer_best *best, struct trainer_verdict *v,
                               struct chex_error *err);

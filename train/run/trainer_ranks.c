@@ -1,5 +1,5 @@
 /*
- * trainer_ranks.c - are the ranks of a run what they are believed to be? see trainer.h
+ * trainer_ranks.c - compares the devices of the ranks; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where another device or other algorithms compute other last bits, and all wait for the slowest, that is said. */
+/* Report different devices or algorithms: their last bits may differ, and all ranks wait for the slowest. */
 enum chex_status
 trainer_compare_devices(const struct trainer_job *job, const struct trainer_engine *engine, struct chex_error *err)
 {

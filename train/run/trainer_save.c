@@ -1,14 +1,14 @@
 /*
- * trainer_save.c - checkpoints and the best model of a run; see trainer.h
+ * trainer_save.c - saves checkpoints and the best model of a run; see trainer.h
  *
- * A checkpoint is a copy of state and arenas, which a thread of rank 0 writes while training continues; where the epoch
- * is the best so far, behind its model, predictions and numbers.  The thread is met before the next checkpoint and
- * wherever the run needs to know: before it stops, at its end.  So one save is under way at most.  Rank 0 hears of its
- * end at the next step; all ranks hear of the result where they meet for it.
+ * A checkpoint is a copy of state and arenas.  A thread of rank 0 writes it while training continues; if the epoch is
+ * the best so far, the thread first writes its model, predictions and numbers.  The run joins the thread before the
+ * next checkpoint and whenever it needs the result: before it stops, at its end.  So at most one save is in progress.
+ * Rank 0 notices the end of a save at the next step; all ranks learn the result when they meet for it.
  *
- * A disk that is full ends no run: what could not be written is tried again with the next checkpoint, and the run ends
- * with an error only where the last one is not there.  The best model is written before the checkpoint whose state
- * names it, so every checkpoint to resume from has its best model.
+ * A full disk does not end a run: a failed write is repeated with the next checkpoint, and the run ends with an error
+ * only if the last checkpoint is missing.  The best model is written before the checkpoint whose state names it, so
+ * every checkpoint has its best model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,7 +40,7 @@ write_best(const struct trainer_task *task, const struct run_folder *run, struct
     return checkpoint_save_model(&run->folder, TRAINER_BEST, task->graph, state, from, best->hash, err);
 }
 
-/* A copy until the disk takes it. */
+/* Keep a copy until the disk accepts it. */
 static enum chex_status
 keep_copy(const struct trainer_task *task, const struct checkpoint_state *state, struct trainer_best *best,
           const struct checkpoint_arrays *from, struct chex_error *err)
@@ -84,7 +84,7 @@ keep_best(struct trainer *t, struct chex_error *err)
     return keep_copy(&t->task, &saving->state, &t->best, &model, err);
 }
 
-/* A disk that does not take these files ends no run. */
+/* Write the files of an evaluation; a write error does not end the run. */
 static enum chex_status
 leave_judged(struct trainer *t, struct chex_error *err)
 {
@@ -101,7 +101,7 @@ leave_judged(struct trainer *t, struct chex_error *err)
     return status == CHEX_ERR_WRITE ? CHEX_OK : status;
 }
 
-/* What the state of the checkpoint names, and then the checkpoint. */
+/* Write the files that the state of the checkpoint names, and then the checkpoint. */
 static enum chex_status
 write_all(struct trainer *t, struct chex_error *err)
 {
@@ -133,7 +133,7 @@ write_snapshot(void *context)
     return NULL;
 }
 
-/* ---- its beginning and its end ----------------------------------------------------------------------------------- */
+/* ---- start and end ----------------------------------------------------------------------------------------------- */
 
 void
 trainer_release_judged(struct judged *j)
@@ -143,7 +143,7 @@ trainer_release_judged(struct judged *j)
     *j = (struct judged){.best = false};
 }
 
-/* Rank 0. */
+/* Rank 0: start the thread. */
 static enum chex_status
 start_writing(struct trainer *t, struct chex_error *err)
 {
@@ -163,7 +163,7 @@ start_writing(struct trainer *t, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* Rank 0: the thread is met.  The result is shown, and kept until all ranks know of it. */
+/* Rank 0: join the thread and report the result, which is kept until all ranks know it. */
 static void
 meet_thread(const struct trainer_job *job, struct saving *saving, struct trainer_result *result)
 {
@@ -247,11 +247,11 @@ trainer_save(struct trainer *t, struct chex_error *err)
     enum chex_status status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
     struct trainer_section section;
 
-    /* The state has all damaged records up to its step: a run that resumes from it does not meet them again. */
+    /* The state includes all damaged records up to its step: a run that resumes from it does not count them again. */
     if (status == CHEX_OK && t->pass.loader)
         status = trainer_count_bad(t, err);
     section = trainer_section_begin(&t->job);
-    /* A failure to begin is one of the checkpoint: all ranks hear of it at its end. */
+    /* A failure to start counts as one of the checkpoint: all ranks learn it at the end of the save. */
     if (status == CHEX_OK && t->job.is_rank_0) {
         struct chex_error why;
 

@@ -1,7 +1,7 @@
 /*
  * trainer_settings.c - the table of a run's settings; see settings.h
  *
- * In the order in which run.json and checkpoints have them.
+ * The order is that of run.json and checkpoints.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ const char *const cache_names[] = {
     [CACHE_AUTO] = "auto", [CACHE_DEVICE] = "device", [CACHE_HOST] = "host", [CACHE_NONE] = "none", NULL};
 const char *const bad_record_names[] = {"stop", "skip", NULL};
 
-/* Options in effect, and values that follow from them; options come first, so that both have one offset. */
+/* Effective options, and values derived from them; options are the first member, so both have the same offsets. */
 struct effective {
     struct trainer_options o;
     const char *version, *data_set, *shuffle, *positive;
@@ -96,7 +96,7 @@ const struct setting trainer_settings[] = {
     {.name = NULL},
 };
 
-/* "1,2.5,..." where the weights were given, else the word. */
+/* Returns "1,2.5,..." for given weights, otherwise the keyword. */
 static const char *
 positive_text(const struct trainer_job *job, const struct trainer_task *task, char *out, size_t size)
 {

@@ -1,12 +1,11 @@
 /*
- * trainer_snapshot.c - a copy of the arenas behind the last step of an epoch, taken while the epoch is judged; see
- * trainer.h
+ * trainer_snapshot.c - copies the arenas after the last step of an epoch, during the evaluation; see trainer.h
  *
- * Nothing but an evaluation uses the plan between the last step of an epoch and the first one of the next, and an
- * evaluation changes nothing.  So a thread copies the arenas meanwhile, and no rank waits for that.  Rank 0 needs all
- * of them for its checkpoint; the others their parameters, whose sums the ranks compare: every rank makes the same
- * update from the same sums, and where that is no longer so, all that follows would be worthless.  The same thread
- * makes the order of the next epoch.
+ * Between the last step of an epoch and the first step of the next, only an evaluation uses the plan, and it changes
+ * nothing.  So a thread copies the arenas meanwhile, and no rank waits for it.  Rank 0 needs all arenas for its
+ * checkpoint.  The other ranks need only their parameters, whose checksums the ranks compare.  Every rank must make the
+ * same update from the same sums; otherwise all later results would be worthless.  The same thread computes the order
+ * of the next epoch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +38,7 @@ trainer_read_arrays(const struct trainer *t, bool beside, struct chex_error *err
 
 /* ---- one rank ---------------------------------------------------------------------------------------------------- */
 
-/* The arrays may still be on their way to a disk. */
+/* A save may still be writing the arrays. */
 static void
 wait_for_arrays(const struct saving *saving)
 {

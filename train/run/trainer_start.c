@@ -1,7 +1,8 @@
 /*
- * trainer_start.c - state and weights with which a run begins: of a checkpoint, a file or random numbers; see trainer.h
+ * trainer_start.c - loads the initial state and weights of a run from a checkpoint, a file or random numbers; see
+ * trainer.h
  *
- * Rank 0 reads, the others get all of it from there: they need not see RUN.
+ * Rank 0 reads and broadcasts, so the other ranks need no access to RUN.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -62,8 +63,8 @@ start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *e
 /* ---- a run that resumes ------------------------------------------------------------------------------------------ */
 
 /*
- * Where another number of images makes a step: the step of the next sample; the used samples of that step come again.
- * An epoch of which all is used stays so.
+ * If the global batch has changed: continue at the step of the next sample; samples of that step that were already used
+ * are used again.  A completely used epoch stays complete.
  */
 static void
 change_batch(const struct trainer_task *task, struct checkpoint_state *state)
@@ -75,8 +76,8 @@ change_batch(const struct trainer_task *task, struct checkpoint_state *state)
 }
 
 /*
- * Of the whole run: those that were made and those that come.  Where batches or images were others before, that is not
- * what as many epochs have now, and a cosine would be at its end too early or never.
+ * Returns the steps of the whole run: completed plus remaining ones.  If the batch size or the data changed during the
+ * run, this differs from steps per epoch * epochs, with which the cosine schedule would end too early or never.
  */
 static uint64_t
 steps_of_run(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state)
@@ -113,8 +114,8 @@ copy_best(const struct trainer_task *task, struct trainer_best *best, const stru
 }
 
 /*
- * The best model that the state names must be there.  One of a later step is that of the same run, killed before its
- * checkpoint, and will be made again; but not where the run resumes with other options.
+ * Check that the best model named by the state exists.  A best model of a later step is from the same run, killed
+ * before its checkpoint; the run will make it again.  It is not accepted if the run resumes with other options.
  */
 static enum chex_status
 find_best(struct trainer *t, const struct folder *from, bool changed, struct chex_error *err)
@@ -143,8 +144,8 @@ allowed_changes(const struct trainer_options *o)
 }
 
 /*
- * A run that is complete takes no more steps, so options of the training cannot change it: somebody expects another
- * result than the one that would be printed again.  Another number of ranks changes the batch of itself.
+ * Reject changed training options for a completed run: it makes no more steps, so the user would get the old result
+ * again.  With another number of ranks the batch is not compared, because that number changes it.
  */
 static enum chex_status
 refuse_in_vain(const struct trainer *t, const struct folder *from, struct chex_error *err)
@@ -199,7 +200,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
         change_data(&t->task, &t->state);
     if (change.batch)
         change_batch(&t->task, &t->state);
-    if (change.precision) /* its loss scale is of no use here: that of a new plan */
+    if (change.precision) /* its loss scale does not apply: use the one of a new plan */
         t->state.plan = (struct plan_state){.applied = t->state.plan.applied};
     if (t->state.batches > t->task.steps)
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %s of an epoch of %s", from->path,
@@ -212,7 +213,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     return settings_keep(&t->task.settings, t->state.settings, err);
 }
 
-/* "runs/a/step-000100.safetensors": the folder, and "step-000100".  A folder: the newest in it. */
+/* "runs/a/step-000100.safetensors": returns the folder and "step-000100".  For a folder: its newest checkpoint. */
 static enum chex_status
 find_given(const char *path, struct folder *folder, char name[CHECKPOINT_NAME], struct chex_error *err)
 {
@@ -257,7 +258,7 @@ resume_given(struct trainer *t, struct trainer_start *start, struct chex_error *
     return status;
 }
 
-/* From the checkpoint in RUN; *found is false where there is none. */
+/* Resume from the checkpoint in RUN; *found is false if there is none. */
 static enum chex_status
 resume_here(struct trainer *t, struct trainer_start *start, bool *found, struct chex_error *err)
 {
@@ -275,14 +276,14 @@ resume_here(struct trainer *t, struct trainer_start *start, bool *found, struct 
             status = checkpoint_set_aside(&t->run.folder, name, err);
     }
     status = status == CHEX_OK ? resume(t, &t->run.folder, name, start, err) : trainer_not_usable(status, err);
-    /* A file that stays does no harm: no run ends for it. */
+    /* A remaining file is harmless and does not end the run. */
     if (status == CHEX_OK && !fallback && !t->job.o->plan_only &&
         checkpoint_sweep(&t->run.folder, t->task.graph, &t->state, t->job.o->keep, &other) != CHEX_OK)
         trainer_warn(&t->job, "an older checkpoint stays: %s", other.text);
     return status;
 }
 
-/* Rank 0: state and arrays. */
+/* Rank 0: find state and arrays. */
 static enum chex_status
 find_start(struct trainer *t, struct trainer_start *start, struct chex_error *err)
 {
@@ -296,7 +297,7 @@ find_start(struct trainer *t, struct trainer_start *start, struct chex_error *er
     return status != CHEX_OK || found ? status : start_fresh(t, start, err);
 }
 
-/* ---- beginning --------------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------------------------------- */
 
 enum chex_status
 trainer_begin(struct trainer *t, struct chex_error *err)
@@ -327,8 +328,8 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     if (t->best.pending)
         return trainer_save_now(t, err);
     /*
-     * A new run has a checkpoint at once: from here on there is something to resume from, and the next
-     * start will not take an older run in this folder for this one.
+     * Save a new run immediately: now it can be resumed, and the next start does not confuse it with an older run in
+     * this folder.
      */
     if (t->state.step == 0 && t->state.epoch == 0) {
         status = trainer_save_now(t, err);
@@ -339,7 +340,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     return status;
 }
 
-/* Weights to judge are those of --init, or RUN's best. */
+/* Find the weights to evaluate: --init, or RUN's best model. */
 static enum chex_status
 look_at_best(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
              const struct checkpoint_arrays *host, struct trainer_start *start, struct chex_error *err)
@@ -359,7 +360,7 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
     if (t->job.is_rank_0 && status == CHEX_OK && t->job.o->run && !(t->job.o->evaluate_only && t->job.o->init)) {
         bool there = access(t->job.o->run, F_OK) == 0 || errno != ENOENT;
 
-        /* A run makes its folder. */
+        /* A run creates its folder. */
         if (there || t->job.o->evaluate_only)
             status = folder_open(t->job.o->run, false, &t->run.folder, err);
         if (status == CHEX_OK && t->job.o->evaluate_only)
@@ -375,7 +376,7 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
     return status;
 }
 
-/* Step and epoch of RUN's best model.  Weights without a state of a run have none. */
+/* Read step and epoch of RUN's best model; weights without a state of a run have none. */
 static enum chex_status
 read_best_state(struct trainer *t, struct chex_error *err)
 {
@@ -403,7 +404,7 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
     new_state(&t->job, &t->task, &t->images, &t->state);
     if (status == CHEX_OK && t->job.is_rank_0 && t->job.o->init)
         status = trainer_read_model(&t->task, AT_FDCWD, t->job.o->init, false, &t->host, &start.weights, err);
-    /* With weights from elsewhere the folder is one for results, made where it is missing. */
+    /* With weights from elsewhere, the folder is only for results, and is created if missing. */
     if (status == CHEX_OK && t->job.is_rank_0 && t->job.o->run)
         status = trainer_take_folder(&t->job, &t->run, t->job.o->init != NULL, err);
     if (status == CHEX_OK && t->job.is_rank_0)

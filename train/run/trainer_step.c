@@ -1,10 +1,10 @@
 /*
- * trainer_step.c - one step of training on this rank, and the pass of the loader that feeds it; see trainer.h
+ * trainer_step.c - a training step on this rank, and the loader pass that feeds it; see trainer.h
  *
- * Steps are given to the plan one after the other, and a device may be one step behind: the trainer asks for the result
- * of a step when the next one is under way.  So the effect of a result (a wish to save or to stop, a fault) comes when
- * all steps under way are over.  That is the same step on all ranks, since all ask at the same place and get the
- * same result.
+ * The plan receives steps in sequence, and a device may be one step late: the trainer asks for the result of a step
+ * when the next one is in flight.  So the effect of a result (a request to save or stop, a fault) comes after all steps
+ * in flight are complete.  That is the same step on all ranks, because all ask at the same point and get the same
+ * result.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,14 +21,16 @@
 #include <string.h>
 #include <time.h>
 
-#define AHEAD   4   /* micro-batches that are read ahead */
-#define THREADS 2   /* that read */
-#define EXPECT  256 /* images whose readahead is begun before they are read */
+#define AHEAD   4   /* micro-batches of read-ahead */
+#define THREADS 2   /* reader threads */
+#define EXPECT  256 /* images of readahead */
 #define NAMES   256 /* bytes for the names of a micro-batch */
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Micro-batches of this rank in a step of the epoch.  One without an image of weight 1 is neither read nor computed. */
+/*
+ * Returns the micro-batches of this rank in a step; those without an image of weight 1 are neither read nor computed.
+ */
 static unsigned
 filled_batches(const struct trainer_job *job, const struct trainer_task *task, uint64_t step)
 {
@@ -39,7 +41,7 @@ filled_batches(const struct trainer_job *job, const struct trainer_task *task, u
     return batches < task->each ? (unsigned)batches : task->each;
 }
 
-/* Of the rest of the epoch: only its last step may have fewer than the others. */
+/* Returns the micro-batches in the rest of the epoch; only its last step may have fewer than the others. */
 static uint64_t
 batches_left(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state)
 {
@@ -87,7 +89,7 @@ trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping)
 
 /* ---- giving a step to the plan ----------------------------------------------------------------------------------- */
 
-/* The time from `began` on went into this part of a step. */
+/* Add the time since `began` to this part of a step. */
 static void
 took(const struct trainer_job *job, struct step_under_way *s, enum step_part part, double began)
 {
@@ -97,7 +99,7 @@ took(const struct trainer_job *job, struct step_under_way *s, enum step_part par
     trainer_times_part(job->times, part, began, now);
 }
 
-/* Which images these are, for the case that their loss is not finite. */
+/* Keep the names of the images, for the error if their loss is not finite. */
 static enum chex_status
 keep_names(struct step_under_way *s, const struct loaded *b, unsigned batch, struct chex_error *err)
 {
@@ -122,19 +124,19 @@ names_of(const struct step_under_way *s, uint32_t batch)
     return (size_t)batch * NAMES < s->names.size ? (const char *)s->names.data + (size_t)batch * NAMES : "no image";
 }
 
-/* Micro-batches of a step, of all ranks.  Only the last one may be partial. */
+/* Returns the micro-batches of a step of all ranks; only the last one may be partial. */
 static uint64_t
 all_batches(const struct trainer_task *task, const struct step_under_way *s)
 {
     return (s->images + task->micro - 1) / task->micro;
 }
 
-/* What this rank says with its last micro-batch. */
+/* Returns the message of this rank with its last micro-batch. */
 static struct step_end
 end_of_step(const struct trainer_job *job, const struct trainer_task *task, const struct saving *saving,
             const struct step_under_way *s)
 {
-    uint64_t next = ((uint64_t)collective_rank(job->all) + 1) * task->each; /* micro-batch of the rank behind */
+    uint64_t next = ((uint64_t)collective_rank(job->all) + 1) * task->each; /* first micro-batch of the next rank */
     uint64_t whole = s->images / task->micro, all = all_batches(task, s);
     struct step_end end = {.wishes = job->w->stop && atomic_load(job->w->stop) ? TRAINER_STOP : 0};
 
@@ -149,7 +151,7 @@ end_of_step(const struct trainer_job *job, const struct trainer_task *task, cons
     return end;
 }
 
-/* A fault of the loader is kept until all ranks know that there is one: they meet then, not now. */
+/* Load a micro-batch.  A fault of the loader is kept until all ranks know of it; they meet then, not now. */
 static struct loaded *
 load(const struct trainer_job *job, const struct trainer_pass *pass, struct stepping *stepping,
      struct step_under_way *s)
@@ -183,7 +185,7 @@ give_batch(const struct trainer *t, struct step_under_way *s, struct loaded *loa
     return status;
 }
 
-/* The micro-batches of this rank.  A rank without one, or with a fault, says just that. */
+/* Give the micro-batches of this rank to the plan; a rank without images, or with a fault, only ends the step. */
 static enum chex_status
 give_batches(struct trainer *t, struct step_under_way *s, uint64_t number, struct chex_error *err)
 {
@@ -227,7 +229,7 @@ start_step(struct trainer *t, struct chex_error *err)
     ranges_pop();
     if (status == CHEX_OK)
         stepping->count++;
-    /* All ranks know when a checkpoint of this kind is due. */
+    /* All ranks know when a checkpoint by steps is due. */
     if (stepping->checkpoint_steps > 0 && (t->state.step + stepping->count) % stepping->checkpoint_steps == 0)
         stepping->wishes |= TRAINER_SAVE;
     return status;
@@ -235,7 +237,7 @@ start_step(struct trainer *t, struct chex_error *err)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Of the oldest step under way.  A rank that waits tells its peers that it lives. */
+/* Wait for the oldest step in flight; sends heartbeats meanwhile. */
 static enum chex_status
 wait_for_result(const struct trainer_job *job, const struct trainer_engine *engine, struct stepping *stepping,
                 struct step_under_way **step, struct step_result *r, struct chex_error *err)
@@ -264,8 +266,8 @@ wait_for_result(const struct trainer_job *job, const struct trainer_engine *engi
 }
 
 /*
- * What a step that diverged says.  Half of a rate that never was one diverges as well: far above the default it is
- * that.
+ * Build the error text of a diverged step.  It advises half the learning rate, or the default rate if the rate is far
+ * above the default.
  */
 static enum chex_status
 diverged(const struct trainer_job *job, const struct checkpoint_state *state, const struct trainer_result *result,
@@ -283,7 +285,7 @@ diverged(const struct trainer_job *job, const struct checkpoint_state *state, co
     return err->status = CHEX_ERR_DIVERGED;
 }
 
-/* The plan is halted, on all ranks: they meet, and one that knows why says so to all. */
+/* The plan is halted on all ranks: they meet, and a rank that knows the reason sends it to all. */
 static enum chex_status
 explain(const struct trainer_job *job, const struct checkpoint_state *state, const struct stepping *stepping,
         const struct trainer_result *result, const struct step_under_way *s, const struct step_result *r,
@@ -304,7 +306,7 @@ explain(const struct trainer_job *job, const struct checkpoint_state *state, con
     return status == CHEX_ERR_DIVERGED ? diverged(job, state, result, err) : status;
 }
 
-/* Steps behind this one have changed nothing.  The plan is that of the last good step. */
+/* Later steps have changed nothing; the plan has the state of the last good step. */
 static enum chex_status
 halt(struct trainer *t, const struct step_under_way *s, const struct step_result *r, struct chex_error *err)
 {
@@ -317,7 +319,7 @@ halt(struct trainer *t, const struct step_under_way *s, const struct step_result
     if (status == CHEX_OK)
         status = t->engine.backend->resume(t->engine.plan, err);
     if (status == CHEX_OK)
-        /* The name of the checkpoint may be part of the text. */
+        /* The text may contain the name of the checkpoint. */
         status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
     if (status == CHEX_OK)
         status = explain(&t->job, &t->state, &t->stepping, &t->result, s, r, err);
@@ -334,7 +336,7 @@ count_step(const struct trainer_task *task, struct checkpoint_state *state, stru
     state->step++;
     state->batches++;
     state->micro_batches += all_batches(task, s);
-    if (isfinite(seen->loss)) { /* else it was skipped, and the loss scale has fallen */
+    if (isfinite(seen->loss)) { /* otherwise it was skipped, and the loss scale was reduced */
         state->loss_sum += seen->loss * (double)s->images;
         state->loss_images += s->images;
     }
@@ -362,9 +364,9 @@ finish_step(struct trainer *t, struct chex_error *err)
     if (status != CHEX_OK || r.halted)
         return status == CHEX_OK ? halt(t, s, &r, err) : status;
     seen = (struct trainer_step){.loss = r.loss, .norm = r.norm, .rate = s->rate, .images = s->images};
-    /* The time before is that of another step. */
+    /* Earlier time belongs to another step. */
     seen.seconds = now - (s->began > stepping->ended ? s->began : stepping->ended);
-    /* A device that is still at work does not wait for what its host waits for.  Before the first step it had none. */
+    /* While the device works, a wait of its host costs nothing.  Before the first step the device had no work. */
     if (t->engine.device->info.own_clock && t->result.steps > 0 && s->times.seconds[PART_WAIT] > r.idle)
         s->times.seconds[PART_WAIT] = r.idle;
     for (i = 0; i < PART_COUNT; i++)

@@ -1,11 +1,11 @@
 /*
- * trainer_times.c - where the time of this rank goes, and what the ranks tell each other of it; see trainer.h
+ * trainer_times.c - time account of this rank, and the exchange of accounts between the ranks; see trainer.h
  *
- * Nothing is sent with a step: each rank adds up, and the ranks gather once an epoch.  A rank keeps the work of every
- * step, evaluation and checkpoint (rank_times.h says why), four bytes each.  Spans are kept only for a trace.
+ * A step sends nothing: each rank adds up its times, and the ranks gather once per epoch.  A rank keeps the work of
+ * every step, evaluation and checkpoint (rank_times.h explains why), four bytes each.  Spans are kept only for a trace.
  *
- * A step lasts from the result before to its own, by the host's clock; its work is what is left when the waits for sums
- * are taken away that were reported meanwhile.
+ * A step lasts from the previous result to its own, by the host's clock.  Its work is that time without the waits for
+ * sums that were reported meanwhile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank tells; behind it stand the floats of its entries. */
+/* The account of a rank; the floats of its entries follow it. */
 struct account {
     double seconds, work, busy, modelled;
     struct step_times parts;
@@ -50,7 +50,7 @@ put_span(struct trainer_times *times, unsigned what, uint64_t step, double begin
 {
     const struct trace_span span = {.begin = begin, .end = end, .step = step, .what = what};
 
-    /* Without memory, or beyond the limit, the trace has a gap. */
+    /* If memory runs out or the limit is reached, the trace has a gap. */
     if (times->spans_most > times->spans.size)
         (void)buffer_append(&times->spans, &span, sizeof(span), NULL);
 }
@@ -65,7 +65,7 @@ trainer_times_part(void *context, enum step_part part, double begin, double end)
     put_span(times, part, 0, begin, end);
 }
 
-/* Work between two meetings of the ranks. */
+/* Add an entry: the work between two meetings of the ranks. */
 static void
 put_entry(struct trainer_times *times, double work)
 {
@@ -121,7 +121,7 @@ trainer_section_end(const struct trainer_job *job, const struct trainer_section 
 
 /* ---- all ranks --------------------------------------------------------------------------------------------------- */
 
-/* What lies between steps, evaluations and checkpoints is one more entry. */
+/* The work between steps, evaluations and checkpoints is one more entry. */
 static void
 close_account(const struct trainer_job *job, const struct trainer_engine *engine)
 {
@@ -141,7 +141,7 @@ close_account(const struct trainer_job *job, const struct trainer_engine *engine
         own.busy = spent[PART_FORWARD] + spent[PART_BACKWARD] + spent[PART_UPDATE];
     if (engine->device->info.own_clock && engine->modelled > 0)
         own.modelled = engine->modelled * times->whole_steps;
-    if (times->broken) { /* its room is there since the run began, or there is none */
+    if (times->broken) { /* its memory exists since the start of the run, or allocation failed */
         times->message.size = times->message.capacity < sizeof(own) ? 0 : sizeof(own);
         own.entries = 0;
         own.work = seconds - spent[PART_REDUCE] - spent[PART_PEERS];
@@ -173,7 +173,7 @@ read_account(const uint8_t *data, size_t size, const char *host, struct rank_tim
     return size == sizeof(a) + *entries * sizeof(float);
 }
 
-/* Rank 0: the accounts of all.  CHEX_ERR_MEMORY, also where another rank had none to tell. */
+/* Rank 0: read the accounts of all ranks.  CHEX_ERR_MEMORY, also if another rank could not send one. */
 static enum chex_status
 read_accounts(const struct trainer_job *job, const struct buffer *all, const size_t *sizes, struct rank_times *out,
               struct chex_error *err)
@@ -212,7 +212,7 @@ trainer_times_clock(const struct trainer_job *job, struct chex_error *err)
     return collective_clock(job->all, own_clock, NULL, &job->times->clock, err);
 }
 
-/* The spans of all ranks to rank 0, on its clock. */
+/* Gather the spans of all ranks on rank 0, converted to its clock. */
 static enum chex_status
 gather_spans(struct trainer *t, struct buffer *all, size_t *sizes, struct chex_error *err)
 {
@@ -250,7 +250,7 @@ trainer_gather_times(struct trainer *t, bool last, struct chex_error *err)
     close_account(&t->job, &t->engine);
     if (status == CHEX_OK)
         status = collective_allgather(t->job.all, times->message.data, times->message.size, &all, sizes, err);
-    /* What fails on rank 0 alone is told, and the run continues. */
+    /* An error on rank 0 is reported, and the run continues. */
     if (status == CHEX_OK && t->job.is_rank_0) {
         if (read_accounts(&t->job, &all, sizes, &epoch, &why) != CHEX_OK ||
             rank_times_add(&times->all, &epoch, &why) != CHEX_OK)
@@ -267,7 +267,7 @@ trainer_gather_times(struct trainer *t, bool last, struct chex_error *err)
     return status;
 }
 
-/* Of a run that ends where ranks do not meet any more. */
+/* For a run that ends when the ranks do not meet any more. */
 void
 trainer_leave_times(struct trainer *t)
 {

@@ -1,7 +1,7 @@
 /*
- * trainer_weights.c - weights of a run: arrays for them, those of a file, and from rank 0 to every rank; see trainer.h
+ * trainer_weights.c - allocates weights, reads them from a file, and broadcasts them from rank 0; see trainer.h
  *
- * Rank 0 reads, the others get all of it from there: they need not see RUN.
+ * Rank 0 reads and broadcasts, so the other ranks need no access to RUN.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
