@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,29 +135,26 @@ add_text(struct chex_error *err, const char *format, ...)
     va_end(args);
 }
 
-/* The entry of the folder whose name is nearest to `name`, or NULL; freed by the caller. */
-static char *
-find_nearest(const char *folder, const char *name)
+/* The entry of the folder whose name is nearest to the `length` bytes at name, into out; "": none is near. */
+static void
+find_nearest(const char *folder, const char *name, size_t length, char out[NAME_BYTES])
 {
-    size_t length = strlen(name);
     unsigned best = (unsigned)(length / 3);
     const struct dirent *d;
-    char *found = NULL;
     DIR *dir = opendir(folder);
 
+    out[0] = '\0';
     while (dir && (d = readdir(dir)) != NULL) {
         unsigned distance = ascii_distance(name, length, d->d_name, strlen(d->d_name));
 
         /* Nobody means a hidden file.  Of names at one distance the first counts, whatever the order of the folder. */
-        if (d->d_name[0] == '.' || distance > best || (distance == best && found && strcmp(d->d_name, found) > 0))
+        if (d->d_name[0] == '.' || distance > best || (distance == best && out[0] && strcmp(d->d_name, out) > 0))
             continue;
         best = distance;
-        free(found);
-        found = strdup(d->d_name);
+        snprintf(out, NAME_BYTES, "%s", d->d_name);
     }
     if (dir)
         closedir(dir);
-    return found;
 }
 
 static bool
@@ -171,7 +167,7 @@ is_missing(const char *path)
 static void
 suggest_name(struct chex_error *err, const char *path)
 {
-    char text[PATH_BYTES + NAME_BYTES], *name, *found;
+    char text[PATH_BYTES + NAME_BYTES], found[NAME_BYTES];
     size_t begin, end = 0;
 
     do {
@@ -180,16 +176,13 @@ suggest_name(struct chex_error *err, const char *path)
         snprintf(text, sizeof(text), "%.*s", (int)end, path);
     } while (path[end] && !is_missing(text));
     snprintf(text, sizeof(text), "%.*s", (int)begin, path);
-    name = strndup(path + begin, end - begin);
-    found = name ? find_nearest(begin > 0 ? text : ".", name) : NULL;
-    if (found) {
-        snprintf(text, sizeof(text), "%.*s%s%s", (int)begin, path, found, path + end);
-        if (is_missing(text))
-            text[begin + strlen(found)] = '\0';
-        add_text(err, "; did you mean '%s'?", text);
-    }
-    free(found);
-    free(name);
+    find_nearest(begin > 0 ? text : ".", path + begin, end - begin, found);
+    if (!found[0])
+        return;
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)begin, path, found, path + end);
+    if (is_missing(text))
+        text[begin + strlen(found)] = '\0';
+    add_text(err, "; did you mean '%s'?", text);
 }
 
 /* Quotes kept the shell from expanding the pattern, or nothing matches it. */
