@@ -182,6 +182,8 @@ cudaMemGetInfo(size_t *available, size_t *total)
     return c.end();
 }
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
 cudaError_t
 cudaMalloc(void **out, size_t size)
 {
@@ -201,7 +203,13 @@ cudaMalloc(void **out, size_t size)
     if (map == MAP_FAILED)
         return c.end(cudaErrorMemoryAllocation);
     map += page;
-    madvise(map, mapped, MADV_HUGEPAGE); /* protections of large regions change before and after each kernel */
+    /*
+     * The protection of a region changes before and after each kernel: huge pages make that fast for large regions.
+     * Small regions go without, because the kernel merges a freed region with its neighbours only if both have the same
+     * advice, and a process may have 65,530 regions.
+     */
+    if (mapped >= HUGE_PAGE)
+        madvise(map, mapped, MADV_HUGEPAGE);
     memset(map, 0xff, mapped);
     mprotect(map - page, mapped + 2 * page, PROT_NONE);
     unsigned char *start = map + mapped - room;
