@@ -1,5 +1,5 @@
 /*
- * cli.c - see cli.h; the parsing is getopt_long's
+ * cli.c - parses command lines with getopt_long(); see cli.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Ids of the common options: above those of any tool. */
+/* Ids of the common options, larger than the ids of any tool. */
 enum { ID_HELP = 1000, ID_VERSION, ID_QUIET, ID_VERBOSE, ID_JSON, ID_COLOR, ID_PROGRESS, ID_THREADS, ID_COMPLETION };
 
 static const struct cli_option common_options[] = {
@@ -39,7 +39,7 @@ static const struct cli_option common_options[] = {
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
-/* What --help says about the exit codes of cli.h. */
+/* The --help text for the exit codes of cli.h. */
 static const char exit_codes[] = "Exit status\n"
                                  "  0      good\n"
                                  "  1      finished, but the data had faults\n"
@@ -63,7 +63,7 @@ static const struct cli_alias common_aliases[] = {
 };
 
 #define MAX_OPTIONS  96
-#define NAME_LONGEST 64 /* bytes of an unknown option that is compared with others */
+#define NAME_LONGEST 64 /* bytes of an unknown option that we compare with known names */
 
 static bool
 offered(const struct cli_program *program, const struct cli_option *o)
@@ -126,7 +126,7 @@ help(const struct cli_program *program)
         printf("Home page: %s\n", PACKAGE_URL);
 }
 
-/* "takes a|b|c, not 'd'", and perhaps why */
+/* Reports "takes a|b|c, not 'd'" and the reason, if known. */
 static enum chex_status
 refuse_choice(const struct cli_program *program, const struct cli_option *o, const char *value, struct chex_error *err)
 {
@@ -139,7 +139,7 @@ refuse_choice(const struct cli_program *program, const struct cli_option *o, con
     return error_set(err, CHEX_ERR_USAGE, "takes %s, not '%s'%s%s", text, value, why ? ": " : "", why ? why : "");
 }
 
-/* The value of an option goes to a member of the tool's options. */
+/* Stores the value of an option in a member of the tool's options. */
 static void
 put(const struct cli_option *o, const char *value, void *options)
 {
@@ -157,7 +157,7 @@ put(const struct cli_option *o, const char *value, void *options)
     }
 }
 
-/* One option: a common one is kept here, others go to the tool. */
+/* Stores a common option here and passes any other option to the tool. */
 static enum chex_status
 take(const struct cli_program *program, const struct cli_option *o, const char *value, void *options,
      struct cli_common *common, struct chex_error *err)
@@ -196,14 +196,14 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
     return status;
 }
 
-/* What getopt finds is a letter, or this and the place of a long option: no place is a letter, '?' or ':'. */
+/* getopt returns a letter, or this offset plus the index of a long option; so no index equals a letter, '?' or ':'. */
 enum {
     LONG_OPTION = 1 << 16,
 };
 
 struct getopt_tables {
     struct option longs[MAX_OPTIONS + 1];
-    const struct cli_option *option[MAX_OPTIONS]; /* of each of them */
+    const struct cli_option *option[MAX_OPTIONS]; /* of each long option */
     char shorts[3 * MAX_OPTIONS + 2];
     size_t count, letters;
 };
@@ -260,14 +260,14 @@ usage_error(const struct cli_program *program, const struct cli_common *common, 
     return code;
 }
 
-/* An option's value or an operand was refused: misuse, or no memory to keep it. */
+/* Reports a rejected value or operand: wrong usage, or out of memory. */
 static int
 refused(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err)
 {
     return err->status == CHEX_ERR_USAGE ? usage_error(program, common, err->text) : cli_error(program, common, err);
 }
 
-/* Does the table have another option of this name, further down? */
+/* Returns whether the table has a later option of the same name. */
 static bool
 comes_again(const struct cli_option *option)
 {
@@ -279,7 +279,7 @@ comes_again(const struct cli_option *option)
     return false;
 }
 
-/* All options that the program offers, each name once; returns how many. */
+/* Lists all options of the program, each name once.  Returns their number. */
 static size_t
 list_offered(const struct cli_program *program, const struct cli_option *out[2 * MAX_OPTIONS])
 {
@@ -295,7 +295,7 @@ list_offered(const struct cli_program *program, const struct cli_option *out[2 *
     return count;
 }
 
-/* The option among those offered whose name is, or is nearest to, `name`; NULL: none is as near as `most`. */
+/* Returns the option whose name has the smallest edit distance to `name`; NULL if it exceeds `most`. */
 static const char *
 find_near(const struct cli_option *const *offer, size_t count, const char *name, unsigned most)
 {
@@ -313,7 +313,7 @@ find_near(const struct cli_option *const *offer, size_t count, const char *name,
     return found;
 }
 
-/* The option that was probably meant by NAME[=VALUE], or NULL; its name here, elsewhere, or at a small distance. */
+/* Guesses the option for NAME[=VALUE]: by its name, an alias, or a small edit distance.  NULL: no guess. */
 static const char *
 suggest_option(const struct cli_program *program, const struct cli_option *const *offer, size_t count, const char *name)
 {
@@ -354,7 +354,7 @@ unknown_option(const struct cli_program *program, const struct cli_common *commo
     return usage_error(program, common, text);
 }
 
-/* Within letters behind one dash getopt is still at the argument, else behind it. */
+/* While getopt reads several letters after one dash, optind is still at that argument; otherwise it is after it. */
 static const char *
 unknown_argument(char **argv)
 {
@@ -363,7 +363,7 @@ unknown_argument(char **argv)
     return optopt && at && at[0] == '-' && at[1] != '-' && strchr(at, optopt) ? at : argv[optind - 1];
 }
 
-/* What getopt did not understand, in words. */
+/* Reports an option that getopt rejected. */
 static int
 misuse(const struct cli_program *program, const struct cli_common *common, int what, char **argv)
 {
@@ -380,8 +380,8 @@ misuse(const struct cli_program *program, const struct cli_common *common, int w
 }
 
 /*
- * A standard stream that is closed (cron, >&-) would give its number to the next file that is opened, and messages
- * would be written into a shard.  Opened so that reading and writing still fail.
+ * Opens standard streams that are closed (cron, >&-).  Otherwise the next opened file would get their descriptor, and
+ * messages would go into a shard.  Reads and writes on these streams still fail.
  */
 static void
 occupy_standard_streams(void)
@@ -393,7 +393,7 @@ occupy_standard_streams(void)
             return;
 }
 
-/* "no arguments; usage: ..." with the first line of the synopsis. */
+/* Reports "no arguments; usage: ..." with the first line of the synopsis. */
 static int
 no_arguments(const struct cli_program *program, const struct cli_common *common)
 {
@@ -404,7 +404,7 @@ no_arguments(const struct cli_program *program, const struct cli_common *common)
     return usage_error(program, common, text);
 }
 
-/* An option, or with NULL an operand; an empty one comes from a shell variable that is not set. */
+/* Applies an option, or an operand if it is NULL.  An empty value usually comes from an unset shell variable. */
 static enum chex_status
 parse_argument(const struct cli_program *program, const struct cli_option *o, const char *value, void *options,
                struct cli_common *common, struct chex_error *err)

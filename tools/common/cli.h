@@ -1,8 +1,8 @@
 /*
- * cli.h - what the command lines of all tools have in common
+ * cli.h - the shared command line of all tools: parser, --help, completion, messages, exit codes
  *
  * The parser, --help and the shell completion of a tool come from one table.  The options that every tool has (help,
- * version, quiet, verbose, json, color, progress, threads) are added here and are not in the tools' tables.
+ * version, quiet, verbose, json, color, progress, threads) are defined here, not in the tables of the tools.
  *
  * Data goes to stdout, messages to stderr.  Only the tools print: libchex returns a struct chex_error, and cli_error()
  * prints it.
@@ -17,30 +17,30 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Exit codes of every tool: promises, in the man pages. */
+/* Exit codes of all tools.  The man pages document them, so they must not change. */
 enum cli_exit {
     EXIT_GOOD = 0,
     EXIT_DATA = 1,         /* finished, but the data had faults */
-    EXIT_USAGE = 2,        /* usage or configuration; nothing was touched */
+    EXIT_USAGE = 2,        /* wrong usage or configuration; the tool changed nothing */
     EXIT_MISSING = 3,      /* input missing or unreadable */
     EXIT_OUTPUT = 4,       /* output failed or resources ran out; a rerun resumes */
     EXIT_LOCKED = 5,       /* in use by another process */
-    EXIT_INCOMPATIBLE = 6, /* checkpoint, shard or manifest of another kind */
-    EXIT_DIVERGED = 7,     /* training: a loss or a gradient that is not finite */
+    EXIT_INCOMPATIBLE = 6, /* a checkpoint, shard or manifest does not fit this run */
+    EXIT_DIVERGED = 7,     /* training: a loss or gradient is not finite */
     EXIT_LOST = 8,         /* another process of the same job is lost; a rerun resumes */
     EXIT_BUG = 70,
     EXIT_STOPPED = 75, /* stopped early after a clean save; a rerun resumes */
-    CLI_GO_ON = -1     /* not an exit code: the command line was good, do the work */
+    CLI_GO_ON = -1     /* not an exit code: the command line is valid, continue */
 };
 
 enum cli_exit cli_exit_of(enum chex_status status);
 
-/* A list of names up to NULL. */
+/* Makes a NULL-terminated list of names. */
 #define CLI_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /*
  * Ids of options that need no code: cli_parse() sets a member of the tool's options.  CLI_FLAG() sets a bool to true,
- * CLI_TEXT() a text to the argument, CLI_CHOICE() an enum to the place of the value among the choices.
+ * CLI_TEXT() a text to the argument, CLI_CHOICE() an enum to the index of the value in the choices.
  */
 enum { CLI_AT_FLAG = 1 << 16, CLI_AT_TEXT = 2 << 16, CLI_AT_CHOICE = 3 << 16 };
 #define CLI_FLAG(type, member)   (CLI_AT_FLAG + (int)offsetof(type, member))
@@ -48,30 +48,31 @@ enum { CLI_AT_FLAG = 1 << 16, CLI_AT_TEXT = 2 << 16, CLI_AT_CHOICE = 3 << 16 };
 #define CLI_CHOICE(type, member) (CLI_AT_CHOICE + (int)offsetof(type, member))
 
 struct cli_option {
-    int id;           /* the tool's number for it, or CLI_FLAG() and its like */
+    int id;           /* id of the tool, or CLI_FLAG(), CLI_TEXT(), CLI_CHOICE() */
     char letter;      /* 'i' for -i, or 0 */
     const char *name; /* "input" for --input; NULL ends the table */
     /*
-     * What --help calls its argument, "N"; NULL for a flag.  To the completion FILE and PATH mean a file, DIR a folder.
+     * Name of the argument in --help, such as "N"; NULL for a flag.  The completion offers files for FILE and PATH, and
+     * folders for DIR.
      */
     const char *value;
-    const char *const *choices; /* names: any other value is refused here; NULL: anything */
+    const char *const *choices; /* valid values, the parser rejects all others; NULL: any value */
     const char *group;          /* a heading before this option, or NULL */
     /*
-     * First the meaning, which the completion shows alone; then, after ':', ';' or '(', the values and the default.
-     * --help wraps the text.
+     * First the meaning; then, after ':', ';' or '(', the values and the default.  The completion shows only the
+     * meaning.  --help wraps the text.
      */
     const char *help;
 };
 
-/* What the completion of an option's value offers where other values are good too. */
+/* Values that the completion offers for an option; the parser accepts other values too. */
 struct cli_words {
-    const char *name; /* of the option; NULL ends the table */
-    bool list;        /* several, separated by commas */
+    const char *name; /* name of the option; NULL ends the table */
+    bool list;        /* the option takes several words, separated by commas */
     const char *const *words;
 };
 
-/* An option's name in other toolkits, where its meaning is certain: an unknown option suggests ours. */
+/* Name of an option in other toolkits.  If a user types it, the error message suggests our name. */
 struct cli_alias {
     const char *other, *name; /* without dashes; NULL ends the table */
 };
@@ -79,20 +80,20 @@ struct cli_alias {
 enum cli_when { CLI_AUTO, CLI_ALWAYS, CLI_NEVER };
 enum cli_progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_LINE, PROGRESS_NONE };
 
-/* The common options, as parsed. */
+/* Parsed values of the common options. */
 struct cli_common {
     bool quiet, json;
     int verbose;
     enum cli_when color;
     enum cli_progress progress;
-    unsigned threads; /* at least 1; default: the cores that affinity and cgroup allow */
+    unsigned threads; /* at least 1; default: cli_cores() */
 };
 
 struct cli_program {
     const char *name;     /* "chex-convert" */
     const char *summary;  /* one line */
-    const char *usage;    /* lines of synopsis, each without the program's name, separated by '\n' */
-    const char *examples; /* shown first, each line a command or its comment */
+    const char *usage;    /* synopsis without the program's name, lines separated by '\n' */
+    const char *examples; /* --help shows them first; each line is a command or a comment */
     const char *notes;    /* after the options, or NULL */
     const struct cli_option *options;
     const struct cli_words *words;   /* or NULL */
@@ -101,25 +102,25 @@ struct cli_program {
     bool progress;                   /* has --progress */
 
     /*
-     * Take one option with an id of the tool's own (value is NULL for a flag), or an operand (option is NULL).  The
-     * value is not empty.  Returns CHEX_OK, or CHEX_ERR_USAGE with the reason; the name of the option is put before it.
+     * Apply one option whose id belongs to the tool (value is NULL for a flag), or an operand (option is NULL).  The
+     * value is not empty.  Returns CHEX_OK, or CHEX_ERR_USAGE with the reason; the parser prefixes the option's name.
      */
     enum chex_status (*apply)(void *options, const struct cli_option *option, const char *value,
                               struct chex_error *err);
 
     /*
-     * NULL unless two options of the table have one long name: is this option meant in this command line?  The
-     * completion offers the last of them.
+     * Decide whether this command line means this option.  NULL unless two options of the table share a long name.
+     * The completion offers the last of them.
      */
     bool (*means)(const struct cli_option *option, int argc, char **argv);
 
-    /* NULL, or: what to say of a value that is none of the option's choices; it returns NULL where that is nothing. */
+    /* Explain why a value is not among the option's choices; returns NULL without an explanation.  May be NULL. */
     const char *(*explain)(const struct cli_option *option, const char *value);
 
     /*
-     * Both NULL unless the program may be one process of several.  misused: report once for all of them what is
-     * wrong with the command line, and return the exit code; CLI_GO_ON: a single process, cli_parse() reports it.
-     * versions: lines for --version --verbose.
+     * Both are NULL unless the program may run as several processes.  misused: report a usage error once for all
+     * processes and return the exit code, or return CLI_GO_ON if there is one process; then cli_parse() reports it.
+     * versions: print additional lines for --version --verbose.
      */
     int (*misused)(const struct chex_error *err);
     void (*versions)(void);
@@ -127,19 +128,19 @@ struct cli_program {
 
 /*
  * Parse the command line: sets *common, calls apply for each option and operand.  Returns CLI_GO_ON, or the exit code
- * with which to end: after --help or --version (printed to stdout) or an error (printed to stderr).  Also
- * ignores SIGPIPE and SIGXFSZ, so that a closed pipe or a file limit is an error like others.
+ * of the program after --help or --version (printed to stdout) or an error (printed to stderr).  Also ignores SIGPIPE
+ * and SIGXFSZ, so that a closed pipe or a file size limit becomes an ordinary write error.
  */
 int cli_parse(const struct cli_program *program, int argc, char **argv, void *options, struct cli_common *common);
 
 /* ---- cli_messages.c ---- */
 
-/* "chex-convert: TEXT" on stderr, in red where there are colours; returns the exit code for err->status. */
+/* Print "chex-convert: TEXT" to stderr, in red if colours are on.  Returns the exit code for err->status. */
 int cli_error(const struct cli_program *program, const struct cli_common *common, const struct chex_error *err);
-/* The same line of any text. */
+/* Print the same line for any text. */
 void cli_complain(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* "chex-convert: warning: TEXT" on stderr unless quiet, in yellow. */
+/* Print "chex-convert: warning: TEXT" to stderr, in yellow if colours are on; nothing if quiet. */
 void cli_warn(const struct cli_program *program, const struct cli_common *common, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -149,17 +150,17 @@ void cli_warn(const struct cli_program *program, const struct cli_common *common
  */
 void cli_suggest_path(struct chex_error *err, const char *path);
 
-/* End of main: stdout is flushed and closed; a failure there is EXIT_OUTPUT, whatever code says. */
+/* Flush and close stdout at the end of main().  Returns code, or EXIT_OUTPUT if stdout fails. */
 int cli_finish(const struct cli_program *program, const struct cli_common *common, int code);
 
 /* ---- cli_values.c ---- */
 
-/* Values: the whole text must be a number in min .. max.  CHEX_ERR_USAGE says what is allowed. */
+/* Parse a number.  CHEX_ERR_USAGE: the text is not a number in min .. max; the message names the range. */
 enum chex_status cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
-/* The same with K, M, G: 2^10, 2^20, 2^30. */
+/* Parse a number that may end with K, M or G: 2^10, 2^20, 2^30. */
 enum chex_status cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
 
-/* The cores that this process may use: affinity and the cgroup's cpu.max. */
+/* Returns the number of cores that the affinity mask and the cgroup's cpu.max allow this process. */
 unsigned cli_cores(void);
 
 #endif

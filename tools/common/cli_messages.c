@@ -1,5 +1,5 @@
 /*
- * cli_messages.c - errors, warnings and exit codes, see cli.h
+ * cli_messages.c - prints errors and warnings and derives exit codes; see cli.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define PATH_BYTES 4096
-#define NAME_BYTES 256 /* of one entry of a folder, with its terminator */
+#define NAME_BYTES 256 /* longest entry of a folder, with its terminator */
 #define PATTERN    "*?["
 
 enum cli_exit
@@ -112,7 +112,7 @@ cli_finish(const struct cli_program *program, const struct cli_common *common, i
     int failed = ferror(stdout);
 
     if (fclose(stdout) != 0 || failed) {
-        /* The reader of a pipe may stop, as head(1) does. */
+        /* The reader of a pipe may close it early, as head(1) does. */
         if (errno != EPIPE)
             cli_complain(program, common, "cannot write to standard output: %s", errno_text(errno));
         return EXIT_OUTPUT;
@@ -147,7 +147,7 @@ find_nearest(const char *folder, const char *name, size_t length, char out[NAME_
     while (dir && (d = readdir(dir)) != NULL) {
         unsigned distance = ascii_distance(name, length, d->d_name, strlen(d->d_name));
 
-        /* Nobody means a hidden file.  Of names at one distance the first counts, whatever the order of the folder. */
+        /* Skip hidden files.  Among equal distances take the first name in the alphabet, for any folder order. */
         if (d->d_name[0] == '.' || distance > best || (distance == best && out[0] && strcmp(d->d_name, out) > 0))
             continue;
         best = distance;
@@ -185,12 +185,12 @@ suggest_name(struct chex_error *err, const char *path)
     add_text(err, "; did you mean '%s'?", text);
 }
 
-/* Quotes kept the shell from expanding the pattern, or nothing matches it. */
+/* The shell did not expand the pattern: it was quoted, or nothing matches it. */
 static void
 explain_pattern(struct chex_error *err, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash - path) + (slash == path) : 0; /* bytes of its name */
+    int folder = slash ? (int)(slash - path) + (slash == path) : 0; /* bytes of the folder's name */
     glob_t matches;
     bool any = glob(path, GLOB_NOSORT, NULL, &matches) == 0;
 

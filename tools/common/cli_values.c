@@ -1,5 +1,5 @@
 /*
- * cli_values.c - see cli.h
+ * cli_values.c - parses numbers and counts cores; see cli.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -62,7 +62,7 @@ cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct ch
     return CHEX_OK;
 }
 
-/* cpu.max of the cgroup (version 2): "max 100000" or "200000 100000"; 0 where there is no limit. */
+/* Reads the cpu.max file of the cgroup (version 2): "max 100000" or "200000 100000".  Returns 0 without a limit. */
 static unsigned
 cgroup_cores(void)
 {

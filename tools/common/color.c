@@ -27,7 +27,7 @@ color_for(const struct cli_common *common, FILE *stream)
     const char *no_color = getenv("NO_COLOR");
     bool on = common->color == CLI_ALWAYS;
 
-    /* https://no-color.org: set and not empty. */
+    /* https://no-color.org: NO_COLOR turns colours off if it is set and not empty. */
     if (common->color == CLI_AUTO)
         on = isatty(fileno(stream)) && !color_terminal_is_dumb() && !(no_color && no_color[0]);
     if (on)

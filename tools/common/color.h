@@ -1,7 +1,7 @@
 /*
- * color.h - the colours of all tools
+ * color.h - selects the colours of the output of all tools
  *
- * Errors, rejects and faults are red, warnings yellow, on stderr and stdout, each as --color says for it.
+ * Errors, rejects and faults are red, warnings are yellow.  --color decides for stdout and stderr separately.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,15 +13,15 @@
 
 struct cli_common;
 
-/* Escape sequences, or empty strings where there is to be no colour. */
+/* Escape sequences, or empty strings if colours are off. */
 struct color {
     const char *bold, *dim, *red, *yellow, *green, *off;
 };
 
-/* For what is written to this stream: --color, and with auto whether it is a terminal, NO_COLOR, TERM=dumb. */
+/* Returns the colours for a stream.  With --color auto they depend on isatty(), NO_COLOR and TERM. */
 struct color color_for(const struct cli_common *common, FILE *stream);
 
-/* TERM says that the terminal knows no escape sequences, or nothing. */
+/* Returns whether TERM is unset, empty or "dumb", so the terminal may not support escape sequences. */
 bool color_terminal_is_dumb(void);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * comm_mpi.c - launcher.h by MPI, the only file that sees mpi.h
+ * comm_mpi.c - implements launcher.h with MPI; the only file that includes mpi.h
  *
- * Sends are MPI_Isend of a copy, kept until they are done, receives are started and asked for (MPI_Recv of a message
- * that was announced would wait for its data), so that no process ever waits inside MPI: a peer that is gone shows as
- * silence (ranks.h, collective.h), not as a hang.  Transfers have a communicator of their own, else a look for messages
- * would find them.
+ * No process ever blocks inside MPI, so a lost peer shows as silence (ranks.h, collective.h), not as a hang.  A send
+ * copies the message, calls MPI_Isend() and keeps the copy until the request completes.  A receive starts a nonblocking
+ * request and tests it, because MPI_Recv() of a probed message would wait for its data.  Transfers use a communicator
+ * of their own, so that the probe for messages does not match them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,14 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A message on its way. */
+/* A pending send. */
 struct sending {
     struct sending *next;
     MPI_Request request;
     unsigned char data[];
 };
 
-/* A message that was announced. */
+/* A probed message and its receive request. */
 struct receiving {
     struct receiving *next;
     MPI_Request request;
@@ -42,7 +42,7 @@ struct comm_transfer {
 struct state {
     MPI_Comm transfers;
     struct sending *sending;
-    struct receiving *first, **last; /* in the order in which they were announced */
+    struct receiving *first, **last; /* in the order of the probes */
 };
 
 static enum chex_status
@@ -55,7 +55,7 @@ fail_mpi(int code, const char *what, struct chex_error *err)
     return error_set(err, CHEX_ERR_LOST, "%s failed: %s", what, text);
 }
 
-/* Forget the messages that are delivered. */
+/* Frees the sends that are complete. */
 static enum chex_status
 reap(struct state *state, struct chex_error *err)
 {
@@ -127,7 +127,7 @@ receive(struct state *state, MPI_Message *message, const MPI_Status *probe, stru
     return CHEX_OK;
 }
 
-/* Start to receive all that was announced. */
+/* Starts to receive all messages that a probe finds. */
 static enum chex_status
 look(struct state *state, struct chex_error *err)
 {
@@ -147,7 +147,7 @@ look(struct state *state, struct chex_error *err)
     }
 }
 
-/* Is one that was announced before from the same sender? */
+/* Returns whether an earlier message of the same sender is still pending. */
 static bool
 is_behind(const struct state *state, const struct receiving *r)
 {
@@ -255,7 +255,7 @@ static void
 mpi_forget(struct comm *comm, struct comm_transfer **transfer)
 {
     (void)comm;
-    free(*transfer); /* the request stays MPI's */
+    free(*transfer); /* MPI still owns the request */
     *transfer = NULL;
 }
 
@@ -321,7 +321,7 @@ launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err
                          launcher.size);
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_dup(MPI_COMM_WORLD, &state->transfers); /* with its error handler */
+    MPI_Comm_dup(MPI_COMM_WORLD, &state->transfers); /* the duplicate inherits the error handler */
     state->last = &state->first;
     *out = (struct comm){.ops = &ops, .state = state};
     MPI_Comm_rank(MPI_COMM_WORLD, &out->rank);

@@ -1,5 +1,5 @@
 /*
- * comm_none.c - launcher.h in a build without MPI
+ * comm_none.c - implements launcher.h in a build without MPI
  *
  * SPDX-License-Identifier: Apache-2.0
  */

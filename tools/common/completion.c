@@ -1,8 +1,8 @@
 /*
  * completion.c - see completion.h
  *
- * The scripts use nothing but what the shells have: the packages bash-completion and the like are only where they are
- * installed to.
+ * The scripts use only features of the shells themselves.  They do not need packages such as bash-completion, whose
+ * folders are only the place where the scripts are installed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 enum value_kind { KIND_NONE, KIND_WORDS, KIND_LIST, KIND_FILE, KIND_DIR, KIND_OTHER };
 
-/* Also of a comma list, or NULL. */
+/* Returns the values of an option, also of a comma list, or NULL. */
 static const char *const *
 words_of(const struct cli_program *program, const struct cli_option *o, bool *list)
 {
@@ -53,7 +53,7 @@ print_words(const char *const *words, const char *separator)
         printf("%s%s", i > 0 ? separator : "", words[i]);
 }
 
-/* The name as part of a function's name. */
+/* Prints the name as part of a function name. */
 static void
 print_identifier(const char *name)
 {
@@ -61,7 +61,7 @@ print_identifier(const char *name)
         putchar(*name == '-' ? '_' : *name);
 }
 
-/* The meaning at the front of a help text ends before " (", ": " or "; ". */
+/* Finds the end of the meaning in a help text: before " (", ": " or "; ". */
 static const char *
 end_of_meaning(const char *help)
 {
@@ -73,8 +73,8 @@ end_of_meaning(const char *help)
 }
 
 /*
- * Print the meaning of an option for a single-quoted string.  apostrophe: how the shell writes one in such a string.
- * special: characters that the shell needs a backslash for.
+ * Print the meaning of an option for a single-quoted string.  apostrophe: its escaped form in such a string.
+ * special: characters that need a backslash.
  */
 static void
 print_meaning(const char *help, const char *apostrophe, const char *special)
@@ -205,7 +205,7 @@ print_zsh(const struct cli_program *program, const struct cli_option *const *opt
         const struct cli_option *o = options[i];
         const char *glue = o->value ? "=" : "";
 
-        /* What has a value may be repeated, a flag is offered once. */
+        /* Offer an option with a value repeatedly, a flag once. */
         if (o->letter && o->value)
             printf(" \\\n    '*'{-%c+,--%s%s}'[", o->letter, o->name, glue);
         else if (o->letter)

@@ -1,9 +1,8 @@
 /*
- * completion.h - the completion of a tool's command line for bash, zsh and fish, made of its option table
+ * completion.h - generates shell completion for bash, zsh and fish from the option table of a tool
  *
- * The table says which values an option takes: its choices, or its words (struct cli_words), or the kind that the name
- * of its argument in --help tells: a FILE or PATH is a file, a DIR a folder; the user types any other.  Operands are
- * files.
+ * The completion of an option's value offers its choices or its words (struct cli_words).  Without either, it offers
+ * files if --help calls the argument FILE or PATH, folders if DIR, and nothing otherwise.  Operands are files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A number of the environment; -1 where there is none. */
+/* Reads a number from the environment.  Returns -1 without a valid number. */
 static int
 number_of(const char *name)
 {
@@ -28,8 +28,8 @@ struct launcher
 launcher_look(void)
 {
     /*
-     * SLURM_PROCID and SLURM_NTASKS also stand in the environment of a batch script, which is one process:
-     * only srun sets SLURM_STEP_NUM_TASKS.
+     * Slurm also sets SLURM_PROCID and SLURM_NTASKS for a batch script, which is one process.  Only srun sets
+     * SLURM_STEP_NUM_TASKS.
      */
     static const struct {
         const char *rank, *size;
@@ -50,7 +50,7 @@ launcher_look(void)
     return (struct launcher){0, 1};
 }
 
-/* The cores that a process (0: this one) may use; 0: not known. */
+/* Returns the number of cores that a process (0: this one) may use, or 0 if unknown. */
 static unsigned
 count_cores(pid_t pid)
 {

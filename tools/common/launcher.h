@@ -1,7 +1,7 @@
 /*
- * launcher.h - was this process started as one of several, and how do they talk
+ * launcher.h - detects whether a launcher started several processes, and opens their communicator
  *
- * The environment that mpirun or srun set up is read before MPI is touched: a plain start never initialises it.
+ * The tools read the environment that mpirun or srun sets before they call MPI.  A plain start never initialises MPI.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,14 +11,14 @@
 #include "base/comm.h"
 
 struct launcher {
-    int rank, size; /* 0 of 1: a plain start */
+    int rank, size; /* rank 0 of size 1: a plain start */
 };
 
 struct launcher launcher_look(void);
 
 /*
- * By default mpirun binds each process to a core, or to a few.  The cores that this process may use, and those that
- * mpirun itself may use; both are the same where they are unknown, or mpirun did not start this process.
+ * Counts the cores that this process may use, and those that mpirun itself may use.  By default mpirun binds each
+ * process to one core or a few.  Both counts are equal if they are unknown or mpirun did not start this process.
  */
 struct launcher_cores {
     unsigned own, all;
@@ -27,15 +27,15 @@ struct launcher_cores {
 struct launcher_cores launcher_cores(void);
 
 /*
- * The processes of this job.  comm_mpi.c has it, or in a build without MPI comm_none.c.  The caller ends with
- * comm->ops->close().
- * CHEX_ERR_USAGE  one of several, but this build has no MPI, or MPI does not find the others
+ * Open the communicator of this job.  comm_mpi.c implements it, or comm_none.c in a build without MPI.  The caller
+ * closes it with comm->ops->close().
+ * CHEX_ERR_USAGE  the job has several processes, but this build has no MPI or MPI does not find the others
  */
 enum chex_status launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err);
 
-/* "Open MPI 4.1.4 ..." or "none", for --version --verbose. */
+/* Writes "Open MPI 4.1.4 ..." or "none" for --version --verbose to out. */
 const char *launcher_library(char *out, size_t size);
-/* That line, printed. */
+/* Print that line. */
 void launcher_print_version(void);
 
 #endif

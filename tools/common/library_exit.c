@@ -20,7 +20,7 @@ on_exit_of_process(void)
 
     if (errno != ENOMEM)
         return;
-    /* Whether it can be written or not: there is no other way to say it. */
+    /* Ignore a write error: stderr is the only way to report. */
     (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
     _exit(EXIT_OUTPUT);
 }

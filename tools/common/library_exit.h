@@ -1,7 +1,7 @@
 /*
- * library_exit.h - a library that ends the process
+ * library_exit.h - corrects the exit code if a library ends the process
  *
- * libarchive calls exit(1) where it has no memory for a name or a message.  1 would say that the data is damaged.
+ * libarchive calls exit(1) if it cannot allocate memory for a name or a message.  But exit code 1 means damaged data.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,11 +9,11 @@
 #define CHEX_TOOLS_LIBRARY_EXIT_H
 
 /*
- * From now on an exit() for lack of memory (errno is ENOMEM in its thread) ends the process with EXIT_OUTPUT, and
- * leaves files as kill -9 does.  Once, at the beginning of main().
+ * Install an exit handler: an exit() for lack of memory (errno is ENOMEM in its thread) now ends the process with
+ * EXIT_OUTPUT and leaves files as kill -9 does.  Call it once, at the start of main().
  */
 void library_exit_catch(void);
-/* At the end of main(): the next exit is the program's own. */
+/* Disable the handler at the end of main(), so that the program itself can exit. */
 void library_exit_release(void);
 
 #endif

@@ -10,17 +10,17 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* The code point whose UTF-8 begins at p (RFC 3629), and how many bytes that is; 0: none. */
+/* Decodes the UTF-8 character at p (RFC 3629).  Returns its number of bytes, or 0 if it is not UTF-8. */
 static unsigned
 decode(const unsigned char *p, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800,
-                                     0x10000}; /* by number of bytes; below it a shorter form exists */
+                                     0x10000}; /* minimum by number of bytes; smaller codes have a shorter form */
     unsigned bytes = p[0] < 0x80 ? 1 : p[0] < 0xc0 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf8 ? 4 : 0, i;
 
     *code = bytes < 2 ? p[0] : p[0] & (0x7fu >> bytes);
     for (i = 1; i < bytes; i++) {
-        if ((p[i] & 0xc0) != 0x80) /* the text's end too */
+        if ((p[i] & 0xc0) != 0x80) /* also catches the terminator */
             return 0;
         *code = *code << 6 | (p[i] & 0x3f);
     }
@@ -30,8 +30,8 @@ decode(const unsigned char *p, uint32_t *code)
 }
 
 /*
- * Unicode 15: category Cf but for the signs of Arabic, Kaithi and Egyptian texts that are seen, and all else of which
- * Default_Ignorable_Code_Point is said; and the separators of lines and paragraphs.
+ * Returns whether a character is invisible in Unicode 15: category Cf except the visible signs of Arabic, Kaithi and
+ * Egyptian texts, all other characters with Default_Ignorable_Code_Point, and line and paragraph separators.
  */
 static bool
 is_unseen(uint32_t code)
@@ -60,18 +60,18 @@ printable_look(const char *p)
     c.bytes = decode((const unsigned char *)p, &c.code);
     if (c.bytes == 0)
         c = (struct printable_character){.bytes = 1, .code = (unsigned char)p[0]};
-    /* A byte that is no UTF-8 is a control character to a terminal that knows none, or a character. */
+    /* A terminal without UTF-8 takes a byte that is not UTF-8 for a control character or a letter. */
     c.hidden = c.is_utf8 ? is_unseen(c.code) : c.code < 0xa0;
     return c;
 }
 
-/* As far as it fits into size bytes; terminated.  How many bytes that are. */
+/* Writes as much as fits into size bytes, with a terminator.  Returns the number of bytes. */
 static size_t
 escape(const char *text, char *out, size_t size)
 {
     size_t used = 0;
 
-    while (*text && used + 11 <= size) { /* the longest form, and the end */
+    while (*text && used + 11 <= size) { /* the longest escape and the terminator */
         struct printable_character c = printable_look(text);
 
         if (!c.hidden) {
@@ -106,7 +106,7 @@ printable_put(FILE *out, const char *color, const char *off, const char *text)
     used += escape(text, line + used, room - used);
     used += (size_t)sprintf(line + used, "%s", off);
     line[used++] = '\n';
-    /* At once: stderr has no buffer, and other processes of a job write to the same terminal. */
+    /* One call: stderr has no buffer, and other processes of a job write to the same terminal. */
     fwrite(line, 1, used, out);
 }
 

@@ -1,7 +1,7 @@
 /*
- * printable.h - messages without control characters and invisible ones
+ * printable.h - escapes control characters and invisible characters in messages
  *
- * Names of files and folders come with a download, and a terminal obeys what is in them.
+ * A download may contain any file name, and a terminal executes the control characters in a name.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,35 +13,35 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One character of a text. */
+/* A decoded character of a text. */
 struct printable_character {
-    unsigned bytes; /* 1 where it is no UTF-8 */
+    unsigned bytes; /* 1 if it is not UTF-8 */
     bool is_utf8;
-    uint32_t code; /* or that byte */
-    bool hidden;   /* no terminal should be given it */
+    uint32_t code; /* code point, or the byte that is not UTF-8 */
+    bool hidden;   /* the caller must escape it for a terminal */
 };
 
 /*
- * Look at the character that begins at p, which is not the end.  Hidden are C0 and C1 control characters, the latter
- * also as bytes that are no UTF-8, and invisible characters that change the rest: marks of the writing direction
- * (Trojan Source, CVE-2021-42574), of zero width or joining, variation selectors, tags, separators of lines.
+ * Decode the character at p; p must not point to the terminator.  Control characters are hidden: C0 and C1, the latter
+ * also as single bytes that are not UTF-8.  So are invisible characters that change the text around them: direction
+ * marks (Trojan Source, CVE-2021-42574), zero-width characters and joiners, variation selectors, tags, line separators.
  */
 struct printable_character printable_look(const char *p);
 
-/* Room for any path. */
+/* Bytes that hold any path in escaped form. */
 #define PRINTABLE_TEXT (4 * PATH_MAX + 1)
 
 /*
- * A text such as a path, each hidden character as \xNN, above U+007F as \uNNNN or \UNNNNNNNN; cut where it does not
- * fit.  Returns out.
+ * Copy a text such as a path and write each hidden character as \xNN, above U+007F as \uNNNN or \UNNNNNNNN.  Truncates
+ * a text that does not fit.  Returns out.
  */
 char *printable_text(const char *text, char out[PRINTABLE_TEXT]);
 
-#define PRINTABLE_MESSAGE 12288 /* bytes, more than any message has; the rest of a longer one is left out */
+#define PRINTABLE_MESSAGE 12288 /* bytes; longer than any message of ours, truncates the rest */
 
-/* A text and a newline, hidden characters escaped, between the escape sequences color and off; both may be empty. */
+/* Print a text with hidden characters escaped, then a newline.  color and off enclose it; both may be empty. */
 void printable_put(FILE *out, const char *color, const char *off, const char *text);
-/* The same without colour, as fprintf() makes the text. */
+/* Format a text like fprintf() and print it in the same way without colour. */
 void printable_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

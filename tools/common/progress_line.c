@@ -1,8 +1,8 @@
 /*
  * progress_line.c - see progress_line.h
  *
- * A drawn line is: return, text, erase to the end of the line (ECMA-48 EL); so nothing flickers, and a shorter text
- * leaves nothing of a longer one.
+ * Draws a line as carriage return, text, and erase to the end of the line (ECMA-48 EL).  So the line does not flicker,
+ * and a shorter text fully replaces a longer one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -76,7 +76,7 @@ terminal_width(void)
     return 80;
 }
 
-/* Bytes of the text that fit into `columns` columns, each UTF-8 character taken as one. */
+/* Returns the bytes of the text that fit into `columns` columns; counts one column per UTF-8 character. */
 static size_t
 cut(const char *text, size_t columns)
 {
@@ -185,7 +185,7 @@ progress_line_stamp(char out[PROGRESS_LINE_STAMP])
 
     if (localtime_r(&now, &tm))
         strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S%z", &tm);
-    /* POSIX does not say that a name which is cut has an end. */
+    /* POSIX does not guarantee a terminator after a truncated name. */
     if (gethostname(host, sizeof(host)) != 0)
         host[0] = '\0';
     host[sizeof(host) - 1] = '\0';

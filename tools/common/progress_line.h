@@ -1,10 +1,10 @@
 /*
- * progress_line.h - the progress line of all tools
+ * progress_line.h - shows the progress line of all tools
  *
  * The caller builds the text ("convert  62 %  69,512/112,120  5,184 img/s  0:08 left"); this file decides when and how
- * stderr shows it: redrawn in place on a terminal, one plain line a minute off it, with date and host, not at all under
- * --quiet or --progress none.  Other messages go through progress_line_print(), so that they never land inside the
- * line.  Any thread may call it and progress_line_update().
+ * stderr shows it.  A terminal redraws the line in place.  A file or pipe gets one line per minute with date and host.
+ * --quiet and --progress none suppress the line.  Print other messages with progress_line_print(), so that they do not
+ * interrupt the line.  Any thread may call progress_line_print() and progress_line_update().
  *
  *     progress_line_init(&line, common);
  *     if (progress_line_due(&line))
@@ -27,37 +27,37 @@ enum progress_line_kind { PROGRESS_LINE_NONE, PROGRESS_LINE_BAR, PROGRESS_LINE_L
 struct progress_line {
     enum progress_line_kind kind;
     pthread_mutex_t lock;
-    double last; /* progress_clock() when something was shown, at first that of progress_line_init() */
-    bool drawn;  /* a line without its end stands on the terminal */
+    double last; /* progress_clock() of the last output, at first of progress_line_init() */
+    bool drawn;  /* the terminal shows a line without a newline */
     bool is_log; /* stderr is no terminal */
     struct color color;
 };
 
 void progress_line_init(struct progress_line *m, const struct cli_common *common);
-/* Takes away the line; the progress line may not be used any more. */
+/* Erase and destroy the progress line. */
 void progress_line_release(struct progress_line *m);
 
-/* Would progress_line_update() show anything now?  Ten times a second on a terminal, once a minute off it. */
+/* Returns whether an update is due: ten times per second on a terminal, once per minute otherwise. */
 bool progress_line_due(struct progress_line *m);
-/* Show the text, if it is time; on a terminal it is cut to the width.  No newline in it. */
+/* Show the text if an update is due.  A terminal line is truncated to the width.  The text has no newline. */
 void progress_line_update(struct progress_line *m, const char *text);
 
-/* Take the line away, before something else is written to the terminal (stdout too). */
+/* Erase the line before other output to the terminal, including stdout. */
 void progress_line_clear(struct progress_line *m);
-/* A line on stderr, with its newline, in place of the progress line.  Not silenced by --quiet: the caller decides. */
+/* Erase the progress line and print a line with a newline to stderr.  Ignores --quiet; the caller checks it. */
 void progress_line_print(struct progress_line *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same in red, and in yellow, where there are colours. */
+/* Print a line in the same way, in red (fault) or yellow (warning) if colours are on. */
 void progress_line_fault(struct progress_line *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void progress_line_warn(struct progress_line *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "2026-03-01T17:04:05+0100 n07": local time and this host.  Returns out. */
+/* Writes "2026-03-01T17:04:05+0100 n07", the local time and this host, to out.  Returns out. */
 #define PROGRESS_LINE_STAMP 112
 char *progress_line_stamp(char out[PROGRESS_LINE_STAMP]);
 
 /*
- * The first line of a log, which stderr is off a terminal: "log      STAMP  chex-convert 0.1.0"; nothing on a terminal
- * or under --quiet.
+ * Print "log      STAMP  chex-convert 0.1.0" as the first line of a log, that is, if stderr is not a terminal.  Prints
+ * nothing on a terminal or with --quiet.
  */
 void progress_line_begin_log(const struct cli_common *common, const char *program);
 

@@ -38,7 +38,7 @@ variance(const struct ratio *r, double p)
     return sum / (r->n * r->n) * (double)r->clusters / (double)(r->clusters - 1);
 }
 
-/* y / n of both together. */
+/* Returns the pooled y / n of both. */
 static double
 pooled(const struct ratio *a, const struct ratio *b)
 {

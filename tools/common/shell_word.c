@@ -15,7 +15,7 @@
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,/:@%"
 
-/* One that no terminal should be given: in the quotes that know \\NNN. */
+/* Returns whether a text has characters that a terminal must not receive; $'' quotes write them as \\NNN. */
 static bool
 has_hidden(const char *text)
 {
@@ -47,7 +47,7 @@ static char *
 put_quoted(char *to, const char *text)
 {
     for (; *text; text++) {
-        if (*text == '\'') { /* out of the quotes, one of its own, into them again */
+        if (*text == '\'') { /* close the quotes, add an escaped quote, reopen them */
             memcpy(to, "'\\''", 4);
             to += 4;
         } else {
@@ -66,7 +66,7 @@ shell_word(const char *text, char out[SHELL_WORD])
 
     if (length >= PATH_MAX || (length > 0 && text[0] != '-' && strspn(text, PLAIN) == length))
         return text;
-    if (text[0] == '-') { /* else it would be an option */
+    if (text[0] == '-') { /* otherwise a command takes it for an option */
         *to++ = '.';
         *to++ = '/';
     }

@@ -1,5 +1,5 @@
 /*
- * shell_word.h - commands that a user can copy from a message
+ * shell_word.h - quotes and shortens paths, so that a user can copy commands from a message
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,19 +8,19 @@
 
 #include <limits.h>
 
-/* Room for any path. */
+/* Bytes that hold any path in escaped form. */
 #define SHELL_WORD (4 * PATH_MAX + 6)
 
 /*
- * A path as one word of a shell: plain, or in quotes, those of bash where it has control characters; a path that begins
- * with a dash gets "./" before it.  More of the path may follow.  Returns out, or text where that needs no quotes or is
- * longer than any path.
+ * Convert a path to one word of a shell.  Adds quotes if needed, those of bash ($'') if the path has control
+ * characters.  Adds "./" if the path begins with a dash.  The caller may append to the path.  Returns out, or text if
+ * it needs no quotes or is longer than any path.
  */
 const char *shell_word(const char *text, char out[SHELL_WORD]);
 
 /*
- * The path relative to the current folder if it is absolute and inside that folder, else path itself: messages are
- * short then.  A part of path, or ".".
+ * Shorten a path for messages.  An absolute path inside the current folder becomes relative to it.  Returns a pointer
+ * into path, or ".".
  */
 const char *relative_path(const char *path);
 

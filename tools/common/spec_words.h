@@ -1,5 +1,5 @@
 /*
- * spec_words.h - the options of chex-convert that a data set was made with, as far as its manifest knows them
+ * spec_words.h - writes the chex-convert options of a data set, as far as its manifest records them
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,13 +11,15 @@
 #define SPEC_WORDS 1024
 
 /*
- * "--size 64\n--split none\n--seed 7\n", for a shell: always the split, since its default depends on files, and all
- * other options that have not their default.  A newline after each; there is no other one.  Returns out.
+ * Write the options for a shell: "--size 64\n--split none\n--seed 7\n".  Always includes the split, because its default
+ * depends on files, and all other options that differ from their default.  One newline follows each option, and the
+ * text has no other newline.  Returns out.
  *
- * all  every option, also --allow-rejects where images were rejected; those of the split and the shards last, from
- *      --split on
+ * all  write every option, and --allow-rejects if images were rejected; the options of the split and the shards come
+ *      last, starting with --split
  *
- * A manifest names no files: --split file:PATH and --exclude LIST, or with `all` split.csv and exclude.txt.
+ * A manifest records no file names.  So the text has the placeholders --split file:PATH and --exclude LIST, or with
+ * `all` the names split.csv and exclude.txt.
  */
 char *spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS]);
 

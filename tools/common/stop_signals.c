@@ -15,25 +15,25 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Seconds within which a repeated signal is taken for the same one: timeout(1) signals the process and its group. */
+/* Seconds; a repeated signal within it counts as the same one, because timeout(1) signals process and group. */
 #define ONE_SIGNAL 1
 
 static atomic_bool requested;
 static volatile sig_atomic_t exit_code; /* not 0: see stop_signals_may_exit() */
-static char message[128];               /* made before a signal can come */
+static char message[128];               /* complete before the handlers are installed */
 
 static void
 on_signal(int signal_number)
 {
     static struct timespec first; /* written by the first signal only */
     struct timespec now;
-    int saved = errno; /* of whatever was interrupted */
+    int saved = errno; /* errno of the interrupted code */
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (atomic_exchange(&requested, true)) {
         if (now.tv_sec - first.tv_sec <= ONE_SIGNAL)
             return;
-        /* As if nothing had been caught: the parent sees the signal. */
+        /* Restore the default action, so that the parent sees the signal. */
         signal(signal_number, SIG_DFL);
         raise(signal_number);
         return;
@@ -42,7 +42,7 @@ on_signal(int signal_number)
     if (exit_code != 0)
         alarm(1);
     if (signal_number == SIGINT && write(STDERR_FILENO, message, strlen(message)) < 0)
-        errno = saved; /* write() failed: there is nobody to tell, and what was interrupted must not see it */
+        errno = saved; /* hide a failure of write() from the interrupted code */
 }
 
 static void
@@ -69,7 +69,7 @@ stop_signals_catch(const char *what_next)
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
 
     snprintf(message, sizeof(message), "\n%s (once more to stop now)\n", what_next);
-    sigfillset(&action.sa_mask); /* one at a time */
+    sigfillset(&action.sa_mask); /* handle one signal at a time */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);

@@ -1,5 +1,5 @@
 /*
- * stop_signals.h - signals that ask a program to end what is at hand and stop
+ * stop_signals.h - catches the signals that ask a program to finish its current work and stop
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,15 +9,17 @@
 #include <stdatomic.h>
 
 /*
- * Catch SIGINT, SIGTERM, SIGUSR1 (which mpirun passes on, with time to save) and SIGHUP, unless it is ignored as under
- * nohup(1).  The first of them sets *returned; after SIGINT what_next is said on the terminal: "saving after the step
- * at hand".  A second one, later than a second, ends the process as if nothing had been caught.  Once in a process.
+ * Catch SIGINT, SIGTERM, SIGUSR1 (mpirun forwards it and leaves time to save) and SIGHUP, unless the process ignores it
+ * as under nohup(1).  The first signal sets the returned flag; SIGINT also prints what_next to the terminal, such as
+ * "saving after the step at hand".  Another signal more than a second later ends the process with its default action.
+ * Call it once per process.
  */
 atomic_bool *stop_signals_catch(const char *what_next);
 
 /*
- * While there is nothing to save: a second after the first signal the process ends with exit_code, in any call (a file
- * system that does not answer, a library that keeps reading).  0: from now on there is something to save.
+ * Allow the process to exit while it has nothing to save.  One second after the first signal it ends with exit_code,
+ * even inside a call that blocks (a file system that does not answer, a library that keeps reading).  0: the process
+ * has something to save now and must not exit this way.
  */
 void stop_signals_may_exit(int exit_code);
 

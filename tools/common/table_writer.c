@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INDENT   9  /* of text that has a title */
+#define INDENT   9  /* columns before rows of text with a title */
 #define FIT_MOST 60 /* a longer text does not widen its column */
-#define NUMBER   64 /* bytes of a number's text */
+#define NUMBER   64 /* bytes of a formatted number */
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
@@ -40,7 +40,7 @@ shown_text(const struct table_column *c, const struct cell *cell, char out[NUMBE
     }
 }
 
-/* A line of cells, or of the headings; at its end stand no spaces. */
+/* Prints a line of cells or headings without trailing spaces. */
 static void
 put_line(const struct table_writer *t, const struct cell *cell)
 {
@@ -81,7 +81,7 @@ put_headings(const struct table_writer *t)
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------- */
 
-/* Quoted where RFC 4180 asks for it. */
+/* Prints a field, with quotes if RFC 4180 requires them. */
 static void
 put_field(const char *text)
 {
@@ -109,7 +109,7 @@ csv_text(const struct cell *cell, char out[NUMBER])
     return cell->kind == CELL_TEXT || cell->kind == CELL_JSON ? cell->text : out;
 }
 
-/* The names where there are no cells. */
+/* Prints a row, or the column names without cells. */
 static void
 put_csv(const struct table_writer *t, const struct cell *cell)
 {
@@ -129,7 +129,7 @@ put_csv(const struct table_writer *t, const struct cell *cell)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-/* The caller's; NULL: no memory. */
+/* Returns a value that the caller owns; NULL: out of memory. */
 static json_t *
 json_value(const struct cell *cell)
 {

@@ -1,5 +1,5 @@
 /*
- * versions.c - see versions.h; the versions are those of the libraries that are running, not of their headers
+ * versions.c - reports the versions of the loaded libraries, not of their headers; see versions.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * versions.h - what --version prints
+ * versions.h - prints the output of --version
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A library that is running. */
+/* A library and the version that the process loaded. */
 struct version {
     const char *name, *text;
 };
@@ -17,10 +17,10 @@ struct version {
 #define VERSIONS_MAX 9
 size_t versions_list(struct version out[VERSIONS_MAX]);
 
-/* "x86-64 avx2 avx512bw".  Returns out. */
+/* Write the CPU's features, such as "x86-64 avx2 avx512bw".  Returns out. */
 const char *versions_cpu(char *out, size_t size);
 
-/* "chex-convert 0.1.0", copyright and licence; with details the libraries that are running and the CPU's features. */
+/* Print "chex-convert 0.1.0", copyright and licence; with details also library versions and CPU features. */
 void versions_print(const char *program, bool details);
 
 #endif

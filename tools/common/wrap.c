@@ -12,11 +12,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define COLUMNS 79 /* and one for the separator behind a piece */
+#define COLUMNS 79 /* the last column is for the separator after a piece */
 #define INDENT  9
-#define GO_ON   " \\" /* the end of a line of a command that goes on */
+#define GO_ON   " \\" /* ends a line of a command that continues */
 
-/* Of UTF-8, each character taken as one. */
+/* Returns the columns of a UTF-8 text, one per character. */
 static unsigned
 columns(const char *text)
 {

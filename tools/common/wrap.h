@@ -1,5 +1,5 @@
 /*
- * wrap.h - lines of a report that fit a terminal of 80 columns
+ * wrap.h - wraps the lines of a report for a terminal of 80 columns
  *
  *     struct wrap w = {.out = stderr};
  *
@@ -7,8 +7,8 @@
  *     wrap_put(&w, ", ", "train %s", images);
  *     wrap_end(&w);
  *
- * A piece that does not fit any more begins the next line, below the text; the first nine columns are for the heading.
- * In a command, which a user can copy, such a line ends with a backslash:
+ * A piece that does not fit begins the next line, indented to the text; the heading has the first nine columns.  In a
+ * command, which a user can copy, a wrapped line ends with a backslash:
  *
  *     wrap_command(&w, "next     chex-inspect");
  *     wrap_put(&w, " ", "--full %s", shell_word(path, word));
@@ -24,24 +24,24 @@
 
 struct wrap {
     FILE *out;
-    unsigned column; /* that the next text begins at */
-    bool command;    /* until wrap_end() */
+    unsigned column; /* column of the next text */
+    bool command;    /* the lines until wrap_end() are a command */
 };
 
 /*
- * Add a piece, which stays on one line, behind a separator (", "), whose blanks are left out where a line ends.  Texts
- * from outside go through printable_text() before.
+ * Add a separator (", ") and a piece that stays on one line.  The end of a line drops the blanks of the separator.  The
+ * caller escapes texts from outside with printable_text().
  */
 void wrap_put(struct wrap *w, const char *separator, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Begin a command, or the rest of a line: the first words, which stay on this line. */
+/* Begin a command, or the rest of a line, with words that stay on this line. */
 void wrap_command(struct wrap *w, const char *words);
-/* Several pieces with a blank before each: the words of a text between `end`, a blank or a newline. */
+/* Add the words of a text as pieces, each after a blank.  `end` separates the words: a blank or a newline. */
 void wrap_words(struct wrap *w, const char *text, char end);
 void wrap_end(struct wrap *w);
 
 /*
- * A heading ("next", or "" for the rest of a paragraph) and a text that may break at every blank; hidden characters are
- * escaped.
+ * Print a heading ("next", or "" to continue a paragraph) and a text that may break at every blank.  Escapes hidden
+ * characters.
  */
 void wrap_line(FILE *out, const char *heading, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
