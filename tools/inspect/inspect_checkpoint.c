@@ -1,7 +1,7 @@
 /*
- * inspect_checkpoint.c - a checkpoint: its state, and its tensors one by one; see inspect.h
+ * inspect_checkpoint.c - describes a checkpoint: its run state and each of its tensors; see inspect.h
  *
- * It is read by the reader of the trainer itself (train/checkpoint/safetensors.h), which believes nothing.
+ * It uses the trainer's own reader (train/checkpoint/safetensors.h), which validates all input.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@
 
 static const struct parse_bounds state_bounds = {.size = 65536, .depth = 4, .values = 1000};
 
-/* What is known of a file; sums has an element for each tensor, or is NULL where the values were not asked for. */
+/* A checkpoint file.  sums has one element per tensor, or is NULL if the values are not read. */
 struct checkpoint {
     struct inspect *in;
     const struct target *target;
@@ -160,7 +160,7 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
     return status;
 }
 
-/* One more fault, after those that are there. */
+/* Append a fault to the list. */
 static void
 add_fault(struct checkpoint *c, const char *text, uint64_t others)
 {
@@ -173,7 +173,7 @@ add_fault(struct checkpoint *c, const char *text, uint64_t others)
         snprintf(c->fault + used, sizeof(c->fault) - used, ", and %s more", COUNT_TEXT(others));
 }
 
-/* What else the folder of a run holds. */
+/* Read the other files of the run's folder. */
 static enum chex_status
 read_folder(struct checkpoint *c, struct chex_error *err)
 {
@@ -355,7 +355,7 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
 {
     struct checkpoint c = {.in = in, .target = t, .file = {.fd = -1}};
     struct chex_error err;
-    /* The values are read where nothing was asked for, too: it takes no time. */
+    /* A plain description reads the values too, because that is fast. */
     bool values = in->options->action != INSPECT_VERIFY || in->options->depth != VERIFY_QUICK;
     enum chex_status status = read_checkpoint(&c, values, &err);
     const char *fault;

@@ -1,5 +1,5 @@
 /*
- * inspect_checkpoint.h - what the parts of chex-inspect that read checkpoints share, and what --diff found of two
+ * inspect_checkpoint.h - reads checkpoints for chex-inspect and compares two of them for --diff
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,19 +10,19 @@
 #include "inspect/inspect_values.h"
 
 /*
- * The state of the run as chex-train keeps it (train/checkpoint/checkpoint_state.c), or NULL; json_decref().
- * CHEX_ERR_MEMORY
+ * Get the run state that chex-train stores (train/checkpoint/checkpoint_state.c), or NULL.  The caller calls
+ * json_decref().  CHEX_ERR_MEMORY
  */
 enum chex_status checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error *err);
 
-/* "64x3x7x7", "a single value". */
+/* Format the shape of a tensor: "64x3x7x7", or "a single value". */
 #define CHECKPOINT_SHAPE (SAFETENSORS_RANK * 22)
 char *checkpoint_shape(const struct tensor_entry *e, char out[CHECKPOINT_SHAPE]);
 
-/* ---- two of them (inspect_checkpoint_diff.c) ------------------------------------------------------------------- */
+/* ---- differences (inspect_checkpoint_diff.c) ------------------------------------------------------------------- */
 
 enum tensor_diff_kind {
-    TENSOR_META, /* metadata, of the state of the run each field and option */
+    TENSOR_META, /* metadata: also each field and option of the run state */
     TENSOR_ONLY_A,
     TENSOR_ONLY_B,
     TENSOR_SHAPE,
@@ -31,10 +31,10 @@ enum tensor_diff_kind {
     TENSOR_DIFF_KINDS
 };
 
-/* Name of a kind, as in JSON and CSV. */
+/* Returns the name of a kind in JSON and CSV. */
 const char *tensor_diff_name(enum tensor_diff_kind kind);
 
-/* A line of metadata; both texts of the arena. */
+/* One entry of the metadata; the arena owns both strings. */
 struct meta_line {
     const char *name, *value;
 };
@@ -47,7 +47,7 @@ struct checkpoint_side {
     struct arena strings;
 };
 
-/* A tensor that is in both with one shape, and has other values. */
+/* A tensor that has the same shape in both checkpoints, but different values. */
 struct tensor_pair {
     const struct tensor_entry *a, *b;
     struct value_difference values;
@@ -60,24 +60,24 @@ struct checkpoint_diff {
     size_t pair_count;
     uint64_t both; /* tensors */
     uint64_t count[TENSOR_DIFF_KINDS];
-    struct value_difference all; /* of the tensors in both with one shape; integers are in its counts only */
+    struct value_difference all; /* over the tensors with equal shapes; integers only add to the counts */
 };
 
-/* One difference, with the value of each side; pair: of TENSOR_VALUES, or NULL. */
+/* Called for one difference, with the value on each side; pair is NULL except for TENSOR_VALUES. */
 typedef void tensor_diff_fn(void *context, enum tensor_diff_kind kind, const char *name, const char *a, const char *b,
                             const struct tensor_pair *pair);
 
-/* Have both tensors the same type and shape? */
+/* Returns true if both tensors have the same type and shape. */
 bool tensor_same_shape(const struct tensor_entry *a, const struct tensor_entry *b);
-/* The next tensor by name: found[i] is that of side i, or NULL.  at[] begins with zeros.  False at the end. */
+/* Step to the next name: found[i] is the tensor of side i, or NULL.  at[] starts at 0.  Returns false at the end. */
 bool checkpoint_diff_next(const struct checkpoint_diff *d, size_t at[2], const struct tensor_entry *found[2]);
 
-/* Call fn for every difference, the metadata first, then by name of the tensor. */
+/* Call fn for every difference: first the metadata, then the tensors by name. */
 void checkpoint_diff_walk(struct checkpoint_diff *d, tensor_diff_fn *fn, void *context);
-bool checkpoint_diff_same_model(const struct checkpoint_diff *d); /* names and shapes */
+bool checkpoint_diff_same_model(const struct checkpoint_diff *d); /* compares names and shapes */
 bool checkpoint_diff_is_same(const struct checkpoint_diff *d);
 
-/* Its result is a struct checkpoint_diff (inspect_checkpoint_diff_report.c). */
+/* Formats a struct checkpoint_diff (inspect_checkpoint_diff_report.c). */
 extern const struct inspect_result checkpoint_diff_result;
 
 #endif

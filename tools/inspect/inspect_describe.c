@@ -1,5 +1,5 @@
 /*
- * inspect_describe.c - what a data set is, from its manifest alone; see inspect.h
+ * inspect_describe.c - describes a data set from its manifest, without reading records; see inspect.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

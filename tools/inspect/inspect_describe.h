@@ -1,5 +1,5 @@
 /*
- * inspect_describe.h - what a data set is, from its manifest alone
+ * inspect_describe.h - describes a data set from its manifest, without reading records
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,12 +8,12 @@
 
 #include "inspect/inspect.h"
 
-/* The first line: which data set, how large.  For a shard also which one. */
+/* Print the first line: the data set and its size; for a shard also the shard. */
 void describe_head(const struct inspect *in, const struct target *t);
-/* Images, records, splits. */
+/* Print the numbers of images and records, and the splits. */
 void describe_rest(const struct inspect *in, const struct target *t);
 
-/* "dataset" of the --json document; NULL when out of memory. */
+/* Returns the object "dataset" of the --json document, or NULL when out of memory. */
 json_t *describe_json(const struct target *t);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * inspect_events.c - an event file of TensorBoard; see inspect.h
+ * inspect_events.c - describes an event file of TensorBoard; see inspect.h
  *
- * It is read by the reader of the trainer itself (train/log/events_read.h), which believes nothing.
+ * It uses the trainer's own reader (train/log/events_read.h), which validates all input.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
 /*
- * inspect_extract.c - --extract: one image as PNG or PGM; see inspect.h
+ * inspect_extract.c - --extract: writes one image as PNG or PGM; see inspect.h
  *
- * Both checksums of the record are checked first: a damaged image is not written.  A PNG says in its text chunks what
- * the record says.
+ * The action first checks both checksums of the record and never writes a damaged image.  The text chunks of a PNG hold
+ * the fields of the record.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 
 /* ---- formats --------------------------------------------------------------------------------------------------- */
 
-/* Unchanged where a text chunk can hold it, with escapes elsewhere. */
+/* Returns the text unchanged if a text chunk can hold it, otherwise with escapes. */
 static char *
 note_text(struct chex_bytes text, char out[INSPECT_TEXT])
 {
@@ -86,7 +86,7 @@ write_image(const struct chex_dataset *ds, const char *output, const struct chex
     enum chex_status status = picture_name_ends(output, ".pgm") ? write_pgm(r, &out, err) : write_png(ds, r, &out, err);
 
     if (status == CHEX_OK && strcmp(output, "-") == 0)
-        fwrite(out.data, 1, out.size, stdout); /* cli_finish() notices a failure */
+        fwrite(out.data, 1, out.size, stdout); /* cli_finish() reports a write error */
     else if (status == CHEX_OK)
         status = inspect_put_file(output, &out, err);
     buffer_release(&out);

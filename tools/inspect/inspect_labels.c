@@ -1,7 +1,7 @@
 /*
- * inspect_labels.c - --labels: how often each finding is there, by split, and which come together; see inspect.h
+ * inspect_labels.c - --labels: counts findings and pairs of findings per split; see inspect.h
  *
- * Counted from the records, padding left out.
+ * It counts the records and skips padding.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,11 +15,11 @@
 
 #include <string.h>
 
-#define SPLITS_A_TABLE 3 /* of 20 columns each, behind the names: 80 */
+#define SPLITS_A_TABLE 3 /* 20 characters each; with the names a line has 80 */
 
 struct counts {
     uint64_t images, none; /* none: No Finding */
-    uint64_t labels;       /* of all findings */
+    uint64_t labels;       /* over all findings */
     uint64_t with[CHEX_FINDINGS];
     uint64_t together[CHEX_FINDINGS][CHEX_FINDINGS];
 };
@@ -132,7 +132,7 @@ print_key(void)
     wrap_end(&w);
 }
 
-/* How wide a column of pairs is: four letters, or its longest number. */
+/* Returns the width of a column of pairs: four letters, or its longest number. */
 static int
 pair_width(const struct tally *t, unsigned column)
 {
@@ -148,7 +148,7 @@ pair_width(const struct tally *t, unsigned column)
     return width;
 }
 
-/* Below the diagonal: the table is symmetric, and the diagonal is in the one above. */
+/* Print only the part below the diagonal: the matrix is symmetric, and the previous table has the diagonal. */
 static void
 print_together(const struct tally *t)
 {

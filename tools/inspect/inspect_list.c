@@ -1,5 +1,5 @@
 /*
- * inspect_list.c - --list: a line for each record, fields separated by tabs; see inspect.h
+ * inspect_list.c - --list: prints one line per record with fields separated by tabs; see inspect.h
  *
  * The first line names the fields.
  *
@@ -40,8 +40,8 @@ struct list {
     const struct chex_dataset *dataset;
     enum field field[FIELD_COUNT];
     unsigned count;
-    bool hashed; /* sha256 is among them */
-    bool found;  /* an image of the selection */
+    bool hashed; /* sha256 is one of the fields */
+    bool found;  /* the selection has an image */
     struct table_writer table;
     struct table_column columns[FIELD_COUNT + 1];
 };
@@ -94,7 +94,7 @@ inspect_fields_known(const char *fields, struct chex_error *err)
 
 /* ---- a record -------------------------------------------------------------------------------------------------- */
 
-/* Its text is in out or lives as long as the record. */
+/* Returns a field of a record; its text is in out or lives as long as the record. */
 static struct cell
 field_cell(const struct list *l, enum field field, const struct walk_record *r, const char *sha256,
            char out[INSPECT_TEXT])
@@ -148,7 +148,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
         cell[i] = field_cell(l, l->field[i], r, sha256, text[i]);
     table_row(&l->table, cell);
     l->found = true;
-    /* Nobody reads on, or the disk is full: cli_finish() says so. */
+    /* The reader closed the pipe, or the disk is full: cli_finish() reports it. */
     if (ferror(stdout))
         return error_set(err, CHEX_ERR_WRITE, "standard output");
     return l->table.failed && l->in->common->json ? error_memory(err) : CHEX_OK;

@@ -101,7 +101,7 @@ static const struct cli_option options_table[] = {
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
-/* Of --source, or the beginning of it that getopt_long() takes for it. */
+/* Returns true for --source, or for an abbreviation that getopt_long() accepts. */
 static bool
 is_source(const char *argument)
 {
@@ -407,7 +407,7 @@ inspect_options_check(const struct inspect_options *o, const struct cli_common *
         return CHEX_ERR_USAGE;
     if (o->action == INSPECT_REPORT && o->path_count > 1)
         return error_set(err, CHEX_ERR_USAGE, "--report takes one PATH");
-    /* Else a slip, as `--report shards/00001 shards`, would replace what is looked at. */
+    /* Otherwise a slip such as `--report shards/00001 shards` would overwrite the input. */
     if (o->action == INSPECT_REPORT && strcmp(o->argument, "-") != 0 && !picture_name_ends(o->argument, ".html") &&
         !picture_name_ends(o->argument, ".htm"))
         return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->argument);

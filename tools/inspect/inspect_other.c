@@ -1,6 +1,7 @@
 /*
- * inspect_other.c - files of the trainer, told by their first bytes; see inspect.h.  inspect_checkpoint.c and
- * inspect_events.c describe them
+ * inspect_other.c - detects the trainer's files by their first bytes; see inspect.h
+ *
+ * inspect_checkpoint.c and inspect_events.c describe these files.
  *
  *   checkpoint   safetensors: u64le size of a JSON object, the object, then the tensors that it places
  *                (https://github.com/huggingface/safetensors, "Format")
@@ -22,7 +23,7 @@
 
 /* ---- safetensors ----------------------------------------------------------------------------------------------- */
 
-/* A size that fits the file, and an object behind it; of one TFRecord in 256 the checksum begins like one. */
+/* A size that fits the file, then '{'.  One TFRecord in 256 has '{' there too, but its checksum is valid. */
 static bool
 is_checkpoint(uint64_t size, const uint8_t head[TFRECORD_HEADER])
 {

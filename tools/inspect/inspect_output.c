@@ -158,7 +158,7 @@ inspect_json_end(struct inspect *in, int code)
     return code;
 }
 
-/* ---- a result in the format that was asked for ----------------------------------------------------------------- */
+/* ---- results as text, rows or JSON ----------------------------------------------------------------------------- */
 
 struct cell
 inspect_name(const struct table_writer *t, const char *name, char *out, size_t size)

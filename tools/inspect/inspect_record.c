@@ -1,5 +1,5 @@
 /*
- * inspect_record.c - one record by NAME or SHARD:INDEX; see inspect.h
+ * inspect_record.c - finds and reads one record by NAME or SHARD:INDEX; see inspect.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,13 +14,13 @@
 /* ---- which record ---------------------------------------------------------------------------------------------- */
 
 struct record_place {
-    const char *name; /* looked for */
+    const char *name; /* the name to find */
     bool found;
     unsigned shard;
     uint32_t index;
 };
 
-/* A number that is all of text[0 .. length - 1], at most 99999. */
+/* Parse text[0 .. length - 1] as a number of at most 99999. */
 static bool
 small_number(const char *text, size_t length, uint32_t *out)
 {
@@ -37,7 +37,7 @@ small_number(const char *text, size_t length, uint32_t *out)
     return true;
 }
 
-/* SHARD:INDEX, where SHARD is a file's name or its number over all splits.  False where the text has no such form. */
+/* Parse SHARD:INDEX; SHARD is a file name or a number over all splits.  Returns false for any other text. */
 static bool
 parse_place(const struct chex_dataset *ds, const char *text, struct record_place *p)
 {
@@ -84,7 +84,7 @@ find_place(struct inspect *in, struct record_place *p, const struct target *t, s
 
     if (parse_place(t->dataset, p->name, p)) {
         info = chex_dataset_shard(t->dataset, p->shard);
-        /* One shard stands for its own records. */
+        /* If PATH is one shard, only its records count. */
         if (!info || p->index >= info->record_count || p->shard - t->first >= t->count)
             return error_set(err, CHEX_ERR_MISSING, "'%s' has no record '%s'", t->path, p->name);
         return CHEX_OK;
@@ -124,7 +124,7 @@ inspect_read_record(const struct chex_dataset *ds, unsigned shard, uint32_t inde
     if (status == CHEX_OK) {
         status = chex_record_view(ds, shard, index, b->data, check, out, err);
         if (status != CHEX_OK) {
-            /* A record of another place is a fault of the data here, as for --full. */
+            /* A record from another place is a fault of the data, as for --full. */
             status = CHEX_ERR_DAMAGED;
             error_context(err, status, "'%s' record %u", ds->shard[shard].name, index);
         }

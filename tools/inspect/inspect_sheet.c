@@ -1,9 +1,9 @@
 /*
- * inspect_sheet.c - --sheet: a contact sheet; see inspect.h
+ * inspect_sheet.c - --sheet: selects the images of a contact sheet and writes it; see inspect.h
  *
- * Which images: one walk over what is around the pixels; then only the records that were chosen are read whole.  A
- * random choice takes the images with the smallest SHA-256 of "chex-sheet:SEED:NAME", so it depends on seed and names
- * only.  Drawn by inspect_sheet_draw.c.
+ * One walk reads every record without its pixels and selects the images.  Then the action reads only the selected
+ * records whole.  A random selection takes the images with the smallest SHA-256 of "chex-sheet:SEED:NAME", so it
+ * depends only on the seed and the names.  inspect_sheet_draw.c draws the sheet.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@
 /* ---- the choice ------------------------------------------------------------------------------------------------ */
 
 struct candidate {
-    uint64_t key; /* the smallest are taken */
+    uint64_t key; /* the selection takes the smallest keys */
     uint32_t shard, index;
 };
 
@@ -88,7 +88,7 @@ by_key(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Fill s->item with the places of the images. */
+/* Set shard and index of each s->item. */
 static enum chex_status
 choose(struct inspect *in, const struct target *t, struct sheet *s, int *code, struct chex_error *err)
 {
@@ -120,7 +120,7 @@ choose(struct inspect *in, const struct target *t, struct sheet *s, int *code, s
 
 /* ---- the images ------------------------------------------------------------------------------------------------ */
 
-/* The size on the sheet: shrunk to SHEET_TILE, or each pixel drawn as a square of several. */
+/* Compute the drawn size: shrink to SHEET_TILE, or enlarge each pixel to a square. */
 static void
 fit(uint32_t width, uint32_t height, struct sheet *s)
 {
@@ -165,7 +165,7 @@ describe(struct sheet_item *item, const struct chex_record *r)
     item->findings = inspect_findings(r);
 }
 
-/* An image that is damaged keeps its place and is named; only a lack of memory ends the work. */
+/* A damaged image keeps its tile and its name; only a lack of memory is an error. */
 static enum chex_status
 read_item(struct inspect *in, const struct chex_dataset *ds, const struct sheet *s, struct resampler *resampler,
           struct buffer *b, struct sheet_item *item, int *code)
@@ -213,7 +213,7 @@ read_items(struct inspect *in, const struct target *t, struct sheet *s, int *cod
 
     for (i = 0; i < s->count && status == CHEX_OK; i++)
         status = read_item(in, t->dataset, s, &resampler, &b, &s->item[i], code);
-    /* By name: the films of a patient stand side by side. */
+    /* Sort by name, so that the images of a patient are adjacent. */
     qsort(s->item, s->count, sizeof(*s->item), by_name);
     resampler_release(&resampler);
     buffer_release(&b);
@@ -231,7 +231,7 @@ append(char *text, size_t size, const char *a, const char *b)
         snprintf(text + used, size - used, "%s%s", a, b);
 }
 
-/* A term as it was given, behind this word. */
+/* Append the word and the term as the user typed it. */
 static void
 append_term(struct sheet *s, const struct where_term *t, const char *before)
 {

@@ -1,5 +1,5 @@
 /*
- * inspect_sheet.h - a contact sheet between the choice of its images and its pixels
+ * inspect_sheet.h - the data of a contact sheet: inspect_sheet.c selects the images, inspect_sheet_draw.c draws them
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,9 +11,9 @@
 
 #define SHEET_MAX_IMAGES  1000
 #define SHEET_MAX_COLUMNS 64
-#define SHEET_TILE        256 /* pixels a side that an image gets; larger ones are shrunk */
+#define SHEET_TILE        256 /* maximum side of a drawn image, pixels; larger images are shrunk */
 
-/* An image on the sheet. */
+/* One image on the sheet. */
 struct sheet_item {
     unsigned shard;
     uint32_t index;
@@ -22,8 +22,8 @@ struct sheet_item {
     float age;
     char sex;
     uint16_t findings;
-    bool damaged;  /* its pixels are not shown */
-    uint8_t *gray; /* [height][width] of the sheet; NULL where nothing could be read */
+    bool damaged;  /* the sheet does not show its pixels */
+    uint8_t *gray; /* [sheet.height][sheet.width]; NULL if the image could not be read */
 };
 
 struct sheet {
@@ -31,24 +31,24 @@ struct sheet {
     const char *title; /* or NULL */
     bool synthetic;
     char selection[512], choice[128], splits[256], size[64];
-    uint64_t selected;                 /* images that were chosen from */
-    uint64_t positives[CHEX_FINDINGS]; /* among them */
+    uint64_t selected;                 /* number of candidate images */
+    uint64_t positives[CHEX_FINDINGS]; /* among the candidates */
     uint64_t no_finding;
     struct sheet_item *item; /* in the order of the sheet */
     uint32_t count, columns;
     uint32_t width, height; /* of an image on the sheet */
-    bool one_split;         /* no need to name it under each image */
+    bool one_split;         /* do not repeat the split's name under each image */
 
-    /* Of the drawing, set by sheet_layout(). */
+    /* Layout, set by sheet_layout(). */
     uint32_t sheet_width, sheet_height, tile_width, header_height;
-    uint32_t rows, *row_height; /* of each row of tiles; owned */
+    uint32_t rows, *row_height; /* height of each row of tiles; owned */
     struct canvas band;         /* the header or a row of tiles; owned */
     uint32_t band_first, band_end;
 };
 
-/* Measure: all that is drawn gets its place.  Frees nothing; sheet_release() does. */
+/* Measure the text and compute the layout.  The caller calls sheet_release(), also after a failure. */
 enum chex_status sheet_layout(struct sheet *s, struct chex_error *err);
-/* Row y of the sheet, for struct picture_spec; the context is the sheet. */
+/* Returns row y of the sheet; callback of struct picture_spec with the sheet as its context. */
 const uint8_t *sheet_row(void *sheet, uint32_t y, struct chex_error *err);
 void sheet_release(struct sheet *s);
 

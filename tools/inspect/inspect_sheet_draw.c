@@ -1,8 +1,8 @@
 /*
- * inspect_sheet_draw.c - a contact sheet from its items to its pixels; see inspect_sheet.h
+ * inspect_sheet_draw.c - lays out and draws a contact sheet; see inspect_sheet.h
  *
- * Writing flows like words on a page: what does not fit behind the last item goes to the next line, in smaller letters
- * where a line is too short for it, and is broken only where even that does not help.  Nothing is cut.  The same code
+ * Text flows like words on a page.  An item that does not fit on the current line goes to the next line.  If it is
+ * wider than a line, it gets smaller letters; if it is still too wide, it is broken.  No text is cut.  The same code
  * measures (without a canvas) and draws.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -32,7 +32,7 @@
 #define MIN_TEXT 168u /* pixels for the writing under an image */
 #define MIN_HEAD 224u
 
-/* Tags are told apart by their words; the colours are to find one finding on the whole sheet at a glance. */
+/* The words identify the tags; the colours help to spot one finding on the whole sheet. */
 static const picture_color tag_colors[CHEX_FINDINGS] = {
     0x8ecae6, 0xff7b72, 0x4ea8de, 0xb8de6f, 0xffb703, 0xf4a261, 0x52b788,
     0xe07be0, 0xd9c75b, 0x5fdede, 0xc3a6ff, 0xc49a7a, 0xf7a8c4, 0xa3b18a,
@@ -86,7 +86,7 @@ item_draw(const struct flow *f, const struct style *s, const struct font *font, 
         canvas_fill(f->canvas, x, y, width, LINE - 2, s->color);
     if (s->outline)
         canvas_fill(f->canvas, x + 1, y + 1, width - 2, LINE - 4, PAPER);
-    /* All letters stand on one line, whatever their size. */
+    /* All font sizes share one baseline. */
     canvas_text(f->canvas, x + (boxed ? TAG_PAD : 0), y + 12 - font_baseline(font), font, s->bold,
                 s->tag ? TAG_INK : s->color, text, length);
 }
@@ -103,7 +103,7 @@ flow_place(struct flow *f, const struct style *s, const struct font *font, const
     f->x += width + (s->tag || s->outline ? BLANK / 2 : BLANK);
 }
 
-/* How much of a text that is too long fits one line: up to a separator in its second half, where there is one. */
+/* Returns how many bytes of a long text fit on one line; prefers to end at a separator in the second half. */
 static size_t
 break_at(const struct flow *f, const struct style *s, const char *text, size_t length)
 {
@@ -206,7 +206,7 @@ age_text(const struct sheet_item *item, char out[48])
         snprintf(out, 48, "%.3g y", (double)item->age);
 }
 
-/* The writing under an image; returns its height. */
+/* Draw the text under an image; returns its height. */
 static uint32_t
 caption(const struct sheet *s, const struct sheet_item *item, struct canvas *canvas, uint32_t left, uint32_t top)
 {
@@ -281,7 +281,7 @@ sheet_layout(struct sheet *s, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* The band of the sheet in which row y is. */
+/* Draw the band of the sheet that contains row y. */
 static enum chex_status
 draw_band(struct sheet *s, uint32_t y, struct chex_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * inspect_show.c - --show: one image on the terminal; see inspect.h
+ * inspect_show.c - --show: draws one image on the terminal; see inspect.h
  *
- * Both checksums of the record are checked first: a damaged image is not shown.
+ * The action first checks both checksums of the record and never shows a damaged image.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -103,7 +103,7 @@ inspect_show(struct inspect *in, struct target *t)
         status = draw(&terminal, &r, &out, &err);
     }
     if (status == CHEX_OK) {
-        fwrite(out.data, 1, out.size, stdout); /* cli_finish() notices a failure */
+        fwrite(out.data, 1, out.size, stdout); /* cli_finish() reports a write error */
         print_label(t, &r);
     } else {
         code = inspect_fail(in, t->path, &err);

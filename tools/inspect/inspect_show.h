@@ -1,5 +1,5 @@
 /*
- * inspect_show.h - a gray image on a terminal: which protocol, and its bytes
+ * inspect_show.h - draws a gray image on a terminal: detects the graphics protocol and encodes the image
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,25 +13,27 @@ enum show_protocol { SHOW_KITTY, SHOW_ITERM, SHOW_SIXEL, SHOW_BLOCKS, SHOW_ASCII
 
 struct show_terminal {
     enum show_protocol protocol;
-    bool truecolor;                   /* of SHOW_BLOCKS: 24-bit colours, else the 256 ones */
+    bool truecolor;                   /* SHOW_BLOCKS: 24-bit colours instead of 256 colours */
     uint32_t columns, rows;           /* characters */
-    uint32_t cell_width, cell_height; /* pixels of one, a guess where the terminal does not say */
+    uint32_t cell_width, cell_height; /* pixels of a character; a guess if the terminal does not report it */
 };
 
 /*
- * The protocol and the size of the terminal on stdout.  name: of --protocol; with NULL or "auto" the environment
- * decides, and where it says nothing, and stdin and stdout are a terminal, the terminal is asked (DA1, with 0.4 s for
- * the answer).  The state of the terminal is always restored: signals wait meanwhile.
+ * Find the protocol and the size of the terminal on stdout.  name is the argument of --protocol.  For NULL or "auto"
+ * the environment decides.  If the environment is not conclusive and stdin and stdout are a terminal, the function
+ * queries the terminal (DA1, timeout 0.4 s).  It blocks signals during the query and always restores the terminal's
+ * state.
  */
 void show_terminal_find(const char *name, const struct cli_common *common, struct show_terminal *out);
 
-/* How large an image of width x height is to be, in the protocol's own dots, so that it fits the window. */
+/* Compute the size at which an image of width x height fits the window, in dots of the protocol. */
 void show_fit(const struct show_terminal *t, uint32_t width, uint32_t height, uint32_t *out_width,
               uint32_t *out_height);
 
 /*
- * Append the bytes that draw it, and a line's end.
- * gray  width * height bytes; SHOW_KITTY and SHOW_ITERM send png, which the terminal scales
+ * Append the bytes that draw the image, and a newline.
+ * gray  width * height bytes
+ * png   for SHOW_KITTY and SHOW_ITERM; the terminal scales the image
  */
 enum chex_status show_kitty(const struct buffer *png, uint32_t columns, uint32_t rows, struct buffer *out,
                             struct chex_error *err);

@@ -1,5 +1,5 @@
 /*
- * inspect_show_escape.c - the bytes of pictures for terminals; see inspect_show.h
+ * inspect_show_escape.c - encodes images as escape sequences for terminals; see inspect_show.h
  *
  * kitty   https://sw.kovidgoyal.net/kitty/graphics-protocol/   a PNG in base64, in pieces of 4096 characters
  * iTerm2  https://iterm2.com/documentation-images.html         a PNG in base64, as an inline file

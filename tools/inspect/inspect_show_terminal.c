@@ -1,5 +1,5 @@
 /*
- * inspect_show_terminal.c - what the terminal can show; see inspect_show.h
+ * inspect_show_terminal.c - detects the terminal's graphics protocol and size; see inspect_show.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -55,7 +55,7 @@ is_utf8(void)
     return false;
 }
 
-/* A multiplexer hands on the environment of the terminal, but not its pictures. */
+/* A multiplexer inherits the terminal's environment, but does not pass images through. */
 static bool
 in_multiplexer(void)
 {
@@ -119,7 +119,7 @@ ask_sixel(void)
     sigset_t stops, old;
     bool sixel;
 
-    /* In the background a change of the terminal would stop us. */
+    /* In the background, a change of the terminal's state would stop the process (SIGTTOU). */
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
         tcgetattr(STDIN_FILENO, &before) != 0)
         return false;
@@ -200,7 +200,7 @@ show_terminal_find(const char *name, const struct cli_common *common, struct sho
 void
 show_fit(const struct show_terminal *t, uint32_t width, uint32_t height, uint32_t *out_width, uint32_t *out_height)
 {
-    /* Two lines stay free: the label, and the prompt behind it. */
+    /* Reserve lines for the label and the next prompt. */
     uint32_t rows = t->rows > 3 ? t->rows - 3 : 1;
     uint64_t w = t->columns, h = rows, down = 1, more = 1; /* the window in dots; the height of a dot */
 
@@ -215,7 +215,7 @@ show_fit(const struct show_terminal *t, uint32_t width, uint32_t height, uint32_
         w *= t->cell_width;
         h *= t->cell_height;
     }
-    /* The largest size of this shape in w x h.  Only a terminal that scales by itself may enlarge. */
+    /* Take the largest size with this aspect ratio in w x h.  Only a terminal that scales images may enlarge. */
     if (t->protocol == SHOW_KITTY || t->protocol == SHOW_ITERM)
         more = ENLARGE;
     if (w > (uint64_t)width * more)

@@ -1,11 +1,11 @@
 /*
- * inspect_split.c - --check-split: does one split tell about another? see inspect.h
+ * inspect_split.c - --check-split: detects leaks between splits; see inspect.h
  *
- * Three questions, answered from the records: is a patient in two splits, is an image (by SHA-256 of its pixels) in
- * two splits, does the prevalence of a finding differ between splits.  The first two are faults.  The third is none,
- * but then thresholds and class weights of one split do not fit the other.
+ * The action reads the records and answers three questions.  Is a patient in two splits?  Is an image (by SHA-256 of
+ * its pixels) in two splits?  Does the prevalence of a finding differ between splits?  The first two are faults.  The
+ * third is not a fault, but then the thresholds and class weights of one split do not fit the other.
  *
- * Images of one patient are alike, so images are no independent draws: see ratio.h.
+ * Images of one patient are correlated, so images are not independent samples: see ratio.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ struct split_reading {
     pthread_mutex_t lock;
 };
 
-/* Several threads; each record has its own place. */
+/* Several threads call this; each record writes its own element. */
 static enum chex_status
 on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
@@ -45,7 +45,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     return seen->name && seen->patient ? CHEX_OK : error_memory(err);
 }
 
-/* Leave out the places without an image: padding, and what could not be read. */
+/* Remove the elements without an image: padding and unreadable records. */
 static void
 close_gaps(struct split_check *c)
 {

@@ -1,5 +1,5 @@
 /*
- * inspect_split_check.c - patients and images in two splits; see inspect_split.h
+ * inspect_split_check.c - finds patients and images in more than one split; see inspect_split.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ by_patient(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* The images of one patient, seen[0 .. count - 1], into the sums of their splits. */
+/* Add the images of one patient, seen[0 .. count - 1], to the sums of their splits. */
 static void
 add_patient(struct split_check *c, const struct seen *seen, size_t count)
 {

@@ -1,5 +1,5 @@
 /*
- * inspect_split_report.c - the words and the JSON of --check-split; see inspect_split.h
+ * inspect_split_report.c - prints the result of --check-split as text, rows or JSON; see inspect_split.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define SHOWN 10
-#define GROUP 4 /* equal images that are all named */
+#define GROUP 4 /* largest group of equal images that is listed in full */
 
 static const char *
 split_name(const struct split_check *c, unsigned split)
@@ -96,7 +96,7 @@ print_images(const struct inspect *in, const struct split_check *c)
         if (!split_check_image(c, i, &next))
             continue;
         for (j = i; j < next; j++) {
-            /* Of many, which stand in the order of the splits, the first of each split. */
+            /* Of a large group, which is sorted by split, name only the first image of each split. */
             if (next - i > GROUP && j > i && c->by_hash[j]->split == c->by_hash[j - 1]->split)
                 continue;
             printf("%s %s %s", j == i ? "        " : " =", split_name(c, c->by_hash[j]->split),

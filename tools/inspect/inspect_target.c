@@ -1,5 +1,5 @@
 /*
- * inspect_target.c - what a PATH is, told by content; see inspect.h
+ * inspect_target.c - determines the kind of a PATH from its content; see inspect.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@
 
 /* ---- a folder -------------------------------------------------------------------------------------------------- */
 
-/* A manifest that is not one is no fault of the data: it may be anything. */
+/* An invalid manifest does not mean damaged data: the file may be unrelated. */
 static enum chex_status
 open_dataset(struct target *t, const char *folder, struct chex_error *err)
 {
@@ -92,7 +92,7 @@ read_journals(struct target *t)
     return count > 0;
 }
 
-/* Files in the folder that are named like shards; what more stands behind that name is of an index for DALI. */
+/* Count the files named like shards.  A name with a further suffix is an index for DALI and does not count. */
 static size_t
 count_shards(const char *path)
 {
@@ -125,7 +125,7 @@ mean_file(struct target *t, const char *name, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* The folder of a run stands for the checkpoint from which it would resume; without one, for its best model. */
+/* Open the folder of a run: select the checkpoint from which it would resume, or its best model if it has none. */
 static enum chex_status
 open_run(struct target *t, struct chex_error *err)
 {
@@ -173,7 +173,7 @@ open_folder(struct target *t, struct chex_error *err)
     if (shards == 0 && access(t->path, R_OK | X_OK) != 0)
         return error_read(err, errno, "cannot open the folder '%s'", t->path);
     if (shards == 0)
-        return open_dataset(t, t->path, err); /* there is none: the message is that of all tools */
+        return open_dataset(t, t->path, err); /* path does not exist: reports the error of all tools */
     snprintf(t->unfinished, sizeof(t->unfinished), "%s without a %s", format_things(shards, "shard", number),
              MANIFEST_NAME);
     t->next = "chex-inspect with the files' names: each is checked by itself";
@@ -210,7 +210,7 @@ check_first_bytes(struct target *t, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* The folder part of path, "." where it has none; the caller frees it. */
+/* Returns the folder part of path, or "."; the caller frees it. */
 static char *
 folder_of(const char *path)
 {
@@ -251,7 +251,7 @@ open_file(struct target *t, struct chex_error *err)
             return CHEX_OK;
         }
     }
-    /* A manifest that does not name this file says nothing of it. */
+    /* Ignore a manifest that does not list this file. */
     chex_dataset_close(t->dataset);
     t->dataset = NULL;
     return check_first_bytes(t, err);

@@ -1,8 +1,8 @@
 /*
- * inspect_values.h - numbers about the values of a tensor, and about how two tensors differ
+ * inspect_values.h - statistics of one tensor's values and of the difference of two tensors
  *
- * Values are read in pieces: no tensor is ever whole in memory.  Sums are taken over the finite values, in their order,
- * so that the same files give the same numbers.
+ * The functions read values in pieces, so memory never holds a whole tensor.  They add up the finite values in file
+ * order, so the same files always give the same numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,33 +17,33 @@ dtype_is_integer(enum dtype type)
     return type >= DTYPE_I64;
 }
 
-/* Of one tensor, or of many; zero-initialised: of none. */
+/* Statistics of one or more tensors; zero-initialise for none. */
 struct value_sums {
     uint64_t count, nan, infinite, zeros;
-    double min, max, sum, squares; /* of the others */
+    double min, max, sum, squares; /* of the finite values */
 };
 
 enum chex_status value_sums_read(const struct safetensors *s, const struct tensor_entry *entry, struct value_sums *out,
                                  struct chex_error *err);
 void value_sums_add(struct value_sums *all, const struct value_sums *more);
-uint64_t value_sums_bad(const struct value_sums *v); /* NaN and infinite ones */
-/* NaN where there is no finite value. */
+uint64_t value_sums_bad(const struct value_sums *v); /* returns the count of NaN and infinite values */
+/* Return NaN if there is no finite value. */
 double value_sums_min(const struct value_sums *v);
 double value_sums_max(const struct value_sums *v);
 double value_sums_mean(const struct value_sums *v);
 double value_sums_norm(const struct value_sums *v); /* L2; 0 for none */
 
 /*
- * Of two tensors of one shape, or of many such pairs.  Where the types are the same, a value differs where its bytes
- * do; else where the numbers do.  max_abs and the squares are of the pairs in which both are finite.
+ * The difference of two tensors of equal shape, or the sum over several such pairs.  If the types are equal, the
+ * comparison is by bytes, otherwise by numbers.  max_abs and the squares include only pairs of finite values.
  */
 struct value_difference {
     uint64_t count, differ;
-    uint64_t bytes, equal_bytes; /* of tensors that have one type on both sides */
-    uint64_t bad[2];             /* values that are not finite, in A and in B */
+    uint64_t bytes, equal_bytes; /* of tensors with the same type in A and B */
+    uint64_t bad[2];             /* non-finite values of A and of B */
     double max_abs;
     double squares, squares_a; /* of B - A, and of A */
-    /* The value that differs most, and the two numbers; one pair of which one is not finite counts most. */
+    /* Index of the largest difference, and both values.  A pair with a non-finite value ranks first. */
     uint64_t worst;
     double at[2];
 };
@@ -51,10 +51,10 @@ struct value_difference {
 enum chex_status value_difference_read(const struct safetensors *a, const struct tensor_entry *in_a,
                                        const struct safetensors *b, const struct tensor_entry *in_b,
                                        struct value_difference *out, struct chex_error *err);
-/* All but worst and at, which are of one tensor. */
+/* Add all members except worst and at, which belong to one tensor. */
 void value_difference_add(struct value_difference *all, const struct value_difference *more);
 /*
- * |B - A| / |A| in the L2 norm: 0 where nothing differs, NaN where A is zero and B is not, or where the squares
+ * Returns |B - A| / |A| in the L2 norm: 0 if nothing differs, NaN if A is zero and B is not, or if the squares
  * overflow.
  */
 double value_difference_relative(const struct value_difference *d);

@@ -1,7 +1,7 @@
 /*
- * inspect_verify.c - --quick, --sample, --full, and what is shown where no action is asked for; see inspect.h
+ * inspect_verify.c - --quick, --sample, --full, and the default description; see inspect.h
  *
- * Faults are the result: they go to stdout, grouped by file.
+ * Faults are the result of the action: it prints them on stdout, grouped by file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,12 +23,12 @@
 struct verify_output {
     struct inspect *in;
     const struct chex_dataset *dataset; /* or NULL */
-    char last_file[4096];               /* whose heading was printed */
+    char last_file[4096];               /* the file of the last printed heading */
     json_t *faults;                     /* with --json */
     const char *depth;
     struct progress progress;
-    uint64_t beside; /* faults of files that lie beside those of the data set */
-    bool sums;       /* a fault of the manifest itself */
+    uint64_t beside; /* faults of files that are not part of the data set */
+    bool sums;       /* the manifest itself has a fault */
 };
 
 static const char *
@@ -96,7 +96,7 @@ print_fault(const struct verify_output *r, const struct verify_fault *fault)
     printf("\n");
 }
 
-/* Is it a shard of the manifest, or an index beside one? */
+/* Returns true if the file is a shard of the manifest or its index for DALI. */
 static bool
 is_part(const struct chex_dataset *ds, const char *file)
 {
@@ -141,12 +141,12 @@ print_speed(const struct verify *v, double seconds)
     char bytes[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[PROGRESS_THINGS];
 
     printf(", %s, %s", format_things(v->records_read, "record", records), format_bytes(v->bytes_read, bytes));
-    /* Below a tenth of a second a rate says nothing. */
+    /* Below a tenth of a second a rate is meaningless. */
     if (seconds >= 0.1)
         printf(" in %.1f s (%s/s)", seconds, format_bytes((uint64_t)((double)v->bytes_read / seconds), rate));
 }
 
-/* Was it made with --index dali?  The manifest does not say. */
+/* Returns true if the folder has an index for DALI; the manifest does not record --index. */
 static bool
 has_index(const struct chex_dataset *ds)
 {
@@ -163,8 +163,9 @@ has_index(const struct chex_dataset *ds)
 }
 
 /*
- * A manifest names no input: a rerun elsewhere has to write the same bytes.  --repair believes a manifest that can be
- * read, and leaves alone what is not of the data set.
+ * Print the command that repairs the data set.  It has placeholders for the inputs, because a manifest does not name
+ * them: a conversion on another machine must write the same bytes.  --repair trusts a readable manifest and does not
+ * touch files that are not part of the data set.
  */
 static void
 print_repair(const struct verify_output *r, uint64_t faults)

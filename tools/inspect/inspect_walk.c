@@ -1,5 +1,5 @@
 /*
- * inspect_walk.c - every record of a target; see inspect.h
+ * inspect_walk.c - reads every record of a target, with one or more threads; see inspect.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,7 @@ struct walk_run {
     struct progress progress;
 };
 
-/* What a thread keeps from shard to shard. */
+/* The state of one thread. */
 struct walk_worker {
     struct walk_run *run;
     struct digest *digest;
@@ -40,11 +40,11 @@ struct walk_job {
     const struct record_layout *layout;
     const char *split;
     unsigned shard;
-    uint64_t first; /* number of its first record in the data set */
+    uint64_t first; /* index of its first record in the data set */
     struct walk_worker *worker;
     uint64_t bad; /* records */
     int64_t first_bad;
-    struct chex_error why; /* of the first */
+    struct chex_error why; /* the first fault */
 };
 
 uint64_t

@@ -1,7 +1,7 @@
 /*
- * inspect_where.h - --where: the choice of records
+ * inspect_where.h - parses --where and matches records against it
  *
- * A text is terms separated by commas, of which one must hold; of several texts each must:
+ * A text is a comma-separated list of terms; it holds if one of its terms holds.  A record matches if all texts hold.
  *     FINDING, FINDING=0|1, No_Finding    spelled as in label files
  *     view=PA  sex=F  age=40-59  patient=00000013  name=00000013_004.png
  *
@@ -19,11 +19,11 @@ enum where_kind { WHERE_FINDING, WHERE_NONE, WHERE_VIEW, WHERE_SEX, WHERE_AGE, W
 
 struct where_term {
     enum where_kind kind;
-    unsigned clause; /* the number of its text */
+    unsigned clause; /* index of its text */
     bool wanted;     /* WHERE_FINDING, WHERE_NONE: false for =0 */
     unsigned finding;
-    struct chex_bytes text;   /* its value, within the caller's text */
-    struct chex_bytes source; /* all of it, likewise */
+    struct chex_bytes text;   /* the value; points into the caller's text */
+    struct chex_bytes source; /* the whole term; points into the caller's text */
     unsigned age_min, age_max;
 };
 
@@ -34,7 +34,7 @@ struct where {
     unsigned text_count;
 };
 
-/* Add the terms of a text, which must live as long as *w.  CHEX_ERR_USAGE says what there is. */
+/* Add the terms of a text, which must outlive *w.  CHEX_ERR_USAGE: the message lists the valid terms. */
 enum chex_status where_add(struct where *w, const char *text, struct chex_error *err);
 bool where_holds(const struct where *w, const struct record_values *values);
 
