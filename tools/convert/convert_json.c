@@ -58,7 +58,7 @@ missing_json(const struct convert *c)
     return list;
 }
 
-/* The archives that were given, and what the run found in them. */
+/* Returns the input archives and the counts of their contents. */
 static json_t *
 inputs_json(const struct convert *c)
 {

@@ -1,5 +1,5 @@
 /*
- * convert_notes.c - what chex-convert says of labels and lists that it read in another way than they are written
+ * convert_notes.c - reports the labels and list lines that chex-convert had to interpret
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ static const struct {
     [NOTE_GLUED] = {"line", "of a list with two names: is a newline missing?"},
 };
 
-/* The first lines of each kind; "more" stands for the others. */
+/* Prints the first lines of each kind; "more" replaces the others. */
 static void
 list_kept(const struct notes *n, enum note_kind kind)
 {

@@ -101,7 +101,7 @@ add_input(struct convert_cli *cli, const char *path, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* "PA", "AP", "PA,AP": words of capital letters and digits. */
+/* Parses "PA", "AP" or "PA,AP": words of capital letters and digits. */
 static enum chex_status
 set_views(struct convert_options *o, const char *value, struct chex_error *err)
 {
@@ -135,7 +135,7 @@ set_allowed_rejects(struct convert_options *o, const char *value, struct chex_er
     char digits[8];
     enum chex_status status;
 
-    /* The last one given counts. */
+    /* The last option on the command line wins. */
     o->allow_rejects = o->allow_reject_percent = 0;
     if (length > 1 && length < sizeof(digits) && value[length - 1] == '%') {
         memcpy(digits, value, length - 1);
@@ -162,7 +162,7 @@ set_number(uint32_t *out, const char *value, uint64_t min, uint64_t max, struct 
     return status;
 }
 
-/* "3/16" */
+/* Parses "3/16". */
 static enum chex_status
 set_part(struct part *out, const char *value, struct chex_error *err)
 {
@@ -183,7 +183,7 @@ set_part(struct part *out, const char *value, struct chex_error *err)
     return error_set(err, CHEX_ERR_USAGE, "takes a part such as 3/16, of at most %d, not '%s'", PART_MAX, value);
 }
 
-/* Options of images, split and shards: all of them go into the specification. */
+/* Applies the options of images, split and shards, which all belong to the specification. */
 static enum chex_status
 apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error *err)
 {
@@ -217,7 +217,7 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     struct convert_cli *cli = options;
     struct convert_options *o = &cli->convert;
 
-    /* What a shell makes of -i images_*.tar.gz. */
+    /* The shell expands -i images_*.tar.gz to one value and operands. */
     if (!option)
         return add_input(cli, value, err);
     switch (option->id) {
@@ -246,7 +246,7 @@ static const struct cli_words words[] = {
     {NULL, false, NULL},
 };
 
-/* img2dataset, torchvision. */
+/* Option names of img2dataset and torchvision. */
 static const struct cli_alias aliases[] = {
     {"csv", "labels"},      {"csv-file", "labels"}, {"image-dir", "input"}, {"image-folder", "input"},
     {"image-size", "size"}, {"images", "input"},    {"img-size", "size"},   {"label-file", "labels"},

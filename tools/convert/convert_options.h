@@ -1,5 +1,5 @@
 /*
- * convert_options.h - the command line of chex-convert
+ * convert_options.h - parses and checks the command line of chex-convert
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 struct convert_cli {
     struct convert_options convert;
-    const char **inputs; /* what convert.inputs points to; owned */
+    const char **inputs; /* owned array; convert.inputs points to it */
     size_t input_capacity;
     bool size_given;
     bool dry_run;
@@ -19,14 +19,14 @@ struct convert_cli {
 
 extern const struct cli_program convert_program;
 
-/* The defaults; free with convert_cli_release(). */
+/* Returns the defaults; free them with convert_cli_release(). */
 struct convert_cli convert_cli_default(void);
 void convert_cli_release(struct convert_cli *cli);
 
-/* After parsing: what must be there, and what goes together.  CHEX_ERR_USAGE. */
+/* Check required options and their combinations after parsing.  CHEX_ERR_USAGE */
 enum chex_status convert_cli_check(struct convert_cli *cli, struct chex_error *err);
 
-/* If an input is missing, add to the error's text what was probably meant. */
+/* If an input is missing, add a suggestion to the error's text. */
 void convert_cli_suggest(const struct convert_cli *cli, struct chex_error *err);
 
 #endif

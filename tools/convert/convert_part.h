@@ -1,5 +1,5 @@
 /*
- * convert_part.h - what chex-convert says where several processes share the work
+ * convert_part.h - reports the part of a process if several processes share the work of chex-convert
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,16 +17,16 @@ is_rank_0(const struct ranks *ranks)
     return ranks->comm->rank == 0;
 }
 
-/* "rank 3 n07: " for a rank other than 0; for rank 0, and a process that is alone, "".  Returns out. */
+/* Write "rank 3 n07: ", or "" for rank 0 and for a single process.  Returns out. */
 const char *name_rank(const struct ranks *ranks, char out[RANK_NAME]);
 
-/* The part that this process does: its rank's, or that of --part. */
+/* Returns the part of this process: that of its rank, or of --part. */
 struct part part_of(const struct convert *c);
 
-/* Into how many parts the shards are divided: a line after the plan; nothing where one process has all. */
+/* Print the number of parts after the plan; nothing if one process does all shards. */
 void report_parts(const struct convert *c, const struct cli_common *common);
 
-/* The end of --part: what is done, and what to run next. */
+/* Print the result of --part and the next command. */
 void report_part_done(const struct convert *c, const struct cli_common *common);
 
 #endif

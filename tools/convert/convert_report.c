@@ -77,7 +77,7 @@ report_images(const struct convert *c)
                  format_count(c->preflight.expected, found), format_things(archives, "archive", inputs));
     else if (folders > 0 && archives > 0)
         wrap_put(&w, " ", "and %s", format_things(archives, "archive", inputs));
-    /* Of what was not read yet nobody can say that nothing is missing. */
+    /* Before all inputs were read, we cannot say that nothing is missing. */
     if (expected)
         wrap_put(&w, ", ", "not read yet");
     else
@@ -142,7 +142,7 @@ report_splits(const struct convert *c)
         fprintf(stderr, "         no lists beside the label file (--lists): not the official split\n");
 }
 
-/* Shards among other files are a slip of the command line, mostly. */
+/* Shards among the inputs are usually a mistake on the command line. */
 static void
 report_foreign(const struct convert *c)
 {
@@ -201,7 +201,7 @@ report_incomplete(const struct convert *c)
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
         wrap_line(stderr, "",
                   "or with --allow-missing: it leaves out what is missing, and decodes the others once more");
-    else /* what came from other inputs is missing in a plan of these alone */
+    else /* this plan lacks the images of other inputs */
         wrap_line(stderr, "",
                   "or with --allow-missing and all archives so far: they are decoded once more, and what is "
                   "in none of those named is left out");
@@ -265,7 +265,7 @@ report_progress(const struct progress *p, struct part part, uint64_t rejects, ch
 
 /* ---- summary -------------------------------------------------------------------------------------------------- */
 
-/* The file that lists them. */
+/* Prints the name of the file that lists the rejects. */
 static void
 end_rejects(struct wrap *w, const struct convert *c)
 {
@@ -335,7 +335,7 @@ report_noticed(const struct convert *c)
             fprintf(stderr, "         %s %s\n", format_things(lines[i].count, lines[i].noun, n), lines[i].rest);
 }
 
-/* What was in the archives beside the images. */
+/* Prints the other contents of the archives, apart from the images. */
 static void
 report_archives(const struct convert *c)
 {
@@ -362,7 +362,7 @@ report_shortage(const struct chex_error *err, unsigned threads)
     char bytes[PROGRESS_TEXT], n[PROGRESS_THINGS], fewer[64];
 
     if (strstr(err->text, strerror(EMFILE))) {
-        /* Of each thread an image and perhaps a shard; journal, folders, standard streams. */
+        /* Each thread has an image open and perhaps a shard; then the journal, folders and standard streams. */
         wrap_line(stderr, "next", "%s need%s up to %s open files: 'ulimit -n' raises the limit",
                   format_things(threads, "thread", n), threads == 1 ? "s" : "", COUNT_TEXT(2 * threads + 8));
         return;

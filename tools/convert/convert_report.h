@@ -1,5 +1,5 @@
 /*
- * convert_report.h - what chex-convert says: the plan, the progress, the summary, as text or as one JSON document
+ * convert_report.h - prints the plan, progress and summary of chex-convert as text or as one JSON document
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,43 +8,43 @@
 
 #include "convert/convert_options.h"
 
-/* The lines labels, images, plan; with dry_run also the table of what is missing by archive.  To stderr. */
+/* Print the lines labels, images and plan to stderr; with dry_run also a table of missing images by archive. */
 void report_plan(const struct convert *c, const struct cli_common *common, bool dry_run);
 
 /*
- * Labels and lists that were read in another way than they are written: counts, and with list the first lines of each.
+ * Print the counts of labels and list lines that the reader had to interpret; with list also the first lines of each.
  */
 void report_notes(const struct convert *c, bool list);
 
-/* What is missing, by archive where that can be told; after convert_prepare() failed for missing images. */
+/* Print the missing images, by archive if known, after convert_prepare() failed because of them. */
 void report_missing(const struct convert *c);
 
-/* After a dry run: what it did not look at, and how it would; nothing where it has looked at all. */
+/* Print after a dry run which inputs it did not read, and how to read them; nothing if it read all. */
 void report_unread(const struct convert *c);
 
-/* After a run that has read all archives and misses images: the two commands that may follow. */
+/* Print the two possible next commands after a run that read all archives but lacks images. */
 void report_incomplete(const struct convert *c);
 
-/* What earlier runs left; nothing where there was nothing. */
+/* Print the work of earlier runs; nothing if there is none. */
 void report_resumed(const struct convert *c);
 
-/* One progress line into text, of this part. */
+/* Write one progress line of this part to text. */
 struct progress;
 void report_progress(const struct progress *p, struct part part, uint64_t rejects, char *text, size_t size);
 
-/* The lines done, rejects, what was noticed, next. */
+/* Print the lines done, rejects, notes and next. */
 void report_done(const struct convert *c, const struct cli_common *common, bool within_allowance);
 
-/* Why the exit code is not 0, in one line: of a data set that is complete already, and when quiet. */
+/* Print in one line why the exit code is not 0, if the data set was already complete or with --quiet. */
 void report_left(const struct convert *c, const struct cli_common *common);
 
-/* After CHEX_ERR_MEMORY, which is also a lack of file descriptors: how much was in use, and what to try. */
+/* Print usage and advice after CHEX_ERR_MEMORY, which also means a lack of file descriptors. */
 void report_shortage(const struct chex_error *err, unsigned threads);
 
-/* The document of schemas/convert.schema.json on stdout; err is NULL on success. */
+/* Print the document of schemas/convert.schema.json to stdout; err is NULL on success. */
 void report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run);
 
-/* Rejects that do not count as faults of the data (--allow-rejects). */
+/* Returns whether --allow-rejects permits the rejects, so that they are not faults of the data. */
 bool rejects_allowed(const struct convert *c);
 
 #endif
