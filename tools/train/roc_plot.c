@@ -427,7 +427,7 @@ draw_curves(struct plot *p, double top, struct scored *item)
 
 /* ---- page ------------------------------------------------------------------------------------------------------ */
 
-/* The picture below its frame; returns its height. */
+/* Draws the picture inside its frame.  Returns its height. */
 static unsigned
 draw_body(struct plot *p, struct scored *item)
 {

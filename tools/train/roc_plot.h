@@ -1,5 +1,5 @@
 /*
- * roc_plot.h - auroc.svg and auroc-SPLIT.svg: what an evaluation found, on one page
+ * roc_plot.h - draws the results of an evaluation on one page: auroc.svg and auroc-SPLIT.svg
  *
  * The findings from the best AUROC to the worst, each with its interval, its numbers and the images that have it; the
  * mean; the ROC curve of each; and in the title what the numbers are of.  Complete in itself: no font, script or style
@@ -14,7 +14,7 @@
 #include "eval/predictions.h"
 
 /*
- * An evaluation in which a logit is not finite gets a page that says so.
+ * Write the page.  If a logit is not finite, the page only reports that.
  * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status roc_plot_write(const struct evaluation *e, const struct evaluation_source *from,

@@ -1,5 +1,5 @@
 /*
- * run_times.h - where the time of a run went, as its folder tells: the last line about it in metrics.jsonl
+ * run_times.h - reads and prints the times of a run from the last line about them in metrics.jsonl
  *
  * A part of chex-inspect.
  *
@@ -13,14 +13,14 @@
 #include "log/rank_times.h"
 
 struct run_times {
-    struct rank_times times; /* of no rank: the run tells nothing */
+    struct rank_times times; /* without ranks if the run recorded no times */
     uint64_t epoch;          /* complete ones */
     bool all;                /* of all that the last start made; else of the last epoch */
 };
 
 /* rank_times_release(&out->times), also after a failure.  CHEX_ERR_READ, CHEX_ERR_MEMORY */
 enum chex_status run_times_read(const char *folder, struct run_times *out, struct chex_error *err);
-/* On standard output; all: every rank, however many there are.  CHEX_ERR_MEMORY */
+/* Print the times to standard output; all: include every rank.  CHEX_ERR_MEMORY */
 enum chex_status run_times_print(const struct run_times *found, const struct color *color, bool all,
                                  struct chex_error *err);
 json_t *run_times_json(const struct run_times *found); /* null where it tells nothing; NULL: no memory */

@@ -31,7 +31,7 @@ splits_json(const struct trainer_facts *f)
     return list;
 }
 
-/* Null where it was not asked for, or failed. */
+/* Returns JSON null if the evaluation was not requested or failed. */
 static json_t *
 estimate_json(const struct trainer_estimate *e)
 {

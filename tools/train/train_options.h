@@ -1,5 +1,5 @@
 /*
- * train_options.h - the command line of chex-train
+ * train_options.h - parses and checks the command line of chex-train
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 struct train_cli {
     struct trainer_options train;
     const char *positive_file; /* --pos-weight FILE, read by train_cli_check() */
-    double decay;              /* --weight-decay; negative: that of the optimizer */
+    double decay;              /* --weight-decay; negative: use the default of the optimizer */
     bool dry_run;
     const char *metrics_file, *trace; /* or NULL */
     int argc;                         /* the command line itself, for run.json */
@@ -23,13 +23,13 @@ extern const struct cli_program train_program;
 
 struct train_cli train_cli_default(void);
 
-/* After parsing: what must be there, what goes together, and files of options.  CHEX_ERR_USAGE, CHEX_ERR_MISSING */
+/* Check required options and combinations, and read files of options.  CHEX_ERR_USAGE, CHEX_ERR_MISSING */
 enum chex_status train_cli_check(struct train_cli *cli, const struct cli_common *common, struct chex_error *err);
 
 /* Rank 0: can the files of --metrics-file and --trace be made?  CHEX_ERR_WRITE */
 enum chex_status train_cli_check_outputs(const struct train_cli *cli, struct chex_error *err);
 
-/* If an input is missing, add to the error's text what was probably meant. */
+/* If an input is missing, add a suggestion to the error's text. */
 void train_cli_suggest(const struct train_cli *cli, struct chex_error *err);
 
 #endif

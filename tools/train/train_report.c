@@ -321,7 +321,7 @@ train_report_started(void *context, const struct trainer *t, const struct traine
 static void
 smooth(struct train_report *r, const struct trainer_step *step)
 {
-    if (isfinite(step->loss)) { /* else the step was skipped */
+    if (isfinite(step->loss)) { /* otherwise the trainer skipped the step */
         r->loss = SMOOTHING * r->loss + (1 - SMOOTHING) * step->loss;
         r->loss_weight = SMOOTHING * r->loss_weight + (1 - SMOOTHING);
     }
@@ -463,7 +463,7 @@ print_factors(struct train_report *r, const struct rank_times *times)
                             isnan(factor[FACTOR_ROOF]) ? "" : format_factor(factor[FACTOR_ROOF], text[FACTOR_ROOF]));
 }
 
-/* Of one rank there is nothing to compare: only with -v. */
+/* With one rank there is nothing to compare, so only -v prints it. */
 void
 train_report_times(void *context, const struct trainer *t, const struct rank_times *times, bool all)
 {

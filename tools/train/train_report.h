@@ -12,17 +12,17 @@
 #include "train/train_options.h"
 #include "train/train_watch.h"
 
-/* The numbers of an evaluation that are still wanted at the end. */
+/* The numbers of an evaluation that the final report needs. */
 struct train_judgement {
     bool there;
     char split[32];
-    const char *sha256; /* as long as the data set is open */
+    const char *sha256; /* valid while the data set is open */
     double loss, seconds;
     uint64_t step;
     struct metrics metrics;
 };
 
-/* All that is remembered between callbacks; rank 0. */
+/* The state of rank 0 between callbacks. */
 struct train_report {
     const struct train_cli *cli;
     const struct cli_common *common;
@@ -41,22 +41,22 @@ struct train_report {
     struct trainer_estimate estimate; /* run is 0: none was made */
 };
 
-/* "1,234", or "0.7" where a whole number says too little.  Returns out. */
+/* Format a rate as "1,234", or as "0.7" if it is small.  Returns out. */
 char *train_report_rate(double rate, char out[PROGRESS_TEXT]);
 
 void train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common);
 void train_report_release(struct train_report *r);
 
-/* The lines before the first step. */
+/* Print the lines before the first step. */
 void train_report_plan(struct train_report *r, const struct trainer *t);
-/* Without a plan: notes that were to follow it. */
+/* Print the held notes if there is no plan. */
 void train_report_begin(struct train_report *r);
-/* What a run, or a dry one, begins with. */
+/* Print the start of a run or a dry run. */
 void train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start);
-/* Of a dry run: how long it will take, as r->estimate has it. */
+/* Print the estimated duration (r->estimate) in a dry run. */
 void train_report_estimate(const struct train_report *r, const struct trainer *t);
 
-/* Of a dry run: the kernels of a step, where the device has a model of them. */
+/* Print the kernels of a step in a dry run, if the device has a model of them. */
 void train_report_model(const struct train_report *r, const struct plan_model *m);
 
 /* Of them: where the images of an epoch come from, and in which order. */
@@ -76,16 +76,16 @@ enum chex_status train_report_draw(const struct folder *run, const struct traine
 void train_report_saved(void *context, const struct trainer *t, const char *name, double seconds);
 void train_report_note(void *context, const struct trainer *t, const char *text);
 void train_report_warn(void *context, const struct trainer *t, const char *text);
-/* Not hidden by -q. */
+/* Print the text even with -q. */
 void train_report_lost(void *context, const struct trainer *t, const char *text);
 
-/* The last lines.  err is NULL on success; t may be NULL. */
+/* Print the last lines.  err is NULL on success; t may be NULL. */
 void train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err);
 
-/* The last lines for the user; before the trainer is freed.  err as above. */
+/* Print the last lines for the user before the caller frees the trainer.  err as above. */
 void train_report_close(struct train_report *r, const struct trainer *t, const struct chex_error *err, int code);
 
-/* The document of schemas/train.schema.json on stdout; t may be NULL. */
+/* Print the document of schemas/train.schema.json to stdout; t may be NULL. */
 void train_report_json(const struct train_report *r, const struct trainer *t, const struct chex_error *err, int code);
 
 #endif

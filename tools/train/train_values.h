@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* A number in min .. max, such as 1e-3; the whole text.  CHEX_ERR_USAGE says what is allowed. */
+/* Parse a number such as 1e-3.  CHEX_ERR_USAGE: the text is not a number in min .. max. */
 enum chex_status value_real(const char *text, double min, double max, double *out, struct chex_error *err);
 
 /* "90", "90s", "10m", "2h", "1d", or "1:30:00" (hours, minutes, seconds): seconds, above 0.  CHEX_ERR_USAGE */

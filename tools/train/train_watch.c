@@ -164,7 +164,7 @@ train_watch_step(struct train_watch *w, const struct trainer *t, const struct tr
         return;
     w->steps.images += step->images;
     w->steps.seconds += step->seconds;
-    if (isfinite(step->loss)) { /* else the step was skipped */
+    if (isfinite(step->loss)) { /* otherwise the trainer skipped the step */
         w->loss_sum += step->loss * (double)step->images;
         w->loss_images += step->images;
     }

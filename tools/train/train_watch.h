@@ -38,7 +38,7 @@ void train_watch_spans(struct train_watch *w, const struct trainer *t, int rank,
 void train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_verdict *v);
 /* what: a word for programs, see run_log_note(). */
 void train_watch_note(struct train_watch *w, const struct trainer *t, const char *what, const char *text);
-/* The end, with results of evaluations; frees everything.  Without a start nothing happens. */
+/* Write the end with the results of evaluations, and free everything.  Does nothing without a start. */
 void train_watch_end(struct train_watch *w, const struct trainer *t, const struct run_result *result, size_t results,
                      int code, const char *reason);
 
