@@ -1,5 +1,5 @@
 /*
- * canvas.h - pictures that the tools make: drawing on a canvas, writing a file as PNG or JPEG
+ * canvas.h - draws on a canvas and encodes pictures as PNG or JPEG
  *
  * A canvas is RGB, 8 bits, row-major without gaps.  Everything is clipped to it.  A file is encoded row by row, so that
  * only a part of a large picture has to be in memory.

@@ -1,5 +1,5 @@
 /*
- * font.h - two bitmap fonts, for pictures with writing on them
+ * font.h - provides two bitmap fonts for text in pictures
  *
  * One bit a pixel, printable ASCII, proportional; the ten digits are of one width.  Our own and in the source, so that
  * a picture has the same bytes on every machine: a font file would be another input, and FreeType's rendering differs
@@ -30,7 +30,7 @@ unsigned font_spacing(const struct font *font);
 /* The glyph of a character; that of '?' for one outside printable ASCII. */
 void font_glyph(const struct font *font, char c, struct glyph *out);
 
-/* Pixels that a text takes. */
+/* Returns the width of a text in pixels. */
 unsigned font_width(const struct font *font, const char *text, size_t length);
 
 #endif

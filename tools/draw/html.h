@@ -1,5 +1,5 @@
 /*
- * html.h - a page that grows in memory
+ * html.h - builds an HTML page in memory
  *
  * Texts of a data set go through html_text(), which leaves no byte outside printable ASCII and no character with a
  * meaning in HTML; html_format() is for texts of the program.  After the first failure (no memory) all later calls do

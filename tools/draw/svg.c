@@ -114,7 +114,7 @@ svg_marker(struct html *h, double x, double y, unsigned series)
 
 /* ---- axes ------------------------------------------------------------------------------------------------------ */
 
-/* As many decimals as the step has. */
+/* Returns the number of decimals of the step. */
 static int
 decimals(double step)
 {
