@@ -1,8 +1,7 @@
 /*
- * inspect_source.c - --source: is a download whole, before anything is converted? see inspect_source.h, inspect.h
+ * inspect_source.c - --source: checks a download for completeness; see inspect_source.h, inspect.h
  *
- * The label file is read as chex-convert reads it, the folders are searched in the same way, archives are read by the
- * same reader.
+ * The action uses the code of chex-convert to read the label file, search the folders and read the archives.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +22,7 @@
 
 /* ---- threads --------------------------------------------------------------------------------------------------- */
 
-/* Archives first, since they take longest: items 0 .. archive_count - 1; then the loose files. */
+/* Items 0 .. archive_count - 1 are the archives, which take longest; the loose files follow. */
 static enum chex_status
 work(void *context, void *worker, size_t item, struct chex_error *err)
 {
@@ -66,7 +65,7 @@ tick(void *context, size_t done)
     struct source_check *c = context;
     char text[128], a[PROGRESS_TEXT], b[PROGRESS_TEXT];
 
-    /* Where there are archives, they tell how far they are. */
+    /* If there are archives, their readers report the progress. */
     if (c->archive_count > 0 || !progress_line_due(&c->in->line))
         return;
     snprintf(text, sizeof(text), "looking  %3u %%  %s of %s files", (unsigned)(c->count ? 100 * done / c->count : 100),
@@ -74,7 +73,7 @@ tick(void *context, size_t done)
     progress_line_update(&c->in->line, text);
 }
 
-/* Places for the folders and archives, and an item for each loose file. */
+/* Create the places of folders and archives, and an item per loose file. */
 static enum chex_status
 make_room(struct source_check *c, struct chex_error *err)
 {
@@ -115,7 +114,7 @@ look_at_all(struct source_check *c, struct chex_error *err)
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------- */
 
-/* What was named, by kind: folders and single images, and all else, which should be archives. */
+/* The inputs by kind: folders and single images; everything else should be an archive. */
 struct inputs {
     const char **loose, **archive;
     size_t loose_count, archive_count;
@@ -146,8 +145,8 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
 }
 
 /*
- * A label file or folders that cannot be used are a result, not misuse: they are reported with the rest.
- * Files that are not there are no result.
+ * Read the label file and search the folders.  An unusable label file or folder is a result, and the report includes
+ * it.  A missing file is an error.
  */
 static enum chex_status
 read_inputs(struct source_check *c, const struct inputs *in, struct chex_error *err)
@@ -165,7 +164,7 @@ read_inputs(struct source_check *c, const struct inputs *in, struct chex_error *
         *err = c->source_err;
         return status;
     }
-    /* Folders that contradict each other: there is no telling which image is meant. */
+    /* The folders contradict each other, so it is unknown which image to use. */
     c->archive_count = status == CHEX_OK ? in->archive_count : 0;
     if (status != CHEX_OK)
         c->source.count = c->source.folder_count = 0;

@@ -1,15 +1,15 @@
 /*
- * inspect_source.h - what --source found, between its computation and its words
+ * inspect_source.h - the result of --source: checks a download of images and archives before a conversion
  *
- * A loose file and a member of an archive become the same thing, a source_item, found in a place: a folder or an
- * archive.  Threads probe loose files and read archives side by side; one thread reads an archive from its beginning to
- * its end.  Their findings are put together afterwards, so the result depends on the inputs and their order alone.
+ * A source_item describes an image, either a loose file or a member of an archive.  Its place is a folder or an
+ * archive.  Threads probe loose files and read archives in parallel; one thread reads a whole archive.  source_sum()
+ * then merges their results, so the result depends only on the inputs and their order.
  *
  *     inspect_source.c          reads the label file, searches the folders, starts the threads
- *     inspect_source_probe.c    one image: how it begins and ends
- *     inspect_source_archive.c  one archive, member by member
- *     inspect_source_sum.c      one item for each name, what is missing, sums for each place
- *     inspect_source_report.c   the table;  inspect_source_rows.c  CSV and JSON
+ *     inspect_source_probe.c    checks the first and the last bytes of one image
+ *     inspect_source_archive.c  reads one archive, member by member
+ *     inspect_source_sum.c      keeps one item per name, finds missing images, sums per place
+ *     inspect_source_report.c   prints the table;  inspect_source_rows.c  writes CSV and JSON
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,66 +24,66 @@
 #include <locale.h>
 #include <stdatomic.h>
 
-/* What is wrong with one image, or nothing. */
+/* The fault of one image. */
 enum source_fault {
     SOURCE_GOOD,
     SOURCE_EMPTY,      /* no bytes */
-    SOURCE_SHORT,      /* begins like an image, but its end is lacking */
-    SOURCE_TYPE,       /* no PNG and no JPEG */
-    SOURCE_UNREADABLE, /* may not be opened, or reading fails */
-    SOURCE_LARGE,      /* more bytes than chex-convert reads */
-    SOURCE_LOST,       /* in an archive that is damaged there */
-    /* of other things than one image: */
+    SOURCE_SHORT,      /* begins like an image, but lacks the end */
+    SOURCE_TYPE,       /* neither PNG nor JPEG */
+    SOURCE_UNREADABLE, /* no permission to open it, or a read error */
+    SOURCE_LARGE,      /* larger than the limit of chex-convert */
+    SOURCE_LOST,       /* in the damaged part of an archive */
+    /* faults of other things than one image: */
     SOURCE_CONFLICT, /* two images of one name with different content */
-    SOURCE_ARCHIVE,  /* an archive that is damaged, or is none */
+    SOURCE_ARCHIVE,  /* an archive that is damaged, or a file that is no archive */
     SOURCE_MISSING,  /* a row without an image */
     SOURCE_EXTRA,    /* an image without a row: no fault */
-    SOURCE_ROW,      /* a row that cannot be used */
+    SOURCE_ROW,      /* an unusable row */
     SOURCE_FAULTS
 };
 
 struct source_item {
-    const char *name;   /* of the file, without folders */
-    const char *detail; /* of SOURCE_TYPE: what it is instead; of SOURCE_UNREADABLE: why; may be NULL */
+    const char *name;   /* file name without folders */
+    const char *detail; /* SOURCE_TYPE: the actual type; SOURCE_UNREADABLE: the reason; may be NULL */
     uint64_t size;      /* bytes */
-    uint64_t hash;      /* of size and content, for what was read from an archive */
+    uint64_t hash;      /* of size and content; set for members of archives */
     uint32_t place;     /* index into source_check.place */
-    uint32_t order;     /* of its finding, within all */
+    uint32_t order;     /* index in input order, over all items */
     uint8_t fault;      /* enum source_fault, up to SOURCE_LOST */
     bool failed;        /* SOURCE_UNREADABLE because of a read error, convert_is_read_error() */
-    bool misnamed;      /* a JPEG named .png or the other way round: it is taken by its content */
-    bool differs;       /* in an archive: from the loose file of the same name */
-    bool extra;         /* has no row */
+    bool misnamed;      /* a JPEG named .png or vice versa; the content decides */
+    bool differs;       /* a member whose content differs from the loose file of that name */
+    bool extra;         /* has no row in the label file */
 };
 
-/* A folder with images in it, or an archive. */
+/* A folder with images, or an archive. */
 struct source_place {
     const char *path;
     bool archive;
-    /* of the images that stand for their name: */
+    /* counts of the images kept for their names: */
     uint64_t images, brief, damaged, extra, bytes; /* brief: SOURCE_EMPTY and SOURCE_SHORT */
-    uint64_t missing;                              /* rows whose image should be here, see source_sum() */
-    /* of an archive: */
-    uint64_t size;           /* of its file */
-    uint64_t others;         /* members that are no images */
-    struct chex_error error; /* what was wrong with it first; status CHEX_OK: nothing */
+    uint64_t missing;                              /* rows whose image belongs here, see source_sum() */
+    /* for archives: */
+    uint64_t size;           /* bytes of its file */
+    uint64_t others;         /* members that are not images */
+    struct chex_error error; /* its first fault; status CHEX_OK: no fault */
     bool opened;
     uint64_t offset;        /* of the damage */
-    uint64_t before, after; /* images that were read whole before and after the damage was noticed */
-    const char *last;       /* the name of the last one before, or NULL */
+    uint64_t before, after; /* complete images before and after the detected damage */
+    const char *last;       /* name of the last image before the damage, or NULL */
 };
 
-/* What one archive held, in its order. */
+/* The images of one archive, in archive order. */
 struct source_archive {
     struct source_item *item;
     size_t count, capacity;
     struct arena strings;
 };
 
-/* A second image of a name, with other content than the one that stands for it. */
+/* A second image with the same name as the kept image, but different content. */
 struct source_conflict {
     const char *name;
-    uint32_t place, other; /* of the one that stands for it, of the second */
+    uint32_t place, other; /* place of the kept image, place of the second image */
 };
 
 #define SOURCE_DETAILS 64
@@ -93,29 +93,29 @@ struct source_check {
     struct labels labels;
     struct source source; /* loose files */
     struct preflight preflight;
-    struct chex_error labels_err, source_err; /* status CHEX_OK where they could be read */
+    struct chex_error labels_err, source_err; /* status CHEX_OK if the input could be read */
 
     struct source_place *place; /* [place_count]: the folders of source, then the archives in the order given */
     size_t place_count, archive_count;
     struct source_archive *archive; /* [archive_count] */
-    struct source_item *item;       /* [count]; by and by the loose files alone; after source_sum() one for each name */
+    struct source_item *item;       /* [count]; first the loose files; after source_sum() one item per name */
     size_t count;
     struct source_conflict *conflict; /* [count_of[SOURCE_CONFLICT]] */
     bool *missing;                    /* [labels.count] */
-    int nih[PREFLIGHT_ARCHIVES];      /* the place that holds most images of that archive of NIH, or -1 */
+    int nih[PREFLIGHT_ARCHIVES];      /* place with the most images of each NIH archive, or -1 */
     uint64_t count_of[SOURCE_FAULTS], misnamed, repeated, bytes;
-    uint64_t nowhere;     /* missing rows whose place is not known */
+    uint64_t nowhere;     /* missing rows with an unknown place */
     uint64_t read_errors; /* loose files with a read error */
 
-    /* while threads are at work */
+    /* used while the threads run */
     locale_t utf8;
-    pthread_mutex_t lock; /* for the following */
+    pthread_mutex_t lock; /* protects the following members */
     const char *detail[SOURCE_DETAILS];
     size_t details;
     struct arena strings;
     struct hash_key key;                         /* of source_item.hash */
-    _Atomic uint64_t images_read, archive_bytes; /* of archives, so far */
-    struct progress progress;                    /* in bytes of the archives' files; under the lock */
+    _Atomic uint64_t images_read, archive_bytes; /* progress in archives */
+    struct progress progress;                    /* in bytes of the archive files; protected by the lock */
 };
 
 /* ---- inspect_source_probe.c ------------------------------------------------------------------------------------ */
@@ -124,26 +124,26 @@ struct source_check {
 #define SOURCE_TAIL 64
 
 /*
- * Set fault, misnamed and detail of an item (size and name are set) from its first and last bytes: at most SOURCE_HEAD
- * and SOURCE_TAIL, of a shorter file all.
+ * Set fault, misnamed and detail of an item from its first SOURCE_HEAD and last SOURCE_TAIL bytes (fewer for a shorter
+ * file).  The caller has set size and name.
  */
 void source_probe(struct source_check *c, struct source_item *item, const uint8_t *head, const uint8_t *tail);
-/* The same for a loose file.  CHEX_ERR_MEMORY; a file that cannot be read is a result. */
+/* Probe a loose file.  An unreadable file is a result, not an error.  CHEX_ERR_MEMORY */
 enum chex_status source_probe_file(struct source_check *c, struct source_item *item, const char *path,
                                    struct chex_error *err);
-/* In words what the first bytes look like, if not like an image; valid as long as c. */
+/* Returns a description of the first bytes of a file that is not an image; valid as long as c. */
 const char *source_type(struct source_check *c, const uint8_t *head, size_t size);
 
 /* ---- inspect_source_archive.c ---------------------------------------------------------------------------------- */
 
-/* What a thread that reads archives keeps. */
+/* Buffers of one thread that reads archives. */
 struct source_reader {
     struct buffer member, loose;
 };
 
 /*
- * Read archive number `index`.  Damage is a result, in its place.
- * CHEX_ERR_READ, CHEX_ERR_MISSING   it cannot be read: what it holds is unknown
+ * Read archive number `index`.  Damage is a result, stored in the archive's place.
+ * CHEX_ERR_READ, CHEX_ERR_MISSING   the archive cannot be read, so its content is unknown
  * CHEX_ERR_USAGE                    built without libarchive
  * CHEX_ERR_MEMORY
  */
@@ -153,22 +153,23 @@ enum chex_status source_read_archive(struct source_check *c, size_t index, struc
 /* ---- inspect_source_sum.c -------------------------------------------------------------------------------------- */
 
 /*
- * Of several images of one name the first stands for it: a loose file, else that of the archive given first; one that
- * was lost in the damage of its archive only where there is no other.  The others are copies, or conflicts.
+ * Merge all items, keep one item per name, find missing images and compute the sums.  Of several images with one name
+ * it keeps a loose file if there is one, otherwise the image from the archive given first.  It keeps an image lost in
+ * archive damage only if there is no other.  The remaining images are copies or conflicts.
  *
- * The image of a missing row should be where most images of the same archive of NIH are, if the label file is that of
- * the whole data set; else it is known only where there is one place.
+ * If the label file covers the whole NIH data set, a missing image belongs to the place with the most images of its NIH
+ * archive.  With any other label file its place is known only if there is just one place.
  */
 enum chex_status source_sum(struct source_check *c, struct chex_error *err);
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- output ----------------------------------------------------------------------------------------------------- */
 
 const char *source_fault_name(enum source_fault fault);
 bool source_check_good(const struct source_check *c);
-/* Its result is a struct source_check (inspect_source_rows.c); source_print_table() is its text. */
+/* Formats a struct source_check (inspect_source_rows.c); source_print_table() prints the text. */
 extern const struct inspect_result source_result;
 void source_print_table(void *result);
-/* "damaged at byte 1,234 of 5,678: ...", or why it cannot be opened. */
+/* Format the fault of an archive: "damaged at byte 1,234 of 5,678: ...", or why it cannot be opened. */
 #define SOURCE_TEXT (CHEX_ERROR_TEXT + 80)
 const char *source_archive_text(const struct source_place *place, char out[SOURCE_TEXT]);
 

@@ -1,9 +1,9 @@
 /*
- * inspect_source_archive.c - --source: one archive, from its beginning to its end; see inspect_source.h
+ * inspect_source_archive.c - --source: reads one archive from start to end; see inspect_source.h
  *
- * Every member is read whole, also where there is an image of that name already: the checksums of an archive are
- * behind its data, and two images of one name are compared by size and a keyed hash as chex-convert does it.  In memory
- * there is one member a thread, at most CONVERT_MAX_FILE, and a source_item for each image.
+ * The reader reads every member whole, even if another image has the same name: the checksums of an archive follow its
+ * data.  It compares two images with one name by size and a keyed hash, like chex-convert.  Memory holds one member per
+ * thread, at most CONVERT_MAX_FILE bytes, and a source_item per image.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,12 +16,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Images of one archive that are probed; the largest public sets have a few hundred thousand in all. */
+/* Maximum number of images per archive; the largest public data sets have a few hundred thousand in all. */
 #define MAX_IMAGES 2000000
 
 /* ---- one member ------------------------------------------------------------------------------------------------ */
 
-/* With the name of its row, or a copy. */
+/* Add an item; its name is that of its row, or a copy. */
 static enum chex_status
 add_item(struct source_check *c, struct source_archive *a, uint32_t place, const char *name, struct source_item **out,
          struct chex_error *err)
@@ -41,7 +41,7 @@ add_item(struct source_check *c, struct source_archive *a, uint32_t place, const
     return CHEX_OK;
 }
 
-/* Sets item->differs: there is a loose file of this name with another image.  CHEX_ERR_READ, CHEX_ERR_MEMORY. */
+/* Set item->differs if a loose file of this name has different content.  CHEX_ERR_READ, CHEX_ERR_MEMORY */
 static enum chex_status
 compare_with_loose(const struct source_check *c, struct source_item *item, struct source_reader *r,
                    struct chex_error *err)
@@ -64,7 +64,7 @@ compare_with_loose(const struct source_check *c, struct source_item *item, struc
                         (r->loose.size != item->size ||
                          (item->size > 0 && memcmp(r->loose.data, r->member.data, r->loose.size) != 0));
     }
-    /* Any other file that cannot be read is a result of its own. */
+    /* Other unreadable loose files are reported by source_probe_file(). */
     return status == CHEX_ERR_READ || status == CHEX_ERR_MEMORY ? error_context(err, status, "'%s'", path) : CHEX_OK;
 }
 
@@ -95,7 +95,7 @@ read_member(struct source_check *c, struct image_archive *archive, const struct 
 
 /* ---- the archive ----------------------------------------------------------------------------------------------- */
 
-/* Called by every thread that reads. */
+/* Every reader thread calls this. */
 static void
 tick(struct source_check *c)
 {

@@ -1,8 +1,9 @@
 /*
- * inspect_source_probe.c - how one image begins and ends; see inspect_source.h
+ * inspect_source_probe.c - checks the first and last bytes of one image; see inspect_source.h
  *
- * Of each image the size, the first 1024 bytes and the last 64 are read, nothing is decoded.  A PNG ends with its
- * IEND chunk and a JPEG with an EOI marker, so a download that was cut is noticed; damage in the middle is not.
+ * The probe reads the size, the first 1024 bytes and the last 64 bytes of each image, and decodes nothing.  A PNG ends
+ * with its IEND chunk and a JPEG with an EOI marker, so the probe detects a truncated download, but no damage in the
+ * middle.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,7 +33,7 @@ begins_with(const uint8_t *head, size_t size, const char *signature)
     return size >= strlen(signature) && memcmp(head, signature, strlen(signature)) == 0;
 }
 
-/* IEND and its checksum (PNG specification, 11.2.5), or the marker EOI, perhaps with a little behind it. */
+/* Find IEND and its checksum (PNG specification, 11.2.5), or the EOI marker, which a few bytes may follow. */
 static bool
 ends_as_it_should(const uint8_t *tail, size_t size, bool png)
 {
@@ -47,7 +48,7 @@ ends_as_it_should(const uint8_t *tail, size_t size, bool png)
     return false;
 }
 
-/* A copy of a text; each is kept once, since they are few, whatever the inputs.  NULL: too many, or no memory. */
+/* Returns a shared copy of a text; there are few different ones.  NULL: too many texts, or out of memory. */
 static const char *
 keep_text(struct source_check *c, const char *text)
 {
@@ -64,7 +65,7 @@ keep_text(struct source_check *c, const char *text)
     return found;
 }
 
-/* The words of decode.c. */
+/* Uses the same words as decode.c. */
 const char *
 source_type(struct source_check *c, const uint8_t *head, size_t size)
 {
@@ -101,7 +102,7 @@ source_probe(struct source_check *c, struct source_item *item, const uint8_t *he
     }
 }
 
-/* Read both ends of an open file, of which item has the size. */
+/* Read the first and last bytes of an open file of item->size bytes. */
 static enum chex_status
 read_ends(int fd, const struct source_item *item, uint8_t head[SOURCE_HEAD], uint8_t tail[SOURCE_TAIL],
           struct chex_error *err)

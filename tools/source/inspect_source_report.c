@@ -1,5 +1,5 @@
 /*
- * inspect_source_report.c - the table of --source; see inspect_source.h
+ * inspect_source_report.c - prints the table of --source; see inspect_source.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 
 #define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
 
-/* A name or a path. */
+/* Size of an escaped name or path. */
 #define ROOM (4 * 4096 + 1)
 static const char *
 shown(const char *text, char out[ROOM])
@@ -61,7 +61,7 @@ print_labels(const struct source_check *c)
                format_things(l->reject_count - SHOWN, "more row", (char[PROGRESS_THINGS]){0}), c->in->color.off);
 }
 
-/* ---- what is wrong --------------------------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------------------- */
 
 static void
 print_more(uint64_t count, size_t listed)
@@ -70,7 +70,7 @@ print_more(uint64_t count, size_t listed)
         printf("         and %s more: --format csv names all\n", TEXT(count - listed));
 }
 
-/* "short    3: the end is lacking ...", and the first of them. */
+/* Print "short    3: the end is lacking ..." and the first names. */
 static void
 print_items(const struct source_check *c, enum source_fault fault, const char *what)
 {
@@ -166,7 +166,7 @@ source_archive_text(const struct source_place *p, char out[SOURCE_TEXT])
     return out;
 }
 
-/* Under the line of an archive: what is wrong with it, and how far it is good. */
+/* Print the fault of an archive and the extent of its undamaged part, below its line. */
 static void
 print_damage(const struct source_check *c, const struct source_place *p)
 {
@@ -198,7 +198,7 @@ print_place(const struct source_check *c, const struct source_place *p)
         print_damage(c, p);
 }
 
-/* A line for what is missing as a whole. */
+/* Print a line for `missing` images that are not in the given places. */
 static void
 print_nowhere(const struct source_check *c, size_t missing, const char *path)
 {
@@ -207,7 +207,7 @@ print_nowhere(const struct source_check *c, size_t missing, const char *path)
     print_place(c, &nowhere);
 }
 
-/* Does a place hold images of several archives of NIH?  Then it was unpacked into one folder. */
+/* Returns true if a place has images of several NIH archives: they were unpacked into one folder. */
 static bool
 unpacked_together(const struct source_check *c)
 {
@@ -242,7 +242,7 @@ print_places(const struct source_check *c)
         print_nowhere(c, (size_t)c->nowhere, "(in none of these)");
 }
 
-/* NIH's archives, known by the order of the names, where they were unpacked into one folder. */
+/* Print NIH's archives, inferred from the order of the names, if they were unpacked into one folder. */
 static void
 print_nih(const struct source_check *c)
 {
@@ -257,9 +257,9 @@ print_nih(const struct source_check *c)
     }
 }
 
-/* ---- what to do ------------------------------------------------------------------------------------------------ */
+/* ---- next steps ------------------------------------------------------------------------------------------------ */
 
-/* An archive that is damaged, or none. */
+/* Returns true if an archive is damaged, or is not an archive. */
 static bool
 is_broken(const struct source_check *c, const char *path)
 {
@@ -271,7 +271,7 @@ is_broken(const struct source_check *c, const char *path)
     return false;
 }
 
-/* With all inputs but the broken ones; nothing where that leaves no image. */
+/* Print the command without the broken inputs; print nothing if no image remains. */
 static void
 print_command(const struct source_check *c, const char *before)
 {
@@ -299,7 +299,7 @@ print_command(const struct source_check *c, const char *before)
     wrap_end(&w);
 }
 
-/* Should this archive of NIH come again?  Not where its images are in one that is to come again anyway. */
+/* Returns true if this NIH archive must be fetched again.  Skips it if its images are in one listed already. */
 static bool
 is_wanted(const struct source_check *c, size_t i)
 {
@@ -309,7 +309,7 @@ is_wanted(const struct source_check *c, size_t i)
            !(c->nih[i] >= 0 && c->place[c->nih[i]].error.status != CHEX_OK);
 }
 
-/* "next     fetch: ..., images_002.tar.gz to images_005.tar.gz"; false where there is nothing. */
+/* "next     fetch: ..., images_002.tar.gz to images_005.tar.gz"; returns false if there is nothing to fetch. */
 static bool
 print_fetch(const struct source_check *c)
 {

@@ -1,5 +1,5 @@
 /*
- * inspect_source_rows.c - --source for programs: CSV, JSON lines, JSON; see inspect_source.h
+ * inspect_source_rows.c - writes the result of --source as CSV, JSON lines or JSON; see inspect_source.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- everything that is not good ------------------------------------------------------------------------------- */
+/* ---- all faults ------------------------------------------------------------------------------- */
 
 typedef void fault_fn(void *context, enum source_fault fault, const char *name, const char *folder, const char *detail);
 
@@ -57,7 +57,7 @@ each_fault(const struct source_check *c, fault_fn *fn, void *context)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-/* Room for any path or name with each byte escaped. */
+/* Size of a path or name with every byte escaped. */
 #define ESCAPED (4 * 4096 + 1)
 
 static void
@@ -65,7 +65,7 @@ on_row(void *context, enum source_fault fault, const char *name, const char *fol
 {
     const struct table_writer *t = context;
     char a[ESCAPED], b[ESCAPED], c[ESCAPED];
-    bool path = fault == SOURCE_CONFLICT || t->list; /* else the detail is a text of ours */
+    bool path = fault == SOURCE_CONFLICT || t->list; /* otherwise the detail is this program's own text */
 
     table_row(context, (struct cell[]){cell_text(source_fault_name(fault)), inspect_name(t, name, a, ESCAPED),
                                        inspect_name(t, folder, b, ESCAPED),
@@ -86,7 +86,7 @@ error_json(const struct chex_error *err)
     return err->status == CHEX_OK ? json_null() : text_json(err->text);
 }
 
-/* What is wrong with an archive; null for a whole one, and for a folder. */
+/* Returns the fault of an archive; null for a complete archive or a folder. */
 static json_t *
 damage_json(const struct source_place *p)
 {

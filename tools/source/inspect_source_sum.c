@@ -1,5 +1,5 @@
 /*
- * inspect_source_sum.c - --source: from what was found to one item for each name, and sums; see inspect_source.h
+ * inspect_source_sum.c - --source: reduces the items to one per name and computes the sums; see inspect_source.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ compare_items(const void *a, const void *b)
     return order ? order : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Loose files and what was in all archives into c->item, sorted. */
+/* Move the items of all archives to c->item, after the loose files, and sort them. */
 static enum chex_status
 gather_items(struct source_check *c, struct chex_error *err)
 {
@@ -67,7 +67,7 @@ same_image(const struct source_check *c, const struct source_item *a, const stru
     return c->place[a->place].archive ? a->hash == b->hash : !b->differs;
 }
 
-/* Items of one name are side by side now: one is kept of each. */
+/* Keep one item of each name; the sorted items of one name are adjacent. */
 static enum chex_status
 keep_one(struct source_check *c, struct chex_error *err)
 {
@@ -143,7 +143,7 @@ count_missing(struct source_check *c)
     c->count_of[SOURCE_ROW] = c->labels.reject_count;
 }
 
-/* For each archive of NIH the place that holds most of its images; of other label files no row has a number there. */
+/* Find the place with the most images of each NIH archive.  Rows of other label files have no archive number. */
 static enum chex_status
 find_nih(struct source_check *c, struct chex_error *err)
 {
@@ -168,7 +168,7 @@ find_nih(struct source_check *c, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* Where the missing ones should be. */
+/* Count the missing images at their expected places. */
 static enum chex_status
 place_missing(struct source_check *c, struct chex_error *err)
 {
@@ -204,7 +204,7 @@ source_sum(struct source_check *c, struct chex_error *err)
     c->missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->missing));
     if (!c->missing)
         return error_memory(err);
-    /* Without rows or without images there is nothing to compare. */
+    /* Without rows or images there is nothing to compare. */
     if (c->labels_err.status != CHEX_OK || c->source_err.status != CHEX_OK) {
         c->count_of[SOURCE_EXTRA] = 0;
         return CHEX_OK;
