@@ -289,7 +289,7 @@ dataset_check_shard(const struct chex_dataset *ds, unsigned shard, struct chex_e
     struct shard_scan scan = {.shard = dataset_shard_identity(ds, shard), .texts = true, .visit = check_first};
     enum chex_status status = chex_shard_open(ds, shard, &s, err);
 
-    if (status != CHEX_OK)
+    if (status != CHEX_OK || !s) /* no shard only with an error; analyzers do not know it */
         return status;
     scan.fd = s->fd;
     scan.records = ds->shard[shard].record_count > 0;

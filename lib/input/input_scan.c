@@ -431,7 +431,7 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
     for (i = 0; status == CHEX_OK && i < path_count; i++) {
         char path[MAX_PATH];
         size_t length = strlen(paths[i]);
-        bool is_folder;
+        bool is_folder = false;
 
         while (length > 1 && paths[i][length - 1] == '/')
             length--;

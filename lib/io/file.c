@@ -445,7 +445,7 @@ file_open_input(int folder_fd, const char *path, int *fd, uint64_t *size, struct
 enum chex_status
 file_open_own(const struct folder *folder, const char *name, int *fd, uint64_t *size, struct chex_error *err)
 {
-    struct chex_error own;
+    struct chex_error own = {.status = CHEX_OK};
     enum chex_status status;
 
     err = err ? err : &own;
