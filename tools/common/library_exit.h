@@ -13,7 +13,7 @@
  * EXIT_OUTPUT and leaves files as kill -9 does.  Call it once, at the start of main().
  */
 void library_exit_catch(void);
-/* Disable the handler at the end of main(), so that the program itself can exit. */
+/* Clear errno at the end of main(), so that the handler ignores the program's own exit. */
 void library_exit_release(void);
 
 #endif

@@ -31,7 +31,7 @@ splits_json(const struct trainer_facts *f)
     return list;
 }
 
-/* Returns JSON null if the evaluation was not requested or failed. */
+/* Returns JSON null if no estimate was requested or it failed. */
 static json_t *
 estimate_json(const struct trainer_estimate *e)
 {

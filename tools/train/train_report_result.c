@@ -96,7 +96,7 @@ train_report_draw(const struct folder *run, const struct trainer_verdict *v, str
     return roc_plot_write(v->evaluation, v->source, run, picture_name(v->split, v->final, name), err);
 }
 
-/* Without images, the report would contain only a NaN loss of 0 images. */
+/* Warns of outputs that are not finite; otherwise the report would only show a NaN loss of 0 images. */
 static void
 warn_of_output(struct train_report *r, const struct trainer *t, const struct trainer_verdict *v)
 {
