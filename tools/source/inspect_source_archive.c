@@ -2,7 +2,8 @@
  * inspect_source_archive.c - --source: reads one archive from start to end; see inspect_source.h
  *
  * The reader reads every member whole, even if another image has the same name: the checksums of an archive follow its
- * data.  It compares two images with one name by size and a keyed hash, like chex-convert.  Memory holds one member per
+ * data.  It computes a keyed hash of each member, and source_sum() compares members of one name by hash, as
+ * chex-convert does.  It compares a member with the loose file of that name byte by byte.  Memory holds one member per
  * thread, at most CONVERT_MAX_FILE bytes, and a source_item per image.
  *
  * SPDX-License-Identifier: Apache-2.0
