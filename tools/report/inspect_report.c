@@ -1,5 +1,5 @@
 /*
- * inspect_report.c - --report: a data set on one page; see inspect.h, report.h
+ * inspect_report.c - --report: writes a page that describes a data set; see inspect.h, report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -67,7 +67,7 @@ write_page(const char *output, const struct html *h, struct chex_error *err)
 {
     if (strcmp(output, "-") != 0)
         return inspect_put_file(output, &h->b, err);
-    fwrite(h->b.data, 1, h->b.size, stdout); /* cli_finish() notices a failure */
+    fwrite(h->b.data, 1, h->b.size, stdout); /* cli_finish() reports a write error */
     return CHEX_OK;
 }
 

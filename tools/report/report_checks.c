@@ -1,9 +1,9 @@
 /*
- * report_checks.c - the sentences of --report: what a careful reviewer would ask, and the answers; see report.h
+ * report_checks.c - writes the checks of --report: the questions of a careful reviewer and the answers; see report.h
  *
- * fault   makes results wrong in any case: damaged records, a patient or an image in two splits
- * look    may be right, but a publication has to name it
- * note    describes the data set, and needs no action: padding records
+ * fault   always makes results wrong: damaged records, a patient or an image in two splits
+ * look    may be intended, but a publication must mention it
+ * note    describes the data set and needs no action: padding records
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -65,7 +65,7 @@ judge_rejects(struct html_report *r)
                          TEXT(r->reject_count - n), report_plural(r->reject_count - n));
 }
 
-/* Is it the whole of ChestX-ray14, where the label file is one of NIH's? */
+/* If the label file is NIH's: check that the data set has all of ChestX-ray14. */
 static void
 judge_complete(struct html_report *r)
 {
@@ -107,7 +107,7 @@ judge_padding(struct html_report *r)
 
 /* ---- few positives --------------------------------------------------------------------------------------------- */
 
-/* Half the 95 % interval of an AUROC (Hanley and McNeil, Radiology 143, 1982, 29-36). */
+/* Returns half the 95 % interval of an AUROC (Hanley and McNeil, Radiology 143, 1982, 29-36). */
 static double
 half_interval(double positives, double negatives)
 {
@@ -117,7 +117,7 @@ half_interval(double positives, double negatives)
                        (positives * negatives));
 }
 
-/* The findings of a split with too few positives, the rarest first; how many there are. */
+/* Find a split's findings with too few positives, rarest first; returns their number. */
 static unsigned
 find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
 {
@@ -133,11 +133,11 @@ find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
     return used;
 }
 
-/* What the positives of the findings named by find_few() allow. */
+/* How precise an AUROC can be for the findings of find_few(). */
 struct auroc_precision {
     unsigned without;          /* findings without a positive, or without a negative: no AUROC */
-    unsigned too_wide;         /* findings whose interval would reach past 1 */
-    const struct ratio *least; /* the rarest of the others, or NULL */
+    unsigned too_wide;         /* findings whose interval would exceed 1 */
+    const struct ratio *least; /* the rarest remaining finding, or NULL */
 };
 
 static void
@@ -295,7 +295,7 @@ judge_texts(struct html_report *r)
                          TEXT(r->two_sexes), r->two_sexes == 1 ? " has" : "s have");
 }
 
-/* Do the sums of the manifest agree with the records? */
+/* Check that the sums of the manifest agree with the records. */
 static void
 judge_manifest(struct html_report *r)
 {

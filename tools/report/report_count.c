@@ -1,5 +1,5 @@
 /*
- * report_count.c - from the images to numbers for each split, and the list of rejects; see report.h
+ * report_count.c - computes the figures of each split and reads the list of rejects; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -120,7 +120,7 @@ count_patients(struct html_report *r)
     }
 }
 
-/* In how many splits the images by_hash[i .. next - 1] are. */
+/* Returns the number of splits that have the images by_hash[i .. next - 1]. */
 static size_t
 splits_of(const struct split_check *c, size_t i, size_t next)
 {
@@ -232,7 +232,7 @@ add_reject(struct html_report *r, const json_t *line, struct chex_error *err)
     return reject->kind && reject->name && reject->reason && reject->detail ? CHEX_OK : error_memory(err);
 }
 
-/* A line that is no JSON object is left out: the number in the manifest tells. */
+/* Skip a line that is not a JSON object; the manifest has the true number of rejects. */
 static enum chex_status
 add_lines(struct html_report *r, const struct buffer *b, struct chex_error *err)
 {

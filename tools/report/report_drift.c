@@ -1,8 +1,8 @@
 /*
- * report_drift.c - the checks of --report that compare each split with the first one: prevalences, age, sex and view
+ * report_drift.c - compares each split with the first one for --report: prevalence, age, sex and view
  *
- * A difference counts if |z| reaches SPLIT_Z, see ratio.h.  A check without such a difference names the largest one, so
- * that a reader sees what was compared.
+ * A difference counts if |z| reaches SPLIT_Z, see ratio.h.  A check without such a difference names the largest one, to
+ * show the reader the comparison.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,10 +20,10 @@
 struct difference {
     unsigned split, variable;
     double z;
-    unsigned compared, of; /* differences that were compared, and that there are */
+    unsigned compared, of; /* number of compared differences, number of all differences */
 };
 
-/* Take the differences of a variable into d; zero-initialise *d before the first one. */
+/* Merge the differences of a variable into d; zero-initialise *d before the first call. */
 static void
 find_largest(const struct html_report *r, unsigned variable, struct difference *d)
 {
@@ -47,7 +47,7 @@ find_largest(const struct html_report *r, unsigned variable, struct difference *
 
 /* ---- prevalence ------------------------------------------------------------------------------------------------ */
 
-/* The findings, and No Finding, in which split s differs from the first one; returns whether there are any. */
+/* Find the findings (and No Finding) in which split s differs from the first one; returns 0 for none. */
 static unsigned
 drift_of(const struct html_report *r, struct report_check *c, unsigned s)
 {

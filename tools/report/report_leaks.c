@@ -1,5 +1,5 @@
 /*
- * report_leaks.c - the sentences of --report on what one split tells about another, and on equal images; see report.h
+ * report_leaks.c - checks of --report for leaks between splits and for equal images; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 #include "report/report_checks.h"
 
-#define EQUAL_NAMED 4 /* of images that equal each other */
+#define EQUAL_NAMED 4 /* maximum of named images per group of equal images */
 
 void
 report_judge_patients(struct html_report *r)
@@ -45,7 +45,7 @@ report_judge_patients(struct html_report *r)
     report_check_say(c, ".");
 }
 
-/* " train a.png = b.png = test c.png": the images by_hash[i .. next - 1]. */
+/* Append the images by_hash[i .. next - 1]: " train a.png = b.png = test c.png". */
 static void
 say_equal(const struct html_report *r, struct report_check *c, size_t i, size_t next)
 {
@@ -64,7 +64,7 @@ say_equal(const struct html_report *r, struct report_check *c, size_t i, size_t 
         report_check_say(c, " = %s more", TEXT(next - i));
 }
 
-/* The first groups of this kind; groups: how many there are. */
+/* Append the first groups of this kind; groups is their total number. */
 static void
 say_groups(const struct html_report *r, struct report_check *c, enum report_equal kind, uint64_t groups)
 {

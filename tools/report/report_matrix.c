@@ -1,5 +1,5 @@
 /*
- * report_matrix.c - heat maps and grids of --report: which findings come together, how the shards are; see report.h
+ * report_matrix.c - draws the co-occurrence heat map and the shards of --report; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #define TOP   130
 #define STEPS 12 /* classes h0 .. h11 of the style sheet, light to dark */
 
-/* Where the steps begin, in per cent: close together below, since most shares are small. */
+/* Lower limits of the steps in per cent; finer at the low end, because most shares are small. */
 static const double step_from[STEPS] = {0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50};
 
 static unsigned
@@ -29,7 +29,7 @@ step_of(double share)
     return step;
 }
 
-/* Where the cells are. */
+/* Position of the cells. */
 struct grid {
     unsigned left, cell;
 };
@@ -52,7 +52,7 @@ draw_cell(struct html *h, const struct html_report *r, const struct grid *g, uns
                  share >= 0.0995 || n == 0 ? "%.0f" : "%.1f", 100 * share);
 }
 
-/* The slim one is wider than a phone, which scrolls it: fourteen columns of numbers need that room. */
+/* Even the slim plot is wider than a phone, which scrolls it: it has fourteen columns of numbers. */
 void
 report_draw_together(struct html *h, const struct html_report *r, bool slim)
 {
@@ -101,7 +101,7 @@ shard_mean(const struct html_report *r, unsigned shard)
     return (double)s->sum / ((double)s->images * r->dataset->info.width * r->dataset->info.height);
 }
 
-/* The levels between which the means lie, in whole tens. */
+/* Returns an axis that spans the mean levels, rounded to tens. */
 static struct svg_axis
 level_axis(const struct html_report *r)
 {
@@ -144,7 +144,7 @@ report_draw_shards(struct html *h, const struct html_report *r, bool slim)
 {
     const struct chex_dataset *ds = r->dataset;
     unsigned width = slim ? REPORT_SLIM : REPORT_BROAD, i;
-    /* A shard is as wide as 1, about its number. */
+    /* Each shard is 1 wide, centred at its number. */
     struct svg_axis x = {.from = -0.5, .to = ds->info.shard_count - 0.5, .start = SHARD_LEFT, .end = width - 16};
     struct svg_axis y = level_axis(r);
     double free_from = SHARD_LEFT - 14;
@@ -157,7 +157,7 @@ report_draw_shards(struct html *h, const struct html_report *r, bool slim)
         double from = svg_at(&x, s->first_shard - 0.5), to = svg_at(&x, s->first_shard + s->shard_count - 0.5);
 
         svg_line(h, from, y.end - 10, from, y.start + 62, "g");
-        /* A name that would run into the one before it is left out; the table has it. */
+        /* Skip a name that would overlap the previous one; the table has it. */
         if ((from + to) / 2 - 4.5 * (double)strlen(s->name) > free_from &&
             (from + to) / 2 + 4.5 * (double)strlen(s->name) < x.end) {
             svg_text(h, (from + to) / 2, y.end - 12, "m d", "%s", s->name);

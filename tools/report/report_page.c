@@ -1,8 +1,8 @@
 /*
- * report_page.c - the page of --report, from top to bottom; see report.h
+ * report_page.c - writes the page of --report from top to bottom; see report.h
  *
- * One file without scripts: nothing is fetched, it works printed, and on dark paper where the reader's system is dark.
- * Neither a path nor a time is in it, so the page of a data set is always the same.
+ * The page is one file without scripts.  It loads nothing, can be printed, and follows the dark mode of the reader's
+ * system.  It contains neither paths nor times, so a data set always gives the same page.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -73,7 +73,7 @@ put_title(struct html *h, const struct html_report *r)
     put_number(h, TEXT(r->dataset->info.split_count), r->dataset->info.split_count == 1 ? "split" : "splits");
     put_number(h, TEXT(r->dataset->info.shard_count), "shards");
     put_number(h, SIZE(dataset_bytes(r->dataset)), "of records");
-    /* Colours are for what is there: none of them is as good as good can be. */
+    /* Colour only nonzero counts. */
     html_format(h, "<span%s><b>%u</b>fault%s</span>", level[LEVEL_FAULT] ? " class=\"fault\"" : "", level[LEVEL_FAULT],
                 level[LEVEL_FAULT] == 1 ? "" : "s");
     html_format(h, "<span%s><b>%u</b>to look at</span>", level[LEVEL_LOOK] ? " class=\"look\"" : "", level[LEVEL_LOOK]);
@@ -127,7 +127,7 @@ report_label_file(const char *sha256)
     return NULL;
 }
 
-/* What must lie where the command is run. */
+/* Write which inputs the command needs in its working folder. */
 static void
 put_needed(struct html *h, const struct manifest *m)
 {
@@ -150,7 +150,7 @@ put_needed(struct html *h, const struct manifest *m)
                 m->dataset_id);
 }
 
-/* Every option that decides about bytes, defaults too, which may change.  The names are those of NIH's release. */
+/* Write every option that affects the bytes, also defaults, as they may change.  Names are those of the NIH release. */
 static void
 put_command(struct html *h, const struct html_report *r)
 {
@@ -179,7 +179,7 @@ card_row(struct html *h, const char *name, const char *value)
     html_raw(h, "</td></tr>\n");
 }
 
-/* Of the images and labels of NIH, and how to cite them. */
+/* Write the source of NIH's images and labels, and how to cite them. */
 static void
 put_limits(struct html *h)
 {

@@ -1,9 +1,9 @@
 /*
- * report_pictures.c - the pictures of --report, inside the page: mean images (PNG), a contact sheet and flagged images
- * (JPEG, less than half the bytes); see report.h
+ * report_pictures.c - embeds images in the page of --report: mean images as PNG; a contact sheet and flagged images as
+ * JPEG, which needs less than half the bytes; see report.h
  *
- * The contact sheet takes images in the order of the hashes of their pixels: as good as drawn by lot, and always the
- * same ones.
+ * The contact sheet takes images in the order of the hashes of their pixels.  This order is as good as random, and
+ * always the same.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define THUMB       150 /* largest side of a small picture on the page */
-#define LARGE       512 /* and of the same when it was clicked: what is in the file */
+#define LARGE       512 /* largest side of the stored picture, shown after a click */
 #define PER_FINDING 2
 #define PER_FLAG    6
 
@@ -31,7 +31,7 @@ struct gray {
 
 /* ---- encoding -------------------------------------------------------------------------------------------------- */
 
-/* At most `most` pixels wide and high on the page. */
+/* Write a picture of at most `most` x `most` pixels on the page. */
 static enum chex_status
 put_gray(struct html *h, struct gray *g, enum html_picture kind, uint32_t most, const char *alt, struct chex_error *err)
 {
@@ -155,7 +155,7 @@ put_tile(struct html *h, const struct html_report *r, const struct seen *seen, c
     enum chex_status status;
     size_t i;
 
-    /* A label works its box without a script: the style sheet shows the picture of a checked one large. */
+    /* The label toggles its checkbox without a script; the style sheet enlarges the picture of a checked box. */
     html_raw(h, "<figure class=\"tile\"><label class=\"zoom\"><input type=\"checkbox\" aria-label=\"larger\">");
     status = put_image(h, r, seen, b, err);
     html_raw(h, "</label>");
@@ -178,7 +178,7 @@ put_tile(struct html *h, const struct html_report *r, const struct seen *seen, c
 
 /* ---- the contact sheet ----------------------------------------------------------------------------------------- */
 
-/* Whether an image with the same pixels was chosen. */
+/* Returns true if the selection has an image with the same pixels. */
 static bool
 chosen(struct seen *const *list, unsigned count, const struct seen *seen)
 {
@@ -190,7 +190,7 @@ chosen(struct seen *const *list, unsigned count, const struct seen *seen)
     return false;
 }
 
-/* Images with this finding, first those with it alone; finding CHEX_FINDINGS is No Finding. */
+/* Select images with this finding, preferring those without another; CHEX_FINDINGS means No Finding. */
 static unsigned
 choose(const struct html_report *r, unsigned finding, struct seen **list, unsigned count)
 {

@@ -1,5 +1,5 @@
 /*
- * report_plots.c - the plots of --report that compare splits; see report.h, svg.h
+ * report_plots.c - draws the plots of --report that compare splits; see report.h, svg.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#define HALF_WIDTH  420 /* of a plot that shares its row with another one */
+#define HALF_WIDTH  420 /* width of a plot that shares a row with another plot */
 #define HALF_HEIGHT 320
 
 unsigned
@@ -33,7 +33,7 @@ report_paper(bool slim)
 
 #define LEGEND_ROW 20
 
-/* Where the entries stand, in rows; how far what is under the legend has to move down. */
+/* Lay out the legend in rows; returns by how much the plot below must move down. */
 static unsigned
 legend_shift(const struct html_report *r, double left, double right)
 {
@@ -52,7 +52,7 @@ legend_shift(const struct html_report *r, double left, double right)
     return (rows - 1) * LEGEND_ROW;
 }
 
-/* Begin a plot with a legend: what follows is moved down by its further rows.  end_plot() ends it. */
+/* Begin a plot with a legend; its extra rows move the plot down.  The caller ends it with end_plot(). */
 static void
 begin_plot(struct html *h, const struct html_report *r, const char *title, const char *kind, enum svg_key key,
            double left, unsigned width, unsigned height)
@@ -86,7 +86,7 @@ end_plot(struct html *h)
 #define ROW   34
 #define NAMES 140 /* room for the longest name */
 
-/* The findings, commonest first; equal ones in their order. */
+/* Sort the findings, most frequent first; a stable sort. */
 static void
 sort_findings(const struct html_report *r, unsigned order[CHEX_FINDINGS])
 {
@@ -226,7 +226,7 @@ struct bar_piece {
     uint64_t n;
 };
 
-/* One bar of parts that make up the whole. */
+/* Draw one stacked bar. */
 static void
 draw_parts(struct html *h, double left, double right, double y, const struct bar_piece *part, unsigned parts,
            uint64_t all)
@@ -271,7 +271,7 @@ draw_views(struct html *h, double left, double right, double y, const struct rep
     draw_parts(h, left, right, y, view, 3, s->images);
 }
 
-/* Names above the bars, sex above view. */
+/* Draw names above the bars, and sex above view. */
 static void
 draw_sex_view_slim(struct html *h, const struct html_report *r)
 {
@@ -320,7 +320,7 @@ report_draw_sex_view(struct html *h, const struct html_report *r, bool slim)
 
 /* ---- pixels ---------------------------------------------------------------------------------------------------- */
 
-#define LEVEL_LEAST 1e-5 /* of the pixels: below it nothing is drawn */
+#define LEVEL_LEAST 1e-5 /* share of the pixels; smaller shares are not drawn */
 
 static double
 level_share(const struct report_split *s, unsigned level)

@@ -1,15 +1,16 @@
 /*
- * report_scan.c - the reading of --report: every record once, by several threads; see report.h
+ * report_scan.c - reads every record once for --report, with several threads; see report.h
  *
- * How an image is flagged, from the histogram of its pixels (p1, p99: first and 99th percentile):
+ * Flags from the histogram of an image's pixels (p1, p99: first and 99th percentile):
  *   constant   one value
- *   black      p99 below 32: nothing to see                white   p1 above 223
+ *   black      p99 below 32: no content                    white   p1 above 223
  *   flat       p99 - p1 below 32: hardly any contrast
- * and from its likeness, the correlation of its 8x8 cell means with those of the mean of all images.  An
- * upright frontal image is mostly above 0.4, so one whose gray is inverted (white air: MONOCHROME1 read as MONOCHROME2)
- * is mostly below -0.4.  Neither limit is a proof: of the originals of ChestX-ray14 about one in a hundred is unlike.
+ * Flags from its likeness, the correlation of its 8x8 cell means with those of the mean of all images.  The likeness of
+ * an upright frontal image is mostly above 0.4.  If its gray values are inverted (white air: MONOCHROME1 read as
+ * MONOCHROME2), the likeness is mostly below -0.4.  These limits prove nothing: about 1 % of the originals of
+ * ChestX-ray14 have the flag unlike.
  *   inverted   likeness below -0.2
- *   unlike     likeness from -0.2 to 0.2: rotated, cropped, of another part of the body, or only unusual
+ *   unlike     likeness from -0.2 to 0.2: rotated, cropped, another part of the body, or just unusual
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,9 +30,9 @@
 
 #define CELLS (REPORT_TINY * REPORT_TINY)
 
-/* What a thread keeps. */
+/* The state of one thread. */
 struct scan_worker {
-    uint32_t *sum[REPORT_VIEWS]; /* not yet added to the report's */
+    uint32_t *sum[REPORT_VIEWS]; /* not yet added to the sums of the report */
     uint64_t pending[REPORT_VIEWS];
     uint64_t histogram[SPLIT_MAX][256];
 };
@@ -39,14 +40,14 @@ struct scan_worker {
 struct scan {
     struct html_report *r;
     size_t cells;      /* of the mean image */
-    uint64_t most;     /* images until a sum of 32 bits must be emptied */
+    uint64_t most;     /* maximum of images before a 32-bit sum could overflow */
     unsigned last_bad; /* shard of the last fault */
     pthread_mutex_t lock;
 };
 
 /* ---- one image ------------------------------------------------------------------------------------------------- */
 
-/* Four tables, so that equal neighbours do not wait for each other. */
+/* Use four histograms, so that equal adjacent pixels do not create a dependency. */
 static void
 count_levels(const uint8_t *pixels, size_t size, uint32_t levels[256])
 {
@@ -65,7 +66,7 @@ count_levels(const uint8_t *pixels, size_t size, uint32_t levels[256])
         levels[i] = table[0][i] + table[1][i] + table[2][i] + table[3][i];
 }
 
-/* The lowest level with more than `share` of the pixels at or below it. */
+/* Returns the lowest level with more than `share` of the pixels at or below it. */
 static uint8_t
 level_of(const uint32_t levels[256], uint64_t size, unsigned per_cent)
 {
@@ -80,7 +81,7 @@ level_of(const uint32_t levels[256], uint64_t size, unsigned per_cent)
     return (uint8_t)i;
 }
 
-/* In blocks of constant size, which the compiler turns into vectors. */
+/* Constant block size, so that the compiler vectorises the loop. */
 #define BLOCK 16
 
 static uint64_t
@@ -145,7 +146,7 @@ add_to_mean(const struct html_report *r, const uint8_t *pixels, uint32_t *sum)
         add_to(sum, pixels, (size_t)width * height);
         return;
     }
-    /* What does not fill a cell at the right and the bottom is left out, but where a side is less than a cell. */
+    /* Ignore partial cells at the right and the bottom, unless the side is shorter than a cell. */
     for (y = 0; y < r->mean_height * cell && y < height; y++)
         for (x = 0; x < r->mean_width * cell && x < width; x++)
             sum[(size_t)(y / cell) * r->mean_width + x / cell] += pixels[(size_t)y * width + x];
@@ -208,7 +209,7 @@ look_at_pixels(struct scan *s, struct scan_worker *w, const struct walk_record *
         empty(s, w, image->view);
 }
 
-/* Several threads, but a shard has one; each image has its own place. */
+/* Several threads call this, but only one per shard; each image writes its own element. */
 static enum chex_status
 on_record(void *context, const struct walk_record *record, struct chex_error *err)
 {
@@ -248,14 +249,14 @@ on_fault(void *context, const char *shard, int64_t index, uint64_t count, const 
     struct html_report *r = s->r;
     unsigned shards = r->dataset->info.shard_count, tried, i;
 
-    /* From the shard of the fault before on: of many that are missing each is the next one. */
+    /* Search from the shard of the last fault: if many shards are missing, the next one matches at once. */
     for (tried = 0; tried < shards; tried++) {
         i = (s->last_bad + tried) % shards;
         if (strcmp(r->dataset->shard[i].name, shard) != 0)
             continue;
         s->last_bad = i;
         r->shard[i].bad += (uint32_t)count;
-        /* The path of the folder is nothing of the data set's. */
+        /* Omit the path of the folder: it is not part of the data set. */
         if (index >= 0)
             snprintf(r->shard[i].why, sizeof(r->shard[i].why), "record %lld: %.120s", (long long)index, why->text);
         else
@@ -333,7 +334,7 @@ make_room(struct html_report *r, size_t cells)
     return r->image && r->check.seen && r->mean_all.sum;
 }
 
-/* The correlation of each image with the mean of all, and what follows from it. */
+/* Compute the likeness of each image and set the flags that depend on it. */
 static void
 compare(struct html_report *r)
 {
@@ -380,7 +381,7 @@ compare(struct html_report *r)
     }
 }
 
-/* Leave out the places without an image: padding, and what could not be read. */
+/* Remove the elements without an image: padding and unreadable records. */
 static void
 close_gaps(struct html_report *r)
 {

@@ -1,5 +1,5 @@
 /*
- * report_sentence.c - how the checks of --report are written down; see report_checks.h
+ * report_sentence.c - helpers that write the sentences of the checks of --report; see report_checks.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
 /*
  * report_style.c - the style sheet of --report
  *
- * Colours of series are those of Okabe and Ito (Color Universal Design, 2008), brighter ones of them on dark paper; the
- * steps of the heat map go from light to dark in one hue, reversed on dark paper.
+ * The series use the colours of Okabe and Ito (Color Universal Design, 2008), with brighter variants in dark mode.  The
+ * heat map goes from light to dark in one hue; dark mode reverses it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-/* In pieces, since C promises only 4095 characters of one. */
+/* Several strings, because C guarantees only 4095 characters per literal. */
 const char *const report_style[] = {
     ":root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--dim:#565d68;--line:#cfd4da;--soft:#f3f5f7;"
     "--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#a5528a;--c4:#8a6d00;--c5:#444;"
@@ -30,7 +30,7 @@ const char *const report_style[] = {
     "--h5:#92b6d6;--h6:#77a2c9;--h7:#5d8ebc;--h8:#4579ad;--h9:#30659c;--h10:#1e5187;--h11:#0d3b6b;--hl:#16191d;"
     "--hd:#fff}body{print-color-adjust:exact;-webkit-print-color-adjust:exact}nav{display:none}"
     "figure,tr,.tile{break-inside:avoid}h2{break-after:avoid}section{padding-top:8px}}\n",
-    /* Two drawings of a plot, of which one is shown; what is folded, and pictures that are large, on a screen only. */
+    /* Show one of the two drawings of a plot.  Fold sections and enlarge pictures only on a screen. */
     "svg.slim{display:none}@media screen and (max-width:760px){svg.broad{display:none}svg.slim{display:block}"
     ".scroll svg.slim{max-width:none}}.scroll{overflow-x:auto}"
     ".fold{position:relative;margin:8px 0}.fold>input,.zoom input{position:absolute;opacity:0;left:0;top:0;margin:0}"

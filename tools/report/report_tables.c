@@ -1,5 +1,5 @@
 /*
- * report_tables.c - the tables of --report; see report.h
+ * report_tables.c - writes the tables of --report; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,7 @@ enum people { IMAGES, PATIENTS, NO_FINDING, VISITS, FINDINGS, AGE, WOMEN, AP, PA
 static const char *
 people_text(const struct report_split *s, enum people what, char out[64])
 {
-    const double images = s->images ? (double)s->images : 1; /* without any, the others are 0 */
+    const double images = s->images ? (double)s->images : 1; /* avoids 0 / 0 without images */
 
     switch (what) {
     case IMAGES:
@@ -70,7 +70,7 @@ people_text(const struct report_split *s, enum people what, char out[64])
     return out;
 }
 
-/* A cell for each split, and one for all. */
+/* Write one cell per split and one for the total. */
 static void
 row(struct html *h, const struct html_report *r, const char *name, enum people what)
 {
@@ -167,7 +167,7 @@ report_table_shards(struct html *h, const struct html_report *r)
     for (i = 0; i < ds->info.shard_count; i++) {
         const struct report_shard *s = &r->shard[i];
 
-        /* Of very many, those with faults. */
+        /* After SHARDS_SHOWN shards, list only those with faults. */
         if (s->bad == 0 && shown >= SHARDS_SHOWN)
             continue;
         shown++;
@@ -207,7 +207,7 @@ equal_row(struct html *h, const struct html_report *r, const struct seen *seen, 
     html_raw(h, "</td></tr>\n");
 }
 
-/* All images that equal another one, group by group. */
+/* Write all groups of equal images. */
 void
 report_table_equal(struct html *h, const struct html_report *r)
 {
@@ -240,7 +240,7 @@ by_reason(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* How many of each reason, where memory allows. */
+/* Write the count of each reason, if memory allows. */
 static void
 reasons(struct html *h, const struct html_report *r)
 {
