@@ -1,10 +1,9 @@
 /*
- * inspect_checkpoint_diff.c - --diff: how do two checkpoints differ? see inspect_checkpoint.h
+ * inspect_checkpoint_diff.c - --diff: compares two checkpoints; see inspect_checkpoint.h
  *
- * Tensors are matched by name, never by place in the file, and what files from before 0.1.0 call otherwise by its name
- * of
- * today.  Metadata are compared field by field: of chex-train's state of the
- * run each field is a line of its own, and so is each of the options that the run was started with.
+ * The action matches tensors by name, never by position in the file.  It maps the names in files from before 0.1.0 to
+ * the current names.  It compares metadata field by field; each field of chex-train's run state and each option of the
+ * run is a field.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,7 +43,7 @@ add_meta(struct checkpoint_side *s, const char *prefix, const char *name, const 
     return CHEX_OK;
 }
 
-/* Lines "NAME VALUE", as settings_keep() writes them. */
+/* Parse lines "NAME VALUE", as written by settings_keep(). */
 static enum chex_status
 add_options(struct checkpoint_side *s, const char *text, struct chex_error *err)
 {
@@ -62,7 +61,7 @@ add_options(struct checkpoint_side *s, const char *text, struct chex_error *err)
     return status;
 }
 
-/* A value of the state; a real number is kept there as hexadecimal, and nobody reads that. */
+/* Format a value of the run state.  The state stores real numbers in hexadecimal, which is hard to read. */
 static enum chex_status
 add_field(struct checkpoint_side *s, const char *name, const json_t *value, struct chex_error *err)
 {
@@ -98,7 +97,7 @@ read_meta(struct checkpoint_side *s, struct chex_error *err)
     const char *key;
     size_t i;
 
-    if (state && !json_is_object(state)) { /* no state of a run: a text like others */
+    if (state && !json_is_object(state)) { /* not a run state: treat it as plain text */
         json_decref(state);
         state = NULL;
     }
@@ -122,7 +121,7 @@ read_meta(struct checkpoint_side *s, struct chex_error *err)
     return status;
 }
 
-/* A counter of steps would outweigh all weights. */
+/* Without integers: a step counter would outweigh all weights. */
 static void
 add_to_all(struct checkpoint_diff *d, const struct tensor_pair *p)
 {

@@ -1,5 +1,6 @@
 /*
- * inspect_checkpoint_diff_report.c - the table, CSV and JSON of --diff of two checkpoints; see inspect_checkpoint.h
+ * inspect_checkpoint_diff_report.c - writes the table, CSV and JSON of --diff of two checkpoints; see
+ * inspect_checkpoint.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -93,7 +94,7 @@ print_model(struct checkpoint_diff *d)
     }
 }
 
-/* NaN: it is not defined. */
+/* Format a relative difference; NaN means undefined. */
 static char *
 relative_text(double value, char out[32])
 {
@@ -125,7 +126,7 @@ print_values(const struct checkpoint_diff *d)
                format_count(v->bad[1], bad), color->off);
 }
 
-/* What is not finite first; integers last; the largest relative difference first, one that is not defined before it. */
+/* Order: non-finite values first, integers last; larger relative differences first, after undefined ones. */
 static int
 by_difference(const void *a, const void *b)
 {
@@ -194,7 +195,7 @@ print_pairs(struct checkpoint_diff *d)
     for (i = 0; order && i < d->pair_count; i++)
         order[i] = &d->pair[i];
     if (!order) {
-        d->in->output_failed = true; /* the exit code says that something is lacking */
+        d->in->output_failed = true; /* the exit code reports the incomplete output */
         return;
     }
     qsort(order, d->pair_count, sizeof(*order), by_difference);

@@ -1,5 +1,5 @@
 /*
- * inspect_checkpoint_diff_walk.c - each difference of two checkpoints, one call each; see inspect_checkpoint.h
+ * inspect_checkpoint_diff_walk.c - calls a function for each difference of two checkpoints; see inspect_checkpoint.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,7 +46,7 @@ tensor_same_shape(const struct tensor_entry *a, const struct tensor_entry *b)
     return a->rank == b->rank && (a->rank == 0 || memcmp(a->shape, b->shape, a->rank * sizeof(a->shape[0])) == 0);
 }
 
-/* The next name of both lists: either may be NULL. */
+/* Step to the next name of both lists; either tensor may be NULL. */
 bool
 checkpoint_diff_next(const struct checkpoint_diff *d, size_t at[2], const struct tensor_entry *found[2])
 {
@@ -61,7 +61,7 @@ checkpoint_diff_next(const struct checkpoint_diff *d, size_t at[2], const struct
     return true;
 }
 
-/* What numbers look like in a text: as many digits as the type has. */
+/* Format a number with as many digits as its type holds. */
 static char *
 number_text(enum dtype type, double value, char out[40])
 {

@@ -1,9 +1,9 @@
 /*
- * inspect_diff.c - --diff: how do two data sets differ? see inspect_diff.h, inspect.h
+ * inspect_diff.c - --diff: compares two data sets; see inspect_diff.h, inspect.h
  *
- * Images are matched by name, never by place: two data sets of other shard sizes or other splits can be compared.
- * Pixels are compared by a hash where the images have one size.  Where both manifests name the same shards with the
- * same SHA-256 nothing is read: whether the files are what their manifest says is --full's question.
+ * The action matches images by name, never by position, so it can compare data sets with different shard sizes or
+ * splits.  It compares pixels by a hash if the images have equal sizes.  If both manifests list the same shards with
+ * the same SHA-256, it reads no records; --full checks whether the files match their manifest.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +27,7 @@ struct side_reading {
     pthread_mutex_t lock;
 };
 
-/* Several threads; each record has its own place. */
+/* Several threads call this; each record writes its own element. */
 static enum chex_status
 on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
@@ -87,7 +87,7 @@ read_side(struct diff *d, unsigned which, struct chex_error *err)
     pthread_mutex_destroy(&r.lock);
     s->faults = w.faults;
     s->read_failed = w.read_failed;
-    /* Leave out the places without an image. */
+    /* Remove the elements without an image. */
     for (i = 0; s->item && i < records; i++)
         if (s->item[i].name)
             s->item[s->count++] = s->item[i];
@@ -109,7 +109,7 @@ on_count(void *context, enum diff_kind kind, const char *name, const char *a, co
     d->count[kind]++;
 }
 
-/* What needs both items: moves and findings. */
+/* Count moves between splits and changed findings of an image on both sides. */
 static void
 count_pairs(struct diff *d)
 {
@@ -178,7 +178,7 @@ open_both(struct diff *d, const char *const path[2], int *failed, struct chex_er
     return status;
 }
 
-/* Two data sets, both open. */
+/* Compare two open data sets. */
 static enum chex_status
 compare_datasets(struct diff *d, int *failed, struct chex_error *err)
 {

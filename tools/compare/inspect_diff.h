@@ -1,5 +1,5 @@
 /*
- * inspect_diff.h - what --diff found, between its computation and its words
+ * inspect_diff.h - compares two data sets for --diff
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 #include "inspect/inspect.h"
 
 enum diff_kind {
-    DIFF_SPEC, /* a line of the specification; the others are about one image */
+    DIFF_SPEC, /* a line of the specification; the other kinds concern one image */
     DIFF_ONLY_A,
     DIFF_ONLY_B,
     DIFF_SPLIT,
@@ -19,7 +19,7 @@ enum diff_kind {
     DIFF_SEX,
     DIFF_VIEW,
     DIFF_PIXELS,
-    DIFF_PLACE, /* another shard or place in it, in the same split */
+    DIFF_PLACE, /* same split, but another shard or index */
     DIFF_KINDS
 };
 
@@ -35,37 +35,37 @@ struct diff_item {
 
 struct diff_side {
     struct target target;
-    struct diff_item *item; /* by name */
+    struct diff_item *item; /* sorted by name */
     size_t count;
     uint64_t faults;
     bool read_failed;
     struct arena strings;
 };
 
-/* One difference: what it is called (a field or an image's name), and how it is here and there. */
+/* Called for one difference: name is a field or an image, a and b are the values on both sides. */
 typedef void diff_fn(void *context, enum diff_kind kind, const char *name, const char *a, const char *b);
 
 struct diff {
     struct inspect *in;
     struct diff_side side[2];
-    bool same_shards; /* the manifests say that the records are the same: nothing was read */
-    bool pixels;      /* they could be compared: the images have one size */
+    bool same_shards; /* the manifests have equal shards, so no record was read */
+    bool pixels;      /* pixels were compared: the images have equal sizes */
     uint64_t count[DIFF_KINDS];
     uint64_t both;                                       /* images on both sides */
-    uint64_t moved[16][16];                              /* from a split of A to one of B */
-    uint64_t gained[CHEX_FINDINGS], lost[CHEX_FINDINGS]; /* of images on both sides, from A to B */
+    uint64_t moved[16][16];                              /* [split of A][split of B] */
+    uint64_t gained[CHEX_FINDINGS], lost[CHEX_FINDINGS]; /* from A to B, over images on both sides */
 };
 
-/* Name of a kind, as in JSON and CSV. */
+/* Returns the name of a kind in JSON and CSV. */
 const char *diff_kind_name(enum diff_kind kind);
-/* Call fn for every difference, the specification first, then by name. */
+/* Call fn for every difference: first the specification, then the images by name. */
 void diff_walk(struct diff *d, diff_fn *fn, void *context);
 bool diff_is_same(const struct diff *d);
 
-/* One line for the exit status where -q takes the table away, of data sets and of checkpoints. */
+/* Print one line that explains the exit status if -q suppresses the table; for data sets and checkpoints. */
 void inspect_report_difference(const struct inspect *in, const char *a, const char *b);
 
-/* Its result is a struct diff. */
+/* Formats a struct diff. */
 extern const struct inspect_result diff_result;
 
 #endif

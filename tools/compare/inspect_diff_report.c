@@ -1,5 +1,5 @@
 /*
- * inspect_diff_report.c - the table, CSV and JSON of --diff; see inspect_diff.h
+ * inspect_diff_report.c - writes the table, CSV and JSON of --diff; see inspect_diff.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

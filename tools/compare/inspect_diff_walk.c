@@ -1,5 +1,5 @@
 /*
- * inspect_diff_walk.c - each difference of two data sets, one call each; see inspect_diff.h
+ * inspect_diff_walk.c - calls a function for each difference of two data sets; see inspect_diff.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -56,7 +56,7 @@ visit_word(const struct diff_visit *t, const char *name, const char *a, const ch
               inspect_text((struct chex_bytes){b, strnlen(b, RECORD_MAX_TEXT)}, y));
 }
 
-/* What the data set id is made of, and the id itself. */
+/* Compare the fields that determine the data set id, and the id. */
 static void
 compare_specs(const struct diff_visit *t)
 {
@@ -117,7 +117,7 @@ age_text(float age, char out[32])
         snprintf(out, 32, "%.9g", (double)age);
 }
 
-/* The same image here and there. */
+/* Compare an image that is on both sides. */
 static void
 compare_items(const struct diff_visit *t, const char *name, const struct diff_item *x, const struct diff_item *y)
 {
