@@ -152,7 +152,7 @@ static enum chex_status
 clear_away(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
 {
     struct lock_holder holder;
-    struct chex_error own;
+    struct chex_error own = {.status = CHEX_OK};
     struct part part;
     char text[LOCK_TEXT], whose[48] = "";
     enum chex_status status;
@@ -280,7 +280,7 @@ enum chex_status
 lock_check(const struct lock *lock, struct chex_error *err)
 {
     struct lock_holder rival;
-    struct chex_error own;
+    struct chex_error own = {.status = CHEX_OK};
     char text[LOCK_TEXT];
     enum chex_status status;
 
