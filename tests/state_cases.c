@@ -170,7 +170,7 @@ state_with(const char *text, const char *field, const char *json)
 {
     json_t *top = json_loads(text, 0, NULL);
     size_t length;
-    char *out;
+    char *out, *with;
 
     if (!json_is_object(top)) {
         json_decref(top);
@@ -183,10 +183,14 @@ state_with(const char *text, const char *field, const char *json)
         return out;
     /* jansson would not write some of the values: they are put in as text, at the end. */
     length = strlen(out) + strlen(field) + strlen(json) + 8;
-    out = realloc(out, length);
-    snprintf(strrchr(out, '}'), length - (size_t)(strrchr(out, '}') - out), "%s\"%s\":%s}", out[1] == '}' ? "" : ",",
-             field, json);
-    return out;
+    with = realloc(out, length);
+    if (!with) {
+        free(out);
+        return NULL;
+    }
+    snprintf(strrchr(with, '}'), length - (size_t)(strrchr(with, '}') - with), "%s\"%s\":%s}",
+             with[1] == '}' ? "" : ",", field, json);
+    return with;
 }
 
 /* Other fields are bounded by this one: they are 0. */

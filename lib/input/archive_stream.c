@@ -296,7 +296,7 @@ check_padding(struct image_archive *a)
     uint64_t at = image_archive_offset(a);
     struct chex_error err;
     enum chex_status status;
-    size_t got, i;
+    size_t got = 0, i;
 
     do {
         status = stops(a) ? error_stopped(&err) : file_pread(a->fd, at, a->block, a->block_size, &got, &err);

@@ -95,9 +95,10 @@ number_of(const struct state_field *f, const struct checkpoint_state *state)
 uint64_t
 state_max(const struct state_field *f, const struct checkpoint_state *state)
 {
-    uint64_t other = f->up_to ? number_of(state_field(f->up_to), state) : f->max;
+    const struct state_field *other = f->up_to ? state_field(f->up_to) : NULL;
+    uint64_t bound = other ? number_of(other, state) : f->max;
 
-    return other < f->max ? other : f->max;
+    return bound < f->max ? bound : f->max;
 }
 
 static bool
