@@ -92,11 +92,19 @@ number_of(const struct state_field *f, const struct checkpoint_state *state)
     return member_get((const char *)state + f->offset, f->size);
 }
 
+/* The value of the field of that name; `otherwise` where no name is given. */
+static uint64_t
+number_of_name(const char *name, const struct checkpoint_state *state, uint64_t otherwise)
+{
+    const struct state_field *f = name ? state_field(name) : NULL;
+
+    return f ? number_of(f, state) : otherwise;
+}
+
 uint64_t
 state_max(const struct state_field *f, const struct checkpoint_state *state)
 {
-    const struct state_field *other = f->up_to ? state_field(f->up_to) : NULL;
-    uint64_t bound = other ? number_of(other, state) : f->max;
+    uint64_t bound = number_of_name(f->up_to, state, f->max);
 
     return bound < f->max ? bound : f->max;
 }
@@ -256,7 +264,7 @@ static void
 take_otherwise(const struct state_field *f, struct checkpoint_state *state)
 {
     if (f->otherwise)
-        member_put((char *)state + f->offset, f->size, number_of(state_field(f->otherwise), state));
+        member_put((char *)state + f->offset, f->size, number_of_name(f->otherwise, state, 0));
 }
 
 enum chex_status
