@@ -1,11 +1,12 @@
 /*
- * nccl.c - see reduce.h: sums on the GPUs, by NCCL
+ * nccl.c - sums over the ranks by NCCL, on the GPUs; see reduce.h
  *
- * Sums have a stream of their own, beside that in which gradients are made: start() has it wait for what that stream
- * holds, join() has that stream wait for the sums.  In a stream that captures this is a fork and a join of the graph.
+ * Sums run in a stream of their own, concurrently with the backward pass.  start() makes that stream wait for the work
+ * in the compute stream; join() makes the compute stream wait for the sums.  In a stream that captures, this becomes a
+ * fork and a join of the graph.
  *
- * Nothing waits inside of NCCL or of the CUDA runtime, since a peer may be gone: the communicator is not blocking, and
- * whoever waits for the device polls (cuda_wait()).  A rank is lost when its host is silent (collective_watch()).
+ * No call blocks inside NCCL or the CUDA runtime, because a peer may be lost.  So the communicator is nonblocking, and
+ * waits for the device poll (cuda_wait()).  A rank counts as lost if its host sends no heartbeat (collective_watch()).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,10 +23,10 @@
 #include <string.h>
 #include <time.h>
 
-#define OLDEST   21400 /* 2.14: communicators that are not blocking */
-#define NEW_KIND 10000 /* versions since 2.9 count like this */
+#define OLDEST   21400 /* 2.14: the first version with nonblocking communicators */
+#define NEW_KIND 10000 /* the encoding of version numbers since 2.9 */
 
-/* Seconds for sums that end by themselves, when the communicator does. */
+/* Seconds that end_comm() waits for ncclCommFinalize(). */
 #define PATIENCE 5.0
 
 struct nccl_reduce {
@@ -36,14 +37,14 @@ struct nccl_reduce {
     ncclComm_t comm;
     cudaStream_t stream;
     cudaEvent_t fork, joint;
-    float *probe, *pinned; /* one number, for the first sum */
+    float *probe, *pinned; /* one float, for try_sum() */
     cudaEvent_t probed;
-    double waited;           /* in the wait at hand */
-    double failed_at;        /* of `waited`; negative: NCCL has not failed */
-    ncclResult_t failure;    /* then */
-    const char *failed_in;   /* what it did then */
+    double waited;           /* seconds in the current wait */
+    double failed_at;        /* the value of `waited` when NCCL failed; negative: it has not failed */
+    ncclResult_t failure;    /* the result at that time */
+    const char *failed_in;   /* the operation at that time */
     bool given_up;           /* the communicator is aborted */
-    struct chex_error ended; /* what was said then: it stays */
+    struct chex_error ended; /* the error of end_with(), which every later call returns */
 };
 
 static struct nccl_reduce *
@@ -93,7 +94,10 @@ abort_there(void *context)
     return NULL;
 }
 
-/* It first tells the kernels to end, then waits for the graphs that have sums of it: a thread has the time. */
+/*
+ * ncclCommAbort() first stops the kernels, then waits until the graphs with its sums are destroyed.  A separate thread
+ * calls it, so this one can go on and destroy them.
+ */
 static void
 give_up(struct reduce *reduce)
 {
@@ -123,8 +127,8 @@ end_with(struct nccl_reduce *r, enum chex_status status, const struct chex_error
 }
 
 /*
- * NCCL has failed.  Where a rank is gone it is that rank that the user should hear of, so the others are listened to
- * until all were heard.
+ * NCCL has failed.  If the cause is a lost rank, the user needs the name of that rank.  So wait until all ranks have
+ * sent a heartbeat since the failure, or until the timeout, when collective_watch() reports the lost rank.
  */
 static enum chex_status
 look_at_failure(struct nccl_reduce *r, struct chex_error *why)
@@ -159,8 +163,8 @@ look_at_comm(struct nccl_reduce *r, struct chex_error *why)
 }
 
 /*
- * Every host lives, and the sums do not get on.  One that has been silent for long may be lost: that is known when its
- * time is up.
+ * Detect sums without progress although all hosts are alive.  If a host has been silent for a while, it may be lost;
+ * collective_watch() reports that after the timeout.
  */
 static enum chex_status
 look_at_clock(const struct nccl_reduce *r, struct chex_error *why)
@@ -194,14 +198,17 @@ wait_turn(struct reduce *reduce, bool begins, struct chex_error *err)
     return status == CHEX_OK ? CHEX_OK : end_with(r, status, &why, err);
 }
 
-/* A rank that computes sends heartbeats; messages between hosts are none of these sums. */
+/* Send heartbeats while this rank computes.  NCCL needs no help from the host to make progress. */
 static enum chex_status
 poll_peers(struct reduce *reduce, struct chex_error *err)
 {
     return collective_poll(nccl_of(reduce)->collective, err);
 }
 
-/* A call has failed: as with sums under way.  Those that this rank has started end, so that nothing waits for them. */
+/*
+ * Handle a failed call like a failure of sums in flight: wait until the cause is known.  The sums that this rank
+ * started are aborted (end_with()), so nothing waits for them.
+ */
 static enum chex_status
 fail_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct chex_error *err)
 {
@@ -220,7 +227,7 @@ fail_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct c
     return status;
 }
 
-/* A call of NCCL that may be in progress, to its end: until then nothing may be put into the stream. */
+/* Wait for a call of NCCL that may still be in progress.  No work may enter the stream before the call is complete. */
 static enum chex_status
 finish_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct chex_error *err)
 {
@@ -308,7 +315,7 @@ new_stream(struct nccl_reduce *r, struct chex_error *err)
     return cuda_check(e, "a stream for the sums of the ranks", err);
 }
 
-/* All ranks get the id of rank 0, or the error that it has in its place. */
+/* Give all ranks the id from rank 0, or its error. */
 static enum chex_status
 share_id(struct nccl_reduce *r, enum chex_status status, ncclUniqueId *id, struct chex_error *err)
 {
@@ -330,7 +337,7 @@ connect(struct nccl_reduce *r, const ncclUniqueId *id, struct chex_error *err)
     return finish_call(r, result, "ncclCommInitRankConfig", err);
 }
 
-/* The first sum: connections are made before a graph is recorded, and a network that adds wrong is found here. */
+/* Run a first sum.  It makes NCCL connect before a graph is captured, and detects a network that sums incorrectly. */
 static enum chex_status
 try_sum(struct nccl_reduce *r, struct chex_error *err)
 {
@@ -362,7 +369,10 @@ try_sum(struct nccl_reduce *r, struct chex_error *err)
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-/* All graphs with sums are gone.  Ranks that end together end at once; else the communicator is given up. */
+/*
+ * All graphs with sums are destroyed.  If the ranks finish together, ncclCommFinalize() returns at once; otherwise
+ * abort the communicator.
+ */
 static void
 end_comm(struct nccl_reduce *r)
 {
@@ -394,7 +404,7 @@ free_reduce(struct reduce *reduce)
 
     (void)cudaSetDevice(r->device);
     end_comm(r);
-    /* With a communicator that was given up the device may still be busy: all is left to the end of the process. */
+    /* After an abort the device may still be busy: the end of the process frees its resources. */
     if (!r->given_up) {
         if (r->stream)
             (void)cudaStreamDestroy(r->stream);

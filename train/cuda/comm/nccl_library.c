@@ -1,5 +1,5 @@
 /*
- * nccl_library.c - see nccl_library.h: NCCL as a shared library that is opened when it is needed
+ * nccl_library.c - opens NCCL as a shared library on first use; see nccl_library.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
- * nccl_library.h - NCCL's functions, found when they are needed
+ * nccl_library.h - the functions of NCCL, looked up at run time
  *
- * A program that was built with NCCL runs where the library is not: on a login node, on one GPU, on CPUs.  So it is not
- * linked but opened, by nccl_library.c.  In a build without its header nccl_none.c stands in the place of this file and
- * of nccl.c.
+ * A program that was built with NCCL must also run without the library: on a login node, on one GPU, on CPUs.  So
+ * nccl_library.c opens the library when it is needed, and the program is not linked with it.  A build without NCCL's
+ * header compiles nccl_none.c instead of this file and nccl.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <nccl.h>
 #include <stddef.h>
 
-/* The calls that are used: X(the name behind "nccl"). */
+/* The calls in use: X(name without the prefix "nccl"). */
 /* clang-format off */
 #define NCCL_CALLS(X) \
     X(GetVersion) X(GetUniqueId) X(CommInitRankConfig) X(CommGetAsyncError) X(AllReduce) X(CommFinalize) \
@@ -26,7 +26,10 @@ struct nccl_calls {
     NCCL_CALLS(NCCL_MEMBER)
 };
 
-/* The library, opened once; or NULL, and why, as shared_library.h says.  From one thread at a time. */
+/*
+ * Opens the library on the first call.  Returns NULL on failure, with the reason in `why` (shared_library.h).  Not
+ * thread-safe.
+ */
 const struct nccl_calls *nccl_open(char *why, size_t size);
 
 #endif

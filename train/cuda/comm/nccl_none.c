@@ -1,5 +1,5 @@
 /*
- * nccl_none.c - in the place of nccl.c in a build without NCCL
+ * nccl_none.c - replaces nccl.c in a build without NCCL
  *
  * SPDX-License-Identifier: Apache-2.0
  */

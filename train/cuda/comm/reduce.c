@@ -1,8 +1,8 @@
 /*
- * reduce.c - see reduce.h: the choice between NCCL and messages, the same on all ranks
+ * reduce.c - chooses NCCL or messages between hosts, the same on all ranks; see reduce.h
  *
- * NCCL does not sum for two ranks that share a GPU.  It takes parts of a GPU (MIG) for the GPU that they belong to, so
- * both the identity of a device and its place on the bus are compared.
+ * NCCL does not work if two ranks share a GPU.  It treats parts of a GPU (MIG) as the whole GPU.  So the ranks compare
+ * both the UUID of their devices and their PCI addresses.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,10 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What ranks tell each other. */
+/* What each rank sends to the others. */
 struct seat {
     char id[sizeof(((struct device_info *)0)->id)], bus[CUDA_BUS];
-    int version; /* of NCCL; 0: none */
+    int version; /* of NCCL; 0: not available */
     char why[BACKEND_LIBRARY];
 };
 
@@ -45,7 +45,7 @@ share(const struct collective *c, const struct seat *all, int a, int b)
            (strcmp(all[a].bus, all[b].bus) == 0 && strcmp(collective_host(c, a), collective_host(c, b)) == 0);
 }
 
-/* Is there a reason against NCCL?  The first one in the order of the ranks. */
+/* Returns true if NCCL cannot be used, with the first reason in the order of the ranks. */
 static bool
 finds_reason(const struct collective *c, const struct seat *all, char *why, size_t size)
 {

@@ -1,5 +1,5 @@
 /*
- * reduce.h - sums over ranks that have GPUs: which way they go, and the ways
+ * reduce.h - sums over ranks that have GPUs: the choice of the method, and the methods
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,22 +9,25 @@
 #include "backend/backend.h"
 
 /*
- * By NCCL where every rank has NCCL, of one version, and a GPU of its own; else by messages between the hosts, and
- * reduce.text says why.  All ranks call.  A single rank has nothing to sum.
+ * Creates the reducer.  It uses NCCL if every rank has the same version of NCCL and a GPU of its own.  Otherwise the
+ * hosts exchange messages, and reduce.text gives the reason.  All ranks must call this.  A single rank needs no sums.
  */
 enum chex_status cuda_reduce_new(struct device *device, struct collective *c, struct reduce **out,
                                  struct chex_error *err);
 
 /* ---- the ways ---------------------------------------------------------------------------------------------------- */
 
-/* Through pinned memory and messages: floats on the device, in place (staged.c). */
+/* Sums by messages between the hosts, through pinned memory: floats on the device, in place (staged.c). */
 enum chex_status reduce_staged_new(struct device *device, struct collective *c, struct reduce **out,
                                    struct chex_error *err);
 
-/* By NCCL, on the device (nccl.c): floats or bfloat16, in place.  CHEX_ERR_LOST also where NCCL fails. */
+/* Sums by NCCL on the devices: floats or bfloat16, in place (nccl.c).  A failure of NCCL is CHEX_ERR_LOST as well. */
 enum chex_status reduce_nccl_new(struct device *device, struct collective *c, struct reduce **out,
                                  struct chex_error *err);
-/* The version of the library that is there, 22809 and "2.28.9"; or 0, and why none can be used. */
+/*
+ * Returns the version of the library and writes its text: 22809 and "2.28.9".  Returns 0 and writes the reason if NCCL
+ * cannot be used.
+ */
 int reduce_nccl_version(char text[BACKEND_LIBRARY]);
 
 #endif

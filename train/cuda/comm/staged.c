@@ -1,9 +1,10 @@
 /*
- * staged.c - see reduce.h: sums of floats on a device, by messages between the hosts
+ * staged.c - sums floats of the devices by messages between the hosts; see reduce.h
  *
- * A sum comes to the host in pieces.  Each becomes doubles and is given to the collective as soon as it is there, in
- * this order on every rank; what all ranks have is rounded once and goes back.  So it is the sum in the order of the
- * ranks, as that of reduce_host.h, of gradients that each rank has rounded to floats.
+ * start() copies the gradients to pinned memory in chunks.  When a chunk has arrived, the host converts it to double
+ * and passes it to the collective, in the same order on every rank.  The sum over the ranks is rounded to float once
+ * and copied back to the device.  So the result is the sum in the order of the ranks, as with reduce_host.h, but of
+ * gradients that each rank has rounded to float.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,14 +18,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PIECE ((size_t)1 << 19) /* numbers: 2 MiB of floats */
+#define PIECE ((size_t)1 << 19) /* floats in a chunk: 2 MiB */
 
-/* One call of start(); its memory stays for that of the next step. */
+/* One call of start().  Its memory is reused in the next step. */
 struct staged {
     struct staged *next;
     float *device, *pinned;
     double *sum;
-    cudaEvent_t *here; /* [pieces] */
+    cudaEvent_t *here; /* [pieces], recorded after the copy of each chunk */
     size_t count, room, pieces, started;
 };
 
@@ -33,7 +34,7 @@ struct staged_reduce {
     struct collective *collective;
     int device;
     struct staged *first;
-    size_t used; /* of the list, by sums under way */
+    size_t used; /* entries of the list in use by sums in flight */
 };
 
 static struct staged_reduce *
@@ -91,7 +92,7 @@ make_room(struct staged *s, size_t count, struct chex_error *err)
     return cuda_check(e, "pinned memory for the sums of the ranks", err);
 }
 
-/* The next of the list. */
+/* Returns the next unused entry of the list. */
 static enum chex_status
 take(struct staged_reduce *r, struct staged **out, struct chex_error *err)
 {
@@ -152,7 +153,7 @@ start_piece(struct staged_reduce *r, struct staged *s, struct chex_error *err)
     return collective_allreduce_start(r->collective, s->sum + first, count, err);
 }
 
-/* Every piece that has come to the host; *all: that were all. */
+/* Passes every chunk that has arrived on the host to the collective.  *all is true if no chunk is left. */
 static enum chex_status
 start_pieces(struct staged_reduce *r, bool *all, struct chex_error *err)
 {
