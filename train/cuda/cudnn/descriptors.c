@@ -1,7 +1,8 @@
 /*
  * descriptors.c - see descriptors.h
  *
- * Tensors are [n][c][h][w] by their sizes and NHWC by their strides, so a slice of a slab is a tensor with its ld.
+ * A tensor has the dimensions [n][c][h][w] and the strides of NHWC.  So a slice of a slab is a tensor whose pixel
+ * stride is the ld of the slab.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -83,7 +84,7 @@ make_tensor(struct cudnn_making *m, int64_t uid, cudnnDataType_t type, const int
     return d;
 }
 
-/* Values of a slab: `channels` of each pixel's ld. */
+/* A slice of a slab: the first `channels` values of each pixel; consecutive pixels are ld values apart. */
 static cudnnBackendDescriptor_t
 make_slab(struct cudnn_making *m, cudnnDataType_t value, int64_t uid, unsigned images, unsigned channels,
           unsigned height, unsigned width, unsigned ld)
@@ -122,7 +123,7 @@ make_convolution(struct cudnn_making *m, const struct cudnn_shape *s)
     return d;
 }
 
-/* Attributes of an operation, of each kind of convolution. */
+/* The attributes of the operation for each kind of convolution. */
 static const struct operation {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;

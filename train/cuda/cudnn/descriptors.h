@@ -1,5 +1,5 @@
 /*
- * descriptors.h - a convolution as descriptors of cuDNN's backend API: a graph of one operation
+ * descriptors.h - a convolution in cuDNN's backend API: descriptors of a graph with one operation
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,24 +9,26 @@
 #include "cuda/cudnn/library.h"
 #include "cuda/plan/conv.h"
 
-/* Of its tensors. */
+/* Ids of the tensors in a variant pack. */
 enum { UID_X = 1, UID_W, UID_Y };
 
-/* All that cuDNN is asked about: what differs here is another convolution. */
+/* Everything that cuDNN needs to choose an engine.  Convolutions that differ here need separate execution plans. */
 struct cudnn_shape {
     enum conv_kind kind;
     unsigned images, height, width, out_height, out_width, in, out, x_ld, y_ld;
     unsigned kernel_h, kernel_w, stride, pad_h, pad_w, add;
 };
 
-/* Descriptors in the order in which they were made, of which later ones refer to those before; cudnn_destroy(). */
+/*
+ * Descriptors in order of creation; later ones refer to earlier ones.  cudnn_destroy() destroys them in reverse order.
+ */
 struct cudnn_made {
     cudnnBackendDescriptor_t *descriptor;
     size_t count, capacity;
 };
 void cudnn_destroy(const struct cudnn_calls *calls, struct cudnn_made *made);
 
-/* The first error stays, and what comes behind it has no effect. */
+/* Collects the first error; calls after it have no effect. */
 struct cudnn_making {
     const struct cudnn_calls *calls;
     struct cudnn_made *made;
@@ -39,7 +41,7 @@ void cudnn_set_descriptor(struct cudnn_making *m, cudnnBackendDescriptor_t d, cu
                           cudnnBackendDescriptor_t value);
 void cudnn_finalize(struct cudnn_making *m, cudnnBackendDescriptor_t d);
 
-/* The graph of a convolution, of values of this type; without a handle it is for a device that is described. */
+/* Creates the graph of a convolution on tensors of type `value`.  Without a handle, it is for a described device. */
 cudnnBackendDescriptor_t cudnn_make_graph(struct cudnn_making *m, cudnnDataType_t value, cudnnHandle_t handle,
                                           const struct cudnn_shape *s);
 

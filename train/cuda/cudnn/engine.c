@@ -1,5 +1,5 @@
 /*
- * engine.c - see engine.h: what cuDNN answers, and its runs
+ * engine.c - asks cuDNN for execution plans and runs them; see engine.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,20 +16,20 @@
 #include <string.h>
 
 #define OLDEST       91100 /* 9.11 */
-#define MOST_CONFIGS 16    /* of which the first that fits is taken */
+#define MOST_CONFIGS 16    /* per query of the heuristics; the first usable one is taken */
 #define MOST_NOTES   16
 
 struct answer {
     struct cudnn_shape shape;
     struct cudnn_made made;
-    cudnnBackendDescriptor_t plan; /* NULL: it is not taken */
+    cudnnBackendDescriptor_t plan; /* NULL: cuDNN does not support this convolution */
     struct cudnn_choice choice;
 };
 
 struct cudnn {
     const struct cudnn_calls *calls;
-    cudnnHandle_t handle;            /* NULL: the device is described */
-    cudnnBackendDescriptor_t device; /* or NULL */
+    cudnnHandle_t handle;            /* NULL: the device is only described */
+    cudnnBackendDescriptor_t device; /* its description, or NULL */
     cudnnDataType_t value;
     struct answer **answer;
     size_t count, capacity;
@@ -48,7 +48,7 @@ check(const struct cudnn_calls *calls, cudnnStatus_t status, const char *what, s
 
 /* ---- which engine ------------------------------------------------------------------------------------------------ */
 
-/* Engines that are not taken: engine.h says why. */
+/* Returns true for the numerical notes that engine.h excludes. */
 static bool
 is_refused(cudnnBackendNumericalNote_t note)
 {
@@ -67,7 +67,7 @@ is_refused(cudnnBackendNumericalNote_t note)
     }
 }
 
-/* The engine of a configuration, and whether it may be taken. */
+/* Reads the engine of a configuration.  Returns true if its notes allow it. */
 static bool
 may_take(struct cudnn_making *m, cudnnBackendDescriptor_t config, struct cudnn_choice *choice)
 {
@@ -98,7 +98,7 @@ may_take(struct cudnn_making *m, cudnnBackendDescriptor_t config, struct cudnn_c
     return m->status == CUDNN_STATUS_SUCCESS;
 }
 
-/* A configuration as a plan; NULL where cuDNN cannot, or only with more memory. */
+/* Creates the execution plan of a configuration.  Returns NULL if cuDNN cannot, or if it needs too much workspace. */
 static cudnnBackendDescriptor_t
 make_plan(struct cudnn_making *m, const struct cudnn *c, cudnnBackendDescriptor_t config, struct cudnn_choice *choice)
 {
@@ -118,7 +118,7 @@ make_plan(struct cudnn_making *m, const struct cudnn *c, cudnnBackendDescriptor_
     return one.status == CUDNN_STATUS_SUCCESS && choice->workspace <= (int64_t)CUDNN_WORKSPACE ? d : NULL;
 }
 
-/* Configurations, the best first, as a mode of the heuristics has them. */
+/* Asks the heuristics, in one mode, for configurations; the best comes first.  Returns their number. */
 static int64_t
 ask_heuristics(struct cudnn_making *m, const struct cudnn *c, cudnnBackendDescriptor_t graph,
                cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t config[MOST_CONFIGS])
@@ -156,7 +156,7 @@ choose(struct cudnn_making *m, const struct cudnn *c, cudnnBackendDescriptor_t g
             a->plan = make_plan(m, c, config[i], &a->choice);
 }
 
-/* What cuDNN refuses as a graph it does not do; other errors are errors. */
+/* A refused graph means that cuDNN does not support the convolution; other failures are errors. */
 static bool
 is_no(cudnnStatus_t status)
 {
@@ -239,7 +239,7 @@ add_answer(struct cudnn *c, const struct cudnn_shape *shape, struct answer **out
     return CHEX_OK;
 }
 
-/* A normalisation or sums in it are not asked about: such a convolution is not plain. */
+/* A convolution with a fused BN, with channel sums or with split-K is not plain. */
 static bool
 is_plain(const struct cuda_conv *conv)
 {
@@ -304,7 +304,7 @@ cudnn_run(struct cudnn *c, const struct cuda_op *op, cudaStream_t stream, struct
 
 /* ---- the library and a device ------------------------------------------------------------------------------------ */
 
-/* NULL and why: it is not there, or too old. */
+/* Returns NULL and the reason if the library is missing or too old. */
 static const struct cudnn_calls *
 open_library(char why[BACKEND_LIBRARY])
 {

@@ -1,5 +1,5 @@
 /*
- * library.c - see library.h: cuDNN as a shared library that is opened when it is needed
+ * library.c - opens cuDNN as a shared library on first use; see library.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,8 +25,8 @@ find_calls(const struct shared_library *library, struct cudnn_calls *calls, char
 }
 
 /*
- * cuDNN opens cuBLAS when it is first used, and aborts the process where that fails: so it is opened here before.  The
- * places are those of the dynamic linker, then those of cuDNN itself: wheels lie side by side.
+ * Opens cuBLAS before cuDNN needs it: cuDNN opens it on first use, and aborts the process if that fails.  Searches
+ * where the dynamic linker searches, then where cuDNN itself does: next to its own directory, as pip installs them.
  */
 static bool
 find_cublas(const struct shared_library *library, char *why, size_t size)
@@ -36,7 +36,7 @@ find_cublas(const struct shared_library *library, char *why, size_t size)
     unsigned major;
 
     if (!shared_library_find(library, "cudnnGetCudartVersion", &runtime, why, size))
-        return true; /* nothing says which one */
+        return true; /* the CUDA version is unknown, and so is the name of cuBLAS */
     major = (unsigned)(runtime() / 1000);
     snprintf(name, sizeof(name), "libcublasLt.so.%u", major);
     snprintf(beside[2], sizeof(beside[2]), "/../../cu%u/lib", major);

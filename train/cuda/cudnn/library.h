@@ -1,8 +1,9 @@
 /*
- * library.h - cuDNN's functions, found when they are needed
+ * library.h - the functions of cuDNN, looked up at run time
  *
- * A program that was built with cuDNN runs where the library is not: its own kernels do all convolutions.  So it is not
- * linked but opened, by library.c.  The backend API of cuDNN 9 is enough: descriptors, and no other entry point.
+ * A program that was built with cuDNN must also run without the library; its own kernels then run all convolutions.  So
+ * library.c opens the library when it is needed, and the program is not linked with it.  The program only uses the
+ * backend API of cuDNN 9 (descriptors).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +13,7 @@
 #include <cudnn_graph.h>
 #include <stddef.h>
 
-/* The calls that are used: X(the name behind "cudnn"). */
+/* The calls in use: X(name without the prefix "cudnn"). */
 #define CUDNN_CALLS(X)          \
     X(GetVersion)               \
     X(GetErrorString)           \
@@ -33,8 +34,8 @@ struct cudnn_calls {
 };
 
 /*
- * The library, opened once, with cuBLAS, which it needs; or NULL, and why, as shared_library.h says.  From one thread
- * at a time.
+ * Opens the library, and cuBLAS, which it needs, on the first call.  Returns NULL on failure, with the reason in `why`
+ * (shared_library.h).  Not thread-safe.
  */
 const struct cudnn_calls *cudnn_open(char *why, size_t size);
 

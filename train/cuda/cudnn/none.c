@@ -1,5 +1,5 @@
 /*
- * none.c - in the place of engine.c in a build without cuDNN
+ * none.c - replaces engine.c in a build without cuDNN
  *
  * SPDX-License-Identifier: Apache-2.0
  */
