@@ -1,5 +1,5 @@
 /*
- * arenas.c - arenas and the state of a plan, which the host reads and writes; see plan.h
+ * arenas.c - the host reads and writes the arenas and the state of a plan; see plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@ find_arena(struct plan *plan, enum arena_id arena, void **out, struct chex_error
     return cuda_enter(plan, err);
 }
 
-/* Between host and device, behind all that was given to the device. */
+/* Copies between host and device, after all work that the device was given. */
 enum chex_status
 cuda_copy_now(struct plan *plan, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
               struct chex_error *err)
@@ -32,7 +32,7 @@ cuda_copy_now(struct plan *plan, void *to, const void *from, size_t bytes, enum 
     if (status != CHEX_OK)
         return status;
     status = cuda_drain(plan, what, err);
-    if (status != CHEX_OK) /* memory of the caller is not on its way any more */
+    if (status != CHEX_OK) /* the caller's memory must not be part of a copy in flight */
         (void)cuda_settle(plan);
     return status;
 }
@@ -67,8 +67,8 @@ cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *
 }
 
 /*
- * By a second thread, through a stream of its own: the kernels of an evaluation run meanwhile.  Nothing waits in the
- * CUDA runtime, which may hold a lock that the thread of the plan needs.
+ * A second thread calls this, and it uses a stream of its own, so the kernels of an evaluation run meanwhile.  It polls
+ * and does not block in the CUDA runtime, which could hold a lock that the plan's thread needs.
  */
 enum chex_status
 cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
@@ -93,7 +93,10 @@ cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_
     return CHEX_OK;
 }
 
-/* A plan without a loss scale has 1, whatever the state says; for another one 1 is the lowest, and kept. */
+/*
+ * A plan without loss scaling has the scale 1, whatever the state says.  With loss scaling, a saved scale of 1 is the
+ * lowest one and stays 1.
+ */
 enum chex_status
 cuda_set_state(struct plan *plan, const struct plan_state *state, struct chex_error *err)
 {
@@ -102,7 +105,7 @@ cuda_set_state(struct plan *plan, const struct plan_state *state, struct chex_er
     struct step_state s;
 
     if (status == CHEX_OK && !there)
-        return CHEX_OK; /* of a plan that only scores */
+        return CHEX_OK; /* this plan only scores */
     if (status == CHEX_OK)
         status = cuda_copy_now(plan, &s, there, sizeof(s), cudaMemcpyDeviceToHost, err);
     if (status != CHEX_OK)

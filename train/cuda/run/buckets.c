@@ -1,9 +1,10 @@
 /*
- * buckets.c - see plan.h: sums of the ranks in the graph of a step
+ * buckets.c - sums over the ranks, in buckets that overlap with the backward pass; see plan.h
  *
- * Where the buckets lie follows from the number of parameters alone, so it is the same on all ranks, whatever their
- * GPUs and their last micro-batch: every rank makes the same sums in the same order.  A bucket begins when a launch has
- * made the first of its gradients final (cuda_op.final), beside the launches behind it.
+ * The bounds of the buckets depend only on the number of parameters.  So they are the same on all ranks, whatever their
+ * GPUs and their last micro-batch, and every rank starts the same sums in the same order.  The backward pass produces
+ * gradients from the end of the arena to its start.  When a launch makes the first gradient of a bucket final
+ * (cuda_op.final), the sum of that bucket starts and runs next to the following launches.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +13,7 @@
 #include "cuda/plan/memory.h"
 #include "cuda/run/plan.h"
 
-#define LINE (CUDA_ALIGN / sizeof(float)) /* at which a bucket begins */
+#define LINE (CUDA_ALIGN / sizeof(float)) /* floats; the start of a bucket is a multiple of it */
 
 bool
 cuda_has_peers(const struct plan *plan)
@@ -38,7 +39,7 @@ cuda_sums_begin(struct plan *plan)
     plan->summed = plan->layout.graph->param_floats;
 }
 
-/* The beginning of the bucket that ends here; the one in front is left to cuda_sums_end(). */
+/* Returns the start of the bucket that ends at `end`.  cuda_sums_end() sums the bucket at the front of the arena. */
 static size_t
 bucket_begin(size_t end)
 {
@@ -87,7 +88,7 @@ cuda_sums_start(struct plan *plan, size_t final, struct chex_error *err)
     return status;
 }
 
-/* The last bucket: gradients in front of the arena, with what lies before them. */
+/* Sums the last bucket: the front of the gradients, together with the floats that precede the arena. */
 enum chex_status
 cuda_sums_end(struct plan *plan, struct chex_error *err)
 {

@@ -1,8 +1,8 @@
 /*
- * check.c - see plan.h: what errors of the CUDA runtime mean for who runs a training
+ * check.c - translates errors of the CUDA runtime into messages for the user; see plan.h
  *
- * An error of a kernel, of the memory or of the bus is sticky: every later call of the process fails with it.  It comes
- * back from whatever call is next, which says nothing of its cause.
+ * An error of a kernel, of the memory or of the bus is sticky: every later call of the process fails with it.  The next
+ * call, whichever it is, returns it, so the failing call does not name the cause.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,7 +40,7 @@ old_driver(struct chex_error *err)
                      there % 1000 / 10, needed / 1000, needed % 1000 / 10);
 }
 
-/* What a kernel that was alone may be blamed for. */
+/* Returns true for errors that a kernel causes. */
 static bool
 is_of_kernel(cudaError_t e)
 {

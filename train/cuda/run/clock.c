@@ -1,8 +1,8 @@
 /*
- * clock.c - see plan.h: what the parts of a step took, by the events of the device
+ * clock.c - measures the parts of a step by events of the device; see plan.h
  *
- * Where a part stands on the clock of the host follows from two things: it did not begin before it was given to the
- * device, nor before the part in front of it had ended.
+ * Events give durations only.  The start of a part on the host's clock is estimated: it is the later of the time when
+ * the host gave the work to the device and the end of the previous part.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@ larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Seconds between two events; false where that is not known. */
+/* Sets the seconds between two events; returns false if they are unknown. */
 static bool
 elapsed(cudaEvent_t from, cudaEvent_t to, double *out)
 {
@@ -63,8 +63,8 @@ within(double x, double most)
 }
 
 /*
- * From the end of other work to the beginning of this micro-batch: its copy, as far as the other work did not hide it,
- * and time in which the device had nothing to do.
+ * Splits the time from the end of earlier work to the start of this micro-batch: the part of its copy that the earlier
+ * work did not hide, and idle time of the device.
  */
 static void
 read_gap(struct plan *plan, cudaEvent_t before, const struct cuda_clock *c)
@@ -83,7 +83,7 @@ read_gap(struct plan *plan, cudaEvent_t before, const struct cuda_clock *c)
         plan->idle[c->ticket % 2] += gap - copied;
 }
 
-/* The micro-batch behind this one in its step, which has ended too; NULL: there is none. */
+/* Returns the clock of the next micro-batch of the same step, which has ended too; NULL if there is none. */
 static const struct cuda_clock *
 clock_behind(const struct plan *plan, const struct cuda_clock *c)
 {

@@ -1,5 +1,5 @@
 /*
- * devices.c - see plan.h: GPUs, what they can do, and the one that is imagined where there is none
+ * devices.c - GPUs and their abilities, and the imagined GPU for plan_size() without one; see plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_MAJOR 7 /* compute capability: below it there are no tensor cores */
+#define LEAST_MAJOR 7 /* compute capability: older GPUs have no tensor cores */
 #define BF16_MAJOR  8
 
-/* An H200: what plan_size() counts with where there is no device. */
+/* The GPU that plan_size() assumes if there is none: an H200. */
 #define IMAGINED_NAME       "H200"
 #define IMAGINED_MAJOR      9
 #define IMAGINED_PROCESSORS 132
 
-/* A driver that is too old is a device that cannot be opened: cuda_device_open() says why. */
+/* With a driver that is too old this returns 1: opening that device then reports the reason. */
 unsigned
 cuda_device_count(void)
 {

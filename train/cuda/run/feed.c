@@ -1,8 +1,8 @@
 /*
- * feed.c - see plan.h: a micro-batch of the host on its way to a slot of the device
+ * feed.c - copies a micro-batch from the host to a slot of the device; see plan.h
  *
- * It is copied into pinned memory before the call returns, from there by the stream of copies.  What is before the
- * pixels in a slot is copied always, pixels where an image is not in the store.
+ * The call copies the micro-batch into pinned memory before it returns; the copy stream moves it to the device.  The
+ * part of a slot in front of the pixels is always copied.  The pixels are copied only if an image is not in the store.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@ counts(const struct batch *batch, unsigned i)
     return !batch->weight || batch->weight[i] != 0;
 }
 
-/* What is not in the store. */
+/* Returns true if the image is not in the store. */
 static bool
 is_in_pixels(const struct batch *batch, unsigned i)
 {
@@ -37,7 +37,7 @@ fill_block(const struct batch *batch, unsigned size, unsigned number, struct bat
         out->images = 1;
 }
 
-/* True where any pixels have to go to the device. */
+/* Returns true if any pixels must be copied to the device. */
 static bool
 fill_images(const struct plan *plan, const struct batch *batch, const struct crop *crop, char *slot)
 {
@@ -77,7 +77,7 @@ fill_slot(const struct plan *plan, const struct batch *batch, const struct cuda_
     return fill_images(plan, batch, how->crop, slot) && !how->seen;
 }
 
-/* Lists and graphs read from one store: those of another have to be recorded again. */
+/* The launches hold the address of one store.  For another store, change them and record the graphs again. */
 static enum chex_status
 use_store(struct plan *plan, const struct batch *batch, struct chex_error *err)
 {

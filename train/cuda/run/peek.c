@@ -1,5 +1,5 @@
 /*
- * peek.c - buffers of the graph as floats, for tests; see plan.h
+ * peek.c - returns buffers of the graph as floats, for tests; see plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,7 +46,7 @@ value_at(const struct plan *plan, const unsigned char *data, size_t i)
     return plan->facts.precision == PRECISION_BF16 ? float_of_bits((uint32_t)half << 16) : float_of_fp16(half);
 }
 
-/* From [batch][pixels][ld] to [batch][channels][pixels]. */
+/* Converts [batch][pixels][ld] to [batch][channels][pixels]. */
 static void
 to_planes(const struct plan *plan, const unsigned char *from, unsigned ld, unsigned buffer, float scale, float *to)
 {
@@ -76,7 +76,7 @@ peek_buffer(struct plan *plan, unsigned buffer, uintptr_t at, float scale, float
     return status;
 }
 
-/* Logits and their gradient are floats, [batch][outputs]. */
+/* Logits and their gradient are floats: [batch][outputs]. */
 static enum chex_status
 peek_output(struct plan *plan, uintptr_t at, float scale, float *out, struct chex_error *err)
 {
@@ -90,7 +90,7 @@ peek_output(struct plan *plan, uintptr_t at, float scale, float *out, struct che
     return status;
 }
 
-/* A gradient that was finished where it lies. */
+/* Returns true if the gradient was finalized in memory. */
 static bool
 is_finished(const struct plan *plan, unsigned buffer)
 {

@@ -1,5 +1,5 @@
 /*
- * plan.c - see plan.h: how large a plan is, and its memory on the device
+ * plan.c - computes the size of a plan, and creates it in the memory of the device; see plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,12 +16,12 @@
 #include <string.h>
 
 /*
- * The version of the algorithms: it changes when the same input gives other bits.  It is the same for all GPUs, whose
- * bits differ, so that a run goes on from one to another.
+ * The version of the algorithms: change it when the same input gives other bits.  All GPUs share one version, although
+ * their bits differ, so that a run can continue on another GPU.
  */
 #define ALGORITHMS "cuda 3"
 
-#define PDL_MAJOR 9 /* compute capability that programmatic dependent launch begins with */
+#define PDL_MAJOR 9 /* lowest compute capability with programmatic dependent launch */
 
 /* ---- how large --------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ has_cudnn(const struct cuda_layout *l)
     return false;
 }
 
-/* The precision, and which convolutions are cuDNN's. */
+/* Hashes the precision and the list of convolutions that cuDNN runs. */
 static enum chex_status
 hash_algorithms(const struct cuda_layout *l, enum precision precision, char hex[PLAN_ALGORITHMS],
                 struct chex_error *err)
@@ -64,7 +64,7 @@ choose_precision(const struct cuda_device *device, enum precision wanted)
     return wanted == PRECISION_AUTO ? device->device.info.precision : wanted;
 }
 
-/* version: "" with own kernels. */
+/* Sets `version` to the version of cuDNN, or to "" if only own kernels are used. */
 static enum chex_status
 find_cudnn(const struct plan_options *o, char version[BACKEND_LIBRARY], struct chex_error *err)
 {
@@ -89,7 +89,7 @@ describe_engine(const struct cuda_layout *l, const char *version, char text[PLAN
         snprintf(text, PLAN_ENGINE, "own kernels");
 }
 
-/* The layout of these options, of which the precision is the one that was chosen, and what was chosen. */
+/* Computes the layout for these options, whose precision is already chosen, and describes the choices in *facts. */
 static enum chex_status
 make_layout(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused,
             uintptr_t base, struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
@@ -138,7 +138,7 @@ cuda_plan_size(const struct device *device, const struct plan_options *o, struct
     return size_of((const struct cuda_device *)(const void *)device, o, NULL, &bytes, facts, err);
 }
 
-/* That of the device, else one like it. */
+/* Models the GPU of the device, or a similar one if it is unknown. */
 enum chex_status
 cuda_plan_model(const struct device *device, const struct plan_options *o, struct plan_model *out,
                 struct chex_error *err)
@@ -183,7 +183,7 @@ take_memory(struct plan *plan, size_t bytes, struct chex_error *err)
     if (bytes > there)
         return too_little(&plan->options, bytes, there, err);
     e = cudaMalloc(&plan->memory, bytes);
-    if (e == cudaErrorMemoryAllocation) { /* in pieces, or another process was faster */
+    if (e == cudaErrorMemoryAllocation) { /* the memory is fragmented, or another process took it */
         (void)cudaGetLastError();
         return too_little(&plan->options, bytes, there, err);
     }
@@ -211,7 +211,7 @@ clear_arenas(const struct plan *plan)
     return e;
 }
 
-/* Arenas, the state and the tables as they are at first. */
+/* Writes the initial arenas, state and tables. */
 static cudaError_t
 fill_memory(const struct plan *plan, const float *statistics)
 {
@@ -227,7 +227,7 @@ fill_memory(const struct plan *plan, const float *statistics)
         e = put(l->state, &state, sizeof(state));
     for (i = 0; i < CUDA_TABLE_COUNT && e == cudaSuccess; i++)
         e = put(l->table[i].at, l->table[i].host, l->table[i].bytes);
-    /* cudaMemset() does not wait, and no stream of the plan is ordered behind it. */
+    /* cudaMemset() is asynchronous, and no stream of the plan waits for it. */
     return e == cudaSuccess ? cudaDeviceSynchronize() : e;
 }
 
@@ -248,12 +248,12 @@ start_memory(const struct plan *plan, struct chex_error *err)
 
 /* ---- cuDNN ------------------------------------------------------------------------------------------------------- */
 
-/* Lists with convolutions. */
+/* The lists that contain convolutions. */
 static const enum cuda_list_id with_convolutions[] = {CUDA_LIST_FORWARD, CUDA_LIST_BACKWARD, CUDA_LIST_SCORE,
                                                       CUDA_LIST_SCORE_AVERAGE};
 #define WITH_CONVOLUTIONS (sizeof(with_convolutions) / sizeof(with_convolutions[0]))
 
-/* Call for each launch that is cuDNN's, until one fails. */
+/* Calls `call` for each launch that cuDNN runs, until one fails. */
 static enum chex_status
 each_by_cudnn(struct plan *plan, const struct cuda_layout *l,
               enum chex_status (*call)(struct plan *plan, const struct cuda_op *op, struct chex_error *err),
@@ -284,7 +284,10 @@ ask_about(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
     return status;
 }
 
-/* What it refuses own kernels do.  Places do not matter, so there are none yet. */
+/*
+ * Asks cuDNN about each convolution; own kernels run those that it refuses.  The answer does not depend on addresses,
+ * so the layout has none yet.
+ */
 static enum chex_status
 ask_cudnn(struct plan *plan, struct chex_error *err)
 {
@@ -308,7 +311,10 @@ run_once(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
     return cudnn_run(plan->cudnn, op, plan->compute, err);
 }
 
-/* Each convolution once, on whatever values there are: it loads its kernels, for which no time is while one records. */
+/*
+ * Runs each convolution once on arbitrary values: cuDNN loads its kernels in the first run, which must not happen
+ * during capture.
+ */
 static enum chex_status
 warm_cudnn(struct plan *plan, struct chex_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * record.c - see plan.h: the launches of a step, one by one or as a graph
+ * record.c - launches the parts of a step, one by one or as a graph; see plan.h
  *
- * A graph is recorded by putting its launches into the stream while that captures, so both ways are the same code.
+ * A graph is recorded by queueing its launches while the stream captures.  So both ways share the same code.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* behind_kernel: an own kernel is what was put in just before. */
+/* behind_kernel: the previous entry of the stream is an own kernel, so programmatic dependent launch is possible. */
 static enum chex_status
 put_op(struct plan *plan, const struct cuda_op *op, bool behind_kernel, struct chex_error *err)
 {
@@ -33,7 +33,7 @@ put_list(struct plan *plan, enum cuda_list_id id, struct chex_error *err)
 {
     const struct cuda_list *list = &plan->layout.list[id];
     enum chex_status status = CHEX_OK;
-    bool behind_kernel = false; /* what stands before a list may be a copy or an event */
+    bool behind_kernel = false; /* a copy or an event may precede a list */
     size_t i;
 
     for (i = 0; i < list->count && status == CHEX_OK; i++) {
@@ -47,7 +47,7 @@ put_list(struct plan *plan, enum cuda_list_id id, struct chex_error *err)
     return status;
 }
 
-/* An event of the clock: a node where this is recorded. */
+/* Records an event of the clock; during capture it becomes a node of the graph. */
 static enum chex_status
 mark(struct plan *plan, const struct cuda_clock *c, int event, struct chex_error *err)
 {
@@ -119,7 +119,7 @@ put_backward(struct plan *plan, const struct cuda_clock *c, struct chex_error *e
     return status == CHEX_OK ? mark(plan, c, CLOCK_BACKWARD, err) : status;
 }
 
-/* The end of this rank's part, and of the sums. */
+/* Queues the end of this rank's part and the sums over the ranks. */
 static enum chex_status
 put_sums(struct plan *plan, unsigned result, const struct cuda_clock *c, struct chex_error *err)
 {
@@ -178,7 +178,7 @@ record(struct plan *plan, unsigned holds, cudaGraphExec_t *out, struct chex_erro
     if (status != CHEX_OK)
         return status;
     status = put_all(plan, holds, err);
-    ended = cudaStreamEndCapture(plan->compute, &graph); /* the stream captures until then, whatever went wrong */
+    ended = cudaStreamEndCapture(plan->compute, &graph); /* also after an error: it ends the capture */
     if (status == CHEX_OK)
         status = cuda_check(ended, "recording a step", err);
     if (status == CHEX_OK)
@@ -205,7 +205,7 @@ cuda_run(struct plan *plan, unsigned holds, struct chex_error *err)
     struct cuda_graph *g = find_graph(plan, holds);
 
     if (holds & ~(unsigned)(HOLDS_SCORE | HOLDS_PACK | HOLDS_AVERAGE | OF_SLOT | OF_RESULT))
-        plan->folded = ARENA_COUNT; /* what trains lies over them, and changes what they were made of */
+        plan->folded = ARENA_COUNT; /* training reuses their memory and changes the parameters */
     if (plan->options.no_graph)
         return put_all(plan, holds, err);
     if (!g) {

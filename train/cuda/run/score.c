@@ -1,7 +1,7 @@
 /*
- * score.c - see plan.h: evaluation, one view after the other
+ * score.c - evaluation, one view after the other; see plan.h
  *
- * A view is computed while the host takes the logits of the one before.
+ * The device computes a view while the host reads the logits of the previous one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,9 @@ check_call(const struct plan *plan, enum arena_id weights, struct chex_error *er
     return CHEX_OK;
 }
 
-/* Once for an evaluation: as long as nothing else runs, and nobody writes parameters or statistics. */
+/*
+ * Folds BN into the weights once per evaluation.  The result is valid until training runs or the host writes an arena.
+ */
 static enum chex_status
 fold(struct plan *plan, enum arena_id weights, struct chex_error *err)
 {

@@ -1,8 +1,8 @@
 /*
- * steps.c - see plan.h: one step of a plan, from its micro-batches to what came of it
+ * steps.c - one step of a plan, from its micro-batches to its result; see plan.h
  *
- * Whether a step is applied, and whether the plan is halted, is known to the device alone: a plan that is halted is
- * given further steps all the same, and they change nothing.
+ * Only the device knows whether a step was applied and whether the plan is halted.  So the host queues further steps on
+ * a halted plan as well, and they change nothing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,14 +29,14 @@ record_event(struct plan *plan, cudaEvent_t event, struct chex_error *err)
     return cuda_check(cudaEventRecord(event, plan->compute), "an event", err);
 }
 
-/* The device's slot may be filled again. */
+/* Marks the slot of the device as free. */
 static enum chex_status
 release_slot(struct plan *plan, unsigned holds, struct chex_error *err)
 {
     return record_event(plan, plan->taken[holds & OF_SLOT ? 1 : 0], err);
 }
 
-/* A micro-batch by itself, in two graphs: its times are taken between them. */
+/* Launches a micro-batch without the update, as two graphs with an event between them for the times. */
 static enum chex_status
 launch_batch(struct plan *plan, unsigned holds, struct chex_error *err)
 {
@@ -54,7 +54,7 @@ launch_batch(struct plan *plan, unsigned holds, struct chex_error *err)
     return status == CHEX_OK ? record_event(plan, c->event[CLOCK_BACKWARD], err) : status;
 }
 
-/* What is pending but for the end of the step. */
+/* Launches all pending parts except the end of the step. */
 enum chex_status
 cuda_flush(struct plan *plan, struct chex_error *err)
 {
@@ -105,7 +105,7 @@ begin_step(struct plan *plan)
     plan->idle[ticket % 2] = 0;
 }
 
-/* The blocks of the last step but one may still be on their way, where its result was never asked for. */
+/* The result buffers are reused after two steps.  If nobody asked for that result, its copy may still be in flight. */
 static enum chex_status
 end_step(struct plan *plan, unsigned flags, const struct step_end *end, struct chex_error *err)
 {
@@ -120,12 +120,12 @@ end_step(struct plan *plan, unsigned flags, const struct step_end *end, struct c
                                               .rest = end->rest,
                                               .faults = flags & STEP_FAULT ? 1 : 0,
                                               .wishes = end->wishes & ((1u << STEP_WISHES) - 1)};
-    for (k = 0; k < end->behind && plan->end_block[at]->fade > 0; k++) /* as arena_fade_statistics() */
+    for (k = 0; k < end->behind && plan->end_block[at]->fade > 0; k++) /* as in arena_fade_statistics() */
         plan->end_block[at]->fade *= (double)(1 - GRAPH_NORM_MOMENTUM);
     return CHEX_OK;
 }
 
-/* By the host: the sums begin behind the end of this rank's part. */
+/* Staged sums: ends this rank's part and starts the sums after it. */
 static enum chex_status
 start_sums(struct plan *plan, struct chex_error *err)
 {
@@ -175,7 +175,7 @@ cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
     if (status == CHEX_OK)
         status = cuda_enter(plan, err);
     if (status == CHEX_OK && flags & STEP_FIRST) {
-        status = cuda_flush(plan, err); /* of a step that is given up */
+        status = cuda_flush(plan, err); /* the previous step was abandoned */
         begin_step(plan);
     }
     plan->ended = flags & STEP_LAST;
@@ -190,7 +190,7 @@ cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
 
 /* ---- the end of a step ------------------------------------------------------------------------------------------- */
 
-/* What this rank computes has its own times; the wait behind its end is for the sums. */
+/* The clocks measure what this rank computes; the time from its end to the end of the sums counts as PART_REDUCE. */
 static enum chex_status
 join_sums(struct plan *plan, struct chex_error *err)
 {
@@ -265,7 +265,7 @@ result_of(const struct step_state *s)
 
 _Static_assert(STEP_BAD_NONE == STEP_NONE, "one number says that no micro-batch was bad");
 
-/* The device is asked, not waited for: whoever asks has other things to do meanwhile. */
+/* Polls and does not wait, because the caller has other work to do. */
 enum chex_status
 cuda_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out, struct chex_error *err)
 {

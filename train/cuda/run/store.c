@@ -1,5 +1,5 @@
 /*
- * store.c - see plan.h: images that stay on the device
+ * store.c - images in device memory; see plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +14,10 @@
 
 struct image_store {
     int device;
-    size_t image; /* bytes of one */
+    size_t image; /* bytes of one image */
     uint8_t *pixels;
     cudaStream_t stream;
-    pthread_mutex_t lock; /* of the stream: put() waits for its own copy alone */
+    pthread_mutex_t lock; /* for the stream: each put() waits only for its own copy */
 };
 
 enum chex_status
@@ -70,7 +70,7 @@ cuda_store_put(struct image_store *store, uint32_t image, const uint8_t *pixels,
     return cuda_check(e, "copying an image", err);
 }
 
-/* After an error of a kernel nothing can be freed: the device is left to the end of the process. */
+/* After an error of a kernel nothing can be freed; the end of the process frees the device. */
 void
 cuda_store_free(struct image_store *store)
 {

@@ -1,5 +1,5 @@
 /*
- * streams.c - see plan.h: streams, events and pinned memory of a plan, their end, and waiting for them
+ * streams.c - creates, frees and waits for the streams, events and pinned memory of a plan; see plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,12 +12,12 @@
 #include <string.h>
 #include <time.h>
 
-/* What a device may still have to do when a plan ends, but for sums that nobody else makes. */
+/* Time limit for the remaining work of a device when a plan ends, before its sums are aborted. */
 #define SETTLE_SECONDS 1.0
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
-/* Zeroed. */
+/* Allocates zeroed memory. */
 static cudaError_t
 new_pinned(void *where, size_t bytes)
 {
@@ -36,7 +36,7 @@ new_event(cudaEvent_t *event)
     return cudaEventCreateWithFlags(event, cudaEventDisableTiming | cudaEventBlockingSync);
 }
 
-/* Events with a time. */
+/* Creates events with timing. */
 static cudaError_t
 new_timed(cudaEvent_t *event, unsigned count)
 {
@@ -106,7 +106,7 @@ new_memory(struct plan *plan)
     return e;
 }
 
-/* Parameters and what belongs to each of them are as large as any arena. */
+/* No arena is larger than the parameters. */
 static cudaError_t
 new_landing(struct plan *plan)
 {
@@ -181,7 +181,7 @@ free_pinned(void *p)
         (void)cudaFreeHost(p);
 }
 
-/* After an error of a kernel all of these fail at once, and the process ends with what is left. */
+/* After an error of a kernel all of these calls fail, and the end of the process frees the rest. */
 bool
 cuda_steps_free(struct plan *plan)
 {
@@ -240,11 +240,11 @@ cuda_watch(struct plan *plan, bool begins, struct chex_error *err)
     enum chex_status status = r->ops->wait ? r->ops->wait(r, begins, err) : r->ops->poll(r, err);
 
     if (status != CHEX_OK && r->ops->wait)
-        cuda_drop_graphs(plan); /* NCCL waits for graphs with sums of it */
+        cuda_drop_graphs(plan); /* NCCL waits until the graphs with its sums are destroyed */
     return status;
 }
 
-/* Until the event was reached, or *e is an error. */
+/* Waits until the event is reached or *e is an error. */
 static enum chex_status
 wait_until(struct plan *plan, cudaEvent_t event, cudaError_t *e, struct chex_error *err)
 {
@@ -313,6 +313,6 @@ cuda_settle(struct plan *plan)
     if (is_idle_within(plan, SETTLE_SECONDS))
         return true;
     r->ops->give_up(r);
-    cuda_drop_graphs(plan); /* NCCL waits for graphs with sums of it */
+    cuda_drop_graphs(plan); /* NCCL waits until the graphs with its sums are destroyed */
     return is_idle_within(plan, 10 * SETTLE_SECONDS);
 }
