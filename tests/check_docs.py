@@ -439,7 +439,7 @@ def check_home_page(tally):
 READERS = {"tools/common/color.c": TOOLS, "tools/common/progress_line.c": TOOLS,
            "tools/common/launcher.c": ["chex-convert", "chex-train"],
            "lib/io/lock_holder.c": ["chex-convert", "chex-train"],
-           "tools/inspect/inspect_show_terminal.c": ["chex-inspect"], "train/cpu/kernels_best.c": ["chex-train"],
+           "tools/inspect/show/terminal.c": ["chex-inspect"], "train/cpu/kernels_best.c": ["chex-train"],
            "train/cuda/run/devices.c": ["chex-train"]}
 
 

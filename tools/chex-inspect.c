@@ -1,7 +1,7 @@
 /*
  * chex-inspect.c - look at data sets and shards, and check them
  *
- * The loop over the PATHs.  Options are in inspect_options.c; each action has its own file, see inspect.h.
+ * The loop over the PATHs.  Options are in inspect/program/options.c; each action has its own folder, see inspect.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include "common/library_exit.h"
 #include "common/wrap.h"
 #include "inspect/inspect.h"
-#include "inspect/inspect_sheet.h"
+#include "inspect/sheet/sheet.h"
 
 /* Whether the action can be done with what the PATH is. */
 static enum chex_status

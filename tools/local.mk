@@ -10,9 +10,16 @@ include tools/convert/local.mk
 include tools/synth/local.mk
 include tools/train/local.mk
 include tools/inspect/local.mk
-include tools/source/local.mk
-include tools/compare/local.mk
-include tools/report/local.mk
+include tools/inspect/list/local.mk
+include tools/inspect/labels/local.mk
+include tools/inspect/check/local.mk
+include tools/inspect/sheet/local.mk
+include tools/inspect/show/local.mk
+include tools/inspect/extract/local.mk
+include tools/inspect/diff/local.mk
+include tools/inspect/source/local.mk
+include tools/inspect/report/local.mk
+include tools/inspect/program/local.mk
 
 bin_PROGRAMS += chex-convert chex-inspect chex-synth chex-train
 
@@ -22,7 +29,9 @@ chex_convert_LDADD = $(launcher_ldadd) $(tools_ldadd)
 
 # the trainer's readers: checkpoints, event files
 chex_inspect_SOURCES = tools/chex-inspect.c $(inspect_parts)
-inspect_parts = $(inspect_sources) $(source_sources) $(compare_sources) $(report_sources) $(run_times_sources)
+inspect_parts = $(inspect_sources) $(inspect_list_sources) $(inspect_labels_sources) $(inspect_check_sources) \
+	$(inspect_sheet_sources) $(inspect_show_sources) $(inspect_extract_sources) $(inspect_diff_sources) \
+	$(inspect_source_sources) $(inspect_report_sources) $(inspect_program_sources) $(run_times_sources)
 chex_inspect_CPPFLAGS = $(tools_cppflags) $(XXHASH_CFLAGS)
 chex_inspect_LDADD = libdraw.la libtrain.la $(tools_ldadd) $(XXHASH_LIBS)
 

@@ -7,7 +7,7 @@
 
 #include "options.h"
 
-#include "inspect/inspect_options.h"
+#include "inspect/options.h"
 
 int
 options_inspect(int argc, char **argv, struct cli_common *common)

@@ -1,7 +1,7 @@
 /*
  * inspect.h - shared declarations of chex-inspect: options, the target of an action, output
  *
- * Each action has one source file, inspect_ACTION.c.  The program calls the action for each PATH.  The action prints
+ * Each action has its own folder, inspect/ACTION.  The program calls the action for each PATH.  The action prints
  * its result on stdout, or adds one object to the --json document, and returns an exit code.  The program exits with
  * the worst of these codes.
  *
@@ -14,7 +14,7 @@
 #include "base/progress.h"
 #include "common/printable.h"
 #include "common/progress_line.h"
-#include "inspect/inspect_options.h"
+#include "inspect/options.h"
 
 struct inspect {
     const struct cli_program *program;
@@ -26,7 +26,7 @@ struct inspect {
     bool output_failed; /* a result could not be written */
 };
 
-/* ---- targets (inspect_target.c) ---------------------------------------------------------------------- */
+/* ---- targets (target.c) ------------------------------------------------------------------------------------------ */
 
 enum target_kind {
     TARGET_DATASET,
@@ -58,13 +58,13 @@ enum chex_status target_open(const char *path, struct target *out, struct chex_e
 void target_close(struct target *t);
 /*
  * Returns true if the first bytes of the file are those of a checkpoint or an event file, and sets out->kind
- * (inspect_other.c).
+ * (other.c).
  */
 bool target_is_other(int fd, uint64_t size, struct target *out);
 /* Select only the shards of the named split.  CHEX_ERR_USAGE: no such split; the message lists the splits. */
 enum chex_status target_select(struct target *t, const char *split, struct chex_error *err);
 
-/* ---- the records of a target (inspect_walk.c) ------------------------------------------------------------------ */
+/* ---- the records of a target (walk.c) ---------------------------------------------------------------------------- */
 
 struct walk_record {
     unsigned shard; /* of the data set */
@@ -122,7 +122,7 @@ int inspect_walk_code(const struct walk *w);
 uint64_t dataset_records(const struct chex_dataset *ds);
 uint64_t dataset_bytes(const struct chex_dataset *ds);
 
-/* ---- one record (inspect_record.c) ----------------------------------------------------------------------------- */
+/* ---- one record (record.c) --------------------------------------------------------------------------------------- */
 
 /* Find the record WHICH, a NAME or SHARD:INDEX.  CHEX_ERR_MISSING: there is no such record. */
 enum chex_status inspect_find_record(struct inspect *in, const struct target *t, const char *which, unsigned *shard,
@@ -133,7 +133,7 @@ enum chex_status inspect_find_record(struct inspect *in, const struct target *t,
 enum chex_status inspect_read_record(const struct chex_dataset *ds, unsigned shard, uint32_t index, struct buffer *b,
                                      bool check, struct chex_record *out, struct chex_error *err);
 
-/* ---- output (inspect_output.c) --------------------------------------------------------------------------------- */
+/* ---- output (output.c) ------------------------------------------------------------------------------------------- */
 
 /* Returns the worse of two exit codes. */
 int inspect_worse(int a, int b);
@@ -184,7 +184,7 @@ void inspect_json_next(struct inspect *in); /* writes a comma if the next object
 /* End the document.  Returns code, or EXIT_OUTPUT if a result could not be written. */
 int inspect_json_end(struct inspect *in, int code);
 
-/* ---- results as text, rows or JSON ----------------------------------------------------------------------------- */
+/* ---- results as text, rows or JSON ------------------------------------------------------------------------------- */
 
 typedef void rows_fn(struct table_writer *t, void *result);
 
@@ -203,7 +203,7 @@ void inspect_print_result(struct inspect *in, const struct inspect_result *how, 
 /* Returns the rows as a JSON list. */
 json_t *inspect_rows_json(const struct table_column *column, rows_fn *rows, void *result);
 
-/* ---- actions --------------------------------------------------------------------------------------------------- */
+/* ---- actions ----------------------------------------------------------------------------------------------------- */
 
 int inspect_verify(struct inspect *in, struct target *t);       /* also INSPECT_DESCRIBE */
 int inspect_events(struct inspect *in, const struct target *t); /* event files of the trainer */

@@ -1,0 +1,64 @@
+/*
+ * split.h - the result of --check-split: computed by split_check.c, printed by split_report.c
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_INSPECT_SPLIT_H
+#define CHEX_TOOLS_INSPECT_SPLIT_H
+
+#include "base/sha256.h"
+#include "common/ratio.h"
+#include "inspect/inspect.h"
+#include "plan/split.h"
+
+/* Two-sided p < .001 for one comparison.  Three splits give 28 comparisons: 1 in 36 data sets exceeds it by chance. */
+#define SPLIT_Z        3.29
+#define SPLIT_EXPECTED 5.0 /* minimum of images with a finding in each compared split */
+
+/* One image of weight 1. */
+struct seen {
+    const char *name, *patient;
+    uint8_t hash[WALK_HASH_HEAD]; /* of its pixels */
+    uint32_t shard, index;
+    uint32_t split;
+    uint16_t findings;
+};
+
+struct split_sums {
+    uint64_t patients;
+    struct ratio finding[CHEX_FINDINGS]; /* clustered by patient */
+};
+
+struct split_check {
+    struct inspect *in;
+    const char *path;
+    uint64_t faults; /* number of faulty records */
+    const struct chex_dataset *dataset;
+    struct seen *seen; /* owned by the caller; split_check_run() sorts it by patient */
+    size_t count;
+    struct seen **by_hash; /* [count] */
+    struct arena strings;
+
+    struct split_sums sums[SPLIT_MAX];
+    uint64_t patients, shared_patients; /* shared: patients in more than one split */
+    uint64_t shared_images;             /* groups of equal images in more than one split */
+    uint64_t repeated_images;           /* images that equal another image of their split */
+};
+
+/* Sort c->seen and set the members after it.  The caller frees c->by_hash. */
+enum chex_status split_check_run(struct split_check *c, struct chex_error *err);
+/*
+ * Find the end of the images of seen[i]'s patient and count them per split.  Returns true if several splits have some.
+ */
+bool split_check_patient(const struct split_check *c, size_t i, size_t *next, uint64_t images[SPLIT_MAX]);
+/* Find the end of the images equal to by_hash[i].  Returns true if they are in more than one split. */
+bool split_check_image(const struct split_check *c, size_t i, size_t *next);
+/* Returns true if images i and j, indices into by_hash, are equal. */
+bool split_check_same(const struct split_check *c, size_t i, size_t j);
+/* Returns the difference b - a in standard errors, or 0 if too few images have the finding. */
+double split_z(const struct split_sums *a, const struct split_sums *b, unsigned finding);
+
+/* Formats a struct split_check; uses in, path and faults too. */
+extern const struct inspect_result split_check_result;
+
+#endif

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+inspect_list_sources = \
+	tools/inspect/list/list.c

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+inspect_program_sources = tools/inspect/program/options.c

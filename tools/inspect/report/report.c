@@ -1,0 +1,104 @@
+/*
+ * report.c - --report: writes a page that describes a data set; see inspect.h, report.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/report/checks.h"
+
+#include "base/progress.h"
+#include "common/printable.h"
+#include "common/shell_word.h"
+#include "common/wrap.h"
+
+#include <string.h>
+
+static json_t *
+checks_json(const struct html_report *r)
+{
+    static const char *const names[REPORT_LEVELS] = {
+        [LEVEL_GOOD] = "good", [LEVEL_NOTE] = "note", [LEVEL_LOOK] = "look", [LEVEL_FAULT] = "fault"};
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; i < r->check_count; i++) {
+        const struct report_check *c = &r->checks[i];
+
+        inspect_json_push(&list, json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", c->id, "title", c->title, "level",
+                                           names[c->level], "count", count_json(c->count), "text", text_json(c->text)));
+    }
+    return list;
+}
+
+static void
+tell(struct inspect *in, const struct html_report *r, const char *output, size_t size, double seconds)
+{
+    char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS], shown[PRINTABLE_TEXT];
+    struct wrap w = {.out = stderr};
+    unsigned level[REPORT_LEVELS] = {0}, i;
+
+    for (i = 0; i < r->check_count; i++)
+        level[r->checks[i].level]++;
+    if (in->common->json) {
+        inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "path", text_json(r->target->path),
+                                       "output", text_json(output), "dataset", r->dataset->info.id, "images",
+                                       count_json(r->all.images), "bytes", count_json(size), "checks", checks_json(r),
+                                       "faults", count_json(r->walk.faults)));
+        return;
+    }
+    if (in->common->quiet)
+        return;
+    wrap_put(&w, "",
+             "%s:", printable_text(strcmp(output, "-") == 0 ? "standard output" : relative_path(output), shown));
+    wrap_put(&w, " ", "%s, %s in %.1f s:", format_bytes(size, bytes), format_things(r->all.images, "image", images),
+             seconds);
+    wrap_put(&w, " ", "%u good, %u note%s, %u to look at, %u fault%s", level[LEVEL_GOOD], level[LEVEL_NOTE],
+             report_plural(level[LEVEL_NOTE]), level[LEVEL_LOOK], level[LEVEL_FAULT],
+             report_plural(level[LEVEL_FAULT]));
+    wrap_end(&w);
+    for (i = 0; i < r->check_count; i++)
+        if (r->checks[i].level == LEVEL_FAULT)
+            progress_line_fault(&in->line, "fault    %s", r->checks[i].text);
+}
+
+static enum chex_status
+write_page(const char *output, const struct html *h, struct chex_error *err)
+{
+    if (strcmp(output, "-") != 0)
+        return inspect_put_file(output, &h->b, err);
+    fwrite(h->b.data, 1, h->b.size, stdout); /* cli_finish() reports a write error */
+    return CHEX_OK;
+}
+
+int
+inspect_report(struct inspect *in, struct target *t)
+{
+    struct html_report r = {.in = in, .title = in->options->title, .target = t, .dataset = t->dataset};
+    struct html h = {{0}, false};
+    struct chex_error err;
+    double started = progress_clock();
+    int code;
+    enum chex_status status = report_scan(&r, &err);
+
+    if (status == CHEX_OK)
+        status = report_read_rejects(&r, &err);
+    if (status == CHEX_OK) {
+        report_count(&r);
+        report_judge(&r);
+        status = report_page(&r, &h, &err);
+    }
+    if (status == CHEX_OK)
+        status = write_page(in->options->argument, &h, &err);
+    if (status == CHEX_OK) {
+        tell(in, &r, in->options->argument, h.b.size, progress_clock() - started);
+        code = inspect_walk_code(&r.walk);
+        if (report_has_fault(&r))
+            code = inspect_worse(code, EXIT_DATA);
+    } else {
+        code = inspect_fail(in, t->path, &err);
+    }
+    html_release(&h);
+    report_close(&r);
+    return code;
+}
