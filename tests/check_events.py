@@ -8,10 +8,13 @@ scores.
 """
 import json
 import os
+import re
 import resource
+import shutil
 import struct
 import subprocess
 
+from check_docs import blocks
 from support import BUILD, Cases, FINDINGS, SOURCE, Skip, masked, program, python_with, run, slurp
 
 try:
@@ -337,67 +340,27 @@ def _(work):
 # ---- Prometheus, trace ---------------------------------------------------------------------------------------------
 
 
-PARSE = """
-import json, sys
-from prometheus_client.parser import text_string_to_metric_families
-families = text_string_to_metric_families(open(sys.argv[1], encoding="utf-8").read())
-print(json.dumps([[f.type, s.name, s.labels, repr(s.value)] for f in families for s in f.samples]))
-"""
-
-
-def scraped(path):
-    """{(name, labels): value}, and {name: type}, by Prometheus's own parser for Python."""
-    python = python_with("prometheus_client")
-    rows = json.loads(run([python, "-c", PARSE, path]).stdout)
-    samples = {(name, tuple(sorted(labels.items()))): float(value) for _, name, labels, value in rows}
-    assert len(samples) == len(rows), "a sample twice"
-    return samples, {name: kind for kind, name, _, _ in rows}
-
-
-@case("Prometheus's parser reads what the run says of itself")
+@case("the manual's jq command writes the newest numbers of a run as text for Prometheus")
 def _(work):
-    path = os.path.join(work, "x.prom")
-    folder = os.path.join(work, 'a "run"\\')
-    session(folder, 0, 20, 0, "end", (path, os.path.join(work, "t.json"), 0))
-    samples, kinds = scraped(path)
-    info, = (dict(labels) for name, labels in samples if name == "chex_train_info")
-    assert info["run"] == folder and info["model"] == 'densenet-"micro"' and len(info["dataset"]) == 16
-    last = [e for e in lines(folder) if e["kind"] == "evaluation"][-1]
-    wanted = {"step": 20, "epoch": 2, "loss": 20, "images_total": 20 * 64, "images_per_second": 128, "running": 0,
-              "exit_code": 75, "skipped_records_total": 0}
-    for name, value in wanted.items():
-        assert samples["chex_train_" + name, ()] == value, name
-    assert abs(samples["chex_train_auroc", (("split", "val"),)] - last["auroc"]) < 1e-9
-    for i, finding in enumerate(FINDINGS):
-        value = samples["chex_train_finding_auroc", (("finding", finding), ("split", "val"))]
-        assert value != value if i == 13 else abs(value - last["findings"][i]["auroc"]) < 1e-9
-    assert samples["chex_train_part_seconds_total", (("part", "backward"),)] == 5
-    for name, value in EFFICIENCY.items():
-        got = samples["chex_train_" + name, ()]
-        assert got != got if value is None else abs(got - value) < 1e-9, name
-    parts = {labels: value for (name, labels), value in samples.items() if name == "chex_train_rank_seconds_total"}
-    assert parts[("host", "n08"), ("part", "data_wait"), ("rank", "1")] == 2, "of both epochs"
-    assert parts[("host", 'n"07'), ("part", "reduce"), ("rank", "0")] == 3 and len(parts) == 2 * 10
-    assert kinds["chex_train_images_total"] == "counter" and kinds["chex_train_loss"] == "gauge"
-    assert abs(samples["chex_train_updated_timestamp_seconds", ()] - last["time"]) < 60
-    assert sorted(os.listdir(work)) == sorted(["x.prom", "t.json", os.path.basename(folder)])
-
-
-@case("a run that is killed leaves the last file for Prometheus, which says that it runs")
-def _(work):
-    path = os.path.join(work, "x.prom")
-    session(os.path.join(work, "run"), 0, 20, 0, "kill", (path, os.path.join(work, "t.json"), 0))
-    samples, _ = scraped(path)
-    assert samples["chex_train_running", ()] == 1 and ("chex_train_exit_code", ()) not in samples
-
-
-@case("a bad name of the file for Prometheus is refused")
-def _(work):
-    for path, why in (("x.txt", "does not end in .prom"), (".prom", "does not end in .prom")):
-        done = run([program("write-run"), os.path.join(work, "run"), DATASET, 0, 1, 0, "end", os.path.join(work, path),
-                    os.path.join(work, "t.json"), 0], 1)
-        assert why in done.stderr, done.stderr
-    assert os.listdir(work) == [] or os.listdir(work) == ["run"]
+    if shutil.which("jq") is None:
+        raise Skip("no jq")
+    folder = os.path.join(work, "runs", "a")
+    os.makedirs(os.path.dirname(folder))
+    session(folder, 0, 20)
+    with open(os.path.join(SOURCE, "man", "chex-train.1"), encoding="utf-8") as f:
+        command = blocks(f.read(), "example")["prometheus"]
+    run(["sh", "-c", command.removeprefix("$ ")], cwd=work)
+    with open(os.path.join(work, "chex.prom"), encoding="utf-8") as f:
+        samples = [re.fullmatch(r"([a-z_]+) (-?[0-9.]+(?:[eE][-+]?[0-9]+)?)\n", line).groups() for line in f]
+    values = {name: float(value) for name, value in samples}
+    assert len(values) == len(samples), "a sample twice"
+    for kind in ("step", "epoch", "evaluation", "times"):
+        last = [e for e in lines(folder) if e["kind"] == kind][-1]
+        for key, value in last.items():
+            if type(value) in (int, float):
+                assert abs(values.pop(f"chex_train_{kind}_{key}") - value) <= 1e-12 * abs(value), key
+    assert set(values) == {"chex_train_note_step", "chex_train_note_epoch", "chex_train_note_time"}, values
+    assert os.listdir(work).count("chex.tmp") == 0
 
 
 def of_track(events, rank, track):
@@ -409,7 +372,7 @@ def _(work):
     path = os.path.join(work, "t.json")
     with open(path, "w", encoding="utf-8") as f:
         f.write("an old one, longer than the new")
-    session(os.path.join(work, "run"), 0, 12, 0, "end", (os.path.join(work, "x.prom"), path, 0))
+    session(os.path.join(work, "run"), 0, 12, 0, "end", (path, 0))
     with open(path, encoding="utf-8") as f:
         events = json.load(f)
     for rank in range(2):
@@ -427,28 +390,24 @@ def _(work):
 
 @case("a trace is bounded, and a run that is killed leaves a whole one")
 def _(work):
-    path, prom = os.path.join(work, "t.json"), os.path.join(work, "x.prom")
-    session(os.path.join(work, "run"), 0, 1000, 0, "end", (prom, path, 20000))
+    path = os.path.join(work, "t.json")
+    session(os.path.join(work, "run"), 0, 1000, 0, "end", (path, 20000))
     with open(path, encoding="utf-8") as f:
         events = json.load(f)
     assert os.path.getsize(path) <= 20000 and events[-1]["name"] == "the trace is full" and len(events) > 100
-    session(os.path.join(work, "run"), 0, 20000, 0, "kill", (prom, path, 0))
+    session(os.path.join(work, "run"), 0, 20000, 0, "kill", (path, 0))
     with open(path, encoding="utf-8") as f:
         assert len(json.load(f)) > 10000
-    assert os.path.getsize(path) > 1 << 20 and sorted(os.listdir(work)) == ["run", "t.json", "x.prom"]
+    assert os.path.getsize(path) > 1 << 20 and sorted(os.listdir(work)) == ["run", "t.json"]
 
 
 @case("a disk that is full ends the trace, not the run")
 def _(work):
-    places = [os.path.join(work, name) for name in ("trace", "prometheus")]
-    for full, told in zip(places, ("without the trace", "x.prom")):
-        for folder in places:
-            os.makedirs(folder, exist_ok=True)
-        path, prom = os.path.join(places[0], "t.json"), os.path.join(places[1], "x.prom")
-        done = run([program("write-run"), os.path.join(work, "run"), DATASET, 0, 10, 0, "end", prom, path, 0],
-                   env=injected(full, "write:1:ever:ENOSPC"))
-        assert done.stderr.count("warning:") == 1 and told in done.stderr, done.stderr
-    assert os.listdir(places[1]) == ["x.prom"], "a temporary file is left"
+    full = os.path.join(work, "trace")
+    os.makedirs(full)
+    done = run([program("write-run"), os.path.join(work, "run"), DATASET, 0, 10, 0, "end",
+                os.path.join(full, "t.json"), 0], env=injected(full, "write:1:ever:ENOSPC"))
+    assert done.stderr.count("warning:") == 1 and "without the trace" in done.stderr, done.stderr
 
 
 # ---- chex-inspect --------------------------------------------------------------------------------------------------

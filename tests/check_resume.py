@@ -581,15 +581,12 @@ def _(work):
     same_as_whole(out)
 
 
-@case("--trace and --metrics-file write what their readers take")
+@case("--trace writes the parts of the steps")
 def _(work):
-    trace, prom = os.path.join(work, "t.json"), os.path.join(work, "m.prom")
-    train(run_folder(work), "-q", "--trace", trace, "--metrics-file", prom)
+    trace = os.path.join(work, "t.json")
+    train(run_folder(work), "-q", "--trace", trace)
     events = json.loads(slurp(trace))
     assert {"forward", "backward", "optimizer", "evaluation", "save"} <= {e["name"] for e in events}, events[:20]
-    assert b"chex_train_running 0" in slurp(prom)
-    says(train(run_folder(work, "bad"), "--metrics-file", os.path.join(work, "m.txt"), code=2),
-         r"--metrics-file: .*\.prom")
 
 
 # ---- kills -----------------------------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
 /*
  * write_run.c - the logs of a run that never was, for check_events.py and check_inspect.py
  *
- *     write-run RUN DATASET FROM TO SESSION end|kill [FILE.prom FILE.json LIMIT]
+ *     write-run RUN DATASET FROM TO SESSION end|kill [FILE.json LIMIT]
  *
  * Steps FROM + 1 .. TO of a run that resumes from step FROM; an epoch has 10 steps and an evaluation of 200 images
- * behind
- * it.  The loss of a step is STEP + SESSION / 8, so that it says which start wrote it.  Hernia has no positives.
+ * after it.  The loss of a step is STEP + SESSION / 8, so that it says which start wrote it.  Hernia has no positives.
  * "kill" leaves as a process that is killed does, but for what is flushed.  FILE.json: a trace of at most LIMIT bytes.
  * To stdout: a line "SCORE LABEL" for each finding of each image of the last evaluation, in their order.  To stderr:
  * what the log warns of.
@@ -15,7 +14,6 @@
 #include <config.h>
 
 #include "base/progress.h"
-#include "log/prometheus.h"
 #include "log/run_file.h"
 #include "log/run_log.h"
 #include "log/trace.h"
@@ -256,7 +254,7 @@ main(int argc, char **argv)
     uint64_t step, to;
     unsigned i;
 
-    if (argc != 7 && argc != 10)
+    if (argc != 7 && argc != 9)
         return 2;
     signal(SIGXFSZ, SIG_IGN);
     o.step = strtoull(argv[3], NULL, 10);
@@ -265,13 +263,9 @@ main(int argc, char **argv)
     check(folder_open(argv[1], true, &folder, &err), &err);
     check(chex_dataset_open(argv[2], &ds, &err), &err);
     o.folder = &folder;
-    o.model = "densenet-\"micro\"";
-    o.dataset_id = chex_dataset_info(ds)->id;
-    if (argc == 10) {
-        check(prometheus_check(argv[7], &err), &err);
-        o.prometheus = argv[7];
-        tracing.path = argv[8];
-        tracing.limit = strtoull(argv[9], NULL, 10);
+    if (argc == 9) {
+        tracing.path = argv[7];
+        tracing.limit = strtoull(argv[8], NULL, 10);
         check(trace_open(&tracing, &trace, &err), &err);
     }
     file = start_file(&folder, ds, argc, argv, options, 4);
@@ -293,7 +287,7 @@ main(int argc, char **argv)
         _exit(0);
     }
     trace_free(trace);
-    run_log_end(log, to, (uint32_t)(to / EPOCH), 75, "stopped");
+    run_log_note(log, to, (uint32_t)(to / EPOCH), "end", "stopped");
     run_log_free(log);
     finish_file(file, to, &e);
     chex_dataset_close(ds);

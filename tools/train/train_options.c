@@ -12,7 +12,6 @@
 #include "base/member.h"
 #include "graph/models.h"
 #include "io/file.h"
-#include "log/prometheus.h"
 #include "train/backends.h"
 #include "train/train_values.h"
 
@@ -119,9 +118,7 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "bootstrap", "N", NULL, NULL,
      "number of bootstrap draws for confidence intervals; default 1000; 0: no intervals"},
 
-    {TEXT(metrics_file), 0, "metrics-file", "FILE", NULL, "Watching",
-     "write the state of the run for Prometheus to this file (.prom)"},
-    {TEXT(trace), 0, "trace", "FILE", NULL, NULL,
+    {TEXT(trace), 0, "trace", "FILE", NULL, "Watching",
      "write a timeline of all ranks to this file (.json), for ui.perfetto.dev"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
@@ -367,9 +364,8 @@ check_evaluation(const struct train_cli *cli, struct chex_error *err)
 {
     const struct trainer_options *o = &cli->train;
 
-    if (cli->metrics_file || cli->trace)
-        return error_set(err, CHEX_ERR_USAGE, "%s goes with training, not with --eval-only",
-                         cli->metrics_file ? "--metrics-file" : "--trace");
+    if (cli->trace)
+        return error_set(err, CHEX_ERR_USAGE, "--trace goes with training, not with --eval-only");
     if (!o->run && !o->init)
         return error_set(err, CHEX_ERR_USAGE, "--eval-only needs RUN (-o) or weights (--init)");
     if (!o->run && !o->predict)
@@ -402,24 +398,20 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     }
     if (o->split && !o->evaluate_only)
         return error_set(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
-    if (cli->metrics_file && prometheus_check(cli->metrics_file, err) != CHEX_OK)
-        return error_context(err, err->status, "--metrics-file");
     return o->positive == POSITIVE_GIVEN ? value_weights(cli->positive_file, o->positive_weight, err) : CHEX_OK;
 }
 
 enum chex_status
 train_cli_check_outputs(const struct train_cli *cli, struct chex_error *err)
 {
-    const char *const path[] = {cli->metrics_file, cli->trace}, *const option[] = {"--metrics-file", "--trace"}, *name;
     struct folder folder;
-    size_t i;
+    const char *name;
 
-    for (i = 0; i < sizeof(path) / sizeof(path[0]); i++) {
-        if (path[i] && folder_open_output(path[i], &folder, &name, err) != CHEX_OK)
-            return error_context(err, err->status, "%s", option[i]);
-        if (path[i])
-            folder_close(&folder);
-    }
+    if (!cli->trace)
+        return CHEX_OK;
+    if (folder_open_output(cli->trace, &folder, &name, err) != CHEX_OK)
+        return error_context(err, err->status, "--trace");
+    folder_close(&folder);
     return CHEX_OK;
 }
 

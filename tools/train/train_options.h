@@ -14,8 +14,8 @@ struct train_cli {
     const char *positive_file; /* --pos-weight FILE, read by train_cli_check() */
     double decay;              /* --weight-decay; negative: use the default of the optimizer */
     bool dry_run;
-    const char *metrics_file, *trace; /* or NULL */
-    int argc;                         /* the command line itself, for run.json */
+    const char *trace; /* or NULL */
+    int argc;          /* the command line itself, for run.json */
     char **argv;
 };
 

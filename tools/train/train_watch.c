@@ -122,9 +122,6 @@ start_log(struct train_watch *w, const struct trainer *t, const struct trainer_f
                                       .trained = state->epoch + (state->batches == f->steps),
                                       .option = f->value,
                                       .options = f->values,
-                                      .model = f->graph->model,
-                                      .dataset_id = chex_dataset_info(f->ds)->id,
-                                      .prometheus = w->cli->metrics_file,
                                       .warn = w->warn,
                                       .context = w->context};
 
@@ -277,7 +274,7 @@ train_watch_end(struct train_watch *w, const struct trainer *t, const struct run
     struct chex_error err;
 
     if (state && w->log)
-        run_log_end(w->log, state->step, state->epoch, code, reason ? reason : "done");
+        run_log_note(w->log, state->step, state->epoch, "end", reason ? reason : "done");
     if (state && w->file) {
         struct run_outcome outcome = {.exit = code,
                                       .reason = reason,

@@ -1,6 +1,5 @@
 /*
- * train_watch.h - files of a run for monitoring: metrics.jsonl, TensorBoard's event file, run.json, a file
- * for Prometheus, a trace
+ * train_watch.h - files of a run for monitoring: metrics.jsonl, TensorBoard's event file, run.json, a trace
  *
  * Rank 0 alone.  Called from the callbacks of train_report.h; whatever cannot be written is a warning.
  *

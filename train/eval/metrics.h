@@ -6,8 +6,8 @@
  * because images of one patient are not independent.  A finding without positives or without negatives has no AUROC
  * (NaN) and is left out of the mean.
  *
- * Two tables name the metrics: metric_info and criterion_name.  Documents, metrics.jsonl, TensorBoard, Prometheus, the
- * report and auroc.svg iterate over them.  So a new metric needs a line of the table and its computation in metrics.c.
+ * Two tables name the metrics: metric_info and criterion_name.  Documents, metrics.jsonl, TensorBoard, the report and
+ * auroc.svg iterate over them.  So a new metric needs a line of the table and its computation in metrics.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -8,8 +8,6 @@ libtrain_la_SOURCES += \
 	train/log/events_private.h \
 	train/log/events_read.c \
 	train/log/events_read.h \
-	train/log/prometheus.c \
-	train/log/prometheus.h \
 	train/log/rank_advice.c \
 	train/log/rank_times.c \
 	train/log/rank_times.h \

@@ -77,15 +77,13 @@ rank_times_ideal(const float *const work[], const size_t count[], unsigned ranks
 /* ---- factors ----------------------------------------------------------------------------------------------------- */
 
 const struct factor_info factor_info[FACTOR_COUNT] = {
-    [FACTOR_PARALLEL] = {"parallel_efficiency", "parallel efficiency", "Mean work of the ranks by the time; POP."},
-    [FACTOR_BALANCE] = {"load_balance", "load balance", "Mean work of the ranks by the largest; POP."},
-    [FACTOR_COMMUNICATION] = {"communication_efficiency", "communication", "Largest work of a rank by the time; POP."},
-    [FACTOR_SERIALISATION] = {"serialisation_efficiency", "serialisation",
-                              "Largest work of a rank by the time on an ideal network; POP."},
-    [FACTOR_TRANSFER] = {"transfer_efficiency", "transfer", "Time on an ideal network by the time; POP."},
-    [FACTOR_BUSY] = {"device_busy", "device busy", "Share of the time in which devices computed for the steps."},
-    [FACTOR_ROOF] = {"roofline_share", "share of the roofline",
-                     "Seconds that a model of the devices gives the steps by those that they computed."},
+    [FACTOR_PARALLEL] = {"parallel_efficiency", "parallel efficiency"},
+    [FACTOR_BALANCE] = {"load_balance", "load balance"},
+    [FACTOR_COMMUNICATION] = {"communication_efficiency", "communication"},
+    [FACTOR_SERIALISATION] = {"serialisation_efficiency", "serialisation"},
+    [FACTOR_TRANSFER] = {"transfer_efficiency", "transfer"},
+    [FACTOR_BUSY] = {"device_busy", "device busy"},
+    [FACTOR_ROOF] = {"roofline_share", "share of the roofline"},
 };
 
 /* Two clocks may differ by a rounding error, so limit a share to one. */

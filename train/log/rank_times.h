@@ -65,9 +65,9 @@ enum factor {
     FACTOR_COUNT
 };
 
-/* Names: NAME in metrics.jsonl, efficiency/NAME in TensorBoard, chex_train_NAME for Prometheus. */
+/* Names: NAME in metrics.jsonl, efficiency/NAME in TensorBoard. */
 struct factor_info {
-    const char *name, *title, *help;
+    const char *name, *title;
 };
 extern const struct factor_info factor_info[FACTOR_COUNT];
 

@@ -13,7 +13,6 @@
 #include "base/progress.h"
 #include "log/append.h"
 #include "log/events.h"
-#include "log/prometheus.h"
 #include "log/run_log_private.h"
 
 #include <math.h>
@@ -25,9 +24,8 @@
 #define TAG_SIZE      256
 
 struct run_log {
-    struct append *metrics;        /* NULL: it could not be opened */
-    struct events *events;         /* NULL: it could not be opened */
-    struct prometheus *prometheus; /* NULL: it could not be opened or was not requested */
+    struct append *metrics; /* NULL: it could not be opened */
+    struct events *events;  /* NULL: it could not be opened */
     struct buffer line;
     double flushed; /* progress_clock() */
     bool warned;
@@ -63,20 +61,9 @@ run_log_flush(struct run_log *log)
     log->flushed = progress_clock();
 }
 
-/* Write the file for Prometheus if it is due. */
-static void
-write_prometheus(struct run_log *log, bool at_once)
-{
-    struct chex_error err;
-
-    if (log->prometheus)
-        watch(log, prometheus_write(log->prometheus, at_once, &err), &err);
-}
-
 static void
 flush_sometimes(struct run_log *log)
 {
-    write_prometheus(log, false);
     if (progress_clock() - log->flushed >= FLUSH_SECONDS)
         run_log_flush(log);
 }
@@ -175,12 +162,6 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
     if (status == CHEX_OK)
         status = show_options(log, options, &why);
     watch(log, status, &why);
-    if (options->prometheus) {
-        status = prometheus_open(options->prometheus, options->folder->path, options->model, options->dataset_id,
-                                 &log->prometheus, &why);
-        watch(log, status, &why);
-    }
-    write_prometheus(log, true);
     run_log_flush(log);
     *out = log;
     return CHEX_OK;
@@ -193,11 +174,11 @@ run_log_free(struct run_log *log)
 
     if (!log)
         return;
+    run_log_flush(log); /* append_sync() tries again what fails here */
     if (log->metrics)
         watch(log, append_sync(log->metrics, &err), &err);
     if (log->events)
         watch(log, events_sync(log->events, &err), &err);
-    prometheus_free(log->prometheus);
     append_free(log->metrics);
     events_free(log->events);
     buffer_release(&log->line);
@@ -245,8 +226,6 @@ run_log_step(struct run_log *log, const struct run_log_step *s)
             scalar(log, "speed", step_part_name[i], s->times.seconds[i] / s->seconds);
     }
     write_event(log, s->step, time);
-    if (log->prometheus)
-        prometheus_step(log->prometheus, s);
     flush_sometimes(log);
 }
 
@@ -275,9 +254,6 @@ run_log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *ov
     for (i = 0; is_epoch && i < FACTOR_COUNT; i++)
         scalar(log, "efficiency", factor_info[i].name, factor[i]);
     write_event(log, step, time);
-    if (log->prometheus)
-        watch(log, prometheus_times(log->prometheus, times, is_epoch, &err), &err);
-    write_prometheus(log, true);
     run_log_flush(log);
 }
 
@@ -323,9 +299,6 @@ run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
             show_scores(log, e, i);
     }
     write_event(log, e->step, time);
-    if (log->prometheus)
-        prometheus_evaluation(log->prometheus, e);
-    write_prometheus(log, true);
     run_log_flush(log);
 }
 
@@ -335,17 +308,5 @@ run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *wha
     struct chex_error err;
 
     put_line(log, run_log_note_line(step, epoch, what, text, run_log_now(), &log->line, &err), &err);
-    if (log->prometheus && strcmp(what, "checkpoint") == 0)
-        prometheus_checkpoint(log->prometheus, run_log_now());
     flush_sometimes(log);
-}
-
-void
-run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const char *text)
-{
-    run_log_note(log, step, epoch, "end", text);
-    if (log->prometheus)
-        prometheus_end(log->prometheus, exit);
-    write_prometheus(log, true);
-    run_log_flush(log);
 }

@@ -15,9 +15,6 @@
  *     val/curve/Hernia                                             precision-recall curves (plugin pr_curves)
  *     options, and the plugin hparams                              once
  *
- * If requested, a file for Prometheus is written too (prometheus.h); a note "checkpoint" sets the time of its last
- * checkpoint.
- *
  * A log never ends a run: a full disk or a removed folder is reported once, through warn(), and the run continues.  Up
  * to a megabyte of unwritten text is kept and written later if possible.
  *
@@ -49,8 +46,6 @@ struct run_log_options {
     uint32_t trained; /* with a complete training part there: `epochs`, or one more, which is not reported again */
     const struct run_value *option; /* options shown by TensorBoard; copied */
     size_t options;
-    const char *model, *dataset_id; /* for prometheus.h; NULL: "" */
-    const char *prometheus;         /* path of the file for Prometheus, or NULL */
     /* Called at most once, with one line: "metrics.jsonl and TensorBoard: cannot write ...".  May be NULL. */
     void (*warn)(void *context, const char *text);
     void *context;
@@ -122,12 +117,6 @@ void run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
  * "skip", "stop", "diverged", "end", ... text one line for the user
  */
 void run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *what, const char *text);
-
-/*
- * Log the end of the run with the exit code of the process: a note "end", and the last update for Prometheus.  text the
- * reason, one line for the user
- */
-void run_log_end(struct run_log *log, uint64_t step, uint32_t epoch, int exit, const char *text);
 
 /* Write the collected lines, without fsync.  Happens automatically at every evaluation and every 10 s. */
 void run_log_flush(struct run_log *log);

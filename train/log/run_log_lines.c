@@ -25,9 +25,9 @@ run_log_now(void)
 }
 
 const struct step_number step_number[STEP_NUMBERS] = {
-    {"loss", offsetof(struct run_log_step, loss), "Mean over the last steps."},
-    {"learning_rate", offsetof(struct run_log_step, rate), "Of the last step."},
-    {"gradient_norm", offsetof(struct run_log_step, norm), "Of the last step."},
+    {"loss", offsetof(struct run_log_step, loss)},
+    {"learning_rate", offsetof(struct run_log_step, rate)},
+    {"gradient_norm", offsetof(struct run_log_step, norm)},
 };
 
 double

@@ -12,11 +12,10 @@
 /* Seconds since 1970. */
 double run_log_now(void);
 
-/* A number of a step: NAME in metrics.jsonl, train/NAME in TensorBoard, chex_train_NAME for Prometheus. */
+/* A number of a step: NAME in metrics.jsonl, train/NAME in TensorBoard. */
 struct step_number {
     const char *name;
     size_t offset; /* of a double in struct run_log_step */
-    const char *help;
 };
 enum { STEP_NUMBERS = 3 };
 extern const struct step_number step_number[STEP_NUMBERS];
