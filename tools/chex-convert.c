@@ -1,8 +1,7 @@
 /*
- * chex-convert.c - decode chest X-rays and their labels once, into TFRecord shards
+ * chex-convert.c - decodes chest X-rays and their labels once, into TFRecord shards
  *
- * Options are in convert_options.c, what is said in convert_report.c and convert_json.c, the work in
- * lib/convert/convert.h.
+ * convert_options.c has the options, convert_report.c and convert_json.c the output, lib/convert/convert.h the work.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +22,7 @@
 struct watcher {
     const struct ranks *ranks;
     const struct cli_common *common;
-    struct part part; /* that the progress line is about */
+    struct part part; /* the part that the progress line shows */
     struct progress_line line;
     struct progress progress;
 };
@@ -34,7 +33,7 @@ on_begin(void *context, const struct convert *c)
     struct watcher *w = context;
 
     progress_start(&w->progress, c->counts.images);
-    /* What an earlier run did says nothing about the speed of this one. */
+    /* Images of an earlier run do not count for the speed of this one. */
     w->progress.sampled_done = w->progress.first = c->counts.resumed;
     if (!w->common->quiet)
         report_resumed(c);
@@ -98,14 +97,14 @@ on_differs(void *context, const char *shard)
 static int
 exit_code_of(const struct convert *c)
 {
-    /* All images are there, but an archive is damaged: a fault where no reject is allowed. */
+    /* All images were converted, but an archive is damaged.  That is a fault if no rejects are allowed. */
     if (c->archives_damaged > 0 && c->counts.rejects == 0 && c->options->allow_rejects == 0 &&
         c->options->allow_reject_percent == 0)
         return EXIT_DATA;
     return c->labels.reject_count > 0 || c->counts.shards_other > 0 || !rejects_allowed(c) ? EXIT_DATA : EXIT_GOOD;
 }
 
-/* The run itself, after the plan was shown. */
+/* Runs the conversion, after the plan was printed. */
 static enum chex_status
 run(struct convert *c, const struct cli_common *common, struct chex_error *err)
 {
@@ -132,7 +131,7 @@ run(struct convert *c, const struct cli_common *common, struct chex_error *err)
     return status;
 }
 
-/* Plan, and nothing else.  What is missing is part of the answer: the plan is that of the images that are there. */
+/* Only plans.  Missing images are part of the answer: the plan covers the images that exist. */
 static enum chex_status
 dry_run(struct convert_cli *cli, const struct cli_common *common, struct convert *c, enum chex_status status,
         struct chex_error *err)
@@ -178,7 +177,7 @@ prepare_and_run(struct convert_cli *cli, const struct cli_common *common, struct
     return run(c, common, err);
 }
 
-/* What is said at the end, and the exit code; by rank 0 alone. */
+/* Prints the summary and returns the exit code; only rank 0 calls it. */
 static int
 print_summary(const struct convert_cli *cli, const struct cli_common *common, const struct convert *c,
               enum chex_status status, const struct chex_error *err)
@@ -206,7 +205,7 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
     } else {
         code = exit_code_of(c);
         report_done(c, common, rejects_allowed(c));
-        /* What stays is said of a data set that is complete, and where the exit status says it in one line alone. */
+        /* Print report_left() only for a complete data set, or if -q would print nothing else about the exit status. */
         if (common->quiet ? code != EXIT_GOOD : c->resumed.complete)
             report_left(c, common);
     }
@@ -215,7 +214,7 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
     return code;
 }
 
-/* One rank of one or more, from its options to its exit code. */
+/* Runs one rank, from its options to its exit code. */
 static int
 convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct ranks *ranks, enum chex_status status,
                 struct chex_error *err)
@@ -243,7 +242,7 @@ convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct
     return code;
 }
 
-/* Only rank 0 has an exit code: mpirun ends all ranks as soon as one returns another than 0. */
+/* Only rank 0 returns an exit code: as soon as one rank returns another code than 0, mpirun kills all ranks. */
 static int
 convert(struct convert_cli *cli, const struct cli_common *common)
 {
@@ -253,7 +252,7 @@ convert(struct convert_cli *cli, const struct cli_common *common)
     enum chex_status status;
     int code;
 
-    /* Before anything that may take long.  To plan is only to read. */
+    /* Before anything that may take long.  A dry run only reads, so a signal may end it at once. */
     cli->convert.stop = stop_signals_catch("stopping after the images at hand");
     stop_signals_may_exit(EXIT_STOPPED);
     status = launcher_comm(launcher_look(), &comm, &err);

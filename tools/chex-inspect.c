@@ -1,7 +1,7 @@
 /*
- * chex-inspect.c - look at data sets and shards, and check them
+ * chex-inspect.c - shows data sets and shards, and checks them
  *
- * The loop over the PATHs.  Options are in inspect/program/options.c; each action has its own folder, see inspect.h.
+ * It loops over the PATHs.  inspect/program/options.c has the options; each action has its own folder, see inspect.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include "inspect/inspect.h"
 #include "inspect/sheet/sheet.h"
 
-/* Whether the action can be done with what the PATH is. */
+/* Checks that the action supports this kind of PATH. */
 static enum chex_status
 check_target(const struct inspect_options *o, const struct target *t, struct chex_error *err)
 {
@@ -63,7 +63,7 @@ inspect_path(struct inspect *in, const char *path)
         if (t.next && !in->common->json && !in->common->quiet)
             wrap_line(stderr, "next", "%s", t.next);
     } else {
-        /* Between the results of several. */
+        /* a blank line between the results of several PATHs */
         if (in->have_result && !in->common->json && !in->common->quiet && o->action != INSPECT_LIST)
             printf("\n");
         code = actions[o->action](in, &t);

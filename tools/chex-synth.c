@@ -1,9 +1,9 @@
 /*
- * chex-synth.c - make a synthetic stand-in for ChestX-ray14: images, labels and lists of people who do not exist
+ * chex-synth.c - makes a synthetic substitute for ChestX-ray14: images, labels and lists of patients who do not exist
  *
- * For demonstrations, tests and benchmarks where the 42 GB of the real data set are not at hand.  The parts:
- * synth_people.c who there is, synth_lists.c the texts, synth_scene.c and its siblings the pixels, synth_png.c the
- * files' form, synth_write.c the folder.
+ * It serves demonstrations, tests and benchmarks without the 42 GB of the real data set.  synth_people.c draws the
+ * patients, synth_lists.c writes the texts, synth_scene.c and its siblings draw the pixels, synth_png.c encodes the
+ * files, synth_write.c writes the folder.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -89,7 +89,7 @@ static const struct cli_program program = {
     .apply = apply,
 };
 
-/* What there is to say about the population. */
+/* Counts of the population, for the report. */
 struct synth_counts {
     uint64_t finding[CHEX_FINDINGS], none, test, odd, test_patients;
 };
@@ -175,7 +175,7 @@ print_json(const struct options *o, const struct synth_job *job, const struct sy
 
     for (k = 0; k < CHEX_FINDINGS; k++)
         json_object_set_new(findings, chex_finding_name(k), json_integer((json_int_t)c->finding[k]));
-    /* JSON is UTF-8; a folder's name can be anything. */
+    /* JSON must be UTF-8, but the name of a folder can be any bytes. */
     if (!output)
         output = json_null();
     all = json_pack("{s:s,s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:f}", "tool", "chex-synth", "version",

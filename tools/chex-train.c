@@ -1,7 +1,7 @@
 /*
- * chex-train.c - train a network on a data set, and judge it
+ * chex-train.c - trains a network on a data set, and evaluates it
  *
- * Options are in train_options.c, what is said in train_report.c and train_json.c, the work in train/run/trainer.h.
+ * train_options.c has the options, train_report.c and train_json.c the output, train/run/trainer.h the work.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,7 +40,7 @@ catch_signals(void)
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
 
-/* Perhaps the last that this process can say: mpirun gives the others one second when a rank is gone. */
+/* This may be the last chance to report: if a rank is gone, mpirun kills the others after one second. */
 static void
 on_waiting(void *context, const char *text)
 {
@@ -50,7 +50,7 @@ on_waiting(void *context, const char *text)
                        train_program.name, text);
 }
 
-/* A rank that is bound to one core of 64 trains at 1/64 of the speed, and nothing looks wrong. */
+/* A rank that is bound to one core of 64 trains at 1/64 of the speed, and nothing else shows it. */
 static void
 warn_of_binding(const struct cli_common *common, const struct collective *together)
 {
@@ -78,7 +78,7 @@ show_model(struct train_report *report, const struct trainer *t, struct chex_err
     return status;
 }
 
-/* All ranks: they time together. */
+/* All ranks call this, because they measure together. */
 static enum chex_status
 preview(struct train_report *report, struct trainer *t, bool is_rank_0, struct chex_error *err)
 {
@@ -118,7 +118,10 @@ exit_code_of(enum chex_status status, const struct trainer *t)
     return t && trainer_result(t)->skipped > 0 ? EXIT_DATA : EXIT_GOOD;
 }
 
-/* The others cannot be waited for; rank 0, or the first that is not lost, had the time to say why. */
+/*
+ * Do not wait for the other ranks.  The rank that reports the error, rank 0 or the first that is not lost, had time to
+ * report it.
+ */
 static void
 end_all(struct comm *comm, struct collective *together, int code)
 {
@@ -131,7 +134,7 @@ end_all(struct comm *comm, struct collective *together, int code)
     }
 }
 
-/* One rank of one or more, from its options to its exit code. */
+/* Runs one rank, from its options to its exit code. */
 static int
 train_on_rank(struct train_cli *cli, const struct cli_common *common, struct comm *comm, const atomic_bool *stop,
               enum chex_status status, struct chex_error *err)
@@ -187,12 +190,14 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
         end_all(comm, f.collective, code);
     trainer_free(t);
     train_report_release(&report);
-    /* Only rank 0 has an exit code: mpirun ends all others as soon as one process returns another than 0. */
+    /* Only rank 0 returns an exit code: as soon as one process returns another code than 0, mpirun kills all others. */
     return comm->rank == 0 ? code : EXIT_GOOD;
 }
 
-/* srun -K and mpirun end the other ranks as soon as rank 0 returns another code than 0, and srun takes the largest code
- * of all: by then they have returned theirs. */
+/*
+ * As soon as rank 0 returns another code than 0, srun -K and mpirun kill the other ranks, and srun returns the largest
+ * code of all.  So rank 0 waits until the others have returned theirs.
+ */
 static int
 leave(struct comm *comm, int code)
 {
@@ -209,7 +214,7 @@ static int
 train(struct train_cli *cli, const struct cli_common *common)
 {
     struct chex_error err = {.status = CHEX_OK};
-    /* Before MPI starts: mpirun may hang for ever where a signal kills a rank that has not yet said hello to it. */
+    /* Before MPI starts: mpirun may hang forever if a signal kills a rank that has not connected to it yet. */
     const atomic_bool *stop = catch_signals();
     struct comm comm;
     enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
@@ -217,7 +222,7 @@ train(struct train_cli *cli, const struct cli_common *common)
     return leave(&comm, train_on_rank(cli, common, &comm, stop, status, &err));
 }
 
-/* All ranks of a job have the same wrong command line: one of them says so. */
+/* All ranks of a job have the same wrong command line; one of them reports it. */
 static int
 misused(const struct chex_error *wrong)
 {
@@ -237,7 +242,7 @@ misused(const struct chex_error *wrong)
     return leave(&comm, train_on_rank(&cli, &common, &comm, stop, err.status, &err));
 }
 
-/* Libraries that it opens or that are linked alone where it is built so. */
+/* Lists the libraries that the backends open, or are linked with. */
 static void
 print_versions(void)
 {

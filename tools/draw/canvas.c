@@ -33,7 +33,7 @@ canvas_release(struct canvas *c)
     buffer_release(&c->pixels);
 }
 
-/* The pixel at x, y, or NULL outside. */
+/* Returns the pixel at x, y, or NULL outside. */
 static uint8_t *
 pixel(struct canvas *c, int64_t x, int64_t y)
 {

@@ -1,5 +1,5 @@
 /*
- * canvas_file.c - names of pictures; see canvas.h
+ * canvas_file.c - file names of pictures; see canvas.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

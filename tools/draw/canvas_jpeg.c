@@ -16,9 +16,9 @@
 
 #define QUALITY 90
 #define PIECE   65536
-#define COMMENT 4096 /* bytes of all notes; a comment holds 65533 */
+#define COMMENT 4096 /* bytes of all notes; a JPEG comment has room for 65533 */
 
-/* What our callbacks find behind libjpeg's pointers: first members. */
+/* The first members, where our callbacks find them through libjpeg's pointers. */
 struct errors {
     struct jpeg_error_mgr base;
     jmp_buf back;
@@ -96,7 +96,7 @@ write_comment(j_compress_ptr c, const struct picture_spec *spec)
     jpeg_write_marker(c, JPEG_COM, (const JOCTET *)text, (unsigned)used);
 }
 
-/* In a function of its own, with nothing that longjmp() could spoil. */
+/* A function of its own, so that longjmp() cannot clobber local variables. */
 static void
 encode(j_compress_ptr c, struct errors *e, const struct picture_spec *spec)
 {

@@ -22,7 +22,7 @@ is_ascii(const char *text)
     return true;
 }
 
-/* libpng takes its own copies. */
+/* libpng copies the texts. */
 static void
 add_notes(png_structp png, png_infop info, const struct picture_spec *spec)
 {
@@ -36,7 +36,7 @@ add_notes(png_structp png, png_infop info, const struct picture_spec *spec)
     }
 }
 
-/* In a function of its own, with nothing that longjmp() could spoil. */
+/* A function of its own, so that longjmp() cannot clobber local variables. */
 static void
 encode(struct memory_png *m, const struct picture_spec *spec)
 {

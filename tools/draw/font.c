@@ -1,8 +1,8 @@
 /*
- * font.c - see font.h: the glyphs, drawn here, and how they are found
+ * font.c - the glyphs and their lookup; see font.h
  *
- * A band is a row of glyphs as they look, '#' for ink, with a blank between two of them, so that what is drawn can be
- * read here.  Drawn for this project at their two sizes, stems one pixel wide.
+ * A band is a row of glyphs, with '#' for ink and a blank between two glyphs, so the source shows the glyphs as they
+ * look.  They were drawn for this project at these two sizes, with stems one pixel wide.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,13 +17,13 @@
 
 struct font {
     unsigned height, baseline, spacing;
-    const char *const *rows;     /* height of each band */
-    const unsigned char *starts; /* the first character of each band; 0 ends them */
+    const char *const *rows;     /* all bands, `height` rows each */
+    const unsigned char *starts; /* the first character of each band; 0 is the end */
 };
 
 /* clang-format off */
 
-/* capitals 9 pixels high, small letters 7, 3 below the line */
+/* capitals: 9 pixels high; small letters: 7, with descenders of 3 */
 static const char *const large_rows[] = {
     /* blank ! " # $ % & ' ( ) * + , - . / 0 1 2 */
     "... # #.# ....... ..#.. ........ ..##... # ..# #.. ..#.. ....... .. .... . ....# ..##.. ...#.. .####.",
@@ -107,7 +107,7 @@ static const char *const large_rows[] = {
 
 static const unsigned char large_starts[] = {' ', '3', 'B', 'Q', '_', 'p', 0};
 
-/* capitals 7, small letters 5, 2 below the line */
+/* capitals: 7 pixels high; small letters: 5, with descenders of 2 */
 static const char *const small_rows[] = {
     /* blank ! " # $ % & ' ( ) * + , - . / 0 1 2 3 4 5 */
     ".. # #.# .#.#. ..#.. ##..# .##.. # .# #. ..... ..... .. .... . ...# ..#.. ..#.. .###. .###. ...#. #####",
@@ -180,7 +180,7 @@ font_spacing(const struct font *font)
     return font->spacing;
 }
 
-/* The word of this number in a line of words. */
+/* Returns the start of word `number` in a line of words. */
 static const char *
 word(const char *line, unsigned number)
 {

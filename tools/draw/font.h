@@ -1,9 +1,9 @@
 /*
- * font.h - provides two bitmap fonts for text in pictures
+ * font.h - two bitmap fonts for text in pictures
  *
- * One bit a pixel, printable ASCII, proportional; the ten digits are of one width.  Our own and in the source, so that
- * a picture has the same bytes on every machine: a font file would be another input, and FreeType's rendering differs
- * between its versions.
+ * Each font covers printable ASCII with 1 bit per pixel.  Widths are proportional, but all digits have the same width.
+ * The glyphs are part of the source, so a picture has the same bytes on every machine: a font file would be a further
+ * input, and the rendering of FreeType differs between versions.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,15 +19,16 @@ struct font; /* constant */
 extern const struct font font_large, font_small;
 
 struct glyph {
-    const char *row[FONT_MAX_HEIGHT]; /* [height]: '#' is ink; only the first `width` characters belong to it */
+    const char *row
+        [FONT_MAX_HEIGHT]; /* [height]: '#' is ink; only the first `width` characters of each row belong to the glyph */
     unsigned width, height;
 };
 
-/* From the top of a line to that on which the letters stand; between two letters. */
+/* The distance from the top of a line to its baseline; the space between two glyphs. */
 unsigned font_baseline(const struct font *font);
 unsigned font_spacing(const struct font *font);
 
-/* The glyph of a character; that of '?' for one outside printable ASCII. */
+/* Sets *out to the glyph of a character; outside printable ASCII, to the glyph of '?'. */
 void font_glyph(const struct font *font, char c, struct glyph *out);
 
 /* Returns the width of a text in pixels. */

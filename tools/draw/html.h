@@ -1,9 +1,9 @@
 /*
  * html.h - builds an HTML page in memory
  *
- * Texts of a data set go through html_text(), which leaves no byte outside printable ASCII and no character with a
- * meaning in HTML; html_format() is for texts of the program.  After the first failure (no memory) all later calls do
- * nothing: a caller checks once, at the end.
+ * html_text() is for texts of a data set: its output is printable ASCII, and no character has a meaning in HTML.
+ * html_format() is for texts of the program.  After the first failure (no memory) later calls do nothing, so a caller
+ * checks once, at the end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,25 +22,24 @@ void html_format(struct html *h, const char *format, ...) __attribute__((format(
 void html_text(struct html *h, const char *text);
 void html_bytes(struct html *h, struct chex_bytes text);
 /*
- * The same for words separated by blanks and newlines, so that no line of the page ends within a word of up to
- * HTML_WORD characters: a browser would break `--shard-size` at its hyphens.  The style sheet has
+ * As html_text(), for words separated by blanks and newlines.  No line of the page breaks inside a word of up to
+ * HTML_WORD characters: a browser would break `--shard-size` at its hyphens.  The style sheet must have
  * `.w{white-space:nowrap}`.
  */
 #define HTML_WORD 40
 void html_words(struct html *h, const char *text);
 void html_command(struct html *h, const char *command); /* as <code> */
 enum html_picture { HTML_PNG, HTML_JPEG };
-/* An <img> with the file in it.  alt is the program's own text, width and height those on the page in CSS pixels. */
+/* Writes an <img> with the file embedded.  alt is text of the program; width and height are CSS pixels on the page. */
 void html_picture(struct html *h, enum html_picture kind, const struct buffer *file, unsigned width, unsigned height,
                   const char *alt);
 /*
- * A section that a reader unfolds by its title, without a script, and that is open on paper, where browsers print
- * <details> closed.
- * id and title are the program's own text.
+ * Writes a section that the reader unfolds by its title, without a script.  It is open in print; browsers print
+ * <details> closed.  id and title are texts of the program.
  */
 void html_fold_begin(struct html *h, const char *id, const char *title, bool open);
 void html_fold_end(struct html *h);
-/* Append what another page holds, and its failure. */
+/* Appends the content of another page, and its failure. */
 void html_append(struct html *h, const struct html *other);
 void html_release(struct html *h);
 

@@ -42,7 +42,7 @@ on_flush(png_structp png)
     (void)png;
 }
 
-/* libpng has many words for an allocation that failed: note which failure it is. */
+/* libpng reports a failed allocation in many ways, so record it here. */
 static void *
 allocate(png_structp png, size_t size)
 {

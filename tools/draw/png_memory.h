@@ -1,5 +1,5 @@
 /*
- * png_memory.h - a PNG written by libpng into a growing buffer; the caller writes its content
+ * png_memory.h - writes a PNG with libpng into a growing buffer; the caller writes the content
  *
  *     struct memory_png m;
  *     status = memory_png_begin(&m, out, err);
@@ -7,7 +7,7 @@
  *         ... png_set_IHDR(m.png, m.info, ...), png_write_row(m.png, ...), png_write_end(m.png, NULL)
  *     return memory_png_end(&m);
  *
- * setjmp() must stand in a function whose locals are not changed behind it.
+ * The function that calls setjmp() must not change local variables after the call.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,14 +21,14 @@
 struct memory_png {
     png_structp png;
     png_infop info;
-    struct buffer *out; /* appended to */
+    struct buffer *out; /* the file is appended here */
     struct chex_error *err;
     enum chex_status status; /* the first failure */
 };
 
 enum chex_status memory_png_begin(struct memory_png *m, struct buffer *out, struct chex_error *err);
 
-/* Free libpng's part, also after a failed begin; returns the first failure. */
+/* Frees libpng's structures, also after a failed begin; returns the first failure. */
 enum chex_status memory_png_end(struct memory_png *m);
 
 #endif

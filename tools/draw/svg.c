@@ -149,7 +149,7 @@ svg_axis_bottom(struct html *h, const struct svg_axis *x, double top, double bot
     if (step <= 0)
         step = svg_step(x->to - x->from, 8);
     digits = decimals(step);
-    for (value = ceil(x->from / step) * step + 0.0 /* no -0 */; value <= x->to + step / 1000; value += step) {
+    for (value = ceil(x->from / step) * step + 0.0 /* + 0.0 avoids -0 */; value <= x->to + step / 1000; value += step) {
         double at = svg_at(x, value);
 
         svg_line(h, at, bottom, at, bottom + 4, "a");
@@ -160,7 +160,7 @@ svg_axis_bottom(struct html *h, const struct svg_axis *x, double top, double bot
     svg_text(h, (x->start + x->end) / 2, bottom + 36, "m d", "%s", unit);
 }
 
-/* The next of 1, 3, 10, 30, ... times a power of ten. */
+/* Returns the next value of 1, 3, 10, 30, ... times a power of ten. */
 static double
 next_third(double value, bool *third)
 {
@@ -202,7 +202,8 @@ svg_axis_left_log(struct html *h, const struct svg_axis *y, double left, double 
 double
 svg_legend_width(const char *name)
 {
-    return 50 + 8.0 * (double)strlen(name); /* no letter of the fonts at hand is wider on average */
+    return 50 +
+           8.0 * (double)strlen(name); /* 8: the average width of a letter is smaller in all fonts of the style sheet */
 }
 
 void

@@ -1,7 +1,8 @@
 /*
  * roc_plot.c - see roc_plot.h
  *
- * Colours are two of Okabe and Ito (Color Universal Design, 2008), and the mean has another marker and dash as well.
+ * The colours are two of Okabe and Ito (Color Universal Design, 2008).  The mean also has its own marker and dashes, so
+ * no reader needs to see colours.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,29 +22,30 @@
 #include <string.h>
 
 /*
- * One column, so narrow that its letters are still 9.5 pixels high on a phone, where it is 390 pixels wide.  A finding
- * takes two lines: its name and its positives on the left, its interval in the middle, its numbers on the right.
+ * The page is one column.  It is so narrow that its text is still 9.5 pixels high on a phone that is 390 pixels wide.
+ * A finding has two lines: its name and its positives on the left, its interval in the middle, its numbers on the
+ * right.
  */
 enum {
     WIDTH = 480,
     MARGIN = 16,
     RIGHT = WIDTH - MARGIN,
-    LINE = 18, /* of the title */
+    LINE = 18, /* height of a line of the title */
     ROW = 38,
-    FIRST = -4, /* the two lines of a row, from its middle */
+    FIRST = -4, /* offsets of the two lines from the middle of their row */
     SECOND = 12,
     PLOT_LEFT = 156,
     PLOT_RIGHT = 298,
-    COLUMN_AUROC = 350, /* right end */
-    CELLS = 3,          /* curves side by side */
-    TICKS = 26,         /* room for the numbers on the left of a curve */
-    CURVE = 112,        /* side of one */
+    COLUMN_AUROC = 350, /* x of its right end */
+    CELLS = 3,          /* curves in a row */
+    TICKS = 26,         /* width of the tick labels, left of a curve */
+    CURVE = 112,        /* width and height of the plot */
     CELL_HEIGHT = 164,
-    HASH = 16, /* digits shown */
-    NAME = 24  /* characters shown of a name that the user gave */
+    HASH = 16, /* digits shown of a hash */
+    NAME = 24  /* characters shown of a name */
 };
 
-/* Classes as svg.h has them; 0 is a finding, 3 the mean. */
+/* Classes as in svg.h; series 0 is a finding, 3 is the mean. */
 static const char style[] =
     ":root{max-width:100%;height:auto}.paper{fill:#fff}"
     "text{font:13px system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif;fill:#16191d;"
@@ -62,13 +64,13 @@ struct plot {
     const struct evaluation *e;
     const struct evaluation_source *from;
     const struct metrics *m;
-    unsigned order[METRICS_OUTPUTS]; /* findings, the best first; those without an AUROC last */
+    unsigned order[METRICS_OUTPUTS]; /* findings by falling AUROC; those without an AUROC are last */
     unsigned count;
-    double y; /* of the last line of the title */
+    double y; /* baseline of the last line of the title */
     struct html h;
 };
 
-/* "Pleural Thickening" */
+/* Returns the name with blanks, "Pleural Thickening". */
 static const char *
 shown_name(unsigned finding, char out[64])
 {
@@ -102,7 +104,7 @@ sort_findings(struct plot *p)
 
 /* ---- title ----------------------------------------------------------------------------------------------------- */
 
-/* A name, cut where it is long, so that the lines are known to fit. */
+/* Cuts a long name, so that every line fits. */
 static const char *
 cut(const char *name, char out[NAME + 1])
 {
@@ -112,7 +114,7 @@ cut(const char *name, char out[NAME + 1])
     return out;
 }
 
-/* "[0.802, 0.814]", or nothing. */
+/* Returns "[0.802, 0.814]", or "" without an interval. */
 static const char *
 interval_text(const struct measured *m, char out[32])
 {
@@ -122,7 +124,7 @@ interval_text(const struct measured *m, char out[32])
     return out;
 }
 
-/* For the title of the file; two lines of the picture. */
+/* Writes the two headings of the picture, which are also the title of the file. */
 static void
 headline(const struct plot *p, char first[128], char second[128])
 {
@@ -143,7 +145,7 @@ headline(const struct plot *p, char first[128], char second[128])
     }
 }
 
-/* The next line of the title. */
+/* Draws the next line of the title. */
 static void title_line(struct plot *p, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static void
@@ -217,7 +219,7 @@ draw_title(struct plot *p)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-/* From 0.5, or lower where an interval reaches below. */
+/* Returns the start of the axis: 0.5, or lower if a value or an interval is lower. */
 static double
 lowest(const struct plot *p)
 {
@@ -227,7 +229,7 @@ lowest(const struct plot *p)
     for (i = 0; i < p->count; i++) {
         const struct measured *auroc = &p->m->finding[i].metric[METRIC_AUROC];
 
-        low = fmin(low, fmin(auroc->value, auroc->low)); /* a NaN does not count */
+        low = fmin(low, fmin(auroc->value, auroc->low)); /* fmin() ignores a NaN */
     }
     return floor(low * 10) / 10;
 }
@@ -283,7 +285,7 @@ draw_mean(struct plot *p, const struct svg_axis *x, double top, double y)
     draw_measured(p, x, y, p->m->mean, 3);
 }
 
-/* What a score without any knowledge reaches: lowest() is at 0.5 or below. */
+/* Draws the AUROC of random scores; lowest() is at most 0.5, so the line is inside the plot. */
 static void
 draw_chance(struct plot *p, const struct svg_axis *x, double top, double bottom)
 {
@@ -293,7 +295,7 @@ draw_chance(struct plot *p, const struct svg_axis *x, double top, double bottom)
     svg_text(&p->h, at, top - 9, "m n d", "chance");
 }
 
-/* The findings and their mean from y = top on; the end of the axis below them. */
+/* Draws the findings and their mean, starting at y = top.  Returns the y of their lower end. */
 static double
 draw_rows(struct plot *p, double top)
 {
@@ -331,7 +333,7 @@ compare_scored(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* Points nearer than this to the last one are not drawn, in pixels. */
+/* Minimum distance of two points of a curve, in pixels; points in between are left out. */
 #define NEAR 0.7
 
 static void
@@ -372,7 +374,7 @@ draw_curve(struct plot *p, unsigned finding, struct scored *item, const struct s
                 svg_at(y, (double)youden->true_positives / positives));
 }
 
-/* 0, 0.5 and 1 on both axes. */
+/* Draws 0, 0.5 and 1 on both axes. */
 static void
 draw_ticks(struct plot *p, const struct svg_axis *x, const struct svg_axis *y)
 {
@@ -409,7 +411,7 @@ draw_cell(struct plot *p, unsigned finding, double left, double top, struct scor
     svg_text(&p->h, x.end - 6, y.start - 7, "e n b", "%.3f", auroc);
 }
 
-/* Returns their lower end. */
+/* Returns the y of their lower end. */
 static double
 draw_curves(struct plot *p, double top, struct scored *item)
 {
@@ -445,7 +447,7 @@ draw_body(struct plot *p, struct scored *item)
     return (unsigned)bottom + MARGIN;
 }
 
-/* The height stands at the front of a file: the body is drawn first, into a page of its own. */
+/* A file starts with its height, so the body is drawn first, into a page of its own. */
 static enum chex_status
 draw_page(struct plot *p, struct scored *item, struct html *page)
 {

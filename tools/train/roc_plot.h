@@ -1,10 +1,9 @@
 /*
  * roc_plot.h - draws the results of an evaluation on one page: auroc.svg and auroc-SPLIT.svg
  *
- * The findings from the best AUROC to the worst, each with its interval, its numbers and the images that have it; the
- * mean; the ROC curve of each; and in the title what the numbers are of.  Complete in itself: no font, script or style
- * is
- * loaded.  Like the documents of predictions.h it holds no time, host or path.
+ * The page lists the findings by falling AUROC, each with its interval, its numbers and its positive images, then the
+ * mean and the ROC curve of each finding.  The title names the split, the data set and the model.  The page loads no
+ * font, script or style.  Like the documents of predictions.h, it contains no time, host or path.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

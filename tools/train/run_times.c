@@ -1,7 +1,7 @@
 /*
  * run_times.c - see run_times.h
  *
- * The file is read from its end, also while the run writes it.  A line that is none of ours is passed over.
+ * Reads the file backwards from its end, also while the run is writing it.  Skips lines of another kind.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,10 +24,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TAIL  (64u << 20) /* bytes of the file that are looked at */
-#define SHOWN 16          /* ranks without -v */
-#define CELL  5           /* columns of a share */
-#define TEXT  32          /* bytes of its text */
+#define TAIL  (64u << 20) /* read at most this many bytes from the end of the file */
+#define SHOWN 16          /* number of ranks shown without -v */
+#define CELL  5           /* width of a share in columns */
+#define TEXT  32          /* bytes for its text */
 
 static const struct parse_bounds bounds = {.size = 32u << 20, .depth = 8, .values = 3000000};
 
@@ -54,7 +54,7 @@ read_tail(const char *folder, struct buffer *b, struct chex_error *err)
     return status == CHEX_OK || status == CHEX_ERR_MEMORY ? status : error_context(err, status, "'%s'", path);
 }
 
-/* CHEX_ERR_DAMAGED: the line is none of ours */
+/* CHEX_ERR_DAMAGED: the line is of another kind */
 static enum chex_status
 read_times(const json_t *line, struct run_times *out, struct chex_error *err)
 {
@@ -68,7 +68,7 @@ read_times(const json_t *line, struct run_times *out, struct chex_error *err)
     return rank_times_json_read(line, &out->times, err);
 }
 
-/* Of a line that is none of ours *out has no rank. */
+/* If the line is of another kind, out->times has no ranks. */
 static enum chex_status
 read_line(const uint8_t *line, size_t size, struct run_times *out, struct chex_error *err)
 {
@@ -112,7 +112,7 @@ run_times_read(const char *folder, struct run_times *out, struct chex_error *err
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-/* What a reader looks for comes first.  PART_MEET lies beside other parts where it is long. */
+/* In the order of interest.  PART_MEET is left out: it is host time, which overlaps with the device times. */
 static const struct {
     unsigned part;
     const char *heading;
@@ -121,7 +121,7 @@ static const struct {
                    {PART_EVALUATE, "eval"},  {PART_SAVE, "save"},   {PART_PEERS, "peers"},
                    {PART_COUNT, "rest"}};
 #define PARTS   (sizeof(shown_parts) / sizeof(shown_parts[0]))
-#define COLUMNS (PARTS + 3) /* rank and host before, and the end of the list */
+#define COLUMNS (PARTS + 3) /* before them rank and host, after them the end of the list */
 
 static int
 by_work(const void *a, const void *b)
@@ -133,7 +133,7 @@ by_work(const void *a, const void *b)
     return x->work > y->work ? -1 : x < y ? -1 : 1;
 }
 
-/* Without a device that has a clock nothing is copied. */
+/* A device without a clock of its own has no copies. */
 static bool
 is_shown(const struct rank_times *t, unsigned part)
 {
@@ -177,7 +177,7 @@ put_rank(struct table_writer *w, const struct rank_times *t, const struct rank_t
     table_row(w, cell);
 }
 
-/* All of them, or those that work most. */
+/* Prints all ranks, or the SHOWN ranks with the most work. */
 static enum chex_status
 print_ranks(const struct rank_times *t, const struct color *color, bool all, struct chex_error *err)
 {

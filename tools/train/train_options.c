@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options that are not a value of the table of settings alone; all others have no number. */
+/* Options that need code of their own; options that only set a value of the table of settings have no number. */
 enum {
     OPT_SETTING,
     OPT_INIT,
@@ -137,7 +137,7 @@ set_augment(unsigned *out, const char *value, struct chex_error *err)
     return error_set(err, CHEX_ERR_USAGE, "takes flip,crop, flip, crop or none, not '%s'", value);
 }
 
-/* "10m", "500steps", "never" */
+/* Parses "10m", "500steps", "never". */
 static enum chex_status
 set_interval(struct trainer_options *o, const char *value, struct chex_error *err)
 {
@@ -157,7 +157,7 @@ set_interval(struct trainer_options *o, const char *value, struct chex_error *er
     return value_duration(value, &o->checkpoint_seconds, err);
 }
 
-/* "auto", "whole", "64" */
+/* Parses "auto", "whole", "64". */
 static enum chex_status
 set_shuffle(struct trainer_options *o, const char *value, struct chex_error *err)
 {
@@ -181,7 +181,7 @@ set_optimizer(struct optimizer_options *o, enum optimizer_kind kind)
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* A value of the table of settings. */
+/* Sets a value of the table of settings. */
 static enum chex_status
 set_setting(struct trainer_options *o, const char *name, const char *value, struct chex_error *err)
 {
@@ -263,7 +263,7 @@ static const struct cli_words words[] = {
     {"split", false, CLI_NAMES("train", "val", "test")}, {NULL, false, NULL},
 };
 
-/* PyTorch and torchvision scripts, timm, Lightning, Hugging Face's Trainer. */
+/* The names in PyTorch and torchvision scripts, timm, Lightning and Hugging Face's Trainer. */
 static const struct cli_alias aliases[] = {
     {"accumulate-grad-batches", "accumulate"},
     {"amp", "precision"},
@@ -358,7 +358,7 @@ train_cli_default(void)
     };
 }
 
-/* Without training. */
+/* Checks the options of --eval-only. */
 static enum chex_status
 check_evaluation(const struct train_cli *cli, struct chex_error *err)
 {

@@ -26,7 +26,7 @@ struct train_cli train_cli_default(void);
 /* Check required options and combinations, and read files of options.  CHEX_ERR_USAGE, CHEX_ERR_MISSING */
 enum chex_status train_cli_check(struct train_cli *cli, const struct cli_common *common, struct chex_error *err);
 
-/* Rank 0: can the files of --metrics-file and --trace be made?  CHEX_ERR_WRITE */
+/* Rank 0: checks that the file of --trace can be created.  CHEX_ERR_WRITE */
 enum chex_status train_cli_check_outputs(const struct train_cli *cli, struct chex_error *err);
 
 /* If an input is missing, add a suggestion to the error's text. */

@@ -1,6 +1,6 @@
 /*
- * train_report.c - the plan, the start, steps and epochs; see train_report.h.  What came out is in
- * train_report_result.c
+ * train_report.c - reports the plan, the start, steps and epochs; train_report_result.c reports the results; see
+ * train_report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -119,7 +119,7 @@ print_engine(const struct trainer_facts *f)
     wrap_end(&w);
 }
 
-/* How the ranks sum, and what the user has told NCCL: for questions about speed. */
+/* Prints how the ranks sum gradients, and NCCL's environment variables: both help to explain the speed. */
 static void
 print_sums(const struct trainer_facts *f, const struct trainer_options *o)
 {
@@ -139,7 +139,7 @@ print_sums(const struct trainer_facts *f, const struct trainer_options *o)
     wrap_end(&w);
 }
 
-/* "note     TEXT" or "chex-train: warning: TEXT", as it was held. */
+/* Prints a held line, "note     TEXT" or "chex-train: warning: TEXT". */
 static void
 print_line(struct train_report *r, const char *line)
 {
@@ -159,7 +159,7 @@ print_held(struct train_report *r)
     r->held.size = 0;
 }
 
-/* The plan is the first that is said: notes about its making follow it. */
+/* The plan is printed first; until then, hold the notes about its creation. */
 static void
 say(struct train_report *r, const char *line)
 {
@@ -393,7 +393,7 @@ print_times(struct train_report *r, const struct trainer_epoch *e)
     progress_line_print(&r->line, "time     %s", text);
 }
 
-/* Where gradients have a loss scale. */
+/* Prints the loss scale, if gradients are scaled. */
 static void
 print_scale(struct train_report *r, const struct trainer *t)
 {
@@ -431,7 +431,7 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
     print_scale(r, t);
 }
 
-/* "0.87", or "n/a" */
+/* Returns "0.87", or "n/a". */
 static const char *
 format_factor(double factor, char out[PROGRESS_TEXT])
 {
@@ -463,7 +463,7 @@ print_factors(struct train_report *r, const struct rank_times *times)
                             isnan(factor[FACTOR_ROOF]) ? "" : format_factor(factor[FACTOR_ROOF], text[FACTOR_ROOF]));
 }
 
-/* With one rank there is nothing to compare, so only -v prints it. */
+/* A single rank has no other to be compared with, so only -v prints its times. */
 void
 train_report_times(void *context, const struct trainer *t, const struct rank_times *times, bool all)
 {

@@ -1,5 +1,6 @@
 /*
- * train_report.h - what chex-train says: the plan, progress, epochs, evaluations, the end; as text or one JSON document
+ * train_report.h - what chex-train prints: the plan, progress, epochs, evaluations, the end; as text or one JSON
+ * document
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +13,7 @@
 #include "train/train_options.h"
 #include "train/train_watch.h"
 
-/* The numbers of an evaluation that the final report needs. */
+/* The results of an evaluation that the final report needs. */
 struct train_judgement {
     bool there;
     char split[32];
@@ -33,12 +34,12 @@ struct train_report {
     double loss_weight;
     double waited, worked;                          /* seconds since the line was last shown */
     struct train_judgement validation, best, final; /* best: of validation */
-    bool begun;         /* the first lines were written: those of the plan, or without one the notes */
-    struct buffer held; /* notes and warnings before that, each with its terminator */
+    bool begun;         /* the first lines were printed: the plan, or the notes if there is no plan */
+    struct buffer held; /* notes and warnings before that, each with its NUL */
     bool started, resumed, complete;
     char from[CHECKPOINT_NAME];
     struct train_watch watch;
-    struct trainer_estimate estimate; /* run is 0: none was made */
+    struct trainer_estimate estimate; /* run is 0 if there is no estimate */
 };
 
 /* Format a rate as "1,234", or as "0.7" if it is small.  Returns out. */
@@ -59,7 +60,7 @@ void train_report_estimate(const struct train_report *r, const struct trainer *t
 /* Print the kernels of a step in a dry run, if the device has a model of them. */
 void train_report_model(const struct train_report *r, const struct plan_model *m);
 
-/* Of them: where the images of an epoch come from, and in which order. */
+/* Prints where the images of an epoch come from, and in which order; a part of the plan. */
 void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);
 
 /* Callbacks of struct trainer_watch; context is the report. */

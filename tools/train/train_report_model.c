@@ -1,5 +1,5 @@
 /*
- * train_report_model.c - what a dry run says of the kernels of a step; see train_report.h
+ * train_report_model.c - prints the modelled kernels of a step in a dry run; see train_report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #define MB 1e6
 #define US 1e-6
 
-/* Launches of one kind together. */
+/* All launches of one kernel. */
 struct kernel_kind {
     const char *name;
     unsigned launches;
@@ -31,7 +31,7 @@ find_kind(struct kernel_kind *kinds, size_t *count, const char *name)
     for (i = 0; i < *count; i++)
         if (strcmp(kinds[i].name, name) == 0)
             return &kinds[i];
-    if (*count == KINDS) /* the last one takes what finds no place */
+    if (*count == KINDS) /* the table is full: add the rest to its last entry */
         return &kinds[KINDS - 1];
     kinds[*count].name = name;
     return &kinds[(*count)++];

@@ -1,5 +1,5 @@
 /*
- * train_report_reading.c - what is said of where the images come from; see train_report.h
+ * train_report_reading.c - prints where the images come from; see train_report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ train_report_reading(const struct trainer_facts *f, const struct trainer_options
              reading->on_device ? "kept on the device"
              : reading->kept    ? "kept in memory"
                                 : "read in every epoch");
-    if (reading->available < UINT64_MAX && !reading->on_device) /* what is free in the machine */
+    if (reading->available < UINT64_MAX && !reading->on_device) /* free memory of the machine */
         wrap_put(&w, " ", "(%s free)", format_bytes(reading->available, text));
     if (o->stage)
         wrap_put(&w, ", ", "from a copy in %s", printable_text(o->stage, stage));

@@ -1,6 +1,6 @@
 /*
- * train_report_result.c - evaluations, and the end of a run; see train_report.h.  The document of --json is in
- * train_json.c
+ * train_report_result.c - prints evaluations and the end of a run; see train_report.h.  train_json.c writes the
+ * document of --json.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ static const char notice[] = "research use only, not for diagnosis";
 
 /* ---- evaluations ------------------------------------------------------------------------------------------------- */
 
-/* "0.812 [0.806, 0.818]" or "n/a" */
+/* Returns "0.812 [0.806, 0.818]" or "n/a". */
 static const char *
 format_measured(const struct measured *m, char out[MEASURED_TEXT])
 {
@@ -37,7 +37,7 @@ format_measured(const struct measured *m, char out[MEASURED_TEXT])
     return out;
 }
 
-/* A column of metric k; all but the last are padded. */
+/* Writes column k; all columns except the last are padded. */
 static size_t
 put_cell(char *out, unsigned k, const char *text)
 {
@@ -80,7 +80,7 @@ keep_judgement(struct train_judgement *j, const struct trainer_verdict *v)
     snprintf(j->split, sizeof(j->split), "%s", v->split);
 }
 
-/* Of the best model so far auroc.svg; a final evaluation, or one alone, has a picture of its own for each split. */
+/* The best model so far has auroc.svg.  A final evaluation, or --eval-only, has a picture for each split. */
 static char *
 picture_name(const char *split, bool final, char out[PICTURE_NAME])
 {
@@ -181,7 +181,10 @@ print_judgement(const struct train_report *r, const struct trainer *t, const str
     wrap_end(&w);
 }
 
-/* To judge with more views: the split that was judged, or what there is; ten crops are one where all is seen anyway. */
+/*
+ * Suggests an evaluation with more views, of the split that was evaluated last.  Ten crops need images that are larger
+ * than the network's input; otherwise suggest flips.
+ */
 static void
 print_next(const struct train_report *r, const struct trainer *t)
 {
@@ -203,7 +206,7 @@ print_next(const struct train_report *r, const struct trainer *t)
     wrap_end(&w);
 }
 
-/* A record, or a shard, is damaged. */
+/* Suggests how to find and repair a damaged record or shard. */
 static void
 print_repair(const struct train_report *r, const struct trainer *t)
 {
@@ -222,7 +225,10 @@ print_repair(const struct train_report *r, const struct trainer *t)
 
 #define DAMAGE 120
 
-/* What the exit status of a run without an error says.  Earlier starts have named the records. */
+/*
+ * Explains exit status 1 of a run without an error.  Damaged records that only earlier starts met are counted, not
+ * listed.
+ */
 static const char *
 describe_damage(const struct trainer *t, char out[DAMAGE])
 {
@@ -246,7 +252,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
 
     if (!t)
         return;
-    if (r->common->quiet) { /* what is no error of its own, but an exit status */
+    if (r->common->quiet) { /* with -q, only explain an exit status that no error explains */
         if (!err && trainer_result(t)->skipped > 0)
             fprintf(stderr, "%s: %s\n", train_program.name, describe_damage(t, damage));
         return;
@@ -261,7 +267,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     }
     if (r->final.there)
         print_judgement(r, t, &r->final);
-    else if (r->best.there) /* not the last one: what is named beside it is the best model */
+    else if (r->best.there) /* the best model, not the last one: the line above names its file */
         print_judgement(r, t, &r->best);
     else
         wrap_line(stderr, "done", "%s/" TRAINER_BEST, relative_path(o->run));

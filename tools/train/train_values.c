@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Only digits, point, sign and exponent: strtod() takes "nan", "0x1p3" and blanks too. */
+/* Accepts only digits, point, sign and exponent; strtod() would also accept "nan", "0x1p3" and blanks. */
 static bool
 parse_real(const char *text, double *out)
 {
@@ -37,7 +37,7 @@ value_real(const char *text, double min, double max, double *out, struct chex_er
     return CHEX_OK;
 }
 
-/* "1:30:00" and "10:00" */
+/* Parses "1:30:00" and "10:00". */
 static bool
 parse_clock(const char *text, double *out)
 {
@@ -96,7 +96,7 @@ value_duration(const char *text, double *out, struct chex_error *err)
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* "Hernia,57.3" */
+/* Parses "Hernia,57.3". */
 static enum chex_status
 take_weight(const char *path, const struct text_line *line, bool seen[CHEX_FINDINGS], double out[CHEX_FINDINGS],
             struct chex_error *err)

@@ -1,5 +1,5 @@
 /*
- * train_values.h - values of options that only chex-train has: real numbers, durations, weights of findings
+ * train_values.h - parses option values that only chex-train has: real numbers, durations, weights of findings
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,13 +11,13 @@
 /* Parse a number such as 1e-3.  CHEX_ERR_USAGE: the text is not a number in min .. max. */
 enum chex_status value_real(const char *text, double min, double max, double *out, struct chex_error *err);
 
-/* "90", "90s", "10m", "2h", "1d", or "1:30:00" (hours, minutes, seconds): seconds, above 0.  CHEX_ERR_USAGE */
+/* Parses "90", "90s", "10m", "2h", "1d", or "1:30:00" (hours, minutes, seconds) to seconds above 0.  CHEX_ERR_USAGE */
 enum chex_status value_duration(const char *text, double *out, struct chex_error *err);
 
 /*
- * A file with a weight for each finding: lines "Hernia,57.3" (or a blank between), in any order; lines that begin with
- * # and empty ones do not count.
- * CHEX_ERR_USAGE "FILE:3: ..." and a finding that is not there or twice;  CHEX_ERR_MISSING;  CHEX_ERR_MEMORY
+ * Reads a file with a weight for each finding: lines "Hernia,57.3" (or with a blank), in any order.  Empty lines and
+ * lines that begin with # are ignored.  CHEX_ERR_USAGE: "FILE:3: ...", or a finding is missing or repeated;
+ * CHEX_ERR_MISSING;  CHEX_ERR_MEMORY
  */
 enum chex_status value_weights(const char *path, double out[CHEX_FINDINGS], struct chex_error *err);
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_EPOCH 100 /* of metrics.jsonl for the steps of an epoch, about */
+#define LINES_EPOCH 100 /* approximate number of lines in metrics.jsonl for the steps of an epoch */
 
 static void
 warn(struct train_watch *w, const struct chex_error *err)
@@ -32,7 +32,7 @@ split_name(const struct trainer_facts *f, int split)
     return split >= 0 ? chex_dataset_split(f->ds, (unsigned)split)->name : NULL;
 }
 
-/* The value of a setting that is a text. */
+/* Returns the value of a setting of type text. */
 static const char *
 setting(const struct trainer_facts *f, const char *name)
 {
@@ -46,7 +46,7 @@ setting(const struct trainer_facts *f, const char *name)
 
 #define OPENED_MAX 4
 
-/* Libraries that the backend opens. */
+/* Adds the libraries that the backend opened. */
 static unsigned
 add_opened(const struct backend *backend, char text[OPENED_MAX][BACKEND_LIBRARY], struct run_value *out)
 {
@@ -172,7 +172,7 @@ train_watch_step(struct train_watch *w, const struct trainer *t, const struct tr
         return;
     w->steps.step = state->step;
     w->steps.epoch = state->epoch + 1;
-    w->steps.loss = w->loss_sum / (double)w->loss_images; /* of none NaN, which is null there */
+    w->steps.loss = w->loss_sum / (double)w->loss_images; /* no finite loss: NaN, which becomes null */
     w->steps.rate = step->rate;
     w->steps.norm = step->norm;
     w->steps.skipped = trainer_result(t)->skipped;

@@ -133,7 +133,10 @@ enum chex_status collective_agree(struct collective *c, enum chex_status status,
 enum chex_status collective_compare(struct collective *c, enum chex_status status, const char *text,
                                     struct chex_error *err);
 
-/* Returns whether a rank is lost or failed during transfers.  Then end with collective_abort(), not with close(). */
+/*
+ * Returns true if a rank is lost, or if transfers were abandoned after a failure.  Then end with collective_abort(),
+ * not with close().
+ */
 bool collective_broken(const struct collective *c);
 /* Returns whether this rank reports errors to the user: rank 0, or the lowest rank that is not lost. */
 bool collective_speaks(const struct collective *c);

@@ -330,7 +330,10 @@ void trainer_times_part(void *context, enum step_part part, double begin, double
 void trainer_times_step(const struct trainer_job *job, uint64_t step, double end, const struct trainer_step *seen,
                         double filled);
 
-/* Account for an evaluation or a checkpoint: its time counts as `part` and as PART_PEERS; also in *also unless NULL. */
+/*
+ * Measures an evaluation or a checkpoint: its work counts as `part`, its waiting for other ranks as PART_PEERS; both
+ * are also added to *also unless NULL.
+ */
 struct trainer_section {
     double since, waited;
 };

@@ -144,8 +144,8 @@ allowed_changes(const struct trainer_options *o)
 }
 
 /*
- * Reject changed training options for a completed run: it makes no more steps, so the user would get the old result
- * again.  With another number of ranks the batch is not compared, because that number changes it.
+ * Reject changed training options for a completed run: it makes no more steps, so the changes would have no effect.
+ * With another number of ranks the sizes of batches are not compared, because that number changes them.
  */
 static enum chex_status
 refuse_in_vain(const struct trainer *t, const struct folder *from, struct chex_error *err)

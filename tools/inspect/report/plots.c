@@ -33,7 +33,7 @@ report_paper(bool slim)
 
 #define LEGEND_ROW 20
 
-/* Lay out the legend in rows; returns by how much the plot below must move down. */
+/* Returns by how much the additional rows of the legend move the plot down. */
 static unsigned
 legend_shift(const struct html_report *r, double left, double right)
 {
@@ -320,7 +320,7 @@ report_draw_sex_view(struct html *h, const struct html_report *r, bool slim)
 
 /* ---- pixels ------------------------------------------------------------------------------------------------------ */
 
-#define LEVEL_LEAST 1e-5 /* share of the pixels; smaller shares are not drawn */
+#define LEVEL_LEAST 1e-5 /* share of the pixels; smaller shares are drawn on the axis */
 
 static double
 level_share(const struct report_split *s, unsigned level)

@@ -40,7 +40,7 @@ struct scan_worker {
 struct scan {
     struct html_report *r;
     size_t cells;      /* of the mean image */
-    uint64_t most;     /* maximum of images before a 32-bit sum could overflow */
+    uint64_t most;     /* images after which a 32-bit sum must be added to the report, before it could overflow */
     unsigned last_bad; /* shard of the last fault */
     pthread_mutex_t lock;
 };
@@ -66,7 +66,7 @@ count_levels(const uint8_t *pixels, size_t size, uint32_t levels[256])
         levels[i] = table[0][i] + table[1][i] + table[2][i] + table[3][i];
 }
 
-/* Returns the lowest level with more than `share` of the pixels at or below it. */
+/* Returns the lowest level with more than `per_cent` % of the pixels at or below it. */
 static uint8_t
 level_of(const uint32_t levels[256], uint64_t size, unsigned per_cent)
 {

@@ -299,7 +299,10 @@ print_command(const struct source_check *c, const char *before)
     wrap_end(&w);
 }
 
-/* Returns true if this NIH archive must be fetched again.  Skips it if its images are in one listed already. */
+/*
+ * Returns true if images of this NIH archive are missing, unless print_fetch() already names a broken archive with its
+ * images.
+ */
 static bool
 is_wanted(const struct source_check *c, size_t i)
 {
