@@ -10,8 +10,8 @@
 #include <config.h>
 
 #include "base/progress.h"
-#include "comm/collective.h"
 #include "common/launcher.h"
+#include "ranks/collective.h"
 
 #include <mpi.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 noinst_LTLIBRARIES += libchexcore.la
 libchexcore_la_SOURCES = lib/chex.h
 include lib/base/local.mk
+include lib/ranks/local.mk
 include lib/io/local.mk
 include lib/kernels/local.mk
 include lib/image/local.mk

@@ -12,9 +12,9 @@
 #include <config.h>
 
 #include "base/progress.h"
-#include "comm/collective.h"
 #include "common/cli.h"
 #include "common/launcher.h"
+#include "ranks/collective.h"
 
 #include <signal.h>
 #include <stdlib.h>

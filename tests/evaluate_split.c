@@ -16,9 +16,9 @@
 #include <config.h>
 
 #include "checkpoint/weights.h"
-#include "comm/collective.h"
 #include "common/launcher.h"
 #include "eval/predictions.h"
+#include "ranks/collective.h"
 #include "train/roc_plot.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #define CHEX_TESTS_LATE_H
 
 #include "backend/backend.h"
-#include "comm/collective.h"
+#include "ranks/collective.h"
 
 /* ---- late_memory.c: memory of the device ------------------------------------------------------------------------- */
 

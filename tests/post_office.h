@@ -9,7 +9,7 @@
 #ifndef CHEX_TESTS_POST_OFFICE_H
 #define CHEX_TESTS_POST_OFFICE_H
 
-#include "base/comm.h"
+#include "ranks/comm.h"
 
 #include <pthread.h>
 

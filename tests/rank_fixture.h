@@ -10,8 +10,8 @@
 
 #include "unit.h"
 
-#include "comm/collective_private.h"
 #include "post_office.h"
+#include "ranks/collective_private.h"
 
 struct rank {
     struct comm *comm;

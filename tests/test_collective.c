@@ -11,7 +11,7 @@
 #include "rank_fixture.h"
 
 #include "base/progress.h"
-#include "comm/collective_clock.h"
+#include "comm/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

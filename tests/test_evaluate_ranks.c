@@ -8,8 +8,8 @@
 #include "cases.h"
 #include "evaluate_fixture.h"
 
-#include "comm/collective.h"
 #include "post_office.h"
+#include "ranks/collective.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,9 +9,9 @@
 
 #include "unit.h"
 
-#include "base/ranks.h"
 #include "cases.h"
 #include "post_office.h"
+#include "ranks/ranks.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include <config.h>
 
 #include "base/progress.h"
-#include "base/ranks.h"
 #include "common/launcher.h"
 #include "common/library_exit.h"
 #include "common/progress_line.h"
@@ -18,6 +17,7 @@
 #include "convert/convert_options.h"
 #include "convert/convert_part.h"
 #include "convert/convert_report.h"
+#include "ranks/ranks.h"
 
 struct watcher {
     const struct ranks *ranks;

@@ -2,8 +2,6 @@
 libchexcore_la_SOURCES += \
 	lib/base/ascii.c \
 	lib/base/ascii.h \
-	lib/base/comm.c \
-	lib/base/comm.h \
 	lib/base/crc32c.c \
 	lib/base/error.c \
 	lib/base/error.h \
@@ -19,8 +17,6 @@ libchexcore_la_SOURCES += \
 	lib/base/progress.h \
 	lib/base/queue.c \
 	lib/base/queue.h \
-	lib/base/ranks.c \
-	lib/base/ranks.h \
 	lib/base/sha256.c \
 	lib/base/sha256.h \
 	lib/base/threads.c \

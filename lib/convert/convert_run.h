@@ -10,9 +10,9 @@
 #ifndef CHEX_LIB_CONVERT_RUN_H
 #define CHEX_LIB_CONVERT_RUN_H
 
-#include "base/ranks.h"
 #include "convert/convert_private.h"
 #include "io/lock.h"
+#include "ranks/ranks.h"
 
 struct convert_run {
     struct convert *c;

@@ -17,8 +17,8 @@
  */
 #include <config.h>
 
-#include "comm/collective.h"
 #include "device_word.h"
+#include "ranks/collective.h"
 
 #include <math.h>
 #include <stdio.h>

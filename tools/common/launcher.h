@@ -8,7 +8,7 @@
 #ifndef CHEX_TOOLS_LAUNCHER_H
 #define CHEX_TOOLS_LAUNCHER_H
 
-#include "base/comm.h"
+#include "ranks/comm.h"
 
 struct launcher {
     int rank, size; /* rank 0 of size 1: a plain start */

@@ -8,7 +8,7 @@
 #include "convert/convert_report.h"
 
 #include "base/json.h"
-#include "base/ranks.h"
+#include "ranks/ranks.h"
 
 #include <inttypes.h>
 #include <jansson.h>

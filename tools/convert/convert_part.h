@@ -6,8 +6,8 @@
 #ifndef CHEX_TOOLS_CONVERT_PART_H
 #define CHEX_TOOLS_CONVERT_PART_H
 
-#include "base/ranks.h"
 #include "convert/convert_options.h"
+#include "ranks/ranks.h"
 
 #define RANK_NAME (RANKS_HOST + 32)
 

@@ -7,7 +7,7 @@
 
 #include "comm/reduce_host.h"
 
-#include "comm/collective.h"
+#include "ranks/collective.h"
 
 #include <stdlib.h>
 

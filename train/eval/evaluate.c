@@ -8,7 +8,7 @@
 #include "eval/evaluate_private.h"
 
 #include "base/progress.h"
-#include "comm/collective.h"
+#include "ranks/collective.h"
 
 #include <math.h>
 #include <stdlib.h>

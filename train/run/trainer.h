@@ -31,11 +31,11 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/settings.h"
 #include "checkpoint/weights.h"
-#include "comm/collective.h"
 #include "data/loader.h"
 #include "eval/predictions.h"
 #include "log/rank_times.h"
 #include "log/trace.h"
+#include "ranks/collective.h"
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 

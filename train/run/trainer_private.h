@@ -25,7 +25,7 @@
 
 #include "run/trainer.h"
 
-#include "comm/collective_clock.h"
+#include "comm/clock.h"
 #include "data/staging.h"
 #include "io/lock.h"
 

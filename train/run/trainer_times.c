@@ -14,7 +14,7 @@
 #include "run/trainer_private.h"
 
 #include "base/progress.h"
-#include "comm/collective_clock.h"
+#include "comm/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

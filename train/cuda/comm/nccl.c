@@ -12,10 +12,10 @@
  */
 #include <config.h>
 
-#include "comm/collective.h"
 #include "cuda/comm/nccl_library.h"
 #include "cuda/comm/reduce.h"
 #include "cuda/run/plan.h"
+#include "ranks/collective.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -10,8 +10,8 @@
 
 #include "cuda/comm/reduce.h"
 
-#include "comm/collective.h"
 #include "cuda/run/plan.h"
+#include "ranks/collective.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "cuda/comm/reduce.h"
 #include "cuda/run/plan.h"
 
-#include "comm/collective.h"
+#include "ranks/collective.h"
 
 #include <stdlib.h>
 #include <time.h>

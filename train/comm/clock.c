@@ -1,11 +1,11 @@
 /*
- * collective_clock.c - see collective_clock.h
+ * clock.c - see clock.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "comm/collective_clock.h"
+#include "comm/clock.h"
 
 #include <math.h>
 #include <string.h>

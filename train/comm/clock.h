@@ -1,5 +1,5 @@
 /*
- * collective_clock.h - offset between the clocks of the ranks, measured with messages
+ * clock.h - offset between the clocks of the ranks, measured with messages
  *
  * No message arrives before it was sent.  In each round every rank reads its clock, gathers (collective.h), and reads
  * its clock again.  If rank 0 sent at A (its clock) and this rank received by B (this clock), this clock is at most B -
@@ -9,10 +9,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TRAIN_COLLECTIVE_CLOCK_H
-#define CHEX_TRAIN_COLLECTIVE_CLOCK_H
+#ifndef CHEX_TRAIN_CLOCK_H
+#define CHEX_TRAIN_CLOCK_H
 
-#include "comm/collective.h"
+#include "ranks/collective.h"
 
 /* Bounds of the offset of this clock to that of rank 0, in seconds; positive: ahead. */
 struct clock_distance {

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "base/comm.h"
+#include "ranks/comm.h"
 
 static enum chex_status
 self_send(struct comm *comm, int to, int tag, const void *data, size_t size, struct chex_error *err)

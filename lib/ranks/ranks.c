@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "base/ranks.h"
+#include "ranks/ranks.h"
 
 #include "base/ascii.h"
 

@@ -1,5 +1,5 @@
 /*
- * collective_bulk.c - implements the sums of collective.h, and shared functions for transfers
+ * collective_sum.c - implements the sums of collective.h, and shared functions for transfers
  *
  * In a sum of `count` numbers over N ranks, rank r owns the slice from count * r / N to count * (r + 1) / N.  Each rank
  * sends every slice to its owner.  The owner adds the slices in rank order and sends the result to every rank
@@ -10,7 +10,7 @@
  */
 #include <config.h>
 
-#include "comm/collective_private.h"
+#include "ranks/collective_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -22,10 +22,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TRAIN_COLLECTIVE_H
-#define CHEX_TRAIN_COLLECTIVE_H
+#ifndef CHEX_LIB_COLLECTIVE_H
+#define CHEX_LIB_COLLECTIVE_H
 
-#include "base/comm.h"
+#include "ranks/comm.h"
 
 #include <stdatomic.h>
 

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "comm/collective_private.h"
+#include "ranks/collective_private.h"
 
 #include "base/progress.h"
 

@@ -13,7 +13,7 @@
 #ifndef CHEX_LIB_RANKS_H
 #define CHEX_LIB_RANKS_H
 
-#include "base/comm.h"
+#include "ranks/comm.h"
 
 #include <stdatomic.h>
 

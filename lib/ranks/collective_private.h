@@ -3,8 +3,8 @@
  *
  * collective.c            start and end, gathering, meetings
  * collective_wait.c       receiving, heartbeats, waiting, lost ranks
- * collective_bulk.c       sums, by transfers
- * collective_broadcast.c broadcast, by transfers
+ * collective_sum.c        sums, by transfers
+ * collective_broadcast.c  broadcast, by transfers
  *
  * There are two kinds of calls.  In a gathering or a meeting each rank sends one message to every other rank.  Sums and
  * broadcasts use transfers, whose tags are counted.  Between meetings both kinds are counted in `begun` and `ended`.
@@ -13,10 +13,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TRAIN_COLLECTIVE_PRIVATE_H
-#define CHEX_TRAIN_COLLECTIVE_PRIVATE_H
+#ifndef CHEX_LIB_COLLECTIVE_PRIVATE_H
+#define CHEX_LIB_COLLECTIVE_PRIVATE_H
 
-#include "comm/collective.h"
+#include "ranks/collective.h"
 
 #define COLLECTIVE_HOST 64
 
@@ -50,7 +50,7 @@ struct peer {
     struct letter *first, **last;
 };
 
-struct sum; /* collective_bulk.c */
+struct sum; /* collective_sum.c */
 
 struct collective {
     struct comm *comm;
@@ -102,7 +102,7 @@ void letter_free(struct letter *letter);
 enum chex_status letter_error(const struct collective *c, int rank, const struct letter *letter,
                               struct chex_error *err);
 
-/* ---- collective_bulk.c ---- */
+/* ---- collective_sum.c ---- */
 
 /* Give up the sums in flight; their memory is kept. */
 void collective_leave_sums(struct collective *c);
