@@ -11,7 +11,7 @@
 /*
  * Catch SIGINT, SIGTERM, SIGUSR1 (mpirun forwards it and leaves time to save) and SIGHUP, unless the process ignores it
  * as under nohup(1).  The first signal sets the returned flag; SIGINT also prints what_next to the terminal, such as
- * "saving after the step at hand".  Another signal more than a second later ends the process with its default action.
+ * "saving after the current step".  Another signal more than a second later ends the process with its default action.
  * Call it once per process.
  */
 atomic_bool *stop_signals_catch(const char *what_next);

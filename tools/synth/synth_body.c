@@ -11,7 +11,7 @@
 
 enum { FOR_VESSELS = 31, FOR_STOMACH, FOR_LEADS };
 
-/* Half the width of the outline: neck, shoulders, then the torso. */
+/* Returns half the width of the outline: neck, shoulders, then the torso. */
 static float
 outline(const struct scene *s, float y)
 {
@@ -21,7 +21,10 @@ outline(const struct scene *s, float y)
     return mix(mix(0.23f, 1.15f, shoulder), s->torso, waist);
 }
 
-/* Tissue without lungs: thick in the middle, thin toward the skin, denser below the diaphragm; the arms beside it. */
+/*
+ * Returns the density of the tissue without lungs: thick in the middle, thin toward the skin, denser below the
+ * diaphragm, with the arms at the sides.
+ */
 static float
 tissue(const struct scene *s, float x, float y, float half)
 {
@@ -34,7 +37,7 @@ tissue(const struct scene *s, float x, float y, float half)
     return d + 0.3f * arm;
 }
 
-/* The share of the lung that is hidden by the heart and the great vessels. */
+/* Returns how much of the lung the heart and the great vessels hide. */
 static float
 heart_shadow(const struct scene *s, float x, float y)
 {
@@ -64,7 +67,7 @@ draw_tissue(struct film_canvas *c, const struct scene *s)
             const struct lung *l = &s->lung[x >= 0.0f];
             float d = tissue(s, x, y, half), depth = -1.0f, inside, shadow, mottle;
 
-            /* A generous rectangle around the lungs. */
+            /* A rectangle that contains the lung. */
             if (u > 0.08f && u < 0.95f && y > l->apex - 0.05f && y < l->dome + 0.32f)
                 depth = lung_depth(l, u, y);
             if (depth > -0.05f) {
@@ -73,7 +76,7 @@ draw_tissue(struct film_canvas *c, const struct scene *s)
                 mottle = canvas_noise(c, 9.0f * x, 9.0f * y, 0) - 0.5f;
                 c->lung[j][i] = inside * (1.0f - 0.92f * shadow);
                 d -= c->lung[j][i] * (s->lung_density + 0.06f * mottle);
-                /* The heart is a little denser than what else is before and behind the lung. */
+                /* The heart is slightly denser than the tissue in front of and behind the lung. */
                 d += 0.06f * shadow * inside;
             }
             c->density[j][i] = d;
@@ -81,7 +84,7 @@ draw_tissue(struct film_canvas *c, const struct scene *s)
     }
 }
 
-/* The trachea and its fork, with air; the spine behind the heart. */
+/* Draws the trachea and its fork, filled with air, and the spine. */
 static void
 draw_midline(struct film_canvas *c, const struct scene *s)
 {
@@ -91,7 +94,7 @@ draw_midline(struct film_canvas *c, const struct scene *s)
 
     for (j = b.top; j < b.bottom; j++) {
         float y = canvas_at(j), place = (y + 2.0f) / 0.105f, in_disc = place - (float)(int)place;
-        /* Discs between the vertebrae let more through. */
+        /* The discs between the vertebrae attenuate less. */
         float disc = 0.5f + 0.5f * edge(0.3f - fabsf(in_disc - 0.5f), 0.12f);
         float fade = mix(1.0f, 0.55f, smooth((y + 0.2f) / 0.5f));
 
@@ -108,7 +111,7 @@ draw_midline(struct film_canvas *c, const struct scene *s)
     canvas_ink(c, -0.11f, false);
 }
 
-/* A vessel from the hilum outward, with branches; direction is a unit vector in (u, y). */
+/* Draws a vessel from the hilum outward, with branches; `way` is a unit vector in (u, y). */
 static void
 draw_vessel(struct film_canvas *c, struct draws *d, int side, struct point from, struct point way, float radius,
             int depth)
@@ -148,7 +151,7 @@ draw_vessels(struct film_canvas *c, const struct scene *s)
         float y = s->lung[side].apex + (side ? 0.58f : 0.62f);
 
         for (k = 0; k < 9; k++) {
-            /* From straight up, over outward, to straight down. */
+            /* From straight up, through outward, to straight down. */
             float turn = -1.0f + 0.25f * (float)k + draw_between(&d, -0.08f, 0.08f);
             float out = 1.0f - (turn < 0.0f ? -turn : turn) * 0.8f;
             float length = sqrtf(turn * turn + out * out);
@@ -167,7 +170,7 @@ draw_vessels(struct film_canvas *c, const struct scene *s)
     canvas_ink(c, 0.085f, true);
 }
 
-/* Breasts over the lower lungs of women, a bubble of air in the stomach, leads and tubes of bed-side pictures. */
+/* Draws breasts over the lower lungs of women, an air bubble in the stomach, leads and tubes of bedside images. */
 static void
 draw_overlays(struct film_canvas *c, const struct scene *s)
 {

@@ -11,7 +11,7 @@
 
 #include "synth/synth_scene.h"
 
-/* One column of a band: denser at its borders, where the cortex is met edge on. */
+/* Draws one column of a band.  It is denser at its borders, where rays pass through more of the cortex. */
 static void
 band_column(struct film_canvas *c, int i, float y, float half, float strength)
 {
@@ -27,8 +27,8 @@ band_column(struct film_canvas *c, int i, float y, float half, float strength)
 }
 
 /*
- * The back of a rib: from the spine outward, falling faster and faster; then its front half, which comes back from
- * the wall and falls toward the midline, fainter.
+ * Draws a rib.  Its back half runs from the spine outward and falls ever more steeply.  Its front half, which is
+ * fainter, returns from the wall and falls toward the midline.
  */
 static void
 draw_rib(struct film_canvas *c, const struct scene *s, int side, int number)
@@ -45,12 +45,12 @@ draw_rib(struct film_canvas *c, const struct scene *s, int side, int number)
             continue;
         y = start - 0.1f * u + curve * u * u + 0.35f * curve * u * u * u;
         end = lung_lateral(l, y) + 0.035f;
-        /* Faint behind the midline and below the diaphragm, where there is much else on the way. */
+        /* Fainter at the midline and below the diaphragm, where other tissue adds to the density. */
         strength = 0.062f * edge(end - u, 0.02f) * mix(1.0f, 0.7f, u / l->lateral) *
                    mix(0.45f, 1.0f, edge(u - 0.17f, 0.08f));
         strength *= mix(1.0f, 0.5f, edge(y - lung_diaphragm(l, u), 0.05f)) * edge(y - l->apex + 0.01f, 0.04f);
         band_column(c, i, y, half, strength);
-        /* In front: the cartilage near the breastbone does not show. */
+        /* In front: the cartilage next to the breastbone is not visible. */
         y = start + 0.26f + 0.75f * (l->lateral - u) * (0.55f + 0.05f * (float)number) * (1.2f - u);
         if (number < 6)
             band_column(c, i, y, 0.028f, 0.03f * edge(u - 0.3f, 0.1f) * edge(lung_lateral(l, y) + 0.03f - u, 0.03f));
@@ -73,7 +73,7 @@ draw_clavicle(struct film_canvas *c, const struct scene *s, int side)
     }
 }
 
-/* Shoulder blade and the head of the arm, outside of the lungs. */
+/* Draws the shoulder blade and the head of the humerus, outside the lungs. */
 static void
 draw_shoulder(struct film_canvas *c, const struct scene *s, int side)
 {
@@ -92,7 +92,7 @@ draw_shoulder(struct film_canvas *c, const struct scene *s, int side)
     canvas_ink(c, 0.08f, false);
 }
 
-/* An "L" of lead. */
+/* Draws an "L" of lead. */
 static void
 draw_marker(struct film_canvas *c)
 {

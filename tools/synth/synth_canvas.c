@@ -48,7 +48,10 @@ canvas_box(float left, float top, float right, float bottom)
 float
 canvas_noise(const struct film_canvas *c, float x, float y, unsigned layer)
 {
-    /* Turned, so that the lattice is not seen along the rows; the shift makes both positive: the cast is a floor. */
+    /*
+     * The rotation keeps the lattice from showing along the rows.  The offsets make both positive, so the cast rounds
+     * down.
+     */
     float px = 0.8f * x - 0.6f * y + 256.0f + 13.37f * (float)(layer % 8);
     float py = 0.6f * x + 0.8f * y + 256.0f + 7.71f * (float)(layer / 8 % 8);
     int i = (int)px, j = (int)py;

@@ -1,13 +1,13 @@
 /*
- * synth_canvas.h - what a synthetic radiograph is painted on, and the brushes
+ * synth_canvas.h - the canvas of a synthetic radiograph, and the brushes
  *
- * The canvas is always CANVAS x CANVAS, whatever size the file will have, so the scene does not depend on the size
- * (synth_film.c scales it).  Places are in the patient's frame: x from left to right and y from top to bottom of the
- * picture, the film shows about -1 to 1 and the canvas reaches CANVAS_REACH.  Density is attenuation: 0 is air (black),
- * 1 metal (white), and shadows add up as they do on film.
+ * The canvas is always CANVAS x CANVAS pixels, so the scene does not depend on the size of the file (synth_film.c
+ * scales it).  Coordinates are in the patient's frame: x runs from left to right and y from top to bottom of the
+ * picture.  The film shows about -1 to 1, and the canvas extends to CANVAS_REACH.  Density is attenuation: 0 is air
+ * (black), 1 is metal (white).  Densities add up, as on film.
  *
- * Floats with +, -, *, / and sqrt alone, which IEEE 754 defines to the last bit (and the build forbids contraction to
- * fused operations), so the pixels are the same on every machine.
+ * The code uses only floats with +, -, *, / and sqrt, whose results IEEE 754 defines exactly, and the build forbids
+ * contraction to FMA.  So the pixels are the same on every machine.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,8 +24,8 @@
 
 struct film_canvas {
     float density[CANVAS][CANVAS];
-    float lung[CANVAS][CANVAS];      /* 0 outside the lungs and behind heart and diaphragm, 1 inside */
-    float lines[CANVAS][CANVAS];     /* strokes that are being collected, see canvas_line() */
+    float lung[CANVAS][CANVAS];      /* 1 inside the lungs; 0 outside, and where heart or diaphragm hide them */
+    float lines[CANVAS][CANVAS];     /* strokes collected by canvas_line() */
     float lattice[LATTICE][LATTICE]; /* 0 <= value < 1 */
 };
 
@@ -33,7 +33,7 @@ struct point {
     float x, y;
 };
 
-/* Pixels left <= i < right, top <= j < bottom: a rectangle of the canvas. */
+/* The pixels left <= i < right, top <= j < bottom of the canvas. */
 struct pixel_box {
     int left, right, top, bottom;
 };
@@ -50,7 +50,7 @@ clamp01(float t)
     return t < 0.0f ? 0.0f : t > 1.0f ? 1.0f : t;
 }
 
-/* 0 up to t = 0, 1 from t = 1, smooth in between. */
+/* Returns 0 up to t = 0, 1 from t = 1, and a smooth curve between them. */
 static inline float
 smooth(float t)
 {
@@ -58,14 +58,14 @@ smooth(float t)
     return t * t * (3.0f - 2.0f * t);
 }
 
-/* Inside or outside of a border with a width: 0 where distance <= -soft, 1 where distance >= soft. */
+/* A soft border: returns 0 if distance <= -soft, 1 if distance >= soft. */
 static inline float
 edge(float distance, float soft)
 {
     return smooth(0.5f + 0.5f * distance / soft);
 }
 
-/* A bump of height 1 and radius 1, from the squared distance to its top. */
+/* A bump of height 1 and radius 1; the argument is the squared distance from its centre. */
 static inline float
 bump(float squared)
 {
@@ -78,31 +78,31 @@ mix(float a, float b, float share)
     return a + (b - a) * share;
 }
 
-/* All zero, and a new lattice for the noise. */
+/* Sets everything to zero, and draws a new lattice for the noise. */
 void canvas_clear(struct film_canvas *c, uint64_t key);
 
-/* The pixels of a rectangle of the patient's frame, cut to the canvas. */
+/* Returns the pixels of a rectangle of the patient's frame, clipped to the canvas. */
 struct pixel_box canvas_box(float left, float top, float right, float bottom);
 
-/* Smooth noise, 0 <= value < 1, with details of size 1; layer chooses one of many fields. */
+/* Returns smooth noise, 0 <= value < 1, with details of size 1; layer selects one of many fields. */
 float canvas_noise(const struct film_canvas *c, float x, float y, unsigned layer);
 
-/* An ellipse: density is pulled toward target by `strength` inside, with a border of width `soft`; lungs only if so. */
+/* An ellipse moves the density toward `target` by `strength`, with a border of width `soft`; if `lungs`, only there. */
 struct ellipse {
     struct point centre;
-    float rx, ry, soft; /* soft is relative to the radius: 1 is a soft blob */
+    float rx, ry, soft; /* soft is relative to the radius: with 1, the ellipse is a soft blob */
     float target, strength;
     bool lungs;
 };
 void canvas_ellipse(struct film_canvas *c, const struct ellipse *e);
 
 /*
- * A tapering stroke from a to b of half width ra to rb.  Strokes are collected (the stronger one wins, so joints do not
- * show) until canvas_ink() adds them to the density.
+ * Draws a tapering stroke from a to b, with half widths ra and rb.  Strokes are collected until canvas_ink() adds them
+ * to the density.  The stronger one wins, so joints are not visible.
  */
 void canvas_line(struct film_canvas *c, struct point a, struct point b, float ra, float rb, float strength);
 
-/* Add the collected strokes times `amount`, only in the lungs where `lungs` is set, and clear them. */
+/* Adds the collected strokes times `amount` (if `lungs`, only in the lungs), and clears them. */
 void canvas_ink(struct film_canvas *c, float amount, bool lungs);
 
 #endif

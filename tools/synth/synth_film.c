@@ -1,9 +1,9 @@
 /*
  * synth_film.c - from the canvas to 8-bit pixels: exposure, the patient's position, size, grain (see synth_scene.h)
  *
- * All in whole numbers from here on: 16-bit densities (256 to a grey level), places in 1/65536 of a pixel.
- * A size below the canvas is sampled at a whole multiple of itself and averaged, a larger one is interpolated; grain
- * belongs to the pixels of the file, as that of the real ones does.
+ * From here on, all numbers are integers: 16-bit densities (256 per gray level) and positions in 1/65536 of a pixel.  A
+ * size below the canvas is sampled at a whole multiple of itself and averaged; a larger one is interpolated.  Grain is
+ * added to the pixels of the file, as in the real images.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 enum { FOR_GRAIN = 51 };
 
-/* Density to film: gain, then a gentle curve that lifts the middle and never clips hard at the top. */
+/* Converts density to film: a gain, then a curve that lifts the middle and does not clip hard at the top. */
 static void
 develop(const struct film_canvas *c, const struct scene *s, uint16_t *film)
 {
@@ -26,7 +26,7 @@ develop(const struct film_canvas *c, const struct scene *s, uint16_t *film)
         float v = clamp01(density[k] * 1.12f * s->film.gain + s->film.bias + 0.02f);
 
         v += s->film.curve * v * (1.0f - v);
-        /* Up to 0.72 straight, then bent: 1 becomes 0.92. */
+        /* Linear up to 0.72, then compressed: 1 becomes 0.92. */
         if (v > 0.72f)
             v = 0.72f + 0.7f * (v - 0.72f) / (0.7f + (v - 0.72f));
         film[k] = (uint16_t)(clamp01(v) * 65279.0f);
@@ -34,8 +34,8 @@ develop(const struct film_canvas *c, const struct scene *s, uint16_t *film)
 }
 
 /*
- * Where a sample lies on the film, in 1/65536 of a film pixel: start + column * across + row * down.  The film is 2^25
- * wide in these units, and no sample lies further outside than that: 32 bits are enough for one place.
+ * The position of a sample on the film, in 1/65536 of a film pixel: start + column * across + row * down.  The film is
+ * 2^25 wide in these units, and no sample is further outside than that.  So 32 bits are enough for a coordinate.
  */
 struct position {
     int64_t start_x, start_y, down_x, down_y;
@@ -68,7 +68,7 @@ clamp_place(int32_t place)
     return place < 0 ? 0 : place > LAST_PLACE ? LAST_PLACE : place;
 }
 
-/* The film between its pixels. */
+/* Interpolates the film between its pixels. */
 static inline uint32_t
 sample(const uint16_t *film, int32_t x, int32_t y)
 {
@@ -79,7 +79,7 @@ sample(const uint16_t *film, int32_t x, int32_t y)
     return ((above >> 8) * (256 - fy) + (below >> 8) * fy) >> 8;
 }
 
-/* Add a line of samples, `factor` to each column of the result; outside of the film its border counts. */
+/* Adds a line of samples, `factor` samples to each column of the result; outside the film, its border is repeated. */
 static inline void
 sample_columns(const uint16_t *film, const struct position *at, int32_t x, int32_t y, unsigned size, unsigned factor,
                bool clamp, uint32_t *sum)
@@ -98,14 +98,14 @@ sample_line(const uint16_t *film, const struct position *at, int64_t line, unsig
     int32_t x = (int32_t)(at->start_x + line * at->down_x), y = (int32_t)(at->start_y + line * at->down_y);
     int32_t steps = (int32_t)(size * factor) - 1, end_x = x + steps * at->across_x, end_y = y + steps * at->across_y;
 
-    /* A line whose ends are on the film is on it as a whole, and nearly all are. */
+    /* If both ends of a line are on the film, all of it is; that is the usual case. */
     if (x == clamp_place(x) && y == clamp_place(y) && end_x == clamp_place(end_x) && end_y == clamp_place(end_y))
         sample_columns(film, at, x, y, size, factor, false, sum);
     else
         sample_columns(film, at, x, y, size, factor, true, sum);
 }
 
-/* Grain: the sum of four random bytes is nearly normal, with a standard deviation of 147.8. */
+/* Grain: the sum of four random bytes has nearly a normal distribution, with a standard deviation of 147.8. */
 static inline int32_t
 grain_of(uint32_t bits)
 {
@@ -135,7 +135,7 @@ add_grain(const uint32_t *row, unsigned size, uint64_t key, int32_t amount, uint
         out[i] = grain_pixel(row[i], (uint32_t)random_hash(key, i), amount);
 }
 
-/* One row of the result before its grain. */
+/* Computes one row of the result, without grain. */
 static void
 sample_row(const uint16_t *film, const struct position *at, unsigned row, unsigned size, unsigned factor, uint32_t *out)
 {

@@ -1,9 +1,9 @@
 /*
- * synth_findings.c - the 14 findings, each with a look of its own (see synth_scene.h)
+ * synth_findings.c - draws the 14 findings, each in a different way (see synth_scene.h)
  *
- * They are caricatures: what a textbook says of the finding, strong enough that a small network learns it from some
- * dozens of examples, and different from each other in shape, texture or place.  No image made here says anything about
- * a disease.  Cardiomegaly is wholly in the geometry (synth_scene.c), emphysema and fibrosis partly.
+ * They are caricatures of what a textbook describes, strong enough that a small network learns them from some dozens of
+ * examples, and different from each other in shape, texture or location.  No image made here says anything about a
+ * disease.  Cardiomegaly is entirely in the geometry (synth_scene.c), emphysema and fibrosis partly.
  *
  *   Atelectasis         two to four thin white plates across one lower lung
  *   Cardiomegaly        a heart of more than half the chest's width
@@ -18,7 +18,7 @@
  *   Emphysema           dark, long lungs on a flat diaphragm, a narrow heart, rings of bullae
  *   Fibrosis            a white net over the lower halves of both lungs
  *   Pleural_Thickening  a dense, lumpy band along the wall and over the apex
- *   Hernia              a ring behind the heart, air over fluid
+ *   Hernia              a ring in the heart's shadow, air over fluid
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,7 @@
 
 #include "synth/synth_scene.h"
 
-#define FOR_FINDING 200 /* + its number */
+#define FOR_FINDING 200 /* + number of the finding */
 
 static struct pixel_box
 lung_box(const struct lung *l, int side)
@@ -45,7 +45,7 @@ pull(struct film_canvas *c, int i, int j, float target, float alpha)
     c->density[j][i] += alpha * (target - c->density[j][i]);
 }
 
-/* A place in the middle of the lung, away from its borders; high and low are shares of its height. */
+/* Returns a point inside the lung, away from its borders; high and low are fractions of its height. */
 static struct point
 place_in_lung(struct draws *d, const struct lung *l, float high, float low, float margin)
 {
@@ -175,7 +175,7 @@ draw_nodules(struct film_canvas *c, const struct scene *s)
     }
 }
 
-/* Dark tubes that fan out from the hilum. */
+/* Draws dark tubes that fan out from the hilum. */
 static void
 draw_bronchi(struct film_canvas *c, struct draws *d, int side, float y, float reach)
 {
@@ -213,7 +213,7 @@ draw_pneumonia(struct film_canvas *c, const struct scene *s)
     canvas_ink(c, -0.24f, true);
 }
 
-/* The lung has shrunk toward its hilum: outside of it there is only air, darker than any lung. */
+/* The lung has shrunk toward its hilum; outside it there is only air, darker than any lung. */
 static void
 draw_pneumothorax(struct film_canvas *c, const struct scene *s)
 {
@@ -332,7 +332,7 @@ draw_fibrosis(struct film_canvas *c, const struct scene *s)
 
                 if (part < 0.4f || c->lung[j][i] <= 0.0f)
                     continue;
-                /* Where smooth noise crosses its mean there is a thin line: two fields make a net. */
+                /* Smooth noise crosses its mean in thin lines; two fields together make a net. */
                 net = fabsf(canvas_noise(c, 24.0f * x, 24.0f * y, 28) - 0.5f) * 8.0f;
                 other = fabsf(canvas_noise(c, 24.0f * x + 8.0f * y, 24.0f * y - 8.0f * x, 29) - 0.5f) * 8.0f;
                 net = net < other ? net : other;
@@ -398,7 +398,7 @@ findings_draw(struct film_canvas *c, const struct scene *s)
         [PLEURAL_THICKENING] = draw_thickening,
         [HERNIA] = draw_hernia,
     };
-    /* Air first, then haze, then what is dense: so that a finding is seen beside or in front of others. */
+    /* First air, then haze, then dense findings, so that none hides those drawn before. */
     static const uint8_t order[CHEX_FINDINGS] = {CARDIOMEGALY, EMPHYSEMA,          INFILTRATION, EDEMA, CONSOLIDATION,
                                                  PNEUMONIA,    FIBROSIS,           PNEUMOTHORAX, MASS,  ATELECTASIS,
                                                  EFFUSION,     PLEURAL_THICKENING, NODULE,       HERNIA};

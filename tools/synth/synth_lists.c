@@ -1,8 +1,9 @@
 /*
- * synth_lists.c - the texts beside the images: the label file and the two lists (see synth_people.h)
+ * synth_lists.c - the texts of a data set: the label file and the two lists (see synth_people.h)
  *
- * In the form of Data_Entry_2017_v2020.csv: LF, whole ages, a header with commas that are not quoted, so that it has
- * as many commas as the rows; findings in alphabetical order.  The lists have no final newline, like the real ones.
+ * The label file has the form of Data_Entry_2017_v2020.csv: LF, ages as integers, findings in alphabetical order, and a
+ * header with unquoted commas, which therefore has as many commas as the rows.  The lists have no final newline, like
+ * the real ones.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +18,7 @@
 static const char csv_header[] = "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,"
                                  "View Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]\n";
 
-/* The commonest of the real data: 2992x2991 and 2048x2500 are PA alone, 3056x2544 nearly always AP. */
+/* The most frequent ones of the real data: 2992x2991 and 2048x2500 occur only in PA, 3056x2544 nearly always in AP. */
 static const char *const detectors[] = {
     "2992,2991,0.14300000000000002,0.14300000000000002", "2500,2048,0.168,0.168", "2048,2500,0.168,0.168",
     "2021,2021,0.19431099999999998,0.19431099999999998", "3056,2544,0.139,0.139",
@@ -32,7 +33,7 @@ study_name(const struct study *study, char out[STUDY_NAME])
     snprintf(out, STUDY_NAME, "%08" PRIu32 "_%03u.png", study->person + 1, (unsigned)study->number);
 }
 
-/* "Atelectasis|Effusion" or "No Finding" */
+/* Writes "Atelectasis|Effusion" or "No Finding". */
 static void
 write_findings(unsigned set, char *out, size_t size)
 {

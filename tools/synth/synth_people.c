@@ -3,10 +3,13 @@
  *
  * All proportions were counted in Data_Entry_2017_v2020.csv (112,120 images of 30,805 patients).
  *
- * Which findings an image has: first whether it has any.  That is likelier for patients with many images, and a study
- * repeats the one before it with a probability of 0.4, as diseases last.  Then each finding is drawn on its own, and
- * all of them again until there is one.  That gives 60, 28 and 9 % of the ill images one, two and three findings, which
- * is what the real data has.  Last come companions: pairs that are seen together more often than that.
+ * The findings of a study are drawn in three stages:
+ *
+ * 1. Whether there is any finding.  Patients with many images are more likely to have one.  With probability 0.4 a
+ *    study repeats the findings of the previous one, because diseases last.
+ * 2. Each finding is drawn independently, and again until there is at least one.  This gives 60, 28 and 9 % of the ill
+ *    images one, two and three findings, as in the real data.
+ * 3. Companions are added: pairs that occur together more often than that.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +21,7 @@
 
 #include "synth/synth_random.h"
 
-/* What each sequence of draws is for. */
+/* The purposes of the sequences of draws. */
 enum { FOR_COUNTS = 1, FOR_PERSON, FOR_STUDY, FOR_SPLIT, FOR_FORM };
 
 /* Share of the images with each finding, in 1/10,000, in the order of chex_finding_name(). */
@@ -42,10 +45,10 @@ static const unsigned prevalence[CHEX_FINDINGS] = {
 #define SHARE_ILL      0.46f   /* 1 - No Finding */
 #define SHARE_TEST     0.2283f /* images of test_list.txt */
 #define SHARE_MALE     0.565f
-#define REPEATS        0.4f /* a study shows what the one before it did */
+#define REPEATS        0.4f /* probability that a study repeats the previous one */
 #define SPLIT_ATTEMPTS 64
 
-/* Where `first` is seen, `second` is added with this probability. */
+/* If `first` is present, `second` is added with this probability. */
 static const struct {
     uint8_t first, second;
     float probability;
@@ -59,7 +62,7 @@ static const struct {
 };
 #define COMPANIONS (sizeof(companions) / sizeof(companions[0]))
 
-/* `share` ten-thousandths of the patients have at most `images` images; linear in between. */
+/* `share` ten-thousandths of the patients have at most `images` images; interpolated linearly. */
 static const struct {
     uint16_t images, share;
 } image_counts[] = {
@@ -67,15 +70,18 @@ static const struct {
     {16, 9636}, {20, 9739}, {30, 9871}, {40, 9924}, {60, 9970}, {80, 9989}, {110, 9996}, {184, 10000},
 };
 
-/* Age at the first study, in steps of ten per cent of the patients. */
+/* Age at the first study, in deciles of the patients. */
 static const uint8_t age_deciles[] = {1, 22, 30, 37, 43, 49, 54, 59, 64, 71, 92};
 
-/* The detectors that the table of original sizes in synth_lists.c describes, and how often each is used. */
+/* Indices into the table of detectors in synth_lists.c; a repeated index is used more often. */
 static const uint8_t pa_detectors[] = {0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3};
 static const uint8_t ap_detectors[] = {1, 1, 1, 1, 1, 1, 1, 1, 4, 4, 4, 4};
 #define DETECTORS sizeof(pa_detectors)
 
-/* Among a hundred odd images: nearly all real ones are RGBA (519 of 112,120 files), the others are met in copies. */
+/*
+ * Percentages of the odd images.  Nearly all odd files of the real data set are RGBA (519 of 112,120); the other forms
+ * occur in copies of it.
+ */
 static const uint8_t odd_forms[FORMS] = {
     [FORM_RGBA] = 50,  [FORM_GRAY16] = 10,     [FORM_PALETTE] = 10,
     [FORM_ADAM7] = 10, [FORM_GRAY_ALPHA] = 10, [FORM_RGB] = 10,
@@ -96,7 +102,7 @@ draw_image_count(struct draws *d, unsigned most)
     return images < most ? images : most;
 }
 
-/* How likely a study of a patient with this number of images shows anything. */
+/* Returns the probability that a study has a finding, for a patient with this number of images. */
 static float
 share_ill(unsigned images)
 {
@@ -110,8 +116,8 @@ share_ill(unsigned images)
 }
 
 /*
- * The probability of drawing each finding in one attempt, so that the prevalences come out right after empty attempts
- * were repeated and companions were added.
+ * Computes the probability of each finding in one attempt.  The prevalences are then correct after empty attempts were
+ * repeated and companions were added.
  */
 static void
 attempt_rates(float rate[CHEX_FINDINGS])
@@ -127,7 +133,7 @@ attempt_rates(float rate[CHEX_FINDINGS])
 
         rate[companions[k].second] = (rate[companions[k].second] - brought) / (1.0f - brought);
     }
-    /* P(empty) depends on the rates and the rates on it: a fixed point, reached in a few rounds. */
+    /* P(empty) depends on the rates, and the rates on it: iterate to the fixed point. */
     for (round = 0; round < 40; round++) {
         float product = 1.0f;
 
@@ -178,7 +184,7 @@ draw_age(struct draws *d)
     return (uint8_t)((float)age_deciles[i] + (place - (float)i) * (float)(age_deciles[i + 1] - age_deciles[i]));
 }
 
-/* All studies of one patient; study[] has room for them. */
+/* Draws all studies of one patient; study[] has room for them. */
 static void
 make_studies(const struct population *p, uint32_t index, const float rate[CHEX_FINDINGS], unsigned odd_percent)
 {
@@ -208,12 +214,12 @@ make_studies(const struct population *p, uint32_t index, const float rate[CHEX_F
     }
 }
 
-/* Give the patients their numbers of images, until there are as many as asked for. */
+/* Draws the number of images of each patient, until there are enough images. */
 static enum chex_status
 make_persons(struct population *p, uint32_t studies, struct chex_error *err)
 {
     struct draws d = draws_of(p->seed, FOR_COUNTS);
-    /* In a small set one patient must not be everybody. */
+    /* A small set must have several patients. */
     unsigned most = studies < 10 ? 1 : studies < 1840 ? studies / 10 : 184;
     size_t capacity = 0;
     uint32_t done = 0;
@@ -233,7 +239,7 @@ make_persons(struct population *p, uint32_t studies, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* How bad one way to split is: a finding that only one side has counts like 2 % too many test images. */
+/* Returns the badness of a split.  A finding that occurs on one side only counts like 2 % too many test images. */
 static float
 judge_split(const struct population *p, uint64_t key)
 {
@@ -254,8 +260,8 @@ judge_split(const struct population *p, uint64_t key)
 }
 
 /*
- * Choose the test patients: of some random splits by patient, the one closest to the official share and with the most
- * findings on both sides, which matters for a small set only.
+ * Chooses the test patients: of several random splits by patient, the one with the smallest badness, that is, closest
+ * to the official share and with the most findings on both sides.  This matters only for a small set.
  */
 static void
 make_split(struct population *p)
@@ -273,7 +279,7 @@ make_split(struct population *p)
             best_badness = badness;
             best = key;
         }
-        /* A large set is well split by any draw; do not read a million studies 64 times. */
+        /* Any split of a large set is good; do not read a million studies 64 times. */
         if (badness < 0.002f)
             break;
     }
@@ -282,7 +288,7 @@ make_split(struct population *p)
 
         p->person[i].test = draw_chance(&d, SHARE_TEST);
     }
-    /* Two patients can all land on one side every time; and one alone is for training. */
+    /* With two patients, every split may have an empty side.  A single patient is for training. */
     if (best_badness >= 10.0f)
         for (i = 0; i < p->person_count; i++)
             p->person[i].test = p->person_count > 1 && i == p->person_count - 1;

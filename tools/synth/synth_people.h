@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 
-/* How an image is stored.  All but FORM_GRAY8 are odd ones: valid, but not what nearly all of the real files are. */
+/* The format of an image file.  All formats except FORM_GRAY8 are odd: valid, but rare in the real data set. */
 enum form { FORM_GRAY8, FORM_RGBA, FORM_GRAY16, FORM_PALETTE, FORM_ADAM7, FORM_GRAY_ALPHA, FORM_RGB, FORMS };
 
 struct person {
@@ -22,10 +22,10 @@ struct person {
 
 struct study {
     uint32_t person;
-    uint16_t number; /* of the person's studies: the NNN of NNNNNNNN_NNN.png */
+    uint16_t number; /* within the person: the NNN of NNNNNNNN_NNN.png */
     uint16_t findings;
     uint8_t age;
-    uint8_t detector; /* row of the table of original sizes */
+    uint8_t detector; /* index into the table of detectors */
     bool ap;
     enum form form;
 };
@@ -33,14 +33,14 @@ struct study {
 struct population {
     struct person *person;
     size_t person_count;
-    struct study *study; /* sorted by person and number, so by file name too */
+    struct study *study; /* sorted by person and number, and so by file name */
     size_t study_count;
     uint64_t seed;
 };
 
 #define PEOPLE_MAX_STUDIES 1000000
 
-/* Zero-initialise *out; population_release() frees it, also after a failure.  CHEX_ERR_MEMORY */
+/* Zero-initialise *out; call population_release(), also after a failure.  CHEX_ERR_MEMORY */
 enum chex_status population_make(uint32_t studies, uint64_t seed, unsigned odd_percent, struct population *out,
                                  struct chex_error *err);
 void population_release(struct population *p);
@@ -49,7 +49,7 @@ void population_release(struct population *p);
 
 void study_name(const struct study *study, char out[STUDY_NAME]);
 
-/* The texts of the three files beside the images, in the form of the real ones; appended to out.  CHEX_ERR_MEMORY */
+/* Append the label file and the two lists to out, in the form of the real ones.  CHEX_ERR_MEMORY */
 enum chex_status population_csv(const struct population *p, struct buffer *out, struct chex_error *err);
 enum chex_status population_list(const struct population *p, bool test, struct buffer *out, struct chex_error *err);
 

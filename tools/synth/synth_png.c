@@ -1,11 +1,11 @@
 /*
  * synth_png.c - see synth_png.h
  *
- * The real gray files were written by libpng with its defaults: IDAT of 8192 bytes, zlib header 78 9c, and row filters
- * chosen by its heuristic: 59 % Paeth, 29 % Average, 11 % Up, 1 % Sub or None.  Level 6 takes 0.2 s an image, most of
- * it searching repetitions that noise does not have.  So here each row's filter is drawn with those proportions, and
- * zlib only looks for runs (Z_RLE), which takes a tenth of the time and makes files of about the same size; the two
- * bits of the zlib header that tell the level are then set to what the real files say (they only inform).
+ * libpng with its defaults wrote the real gray files: IDAT of 8192 bytes, zlib header 78 9c, and row filters chosen by
+ * its heuristic (59 % Paeth, 29 % Average, 11 % Up, 1 % Sub or None).  Level 6 takes 0.2 s per image, mostly to search
+ * noise for repetitions that do not exist.  So this file draws the filter of each row with the same proportions, and
+ * zlib only searches for runs (Z_RLE).  That takes a tenth of the time, and the files have about the same size.  The
+ * two bits of the zlib header that give the level, which are only informative, are then set as in the real files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +27,10 @@ row_filter(uint64_t key, unsigned row)
 {
     unsigned drawn = (unsigned)(random_hash(key, row) % 200);
 
-    /* Of 200 rows: 118 Paeth, 58 Average, 22 Up, 1 Sub, 1 None.  The first makes libpng keep the row before. */
+    /*
+     * Of 200 rows: 118 Paeth, 58 Average, 22 Up, 1 Sub, 1 None.  With Paeth in the first row, libpng keeps the previous
+     * row.
+     */
     if (row == 0 || drawn < 118)
         return PNG_FILTER_PAETH;
     if (drawn < 176)
@@ -37,7 +40,7 @@ row_filter(uint64_t key, unsigned row)
     return drawn < 199 ? PNG_FILTER_SUB : PNG_FILTER_NONE;
 }
 
-/* One row of gray values as a row of the form.  The palette is the gray scale upside down, so it must be used. */
+/* Converts one row of gray values to the form.  The palette is the inverted gray scale, so a decoder must apply it. */
 static void
 convert_row(const uint8_t *gray, unsigned size, enum form form, uint8_t *row)
 {
@@ -77,7 +80,7 @@ write_header(png_structp png, png_infop info, unsigned size, enum form form)
     }
     png_write_info(png, info);
     if (form == FORM_RGBA) {
-        /* As in the real RGBA files; libpng would put gAMA first. */
+        /* as in the real RGBA files; libpng would write gAMA first */
         png_write_chunk(png, (png_const_bytep) "sRGB", (png_const_bytep) "\0", 1);
         png_write_chunk(png, (png_const_bytep) "gAMA", (png_const_bytep) "\0\0\xb1\x8f", 4);
         png_write_chunk(png, (png_const_bytep) "pHYs", (png_const_bytep) "\0\0\x0e\xc4\0\0\x0e\xc4\1", 9);
@@ -103,7 +106,7 @@ write_rows(png_structp png, const uint8_t *pixels, unsigned size, enum form form
         }
 }
 
-/* Set the level in the zlib header of the first IDAT (78 9c: the default), and the checksum of that chunk. */
+/* Sets the level in the zlib header of the first IDAT to the default (78 9c), and updates the CRC of that chunk. */
 static void
 tell_level(uint8_t *png, size_t size)
 {
@@ -122,7 +125,7 @@ tell_level(uint8_t *png, size_t size)
     }
 }
 
-/* In a function of its own, with nothing that longjmp() could spoil. */
+/* A function of its own, so that longjmp() cannot clobber local variables. */
 static bool
 encode(png_structp png, png_infop info, const uint8_t *pixels, unsigned size, enum form form, uint64_t key,
        uint8_t *row)

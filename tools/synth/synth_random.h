@@ -1,10 +1,10 @@
 /*
- * synth_random.h - random numbers that depend on nothing but their key
+ * synth_random.h - random numbers that depend only on their key
  *
- * A draw is a hash of (key, number of the draw), so nothing is carried from one image to the next: any thread may make
- * any image at any time, and its bytes are the same.  The hash is the output function of splitmix64 (Steele, Lea and
- * Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).  Only integers, and floats made from 24 bits
- * by an exact multiplication: the same numbers on every machine.
+ * A draw is a hash of (key, number of the draw), without any state between images: any thread may make any image at any
+ * time, with the same bytes.  The hash is the output function of splitmix64 (Steele, Lea and Flood, "Fast splittable
+ * pseudorandom number generators", OOPSLA 2014).  Draws are integers, or floats made from 24 bits by an exact
+ * multiplication, so the numbers are the same on every machine.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,8 +27,9 @@ random_hash(uint64_t key, uint64_t number)
 /*
  * A sequence of draws; copy the struct to replay it.
  *
- * The order of draws decides what they are, and C leaves the order open in which the arguments of a call, the values of
- * an initializer and the operands of an operator are evaluated.  So each of these has one draw of a sequence at most.
+ * The order of draws determines their values, but C does not define the order in which the arguments of a call, the
+ * values of an initializer and the operands of an operator are evaluated.  So each of these contains at most one draw
+ * of a sequence.
  */
 struct draws {
     uint64_t key, number;

@@ -1,8 +1,8 @@
 /*
- * synth_scene.c - the numbers behind one picture, and the shape of the lungs (see synth_scene.h)
+ * synth_scene.c - the numbers of one picture, and the shape of the lungs (see synth_scene.h)
  *
- * What belongs to the body is drawn from the patient's key, so that follow-ups look like the same person; how far the
- * breath was held, how the patient stood and how the film was exposed comes from the study's.
+ * The patient's key determines the body, so follow-ups look like the same person.  The study's key determines
+ * inspiration, position and exposure.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

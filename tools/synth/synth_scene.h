@@ -7,8 +7,8 @@
  *   bones_draw()      ribs, clavicles, shoulders   (synth_bones.c)
  *   film_expose()     canvas to 8-bit pixels       (synth_film.c)
  *
- * Sides: 0 is the patient's right lung, at the left of the picture; 1 the left one.  A place in a lung is (u, y), where
- * u is the distance from the midline, so both sides are drawn by the same code.
+ * Sides: 0 is the patient's right lung, at the left of the picture; 1 is the left lung.  A point of a lung is (u, y),
+ * where u is the distance from the midline, so the same code draws both sides.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,14 +37,14 @@ enum finding {
 };
 
 struct lung {
-    float apex, dome;              /* y of the top, and of the highest point of the diaphragm */
+    float apex, dome;              /* y of the top; y of the highest point of the diaphragm */
     float medial, centre, lateral; /* u of the border at the spine, of the apex, of the wall */
     float drop;                    /* how far the diaphragm falls toward the wall */
 };
 
 struct scene {
     uint64_t study_key; /* for draws of this study */
-    uint64_t body_key;  /* for draws that are the same in all studies of the patient */
+    uint64_t body_key;  /* for draws that all studies of the patient share */
     unsigned findings;
     bool female, ap;
 
@@ -56,10 +56,10 @@ struct scene {
     float rib_first, rib_pitch, rib_slope;
 
     struct {
-        float turn, zoom, x, y;  /* how the patient stands before the film: a slope, a factor, shifts */
+        float turn, zoom, x, y;  /* the patient's position: rotation, zoom, shift */
         float gain, bias, curve; /* exposure */
         float grain;             /* standard deviation in grey levels */
-        float blind[4];          /* collimated: share of the film at left, right, top, bottom */
+        float blind[4];          /* collimation: hidden fraction of the film at left, right, top, bottom */
         bool marker;             /* an "L" at the patient's left */
     } film;
 };
@@ -70,7 +70,7 @@ scene_has(const struct scene *s, enum finding f)
     return s->findings >> f & 1;
 }
 
-/* Draws for one finding of one study: its place and look do not depend on the other findings. */
+/* Returns the draws for one purpose of one study; they do not depend on its other draws. */
 static inline struct draws
 scene_draws(const struct scene *s, unsigned purpose)
 {
@@ -79,14 +79,14 @@ scene_draws(const struct scene *s, unsigned purpose)
 
 void scene_make(const struct population *p, const struct study *study, struct scene *out);
 
-/* The inner distance from (u, y) to the nearest border of the lung, negative outside; and to its wall alone. */
+/* Returns the distance from (u, y) to the nearest border of the lung, negative outside; the second, to its wall. */
 float lung_depth(const struct lung *l, float u, float y);
 float lung_wall_depth(const struct lung *l, float u, float y);
-/* u of the outer border at this height; y of the diaphragm. */
+/* Returns u of the outer border at this height; the second, y of the diaphragm. */
 float lung_lateral(const struct lung *l, float y);
 float lung_diaphragm(const struct lung *l, float u);
 
-/* The picture's x for u on this side. */
+/* Returns the x in the picture for u on this side. */
 static inline float
 side_x(int side, float u)
 {
@@ -99,7 +99,7 @@ void bones_draw(struct film_canvas *c, const struct scene *s);
 
 #define FILM_MOST 4096
 
-/* film holds CANVAS * CANVAS values, out size * size; size is at most FILM_MOST. */
+/* film has room for CANVAS * CANVAS values, out for size * size; size is at most FILM_MOST. */
 void film_expose(const struct film_canvas *c, const struct scene *s, uint16_t *film, unsigned size, uint8_t *out);
 
 #endif

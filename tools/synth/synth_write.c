@@ -1,12 +1,12 @@
 /*
  * synth_write.c - see synth_write.h
  *
- * A thread takes the next image number from a counter, paints, encodes and writes it; nothing is shared but that
- * counter and the sums, and nothing in an image depends on another one.
+ * Each thread takes the next image number from a counter, and paints, encodes and writes that image.  The threads share
+ * only that counter and the sums, and no image depends on another one.
  *
- * The folder might be that of the real data set, which no one wants replaced by drawings.  So a folder is written to
- * only where it is empty of such files or its lists and its CSV, as far as they are there, are exactly those that this
- * run would write.
+ * The folder might contain the real data set, which must not be overwritten.  So this program writes to a folder only
+ * if it has none of these files, or if its lists and its CSV, as far as they exist, are exactly those that this run
+ * would write.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,7 +48,7 @@ struct work {
     atomic_uint_fast64_t bytes;
 };
 
-/* What one thread needs to make images. */
+/* The memory of one thread. */
 struct studio {
     struct film_canvas canvas;
     uint16_t film[CANVAS * CANVAS];
@@ -151,7 +151,7 @@ make_images(struct work *w, struct chex_error *err)
 
 /* ---- is this folder ours? -------------------------------------------------------------------------------------- */
 
-/* Whether a text is there; one with another content is an error. */
+/* Sets *found if the file exists; other content is an error. */
 static enum chex_status
 compare_text(const struct folder *folder, const char *name, const struct buffer *text, bool *found,
              struct chex_error *err)
@@ -160,7 +160,7 @@ compare_text(const struct folder *folder, const char *name, const struct buffer 
     enum chex_status status = file_read(folder->fd, name, text->size, &there, err);
 
     *found = status != CHEX_ERR_MISSING;
-    /* Longer than ours, or no file at all, is different too. */
+    /* a longer file, or another kind of file, differs too */
     if (chex_status_is_data(status) ||
         (status == CHEX_OK && (there.size != text->size || memcmp(there.data, text->data, text->size) != 0)))
         status = error_set(err, CHEX_ERR_INCOMPATIBLE,
@@ -174,7 +174,7 @@ compare_text(const struct folder *folder, const char *name, const struct buffer 
     return status;
 }
 
-/* Any entry of the folder "images" that is not hidden. */
+/* Fails if the folder "images" contains an entry that is not hidden. */
 static enum chex_status
 refuse_unknown_images(const struct folder *folder, struct chex_error *err)
 {
@@ -217,7 +217,7 @@ check_folder(const struct folder *folder, const struct buffer text[TEXTS], struc
     return found[TEXT_TRAIN] ? CHEX_OK : refuse_unknown_images(folder, err);
 }
 
-/* Neither hidden nor one that this program makes. */
+/* Returns true for a name that is neither hidden nor written by this program. */
 static bool
 is_foreign(const char *name)
 {

@@ -1,10 +1,10 @@
 /*
- * synth_write.h - a population becomes files in a folder
+ * synth_write.h - writes a population to a folder, in this order
  *
- *   FOLDER/SYNTHETIC.txt                       first: what the folder holds
- *   FOLDER/train_val_list.txt, test_list.txt   next: they also tell a rerun that what is in FOLDER/images is its own
- *   FOLDER/images/NNNNNNNN_NNN.png             by any number of threads, each file under a temporary name first
- *   FOLDER/Data_Entry_2017_v2020.csv           last: it is there when everything is
+ *   FOLDER/SYNTHETIC.txt                       first: what the folder contains
+ *   FOLDER/train_val_list.txt, test_list.txt   second: they also show a rerun that FOLDER/images is its own
+ *   FOLDER/images/NNNNNNNN_NNN.png             by any number of threads, each file first under a temporary name
+ *   FOLDER/Data_Entry_2017_v2020.csv           last: if it exists, everything does
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,18 +20,18 @@
 struct synth_job {
     const struct population *population;
     const char *folder;
-    unsigned size;    /* pixels a side, 64 .. 4096 */
-    unsigned threads; /* at least 1; fewer where the system gives no more */
+    unsigned size;    /* pixels per side, 64 .. 4096 */
+    unsigned threads; /* at least 1; fewer if the system does not provide them */
     bool quiet;       /* print no notes */
     struct progress_line *line;
 
-    uint64_t bytes; /* result: of all images */
+    uint64_t bytes; /* result: size of all images */
 };
 
 /*
- * Write all files; a rerun with the same population writes the same bytes over them.
- * CHEX_ERR_INCOMPATIBLE  the folder holds another data set, or images of unknown origin: nothing was touched
- * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY
+ * Writes all files; a rerun with the same population overwrites them with the same bytes.  CHEX_ERR_INCOMPATIBLE  the
+ * folder contains another data set, or images of unknown origin; nothing was changed CHEX_ERR_WRITE, CHEX_ERR_READ,
+ * CHEX_ERR_MEMORY
  */
 enum chex_status synth_write(struct synth_job *job, struct chex_error *err);
 
