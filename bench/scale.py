@@ -53,7 +53,7 @@ BOOTSTRAP = 0.102    # 1,000 replicates
 RANKING = 0.0029     # sorting, of 14 findings
 INTERVALS = 0.0023   # of 30 rows of replicates
 ALIKE = 0.0038       # what no thread shares: scores into their order 0.0033, values and thresholds 0.0005
-TELL = 0.0025        # what rank 0 does alone: lines, TensorBoard's histograms and curves
+TELL = 0.0025        # what rank 0 does alone; measured when it also wrote histograms and curves
 THREADS = 8          # of a rank; assumption: such nodes have ten cores for each GPU
 MEETINGS = 20        # from the last step of an epoch to the first of the next, as the code has them
 # The copy of the arenas: 84 MB over PCIe 3 (modelled), then in memory (0.018 s, measured as "save" in metrics.jsonl

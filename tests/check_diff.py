@@ -15,7 +15,7 @@ import struct
 import sys
 import tempfile
 
-from support import (FINDINGS, SOURCE, Cases, images, manifest, masked, nih, program, read_csv, run, says, slurp, synth,
+from support import (FINDINGS, SOURCE, Cases, images, manifest, nih, program, read_csv, run, says, slurp, synth,
                      write, write_csv)
 
 try:
@@ -247,25 +247,6 @@ def _(work):
     found, lines = rows("--list", "--fields", "name,patient", a)
     assert {"name": odd, "patient": "someone, else"} in [dict(r) for r in found]
     assert {"name": odd, "patient": "someone, else"} in lines
-
-
-# ---- files of other kinds ----------------------------------------------------------------------------------------
-
-
-@case("an event file is told by its first record")
-def _(work):
-    path = os.path.join(work, "x")
-    def checksum(data):
-        return struct.pack("<I", masked(data))
-
-    event = b"\x09" + struct.pack("<d", 1.7e9) + b"\x1a\x0dbrain.Event:2"
-    length = struct.pack("<Q", len(event))
-    write(path, length + checksum(length) + event + checksum(event))
-    assert "event file of TensorBoard (brain.Event:2)" in inspect(path).stdout
-    assert document(path)["kind"] == "events"
-    for cut in range(12, 39):  # never more than is there is believed
-        write(path, (length + checksum(length) + event)[:cut])
-        inspect(path, code=1)
 
 
 if __name__ == "__main__":

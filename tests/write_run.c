@@ -142,8 +142,7 @@ log_epoch(struct run_log *log, uint64_t step, const struct evaluated *e)
                                             .loss = 0.25,
                                             .seconds = 1,
                                             .best = epoch == 1,
-                                            .metrics = &e->metrics,
-                                            .scores = &e->scores};
+                                            .metrics = &e->metrics};
 
     run_log_epoch(log, &whole);
     run_log_evaluation(log, &evaluation);
@@ -243,7 +242,7 @@ main(int argc, char **argv)
                                                {"deterministic", RUN_BOOL, NULL, 0, true},
                                                {"augment", RUN_TEXT, "flip|crop \xff", 0, false}};
     static struct evaluated e;
-    struct run_log_options o = {.option = options, .options = 4, .warn = warn};
+    struct run_log_options o = {.warn = warn};
     struct chex_dataset *ds;
     struct run_file *file;
     struct run_log *log;

@@ -30,8 +30,6 @@ check_target(const struct inspect_options *o, const struct target *t, struct che
     if (t->kind == TARGET_CHECKPOINT)
         return error_set(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described, listed and compared",
                          t->path);
-    if (t->kind == TARGET_EVENTS)
-        return error_set(err, CHEX_ERR_USAGE, "'%s' is an event file: it can only be described", t->path);
     if (t->kind == TARGET_FILE)
         return error_set(err, CHEX_ERR_MISSING, "'%s' is in no manifest: only --full can be done", t->path);
     if (t->kind == TARGET_SHARD && (o->action == INSPECT_SPLIT || o->action == INSPECT_REPORT))

@@ -27,7 +27,7 @@ chex_convert_SOURCES = tools/chex-convert.c $(convert_sources)
 chex_convert_CPPFLAGS = $(tools_cppflags)
 chex_convert_LDADD = $(launcher_ldadd) $(tools_ldadd)
 
-# the trainer's readers: checkpoints, event files
+# the trainer's reader of checkpoints
 chex_inspect_SOURCES = tools/chex-inspect.c $(inspect_parts)
 inspect_parts = $(inspect_sources) $(inspect_list_sources) $(inspect_labels_sources) $(inspect_check_sources) \
 	$(inspect_sheet_sources) $(inspect_show_sources) $(inspect_extract_sources) $(inspect_diff_sources) \

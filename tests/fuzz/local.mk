@@ -5,7 +5,6 @@ FUZZ_MAIN = tests/fuzz/libreplay.la
 FUZZ_ENGINE =
 fuzz_programs = \
 	tests/fuzz/checkpoint \
-	tests/fuzz/events \
 	tests/fuzz/inflate \
 	tests/fuzz/jpeg \
 	tests/fuzz/journal \
@@ -27,10 +26,6 @@ tests_fuzz_checkpoint_SOURCES = tests/fuzz/checkpoint.c tests/state_cases.c test
 tests_fuzz_checkpoint_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(JANSSON_CFLAGS)
 tests_fuzz_checkpoint_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_checkpoint_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la $(JANSSON_LIBS)
-tests_fuzz_events_SOURCES = tests/fuzz/events.c
-tests_fuzz_events_CPPFLAGS = $(train_cppflags)
-tests_fuzz_events_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_events_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la
 tests_fuzz_inflate_SOURCES = tests/fuzz/inflate.c
 tests_fuzz_inflate_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_inflate_LDADD = $(fuzz_ldadd) $(ZLIB_LIBS)

@@ -33,8 +33,7 @@ enum target_kind {
     TARGET_SHARD,      /* one shard of a data set; its folder has the manifest */
     TARGET_FILE,       /* a TFRecord file without a manifest */
     TARGET_UNFINISHED, /* a folder with shards or a journal, but without a manifest */
-    TARGET_CHECKPOINT, /* a file in safetensors format, or the folder of a run that holds one */
-    TARGET_EVENTS      /* an event file of TensorBoard */
+    TARGET_CHECKPOINT  /* a file in safetensors format, or the folder of a run that holds one */
 };
 
 struct target {
@@ -56,11 +55,6 @@ struct target {
  */
 enum chex_status target_open(const char *path, struct target *out, struct chex_error *err);
 void target_close(struct target *t);
-/*
- * Returns true if the first bytes of the file are those of a checkpoint or an event file, and sets out->kind
- * (other.c).
- */
-bool target_is_other(int fd, uint64_t size, struct target *out);
 /* Select only the shards of the named split.  CHEX_ERR_USAGE: no such split; the message lists the splits. */
 enum chex_status target_select(struct target *t, const char *split, struct chex_error *err);
 
@@ -205,8 +199,7 @@ json_t *inspect_rows_json(const struct table_column *column, rows_fn *rows, void
 
 /* ---- actions ----------------------------------------------------------------------------------------------------- */
 
-int inspect_verify(struct inspect *in, struct target *t);       /* also INSPECT_DESCRIBE */
-int inspect_events(struct inspect *in, const struct target *t); /* event files of the trainer */
+int inspect_verify(struct inspect *in, struct target *t); /* also INSPECT_DESCRIBE */
 int inspect_checkpoint(struct inspect *in, const struct target *t);
 int inspect_tensors(struct inspect *in, const struct target *t); /* --list of a checkpoint */
 int inspect_list(struct inspect *in, struct target *t);

@@ -4,10 +4,8 @@ inspect_sources = \
 	tools/inspect/checkpoint.h \
 	tools/inspect/describe.c \
 	tools/inspect/describe.h \
-	tools/inspect/events.c \
 	tools/inspect/inspect.h \
 	tools/inspect/options.h \
-	tools/inspect/other.c \
 	tools/inspect/output.c \
 	tools/inspect/record.c \
 	tools/inspect/target.c \

@@ -182,11 +182,31 @@ open_folder(struct target *t, struct chex_error *err)
 
 /* ---- a file ------------------------------------------------------------------------------------------------------ */
 
+#define HEAD      64
+#define WALL_TIME 9 /* bytes of the first field of an Event */
+
+/* safetensors: the size of a JSON object, which fits the file, then the object. */
+static bool
+is_checkpoint(const uint8_t *head, size_t got, uint64_t size)
+{
+    return got > 8 && head[8] == '{' && get_u64le(head) >= 2 && get_u64le(head) <= size - 8;
+}
+
+/* TensorBoard: the first record is an Event with the fields wall_time and file_version. */
+static bool
+is_event_file(const uint8_t *head, size_t got)
+{
+    static const char version[] = "brain.Event:";
+    const size_t at = TFRECORD_HEADER + WALL_TIME + 2;
+
+    return got >= at + strlen(version) && memcmp(head + at, version, strlen(version)) == 0;
+}
+
 static enum chex_status
 check_first_bytes(struct target *t, struct chex_error *err)
 {
     const char *path = t->path;
-    uint8_t head[TFRECORD_HEADER];
+    uint8_t head[HEAD];
     uint64_t size, unused;
     size_t got;
     int fd;
@@ -195,19 +215,19 @@ check_first_bytes(struct target *t, struct chex_error *err)
     if (status != CHEX_OK)
         return error_context(err, status, "'%s'", path);
     status = file_pread(fd, 0, head, sizeof(head), &got, err);
-    if (status == CHEX_OK && target_is_other(fd, size, t)) {
-        close(fd);
-        t->file = strdup(path);
-        return t->file ? CHEX_OK : error_memory(err);
-    }
     close(fd);
     if (status != CHEX_OK)
         return error_context(err, status, "'%s'", path);
-    if (got < sizeof(head) || tfrecord_length(head, UINT64_MAX, &unused, NULL) == CHEX_ERR_CHECKSUM)
+    if (got >= TFRECORD_HEADER && tfrecord_length(head, UINT64_MAX, &unused, NULL) != CHEX_ERR_CHECKSUM)
+        return is_event_file(head, got)
+                   ? error_set(err, CHEX_ERR_MISSING, "'%s' is an event file: use tensorboard --logdir FOLDER", path)
+                   : CHEX_OK;
+    if (!is_checkpoint(head, got, size))
         return error_set(err, CHEX_ERR_MISSING,
-                         "'%s' is neither a data set nor a TFRecord, checkpoint or event file (a download: --source)",
-                         path);
-    return CHEX_OK;
+                         "'%s' is neither a data set nor a TFRecord or checkpoint (a download: --source)", path);
+    t->kind = TARGET_CHECKPOINT;
+    t->file = strdup(path);
+    return t->file ? CHEX_OK : error_memory(err);
 }
 
 /* Returns the folder part of path, or "."; the caller frees it. */

@@ -120,8 +120,6 @@ start_log(struct train_watch *w, const struct trainer *t, const struct trainer_f
                                       .step = state->step,
                                       .epochs = state->epoch,
                                       .trained = state->epoch + (state->batches == f->steps),
-                                      .option = f->value,
-                                      .options = f->values,
                                       .warn = w->warn,
                                       .context = w->context};
 
@@ -228,13 +226,6 @@ void
 train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_verdict *v)
 {
     const struct evaluation *e = v->evaluation;
-    uint32_t *patient = w->log ? malloc((e->count ? e->count : 1) * sizeof(*patient)) : NULL;
-    const struct scores scores = {.count = e->count,
-                                  .outputs = e->outputs,
-                                  .score = e->probability,
-                                  .label = e->label,
-                                  .patient = patient,
-                                  .patients = e->patients};
     const struct run_log_evaluation seen = {.step = v->step,
                                             .epoch = trainer_state(t)->epoch,
                                             .split = v->split,
@@ -245,15 +236,10 @@ train_watch_evaluation(struct train_watch *w, const struct trainer *t, const str
                                             .seconds = e->seconds,
                                             .skipped = e->skipped_count,
                                             .best = v->best,
-                                            .metrics = &e->metrics,
-                                            .scores = e->not_finite == 0 && patient ? &scores : NULL};
-    size_t i;
+                                            .metrics = &e->metrics};
 
-    for (i = 0; patient && i < e->count; i++)
-        patient[i] = e->image[i].patient;
     if (w->log)
         run_log_evaluation(w->log, &seen);
-    free(patient);
 }
 
 void

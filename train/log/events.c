@@ -1,9 +1,5 @@
 /*
- * events.c - builds Event messages and appends them to the file; see events.h.  events_plugin.c builds curves and
- * hyperparameters
- *
- * A complete value is packed and unpacked again.  So the original message tree may be on the stack of its builder, and
- * each kept tree has one owner and one way to be freed.
+ * events.c - builds Event messages and appends them to the file; see events.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,11 +8,10 @@
 #include "log/events.h"
 
 #include "dataset/tfrecord.h"
-#include "log/events_private.h"
+
+#include "schemas/event.pb-c.h"
 
 #include <errno.h>
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +19,6 @@
 #include <unistd.h>
 
 #define FILE_VERSION "brain.Event:2"
-#define BUCKETS      50
 #define NAME_SIZE    256
 #define NAME_PREFIX  "events.out.tfevents."
 #define NAME_TRIES   100
@@ -32,7 +26,7 @@
 struct events {
     struct append *file;
     char name[NAME_SIZE];
-    Chex__Summary__Value **value; /* of the next Event */
+    Chex__Summary__Value *value; /* of the next Event; their tags are owned */
     size_t count, capacity;
     struct buffer record;
 };
@@ -56,24 +50,22 @@ append_event(struct events *e, const Chex__Event *event, struct chex_error *err)
 }
 
 enum chex_status
-events_add(struct events *e, const Chex__Summary__Value *value, struct chex_error *err)
+events_scalar(struct events *e, const char *tag, double value, struct chex_error *err)
 {
-    size_t size = protobuf_c_message_get_packed_size(&value->base);
-    ProtobufCMessage *copy;
     void *grown = array_grow(e->value, &e->capacity, e->count, sizeof(*e->value));
-    enum chex_status status;
+    Chex__Summary__Value *v;
 
     if (!grown)
         return error_memory(err);
     e->value = grown;
-    status = buffer_reserve(&e->record, size, err);
-    if (status != CHEX_OK)
-        return status;
-    protobuf_c_message_pack(&value->base, e->record.data);
-    copy = protobuf_c_message_unpack(&chex__summary__value__descriptor, NULL, size, e->record.data);
-    if (!copy)
+    v = &e->value[e->count];
+    chex__summary__value__init(v);
+    v->tag = strdup(tag);
+    v->value_case = CHEX__SUMMARY__VALUE__VALUE_SIMPLE_VALUE;
+    v->simple_value = (float)value;
+    if (!v->tag)
         return error_memory(err);
-    e->value[e->count++] = (Chex__Summary__Value *)(void *)copy;
+    e->count++;
     return CHEX_OK;
 }
 
@@ -81,24 +73,29 @@ static void
 drop_values(struct events *e)
 {
     while (e->count > 0)
-        protobuf_c_message_free_unpacked(&e->value[--e->count]->base, NULL);
+        free(e->value[--e->count].tag);
 }
 
 enum chex_status
 events_write(struct events *e, uint64_t step, double time, struct chex_error *err)
 {
+    Chex__Summary__Value **values = malloc((e->count + 1) * sizeof(*values));
     Chex__Summary summary = CHEX__SUMMARY__INIT;
     Chex__Event event = CHEX__EVENT__INIT;
-    enum chex_status status = CHEX_OK;
+    enum chex_status status = values ? CHEX_OK : error_memory(err);
+    size_t i;
 
+    for (i = 0; status == CHEX_OK && i < e->count; i++)
+        values[i] = &e->value[i];
     summary.n_value = e->count;
-    summary.value = e->value;
+    summary.value = values;
     event.wall_time = time;
     event.step = (int64_t)step;
     event.what_case = CHEX__EVENT__WHAT_SUMMARY;
     event.summary = &summary;
-    if (e->count > 0)
+    if (status == CHEX_OK && e->count > 0)
         status = append_event(e, &event, err);
+    free(values);
     drop_values(e);
     return status;
 }
@@ -197,12 +194,6 @@ events_open(const struct folder *folder, uint64_t step, struct events **out, str
     return status;
 }
 
-const char *
-events_name(const struct events *e)
-{
-    return e->name;
-}
-
 enum chex_status
 events_flush(struct events *e, struct chex_error *err)
 {
@@ -225,51 +216,4 @@ events_free(struct events *e)
     buffer_release(&e->record);
     append_free(e->file);
     free(e);
-}
-
-/* ---- values without a plugin ------------------------------------------------------------------------------------- */
-
-enum chex_status
-events_scalar(struct events *e, const char *tag, double value, struct chex_error *err)
-{
-    Chex__Summary__Value v = CHEX__SUMMARY__VALUE__INIT;
-
-    v.tag = (char *)tag;
-    v.value_case = CHEX__SUMMARY__VALUE__VALUE_SIMPLE_VALUE;
-    v.simple_value = (float)value;
-    return events_add(e, &v, err);
-}
-
-enum chex_status
-events_histogram(struct events *e, const char *tag, const float *value, size_t stride, size_t count,
-                 struct chex_error *err)
-{
-    double limit[BUCKETS], bucket[BUCKETS] = {0};
-    Chex__Histogram h = CHEX__HISTOGRAM__INIT;
-    Chex__Summary__Value v = CHEX__SUMMARY__VALUE__INIT;
-    size_t i;
-
-    for (i = 0; i < BUCKETS; i++)
-        limit[i] = (double)(i + 1) / BUCKETS;
-    limit[BUCKETS - 1] = DBL_MAX; /* 1 belongs to the last bucket */
-    h.min = count > 0 ? INFINITY : 0;
-    h.max = count > 0 ? -INFINITY : 0;
-    for (i = 0; i < count; i++) {
-        double x = value[i * stride];
-        double place = x * BUCKETS;
-
-        bucket[place >= BUCKETS ? BUCKETS - 1 : place > 0 ? (size_t)place : 0]++;
-        h.min = x < h.min ? x : h.min;
-        h.max = x > h.max ? x : h.max;
-        h.sum += x;
-        h.sum_squares += x * x;
-    }
-    h.num = (double)count;
-    h.n_bucket_limit = h.n_bucket = BUCKETS;
-    h.bucket_limit = limit;
-    h.bucket = bucket;
-    v.tag = (char *)tag;
-    v.value_case = CHEX__SUMMARY__VALUE__VALUE_HISTO;
-    v.histo = &h;
-    return events_add(e, &v, err);
 }

@@ -4,10 +4,6 @@ libtrain_la_SOURCES += \
 	train/log/append.h \
 	train/log/events.c \
 	train/log/events.h \
-	train/log/events_plugin.c \
-	train/log/events_private.h \
-	train/log/events_read.c \
-	train/log/events_read.h \
 	train/log/rank_advice.c \
 	train/log/rank_times.c \
 	train/log/rank_times.h \

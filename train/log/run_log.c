@@ -80,67 +80,6 @@ put_line(struct run_log *log, enum chex_status status, struct chex_error *err)
 
 /* ---- open, close ------------------------------------------------------------------------------------------------- */
 
-/* Append the text of a cell in a Markdown table. */
-static enum chex_status
-append_cell(struct buffer *b, const char *text, struct chex_error *err)
-{
-    json_t *utf8 = text_json(text);
-    const char *at = json_string_value(utf8);
-    enum chex_status status = at ? CHEX_OK : error_memory(err);
-
-    for (; status == CHEX_OK && *at; at++) {
-        if (*at == '|' || *at == '\\')
-            status = buffer_append(b, "\\", 1, err);
-        if (status == CHEX_OK)
-            status = buffer_append(b, *at == '\n' ? " " : at, 1, err);
-    }
-    json_decref(utf8);
-    return status;
-}
-
-static enum chex_status
-append_row(struct buffer *b, const struct run_value *v, struct chex_error *err)
-{
-    char number[40];
-    const char *text = v->text ? v->text : "";
-    enum chex_status status = buffer_append(b, "| ", 2, err);
-
-    if (v->kind == RUN_NUMBER) {
-        snprintf(number, sizeof(number), "%.*g", RUN_JSON_DIGITS, v->number);
-        text = number;
-    } else if (v->kind == RUN_BOOL)
-        text = v->yes ? "yes" : "no";
-    if (status == CHEX_OK)
-        status = append_cell(b, v->name, err);
-    if (status == CHEX_OK)
-        status = buffer_append(b, " | ", 3, err);
-    if (status == CHEX_OK)
-        status = append_cell(b, text, err);
-    return status == CHEX_OK ? buffer_append(b, " |\n", 3, err) : status;
-}
-
-static enum chex_status
-show_options(struct run_log *log, const struct run_log_options *o, struct chex_error *err)
-{
-    static const char head[] = "| option | value |\n|---|---|\n";
-    struct buffer table = {0};
-    enum chex_status status = buffer_append(&table, head, strlen(head), err);
-    size_t i;
-
-    for (i = 0; i < o->options && status == CHEX_OK; i++)
-        status = append_row(&table, o->option + i, err);
-    if (status == CHEX_OK)
-        status = buffer_append(&table, "", 1, err);
-    if (status == CHEX_OK)
-        status = events_text(log->events, "options", (const char *)table.data, err);
-    if (status == CHEX_OK)
-        status = events_hparams(log->events, o->option, o->options, err);
-    if (status == CHEX_OK)
-        status = events_write(log->events, o->step, run_log_now(), err);
-    buffer_release(&table);
-    return status;
-}
-
 enum chex_status
 run_log_open(const struct run_log_options *options, struct run_log **out, struct chex_error *err)
 {
@@ -159,8 +98,6 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
         status = append_open(options->folder, RUN_LOG_METRICS, false, &log->metrics, &why);
     watch(log, status, &why);
     status = events_open(options->folder, options->step, &log->events, &why);
-    if (status == CHEX_OK)
-        status = show_options(log, options, &why);
     watch(log, status, &why);
     run_log_flush(log);
     *out = log;
@@ -257,25 +194,6 @@ run_log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *ov
     run_log_flush(log);
 }
 
-/* Add the histogram of a finding's scores, and its curve if it has positives and negatives. */
-static void
-show_scores(struct run_log *log, const struct run_log_evaluation *e, unsigned i)
-{
-    const struct scores *s = e->scores;
-    uint64_t positives = e->metrics->finding[i].positives;
-    char tag[TAG_SIZE], title[TAG_SIZE], a[PROGRESS_TEXT], b[PROGRESS_TEXT];
-    struct chex_error err;
-
-    snprintf(tag, sizeof(tag), "%.100s/predictions/%s", e->split, chex_finding_name(i));
-    watch(log, events_histogram(log->events, tag, s->score + i, s->outputs, s->count, &err), &err);
-    if (isnan(e->metrics->finding[i].metric[METRIC_AUPRC].value))
-        return;
-    snprintf(tag, sizeof(tag), "%.100s/curve/%s", e->split, chex_finding_name(i));
-    snprintf(title, sizeof(title), "%.100s: %s (%s of %s)", e->split, chex_finding_name(i), format_count(positives, a),
-             format_count(s->count, b));
-    watch(log, events_curve(log->events, tag, title, s->score + i, s->label + i, s->outputs, s->count, &err), &err);
-}
-
 void
 run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
 {
@@ -295,8 +213,6 @@ run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
             if (metric_info[k].each)
                 scalar(log, e->split, name, m->finding[i].metric[k].value);
         }
-        if (log->events && e->scores)
-            show_scores(log, e, i);
     }
     write_event(log, e->step, time);
     run_log_flush(log);

@@ -11,9 +11,6 @@
  *     efficiency/parallel_efficiency ...                           after an epoch: factor_info of rank_times.h
  *     val/loss  val/auroc  val/auprc  val/auroc/Hernia ...         at evaluations of split val; other splits have
  *               their own names
- *     val/predictions/Hernia                                       histograms of the scores
- *     val/curve/Hernia                                             precision-recall curves (plugin pr_curves)
- *     options, and the plugin hparams                              once
  *
  * A log never ends a run: a full disk or a removed folder is reported once, through warn(), and the run continues.  Up
  * to a megabyte of unwritten text is kept and written later if possible.
@@ -30,7 +27,6 @@
 #define CHEX_TRAIN_RUN_LOG_H
 
 #include "backend/step_parts.h"
-#include "checkpoint/run_value.h"
 #include "eval/metrics.h"
 #include "io/file.h"
 #include "log/rank_times.h"
@@ -44,8 +40,6 @@ struct run_log_options {
     uint64_t step;               /* of the checkpoint of the resume; 0: a new run */
     uint32_t epochs;  /* completed and evaluated there; an evaluation at `step` that will be repeated is removed */
     uint32_t trained; /* with a complete training part there: `epochs`, or one more, which is not reported again */
-    const struct run_value *option; /* options shown by TensorBoard; copied */
-    size_t options;
     /* Called at most once, with one line: "metrics.jsonl and TensorBoard: cannot write ...".  May be NULL. */
     void (*warn)(void *context, const char *text);
     void *context;
@@ -108,7 +102,6 @@ struct run_log_evaluation {
     uint64_t skipped;
     bool best;                     /* the best so far by the selected metric */
     const struct metrics *metrics; /* finding i is chex_finding_name(i) */
-    const struct scores *scores;   /* for histograms and curves; NULL: none */
 };
 void run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e);
 

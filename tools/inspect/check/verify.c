@@ -277,8 +277,8 @@ inspect_verify(struct inspect *in, struct target *t)
 
     if (t->kind == TARGET_UNFINISHED)
         return unfinished(in, t);
-    if (t->kind == TARGET_CHECKPOINT || t->kind == TARGET_EVENTS)
-        return t->kind == TARGET_EVENTS ? inspect_events(in, t) : inspect_checkpoint(in, t);
+    if (t->kind == TARGET_CHECKPOINT)
+        return inspect_checkpoint(in, t);
     if (in->common->json)
         r.faults = json_array();
     else if (t->dataset && !in->common->quiet)

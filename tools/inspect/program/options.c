@@ -284,9 +284,9 @@ const struct cli_program inspect_program = {
                 "chex-inspect --report report.html shards\n"
                 "chex-inspect --diff runs/a runs/b      # the newest checkpoints of two runs\n"
                 "chex-inspect --source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz",
-    .notes = "A PATH is the folder of a data set or one of its shards, a checkpoint, the\n"
-             "folder of a run (for its newest checkpoint), or an event file.  A TFRecord\n"
-             "file without a manifest is checked by itself.",
+    .notes = "A PATH is the folder of a data set or one of its shards, a checkpoint, or the\n"
+             "folder of a run (for its newest checkpoint).  A TFRecord file without a\n"
+             "manifest is checked by itself.",
     .options = options_table,
     .words = words,
     .threads = true,
