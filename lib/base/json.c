@@ -122,6 +122,12 @@ text_json_n(const char *text, size_t size)
 
     if (string || !size_mul(size, 4, &room) || !size_add(room, 1, &room))
         return string;
+    /* jansson returns NULL for invalid UTF-8 and for lack of memory.  Valid text that succeeds now lacked memory. */
+    string = json_stringn(text, size);
+    if (string) {
+        json_decref(string);
+        return NULL;
+    }
     escaped = malloc(room);
     if (!escaped)
         return NULL;
