@@ -21,17 +21,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN 10
-
 static const struct parse_bounds state_bounds = {.size = 65536, .depth = 4, .values = 1000};
 
-/* A checkpoint file.  sums has one element per tensor, or is NULL if the values are not read. */
 struct checkpoint {
     struct inspect *in;
     const struct target *target;
     struct safetensors file;
-    json_t *state;                /* or NULL */
-    struct value_sums *sums, all; /* all: without integers, which are counters and masks */
+    json_t *state;       /* or NULL */
+    bool values;         /* the values were read */
+    uint64_t not_finite; /* values that are NaN or infinite */
     uint64_t numbers;
     struct run_times times; /* these two: if the folder of a run was named */
     struct run_check files;
@@ -39,7 +37,7 @@ struct checkpoint {
     char what[256], fault[sizeof(((struct chex_error *)0)->text)]; /* fault: "" where there is none */
 };
 
-/* ---- pieces that --diff has too ---------------------------------------------------------------------------------- */
+/* ---- parts that --diff shows too --------------------------------------------------------------------------------- */
 
 enum chex_status
 checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error *err)
@@ -78,37 +76,44 @@ checkpoint_shape(const struct tensor_entry *e, char out[CHECKPOINT_SHAPE])
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* What chex-train would not load: it names the first of the tensors. */
-static void
-find_fault(struct checkpoint *c)
+/* Count the values of a tensor that are not finite. */
+static enum chex_status
+count_not_finite(const struct safetensors *s, const struct tensor_entry *e, uint64_t *out, struct chex_error *err)
 {
-    char name[INSPECT_TEXT], count[PROGRESS_THINGS];
-    size_t i;
+    uint8_t bytes[CHECKPOINT_BYTES];
+    size_t size = dtype_size(e->type), count, i;
+    enum chex_status status = CHEX_OK;
+    uint64_t at;
 
-    for (i = 0; i < c->file.count; i++)
-        if (value_sums_bad(&c->sums[i]) > 0)
-            break;
-    if (i == c->file.count)
-        return;
-    snprintf(c->fault, sizeof(c->fault), "%s not finite, the first in '%.200s'",
-             format_things(value_sums_bad(&c->all), "value", count),
-             inspect_text(inspect_bytes(c->file.entry[i].name), name));
+    *out = 0;
+    for (at = 0; status == CHEX_OK && at < e->count; at += count) {
+        count = e->count - at < CHECKPOINT_PIECE ? (size_t)(e->count - at) : CHECKPOINT_PIECE;
+        status = safetensors_read_part(s, e, at, count, bytes, err);
+        for (i = 0; status == CHEX_OK && i < count; i++)
+            *out += isfinite(dtype_value(e->type, bytes + i * size)) ? 0 : 1;
+    }
+    return status;
 }
 
+/* Read all values.  A value that is not finite is a fault, because chex-train would not load it. */
 static enum chex_status
 read_values(struct checkpoint *c, struct chex_error *err)
 {
+    const char *first = NULL;
+    char name[INSPECT_TEXT], text[PROGRESS_THINGS];
     enum chex_status status = CHEX_OK;
+    uint64_t count;
     size_t i;
 
-    c->sums = calloc(c->file.count + 1, sizeof(*c->sums));
-    if (!c->sums)
-        return error_memory(err);
     for (i = 0; status == CHEX_OK && i < c->file.count; i++) {
-        status = value_sums_read(&c->file, &c->file.entry[i], &c->sums[i], err);
-        if (!dtype_is_integer(c->file.entry[i].type))
-            value_sums_add(&c->all, &c->sums[i]);
+        status = count_not_finite(&c->file, &c->file.entry[i], &count, err);
+        c->not_finite += count;
+        first = first || count == 0 ? first : c->file.entry[i].name;
     }
+    if (status == CHEX_OK && first)
+        snprintf(c->fault, sizeof(c->fault), "%s not finite, the first in '%.200s'",
+                 format_things(c->not_finite, "value", text), inspect_text(inspect_bytes(first), name));
+    c->values = status == CHEX_OK;
     return status;
 }
 
@@ -142,15 +147,11 @@ read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
         status = checkpoint_state_of(&c->file, &c->state, err);
         if (status == CHEX_OK && values)
             status = read_values(c, err);
-        if (status == CHEX_OK && values)
-            find_fault(c);
         if (status == CHEX_OK)
             status = check_state(c, err);
     }
     if (chex_status_is_data(status)) {
         memcpy(c->fault, err->text, sizeof(c->fault));
-        free(c->sums);
-        c->sums = NULL;
         status = CHEX_OK;
         c->file.count = 0;
         c->broken = true;
@@ -196,7 +197,6 @@ read_folder(struct checkpoint *c, struct chex_error *err)
 static void
 release(struct checkpoint *c)
 {
-    free(c->sums);
     json_decref(c->state);
     rank_times_release(&c->times.times);
     safetensors_close(&c->file);
@@ -233,105 +233,61 @@ print_state(const struct checkpoint *c)
 }
 
 static const struct table_column tensor_columns[] = {{.name = "name", .heading = "name", .width = TABLE_FIT},
-                                                     {.heading = "shape", .width = -14, .gap = "  "},
-                                                     {.name = "dtype", .heading = "type", .width = -4},
-                                                     {.name = "shape"},
+                                                     {.name = "dtype", .heading = "type", .width = -4, .gap = "  "},
+                                                     {.name = "shape", .heading = "shape", .gap = "  "},
                                                      {.name = "count"},
-                                                     {.name = "min", .heading = "min", .width = 11, .digits = 4},
-                                                     {.name = "mean", .heading = "mean", .width = 11, .digits = 4},
-                                                     {.name = "max", .heading = "max", .width = 11, .digits = 4},
-                                                     {.name = "l2", .heading = "L2 norm", .width = 11, .digits = 4},
-                                                     {.name = "zeros"},
-                                                     {.name = "nan"},
-                                                     {.name = "infinite"},
-                                                     {.heading = "", .gap = "  "},
                                                      {.name = NULL}};
 
 static void
-put_tensor(struct table_writer *t, const struct checkpoint *c, size_t i)
+put_tensors(struct table_writer *t, void *result)
 {
-    const struct tensor_entry *e = &c->file.entry[i];
-    const struct value_sums *v = &c->sums[i];
-    char name[INSPECT_TEXT], shape[CHECKPOINT_SHAPE], bad[100] = "";
-    json_t *list = t->list ? json_array() : NULL;
+    const struct checkpoint *c = result;
+    char name[INSPECT_TEXT], shape[CHECKPOINT_SHAPE];
+    size_t i;
     unsigned k;
 
-    checkpoint_shape(e, shape);
-    for (k = 0; list && k < e->rank; k++)
-        inspect_json_push(&list, count_json(e->shape[k]));
-    if (value_sums_bad(v) > 0)
-        snprintf(bad, sizeof(bad), "%s%s not finite%s", c->in->color.red, COUNT_TEXT(value_sums_bad(v)),
-                 c->in->color.off);
-    table_row(t, (struct cell[]){inspect_name(t, e->name, name, sizeof(name)), cell_text(shape),
-                                 cell_text(dtype_name(e->type)),
-                                 t->list ? cell_json(list, "") : cell_text(e->rank == 0 ? "" : shape),
-                                 cell_count(e->count), cell_number(value_sums_min(v)), cell_number(value_sums_mean(v)),
-                                 cell_number(value_sums_max(v)), cell_number(value_sums_norm(v)), cell_count(v->zeros),
-                                 cell_count(v->nan), cell_count(v->infinite), cell_text(bad)});
+    for (i = 0; i < c->file.count; i++) {
+        const struct tensor_entry *e = &c->file.entry[i];
+        json_t *list = t->list ? json_array() : NULL;
+
+        for (k = 0; list && k < e->rank; k++)
+            inspect_json_push(&list, count_json(e->shape[k]));
+        checkpoint_shape(e, shape);
+        table_row(t, (struct cell[]){inspect_name(t, e->name, name, sizeof(name)), cell_text(dtype_name(e->type)),
+                                     t->list ? cell_json(list, "") : cell_text(e->rank == 0 ? "" : shape),
+                                     cell_count(e->count)});
+    }
 }
 
-/* All of them, or the first ones with a value that is not finite. */
 static void
-print_tensors(const struct checkpoint *c, bool all)
+print_tensors(void *result)
 {
+    struct checkpoint *c = result;
     struct table_writer t = {.column = tensor_columns, .color = &c->in->color, .title = "tensors", .fit = 6};
     char name[INSPECT_TEXT];
-    size_t i, shown = 0;
+    size_t i;
 
     for (i = 0; i < c->file.count; i++)
-        if (all || value_sums_bad(&c->sums[i]) > 0)
-            table_fit(&t, inspect_text(inspect_bytes(c->file.entry[i].name), name));
+        table_fit(&t, inspect_text(inspect_bytes(c->file.entry[i].name), name));
     table_begin(&t);
-    for (i = 0; i < c->file.count; i++)
-        if ((all || value_sums_bad(&c->sums[i]) > 0) && (all || shown++ < SHOWN))
-            put_tensor(&t, c, i);
-    if (shown > SHOWN)
-        printf("         and %s more: -v, or --list\n", COUNT_TEXT(shown - SHOWN));
+    put_tensors(&t, c);
 }
 
 static void
-print_values(const struct checkpoint *c)
-{
-    const struct value_sums *v = &c->all;
-    char zeros[PROGRESS_THINGS], nan[PROGRESS_TEXT], infinite[PROGRESS_TEXT];
-
-    printf("%svalues%s   ", c->in->color.bold, c->in->color.off);
-    if (value_sums_bad(v) == 0)
-        printf("all finite, ");
-    else
-        printf("%s%s NaN, %s infinite%s, ", c->in->color.red, format_count(v->nan, nan),
-               format_count(v->infinite, infinite), c->in->color.off);
-    printf("%.6g to %.6g, mean %.6g, L2 norm %.6g, %s\n", value_sums_min(v), value_sums_max(v), value_sums_mean(v),
-           value_sums_norm(v), format_things(v->zeros, "zero", zeros));
-}
-
-static void
-print_checkpoint(const struct checkpoint *c)
+print_checkpoint(struct checkpoint *c)
 {
     char file[PRINTABLE_TEXT];
 
-    if (!c->in->common->quiet && strcmp(c->target->file, c->target->path) != 0)
-        printf("file     %s\n", printable_text(c->target->file, file));
-    if (!c->in->common->quiet)
-        print_state(c);
-    if (!c->sums || c->file.count == 0)
+    if (c->in->common->quiet)
         return;
-    if (!c->in->common->quiet)
-        print_values(c);
-    if (c->in->common->verbose > 0 || value_sums_bad(&c->all) > 0)
-        print_tensors(c, c->in->common->verbose > 0);
+    if (strcmp(c->target->file, c->target->path) != 0)
+        printf("file     %s\n", printable_text(c->target->file, file));
+    print_state(c);
+    if (c->in->common->verbose > 0 && c->file.count > 0)
+        print_tensors(c);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
-
-static json_t *
-sums_json(const struct value_sums *v)
-{
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "min", real_json(value_sums_min(v)), "mean",
-                     real_json(value_sums_mean(v)), "max", real_json(value_sums_max(v)), "l2",
-                     real_json(value_sums_norm(v)), "zeros", count_json(v->zeros), "nan", count_json(v->nan),
-                     "infinite", count_json(v->infinite));
-}
 
 static json_t *
 checkpoint_json(const struct checkpoint *c)
@@ -344,7 +300,7 @@ checkpoint_json(const struct checkpoint *c)
         inspect_json_set(&metadata, s->metadata[i].key, text_json(s->metadata[i].value));
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", text_json(c->target->file), "tensors",
                      count_json(s->count), "numbers", count_json(c->numbers), "bytes", count_json(s->size), "metadata",
-                     metadata, "values", c->sums ? sums_json(&c->all) : json_null(), "times",
+                     metadata, "not_finite", c->values ? count_json(c->not_finite) : json_null(), "times",
                      run_times_json(&c->times));
 }
 
@@ -385,22 +341,6 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
 
 /* ---- --list ------------------------------------------------------------------------------------------------------ */
 
-static void
-put_tensors(struct table_writer *t, void *result)
-{
-    const struct checkpoint *c = result;
-    size_t i;
-
-    for (i = 0; i < c->file.count; i++)
-        put_tensor(t, c, i);
-}
-
-static void
-print_all(void *result)
-{
-    print_tensors(result, true);
-}
-
 static json_t *
 tensors_json(void *result)
 {
@@ -413,13 +353,13 @@ tensors_json(void *result)
 int
 inspect_tensors(struct inspect *in, const struct target *t)
 {
-    static const struct inspect_result tensors = {tensor_columns, put_tensors, tensors_json, print_all};
+    static const struct inspect_result tensors = {tensor_columns, put_tensors, tensors_json, print_tensors};
     struct checkpoint c = {.in = in, .target = t, .file = {.fd = -1}};
     struct chex_error err;
     enum chex_status status = read_checkpoint(&c, true, &err);
     int code = c.fault[0] ? EXIT_DATA : EXIT_GOOD;
 
-    if (status == CHEX_OK && c.fault[0] && !c.sums)
+    if (status == CHEX_OK && c.broken)
         status = error_set(&err, CHEX_ERR_DAMAGED, "'%s': %s", t->file, c.fault);
     if (status == CHEX_OK)
         inspect_print_result(in, &tensors, &c);

@@ -9,8 +9,6 @@ inspect_sources = \
 	tools/inspect/output.c \
 	tools/inspect/record.c \
 	tools/inspect/target.c \
-	tools/inspect/values.c \
-	tools/inspect/values.h \
 	tools/inspect/walk.c \
 	tools/inspect/where.c \
 	tools/inspect/where.h

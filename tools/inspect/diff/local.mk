@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 inspect_diff_sources = \
 	tools/inspect/diff/checkpoint.c \
-	tools/inspect/diff/checkpoint_report.c \
-	tools/inspect/diff/checkpoint_walk.c \
 	tools/inspect/diff/diff.c \
 	tools/inspect/diff/diff.h \
 	tools/inspect/diff/report.c \
