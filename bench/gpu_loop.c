@@ -132,7 +132,7 @@ take_result(struct loop *l, uint64_t ticket)
 static void
 one_step(struct loop *l)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct chex_error err = {.status = CHEX_OK};
 
     if (!l->trains) {

@@ -98,7 +98,7 @@ infer(const struct backend *backend, struct plan *plan, const struct batch *batc
 static void
 train(const struct backend *backend, struct plan *plan, const struct batch *batch)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct chex_error err = {.status = CHEX_OK};
     struct step_result r;
     uint64_t ticket;

@@ -146,7 +146,7 @@ gpu_wait(struct step_plan *p, uint64_t ticket, struct step_result *r, struct che
 enum chex_status
 gpu_start(struct step_plan *p, uint32_t number, unsigned batches, uint64_t *ticket, struct chex_error *err)
 {
-    const struct step_end end = {.wishes = number % 4};
+    const struct step_end end = {.requests = number % 4};
     enum chex_status status = CHEX_OK;
     unsigned i;
 

@@ -391,7 +391,7 @@ late_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *
             out->applied = true;
             out->halted = false;
             out->loss = 1;
-            out->wishes = 0;
+            out->requests = 0;
         }
     }
     return late_close_memory(plan, status);

@@ -315,7 +315,7 @@ step_plan_free(struct step_plan *p)
 void
 step_accumulate(struct step_plan *p, const struct batch *batch, unsigned flags)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct chex_error err;
 
     step_check_ok(p->backend->accumulate(p->plan, batch, flags, flags & STEP_LAST ? &end : NULL, &err), &err);

@@ -124,7 +124,7 @@ START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memor
 {
     uint8_t *pixels = calloc(4, 32 * 32);
     struct crop crop[4] = {{0, 0, false}};
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct chex_error err;
     struct graph *g;
     size_t b, i;

@@ -50,7 +50,7 @@ compare_steps(const struct plan_options *o, unsigned steps, unsigned batches)
         gpu_step(&gpu.p, i, batches, &a);
         gpu_step(&ref.p, i, batches, &b);
         ck_assert(a.applied && !a.halted && a.bad == STEP_NONE && a.faults == 0);
-        ck_assert_uint_eq(a.wishes, b.wishes);
+        ck_assert_uint_eq(a.requests, b.requests);
         ck_assert_uint_eq(a.state.applied, i + 1);
         ck_assert_double_eq_tol(a.loss, b.loss, (i == 0 ? 1e-4 : 1e-3) * b.loss);
         ck_assert_double_eq_tol(a.norm, b.norm, (i == 0 ? 1e-4 : 1e-2) * b.norm);

@@ -51,7 +51,7 @@ play_step(struct step_plan *p, int of, int size, uint32_t number, struct step_re
 {
     unsigned images = number + 1 == STEPS ? 1 : (unsigned)size; /* micro-batches of the step */
     unsigned behind = (unsigned)of + 1 < images ? images - (unsigned)of - 1 : 0;
-    const struct step_end end = {.wishes = of == 1 ? 2 : 4, .behind = behind};
+    const struct step_end end = {.requests = of == 1 ? 2 : 4, .behind = behind};
     enum chex_status status;
     struct gpu_batch b;
     uint64_t ticket;
@@ -139,7 +139,7 @@ play_first_step(struct rank *r, struct collective *c)
 static void
 play_alone(struct gpu_plan *p, int size, struct step_result *out)
 {
-    const struct step_end end = {.wishes = 6};
+    const struct step_end end = {.requests = 6};
     struct chex_error err;
     uint64_t ticket;
     uint32_t i;
@@ -222,7 +222,7 @@ START_TEST(ranks_make_the_step_of_one_process_with_the_same_bits)
         free(wanted);
     }
     for (of = 0; of < size; of++) {
-        ck_assert(left[of].result.applied && left[of].result.wishes == 6 && left[of].result.bad == STEP_NONE);
+        ck_assert(left[of].result.applied && left[of].result.requests == 6 && left[of].result.bad == STEP_NONE);
         ck_assert_double_eq_tol(left[of].result.loss, alone.loss, 1e-4 * alone.loss);
         ck_assert_double_eq_tol(left[of].result.norm, alone.norm, cases[_i].most * alone.norm);
         ck_assert_double_gt(left[of].result.times.seconds[PART_REDUCE], 0);
@@ -338,7 +338,7 @@ END_TEST
 static void
 play_fault(struct rank *r, struct collective *c)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     int of = collective_rank(c);
     struct plan_options o = shared_options;
     struct gpu_batch b;
@@ -376,7 +376,7 @@ END_TEST
 static void
 play_lost(struct rank *r, struct collective *c)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     int of = collective_rank(c);
     struct plan_options o = shared_options;
     struct gpu_batch b;

@@ -66,7 +66,7 @@ END_TEST
 /* While the host gives the device nothing it has nothing to do, and its parts take no longer. */
 START_TEST(a_device_without_work_is_idle)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
     float *parameters = malloc(g->param_floats * sizeof(*parameters));
@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
     struct gpu_plan one, two;
@@ -220,7 +220,7 @@ START_TEST(steps_behind_one_that_halts_change_nothing)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     uint64_t ticket[2];
     struct step_result r;
     struct chex_error err;

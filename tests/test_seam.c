@@ -101,7 +101,7 @@ enum bad { BAD_LOSS, BAD_GRADIENT, BAD_FAULT, BAD_COUNT };
 static void
 make_bad_step(struct seam *s, enum bad bad, struct step_result *r)
 {
-    const struct step_end end = {.wishes = 5};
+    const struct step_end end = {.requests = 5};
     struct batch spoilt = s->batch;
     struct chex_error err;
 
@@ -134,7 +134,7 @@ START_TEST(a_bad_step_changes_nothing_until_the_plan_resumes)
         ck_assert(good.applied && !good.halted && good.faults == 0 && good.bad == STEP_NONE && good.state.applied == 1);
         before = seam_read(&s, &floats);
         make_bad_step(&s, bad, &r);
-        ck_assert(!r.applied && r.halted && r.state.applied == 1 && r.wishes == 5);
+        ck_assert(!r.applied && r.halted && r.state.applied == 1 && r.requests == 5);
         ck_assert_uint_eq(r.faults, bad == BAD_FAULT);
         ck_assert_uint_eq(r.bad, bad == BAD_LOSS ? 1 : STEP_NONE);
         ck_assert(bad != BAD_LOSS || !isfinite(r.loss));
@@ -249,7 +249,7 @@ mirror_poll(struct reduce *r, struct chex_error *err)
 START_TEST(every_number_is_summed_once_and_when_it_is_final)
 {
     static const struct reduce_ops ops = {.start = mirror_start, .join = mirror_join, .poll = mirror_poll};
-    const struct step_end end = {.wishes = 2, .behind = 2, .rest = 0};
+    const struct step_end end = {.requests = 2, .behind = 2, .rest = 0};
     struct chex_error err;
     size_t b, i;
 
@@ -289,7 +289,7 @@ START_TEST(every_number_is_summed_once_and_when_it_is_final)
         }
         ck_assert(m.sum[0].data - next == (ptrdiff_t)s.graph->param_floats);
         ck_assert_double_eq(both.loss, 2 * alone.loss);
-        ck_assert_uint_eq(both.wishes, 2);
+        ck_assert_uint_eq(both.requests, 2);
         ck_assert_uint_eq(both.faults, 0);
         step_check_ok(backends[b]->read(single.p.plan, ARENA_GRADIENTS, gradients, &err), &err);
         step_check_ok(backends[b]->read(s.p.plan, ARENA_GRADIENTS, twice, &err), &err);

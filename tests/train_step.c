@@ -88,7 +88,7 @@ take_padded(size_t before, size_t count, size_t all, size_t bytes)
 static struct step_result
 make_step(const struct backend *backend, struct plan *plan, const struct batch *batch, double rate)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct chex_error err = {.status = CHEX_OK};
     struct step_result result;
     uint64_t ticket;

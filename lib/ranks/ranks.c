@@ -188,9 +188,9 @@ ranks_poll(struct ranks *r)
 static enum chex_status
 broken_status(const struct ranks *r, enum chex_status own, struct chex_error *err)
 {
-    bool wished = r->user_stop && atomic_load(r->user_stop);
+    bool requested = r->user_stop && atomic_load(r->user_stop);
 
-    if (own != CHEX_OK && (own != CHEX_ERR_STOPPED || wished))
+    if (own != CHEX_OK && (own != CHEX_ERR_STOPPED || requested))
         return own;
     return error_set(err, r->broken, "%s", r->why.text);
 }

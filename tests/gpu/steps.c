@@ -112,7 +112,7 @@ fill(struct problem *p)
 static double
 make_step(const struct backend *b, struct plan *plan, const struct batch *batch, unsigned *skipped)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct chex_error err = {.status = CHEX_OK};
     struct step_result result;
     unsigned tries;

@@ -252,7 +252,7 @@ run_reference(const struct plan_options *o, const struct images *m, const float 
               struct outcome *out)
 {
     struct plan_options chosen = *o;
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct chex_error err;
     struct device *device;
     struct plan_facts facts;

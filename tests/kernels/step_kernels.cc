@@ -22,7 +22,7 @@ extern "C" {
 
 typedef std::vector<double> doubles;
 
-static_assert(NORM_LEAST == GRAPH_NORM_LEAST && TAIL_WISHES == STEP_WISHES && STEP_BAD_NONE == STEP_NONE,
+static_assert(NORM_LEAST == GRAPH_NORM_LEAST && TAIL_REQUESTS == STEP_REQUESTS && STEP_BAD_NONE == STEP_NONE,
               "kernels do not include the headers that these numbers are from");
 
 static void
@@ -210,7 +210,7 @@ run_decision(const value_set &set, const decision &d)
     tail[TAIL_LOSS] = (float)d.loss;
     tail[TAIL_LOSS_REST] = 1e-9f;
     tail[TAIL_FAULTS] = (float)d.faults;
-    for (unsigned i = 0; i < TAIL_WISHES; i++)
+    for (unsigned i = 0; i < TAIL_REQUESTS; i++)
         tail[TAIL_WISH + i] = d.wishes >> i & 1 ? 2 : 0; /* of two ranks */
     s.decide.tail = upload(tail);
     s.apply.running = upload(running);
@@ -323,7 +323,7 @@ run_end(const value_set &set, unsigned batch, unsigned behind, unsigned rest, do
     else
         expect(!isfinite(tail[TAIL_LOSS] + tail[TAIL_LOSS_REST]), "a loss that is not finite");
     expect(tail[TAIL_FAULTS] == 1, "faults");
-    for (unsigned i = 0; i < TAIL_WISHES; i++)
+    for (unsigned i = 0; i < TAIL_REQUESTS; i++)
         expect(tail[TAIL_WISH + i] == (0x85 >> i & 1), "wishes");
     release();
     snprintf(name, sizeof(name), "a step ends: %u of %u images behind it and %u", behind, batch, rest);

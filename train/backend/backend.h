@@ -196,11 +196,11 @@ enum step_flags {
     STEP_FAULT = 4  /* with STEP_LAST: this rank cannot continue, so no rank applies this step */
 };
 
-#define STEP_WISHES 8 /* number of request bits */
+#define STEP_REQUESTS 8 /* number of request bits */
 
 /* The message that a rank sends with STEP_LAST. */
 struct step_end {
-    uint32_t wishes; /* request bits, below STEP_WISHES */
+    uint32_t requests; /* request bits, below STEP_REQUESTS */
     /*
      * Micro-batches of the ranks after this one: `behind` full ones and one of `rest` images (0: none).  The running
      * statistics decay by them.  Rank 0 starts a step with the old statistics, the others with zero.  So the sum over
@@ -216,10 +216,10 @@ struct step_result {
     double loss; /* over all ranks */
     double norm; /* 2-norm of the gradients, summed over all ranks, unscaled, before clipping */
     bool applied;
-    bool halted;     /* the plan is halted: this and later steps change nothing */
-    uint32_t faults; /* number of ranks with STEP_FAULT */
-    uint32_t wishes; /* OR over the ranks */
-    uint32_t bad;    /* the first micro-batch of this rank with a loss that is not finite, or STEP_NONE */
+    bool halted;       /* the plan is halted: this and later steps change nothing */
+    uint32_t faults;   /* number of ranks with STEP_FAULT */
+    uint32_t requests; /* OR over the ranks */
+    uint32_t bad;      /* the first micro-batch of this rank with a loss that is not finite, or STEP_NONE */
     struct plan_state state;
     struct step_times times; /* of the parts that the backend measures, by the clock of the device */
     double idle;             /* with own_clock: idle seconds of the device before and between its micro-batches */

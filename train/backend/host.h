@@ -35,7 +35,7 @@ struct host_ops {
 };
 
 /* Numbers in the tail of the sums: loss, faults, requests. */
-#define HOST_TAIL (2 + STEP_WISHES)
+#define HOST_TAIL (2 + STEP_REQUESTS)
 
 struct host {
     const struct host_ops *ops;

@@ -19,9 +19,9 @@
 #define BUCKET_NUMBERS (1u << 19) /* 4 MiB of gradients per bucket */
 
 /* Indices in the tail. */
-enum { TAIL_LOSS, TAIL_FAULTS, TAIL_WISHES };
+enum { TAIL_LOSS, TAIL_FAULTS, TAIL_REQUESTS };
 
-_Static_assert(TAIL_WISHES + STEP_WISHES == HOST_TAIL, "a number for each wish");
+_Static_assert(TAIL_REQUESTS + STEP_REQUESTS == HOST_TAIL, "a number for each request");
 
 static bool
 has_peers(const struct host *h)
@@ -115,8 +115,8 @@ sum_statistics(struct host *h, const struct step_end *end, struct chex_error *er
         sum[i] = (double)h->running[i];
     tail[TAIL_LOSS] = h->now.loss;
     tail[TAIL_FAULTS] = h->now.faults;
-    for (i = 0; i < STEP_WISHES; i++)
-        tail[TAIL_WISHES + i] = h->now.wishes >> i & 1;
+    for (i = 0; i < STEP_REQUESTS; i++)
+        tail[TAIL_REQUESTS + i] = h->now.requests >> i & 1;
     h->left = h->ready = g->param_floats;
     return r->ops->start(r, sum, g->stat_floats + HOST_TAIL, NULL, err);
 }
@@ -138,9 +138,9 @@ take_sums(struct host *h)
         h->running[i] = (float)sum[i];
     h->now.loss = tail[TAIL_LOSS];
     h->now.faults = (uint32_t)tail[TAIL_FAULTS];
-    h->now.wishes = 0;
-    for (i = 0; i < STEP_WISHES; i++)
-        h->now.wishes |= tail[TAIL_WISHES + i] > 0 ? 1u << i : 0;
+    h->now.requests = 0;
+    for (i = 0; i < STEP_REQUESTS; i++)
+        h->now.requests |= tail[TAIL_REQUESTS + i] > 0 ? 1u << i : 0;
 }
 
 /* ---- micro-batches ----------------------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ host_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
         begin_step(h);
     h->ended = flags & STEP_LAST;
     h->now.faults = flags & STEP_FAULT ? 1 : 0;
-    h->now.wishes = end ? end->wishes & ((1u << STEP_WISHES) - 1) : 0;
+    h->now.requests = end ? end->requests & ((1u << STEP_REQUESTS) - 1) : 0;
     if (h->halted) /* all ranks are halted: nothing to compute or to sum */
         return CHEX_OK;
     if (batch)

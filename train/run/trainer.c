@@ -18,17 +18,17 @@
 
 /* Between two steps: save if due or requested, stop if requested.  CHEX_ERR_STOPPED: everything is saved. */
 static enum chex_status
-between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
+between_steps(struct trainer *t, uint64_t requests, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
 
-    if (wishes & TRAINER_STOP)
+    if (requests & TRAINER_STOP)
         status = trainer_save_now(t, err);
-    else if (wishes & TRAINER_SAVE)
+    else if (requests & TRAINER_SAVE)
         status = trainer_save(t, err);
-    if (wishes & TRAINER_SAVE && t->job.w->save)
+    if (requests & TRAINER_SAVE && t->job.w->save)
         atomic_store(t->job.w->save, false);
-    if (status != CHEX_OK || !(wishes & TRAINER_STOP))
+    if (status != CHEX_OK || !(requests & TRAINER_STOP))
         return status;
     if (t->result.unsaved)
         return error_set(err, CHEX_ERR_WRITE, "stopped at step %s, which could not be saved",
@@ -43,8 +43,8 @@ between_steps(struct trainer *t, uint64_t wishes, struct chex_error *err)
 static enum chex_status
 train_step(struct trainer *t, double since, struct chex_error *err)
 {
-    uint64_t wishes;
-    enum chex_status status = trainer_make_step(t, &wishes, err);
+    uint64_t requests;
+    enum chex_status status = trainer_make_step(t, &requests, err);
 
     trainer_look_at_save(&t->job, &t->saving, &t->result);
     if (status == CHEX_OK && t->state.batches == t->task.steps) {
@@ -53,7 +53,7 @@ train_step(struct trainer *t, double since, struct chex_error *err)
         if (status == CHEX_OK)
             trainer_tell_epoch(t);
     }
-    return status == CHEX_OK ? between_steps(t, wishes, err) : status;
+    return status == CHEX_OK ? between_steps(t, requests, err) : status;
 }
 
 /*

@@ -165,7 +165,7 @@ struct trainer_verdict {
 };
 
 /* Requests by the user, the clock or the checkpoint interval; bits. */
-enum trainer_wish { TRAINER_STOP = 1, TRAINER_SAVE = 2 };
+enum trainer_request { TRAINER_STOP = 1, TRAINER_SAVE = 2 };
 
 struct trainer_watch {
     void *context;

@@ -71,7 +71,7 @@ static enum chex_status
 do_once(const struct trainer_engine *engine, struct plan *plan, const struct timed_batch *b, enum timed what,
         struct chex_error *err)
 {
-    const struct step_end end = {.wishes = 0};
+    const struct step_end end = {.requests = 0};
     struct step_result result;
     enum chex_status status;
     uint64_t ticket;

@@ -143,7 +143,7 @@ struct step_under_way {
 struct stepping {
     struct step_under_way step[STEPS_UNDER_WAY];
     unsigned first, count;
-    uint64_t wishes;        /* requests to handle when no step is in flight; no step is started before */
+    uint64_t requests;      /* requests to handle when no step is in flight; no step is started before */
     double ended;           /* progress_clock() at the end of the last one */
     enum chex_status fault; /* of this rank, until all ranks know it */
     struct chex_error why;
@@ -312,11 +312,11 @@ enum chex_status trainer_open_epoch(struct trainer *t, struct chex_error *err);
 void trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping);
 
 /*
- * Complete one step; t->state is the state after it.  Other steps may be in flight; if none is, *wishes (enum
- * trainer_wish) has the requests of all ranks.  After a fault no step is in flight either, and the plan has the state
+ * Complete one step; t->state is the state after it.  Other steps may be in flight; if none is, *requests (enum
+ * trainer_request) has the requests of all ranks.  After a fault no step is in flight either, and the plan has the state
  * of the last good step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG its state is undefined.
  */
-enum chex_status trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err);
+enum chex_status trainer_make_step(struct trainer *t, uint64_t *requests, struct chex_error *err);
 
 /* ---- trainer_times.c --------------------------------------------------------------------------------------------- */
 

@@ -84,7 +84,7 @@ trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping)
     loader_free(pass->loader);
     pass->loader = NULL;
     stepping->count = 0;
-    stepping->wishes = 0;
+    stepping->requests = 0;
 }
 
 /* ---- giving a step to the plan ----------------------------------------------------------------------------------- */
@@ -138,14 +138,14 @@ end_of_step(const struct trainer_job *job, const struct trainer_task *task, cons
 {
     uint64_t next = ((uint64_t)collective_rank(job->all) + 1) * task->each; /* first micro-batch of the next rank */
     uint64_t whole = s->images / task->micro, all = all_batches(task, s);
-    struct step_end end = {.wishes = job->w->stop && atomic_load(job->w->stop) ? TRAINER_STOP : 0};
+    struct step_end end = {.requests = job->w->stop && atomic_load(job->w->stop) ? TRAINER_STOP : 0};
 
     if (job->w->save && atomic_load(job->w->save))
-        end.wishes |= TRAINER_SAVE;
+        end.requests |= TRAINER_SAVE;
     if (job->is_rank_0 && job->o->time_limit > 0 && progress_clock() - job->began >= job->o->time_limit)
-        end.wishes |= TRAINER_STOP;
+        end.requests |= TRAINER_STOP;
     if (job->is_rank_0 && trainer_save_is_due(job, saving))
-        end.wishes |= TRAINER_SAVE;
+        end.requests |= TRAINER_SAVE;
     end.behind = next < whole ? whole - next : 0;
     end.rest = next < all && whole < all ? (unsigned)(s->images % task->micro) : 0;
     return end;
@@ -231,7 +231,7 @@ start_step(struct trainer *t, struct chex_error *err)
         stepping->count++;
     /* All ranks know when a checkpoint by steps is due. */
     if (stepping->checkpoint_steps > 0 && (t->state.step + stepping->count) % stepping->checkpoint_steps == 0)
-        stepping->wishes |= TRAINER_SAVE;
+        stepping->requests |= TRAINER_SAVE;
     return status;
 }
 
@@ -372,7 +372,7 @@ finish_step(struct trainer *t, struct chex_error *err)
     for (i = 0; i < PART_COUNT; i++)
         seen.times.seconds[i] = s->times.seconds[i] + r.times.seconds[i];
     stepping->ended = now;
-    stepping->wishes |= r.wishes;
+    stepping->requests |= r.requests;
     t->state.plan = r.state;
     count_step(&t->task, &t->state, &t->epoch, &t->result, s, &seen);
     trainer_times_step(&t->job, t->state.step, now, &seen, (double)filled / t->task.each);
@@ -386,12 +386,12 @@ may_start(const struct trainer_task *task, const struct trainer_engine *engine, 
           const struct stepping *stepping)
 {
 
-    return stepping->wishes == 0 && stepping->count <= engine->device->info.ahead &&
+    return stepping->requests == 0 && stepping->count <= engine->device->info.ahead &&
            state->batches + stepping->count < task->steps;
 }
 
 enum chex_status
-trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
+trainer_make_step(struct trainer *t, uint64_t *requests, struct chex_error *err)
 {
     struct stepping *stepping = &t->stepping;
     double waited = collective_waited(t->job.all);
@@ -402,8 +402,8 @@ trainer_make_step(struct trainer *t, uint64_t *wishes, struct chex_error *err)
     if (status == CHEX_OK)
         status = finish_step(t, err);
     t->times.covered_wait += collective_waited(t->job.all) - waited;
-    *wishes = stepping->count == 0 ? stepping->wishes : 0;
+    *requests = stepping->count == 0 ? stepping->requests : 0;
     if (stepping->count == 0)
-        stepping->wishes = 0;
+        stepping->requests = 0;
     return status;
 }

@@ -171,7 +171,7 @@ struct gradient_squares_args {
     unsigned count;
 };
 /*
- * What becomes of a step.  Loss, faults and wishes of all ranks come from the tail.  Nothing is applied where the plan
+ * What becomes of a step.  Loss, faults and requests of all ranks come from the tail.  Nothing is applied where the plan
  * is halted; where a rank has a fault, which halts it; and where loss or norm are not finite.  Then the loss scale
  * falls by half and the good steps begin from 0; without one, or where it is at the lowest, the plan is halted.  After
  * `grow` good steps it doubles, up to the highest.  One block.

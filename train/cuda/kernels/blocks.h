@@ -30,9 +30,9 @@ struct batch_block {
 
 /* With the last micro-batch of a step: struct step_end (backend.h). */
 struct end_block {
-    double fade;             /* (1 - momentum)^behind */
-    unsigned behind, rest;   /* micro-batches of the ranks behind this one: whole ones, images of a partial one */
-    unsigned faults, wishes; /* of this rank: 0 or 1, bits */
+    double fade;               /* (1 - momentum)^behind */
+    unsigned behind, rest;     /* micro-batches of the ranks behind this one: whole ones, images of a partial one */
+    unsigned faults, requests; /* of this rank: 0 or 1, bits */
 };
 
 /* Of the update. */
@@ -50,14 +50,14 @@ struct step_state {
     unsigned good;    /* steps since it changed */
     unsigned halted;  /* nothing is applied until the host clears it */
     /* Of the step at hand. */
-    float unscale;            /* 1 / the loss scale of this step: gradients of weights are multiplied by it */
-    double loss;              /* of this rank so far; after step_decide of all ranks */
-    double norm;              /* of the gradients of all ranks, before clipping */
-    unsigned bad;             /* the first micro-batch of this rank whose loss is not finite, or STEP_BAD_NONE */
-    unsigned apply;           /* does this step change anything? */
-    unsigned faults, wishes;  /* of all ranks: how many, bits */
-    float factor;             /* of the gradients: clipping */
-    float rate, root, shrink; /* of Adam: rate / correction, 1 / sqrt(correction), AdamW's decay */
+    float unscale;             /* 1 / the loss scale of this step: gradients of weights are multiplied by it */
+    double loss;               /* of this rank so far; after step_decide of all ranks */
+    double norm;               /* of the gradients of all ranks, before clipping */
+    unsigned bad;              /* the first micro-batch of this rank whose loss is not finite, or STEP_BAD_NONE */
+    unsigned apply;            /* does this step change anything? */
+    unsigned faults, requests; /* of all ranks: how many, bits */
+    float factor;              /* of the gradients: clipping */
+    float rate, root, shrink;  /* of Adam: rate / correction, 1 / sqrt(correction), AdamW's decay */
 };
 
 /*
@@ -75,7 +75,7 @@ struct step_begin_args {
  * Behind the gradients lie the running statistics of the step and this tail, floats: what is summed over the ranks.
  * The loss is two floats, the larger and what it lacks.
  */
-#define TAIL_WISHES 8
-enum { TAIL_LOSS, TAIL_LOSS_REST, TAIL_FAULTS, TAIL_WISH, TAIL_FLOATS = TAIL_WISH + TAIL_WISHES };
+#define TAIL_REQUESTS 8
+enum { TAIL_LOSS, TAIL_LOSS_REST, TAIL_FAULTS, TAIL_WISH, TAIL_FLOATS = TAIL_WISH + TAIL_REQUESTS };
 
 #endif

@@ -44,8 +44,8 @@ fill_tail(const step_end_args &a)
     a.tail[TAIL_LOSS] = large;
     a.tail[TAIL_LOSS_REST] = is_finite((double)large) ? (float)(loss - (double)large) : 0.0f;
     a.tail[TAIL_FAULTS] = (float)a.block->faults;
-    for (unsigned i = 0; i < TAIL_WISHES; i++)
-        a.tail[TAIL_WISH + i] = (float)(a.block->wishes >> i & 1);
+    for (unsigned i = 0; i < TAIL_REQUESTS; i++)
+        a.tail[TAIL_WISH + i] = (float)(a.block->requests >> i & 1);
 }
 } // namespace
 
@@ -88,9 +88,9 @@ read_tail(step_state *s, const float *tail, bool alone)
     if (!alone)
         s->loss = (double)tail[TAIL_LOSS] + (double)tail[TAIL_LOSS_REST];
     s->faults = (unsigned)tail[TAIL_FAULTS];
-    s->wishes = 0;
-    for (unsigned i = 0; i < TAIL_WISHES; i++)
-        s->wishes |= tail[TAIL_WISH + i] > 0 ? 1u << i : 0u;
+    s->requests = 0;
+    for (unsigned i = 0; i < TAIL_REQUESTS; i++)
+        s->requests |= tail[TAIL_WISH + i] > 0 ? 1u << i : 0u;
 }
 
 /* The loss or the norm is not finite. */

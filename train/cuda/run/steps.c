@@ -119,7 +119,7 @@ end_step(struct plan *plan, unsigned flags, const struct step_end *end, struct c
                                               .behind = (unsigned)end->behind,
                                               .rest = end->rest,
                                               .faults = flags & STEP_FAULT ? 1 : 0,
-                                              .wishes = end->wishes & ((1u << STEP_WISHES) - 1)};
+                                              .requests = end->requests & ((1u << STEP_REQUESTS) - 1)};
     for (k = 0; k < end->behind && plan->end_block[at]->fade > 0; k++) /* as in arena_fade_statistics() */
         plan->end_block[at]->fade *= (double)(1 - GRAPH_NORM_MOMENTUM);
     return CHEX_OK;
@@ -258,7 +258,7 @@ result_of(const struct step_state *s)
         .applied = s->apply,
         .halted = s->halted,
         .faults = s->faults,
-        .wishes = s->wishes,
+        .requests = s->requests,
         .bad = s->bad,
         .state = {.applied = (uint64_t)s->applied, .loss_scale = (double)s->loss_scale, .good = s->good}};
 }
