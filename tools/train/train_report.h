@@ -71,8 +71,8 @@ void train_report_stepped(void *context, const struct trainer *t, const struct t
 void train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
 void train_report_staging(void *context, const struct trainer *t, uint64_t done, uint64_t of);
 void train_report_evaluating(void *context, const struct trainer *t, uint64_t done, uint64_t of);
-void train_report_evaluated(void *context, const struct trainer *t, const struct trainer_verdict *verdict);
-enum chex_status train_report_draw(const struct folder *run, const struct trainer_verdict *verdict,
+void train_report_evaluated(void *context, const struct trainer *t, const struct trainer_evaluation_result *result);
+enum chex_status train_report_draw(const struct folder *run, const struct trainer_evaluation_result *result,
                                    struct chex_error *err);
 void train_report_saved(void *context, const struct trainer *t, const char *name, double seconds);
 void train_report_note(void *context, const struct trainer *t, const char *text);

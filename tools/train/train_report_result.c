@@ -69,7 +69,7 @@ print_findings(struct train_report *r, const struct metrics *m)
 }
 
 static void
-keep_judgement(struct train_judgement *j, const struct trainer_verdict *v)
+keep_judgement(struct train_judgement *j, const struct trainer_evaluation_result *v)
 {
     *j = (struct train_judgement){.there = true,
                                   .sha256 = v->sha256,
@@ -89,7 +89,7 @@ picture_name(const char *split, bool final, char out[PICTURE_NAME])
 }
 
 enum chex_status
-train_report_draw(const struct folder *run, const struct trainer_verdict *v, struct chex_error *err)
+train_report_draw(const struct folder *run, const struct trainer_evaluation_result *v, struct chex_error *err)
 {
     char name[PICTURE_NAME];
 
@@ -98,7 +98,7 @@ train_report_draw(const struct folder *run, const struct trainer_verdict *v, str
 
 /* Warns of outputs that are not finite; otherwise the report would only show a NaN loss of 0 images. */
 static void
-warn_of_output(struct train_report *r, const struct trainer *t, const struct trainer_verdict *v)
+warn_of_output(struct train_report *r, const struct trainer *t, const struct trainer_evaluation_result *v)
 {
     char images[PROGRESS_THINGS], text[256];
 
@@ -110,7 +110,7 @@ warn_of_output(struct train_report *r, const struct trainer *t, const struct tra
 }
 
 void
-train_report_evaluated(void *context, const struct trainer *t, const struct trainer_verdict *v)
+train_report_evaluated(void *context, const struct trainer *t, const struct trainer_evaluation_result *v)
 {
     struct train_report *r = context;
     const struct metrics *m = &v->evaluation->metrics;

@@ -223,7 +223,7 @@ train_watch_spans(struct train_watch *w, const struct trainer *t, int rank, cons
 }
 
 void
-train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_verdict *v)
+train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_evaluation_result *v)
 {
     const struct evaluation *e = v->evaluation;
     const struct run_log_evaluation seen = {.step = v->step,

@@ -36,7 +36,7 @@ void train_watch_epoch(struct train_watch *w, const struct trainer *t, const str
 void train_watch_times(struct train_watch *w, const struct trainer *t, const struct rank_times *times, bool all);
 void train_watch_spans(struct train_watch *w, const struct trainer *t, int rank, const struct trace_span *span,
                        size_t count);
-void train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_verdict *v);
+void train_watch_evaluation(struct train_watch *w, const struct trainer *t, const struct trainer_evaluation_result *v);
 /* what: a keyword for programs, see run_log_note(). */
 void train_watch_note(struct train_watch *w, const struct trainer *t, const char *what, const char *text);
 /* Write the end with the results of evaluations, and free everything.  Does nothing without a start. */

@@ -101,7 +101,8 @@ keep_reached(struct trainer *t, enum chex_status status)
 static enum chex_status
 judge_best(struct trainer *t, struct chex_error *err)
 {
-    struct trainer_verdict about = {.final = true, .weights = TRAINER_BEST, .step = t->state.best_step, .best = true};
+    struct trainer_evaluation_result about = {
+        .final = true, .weights = TRAINER_BEST, .step = t->state.best_step, .best = true};
     struct evaluation e;
     enum chex_status status;
 
@@ -180,7 +181,7 @@ trainer_run(struct trainer *t, struct chex_error *err)
 enum chex_status
 trainer_evaluate(struct trainer *t, struct chex_error *err)
 {
-    struct trainer_verdict about = {.final = true, .weights = t->job.o->init ? t->job.o->init : TRAINER_BEST};
+    struct trainer_evaluation_result about = {.final = true, .weights = t->job.o->init ? t->job.o->init : TRAINER_BEST};
     int split = t->task.test;
     struct evaluation e;
     enum chex_status status = trainer_begin_evaluation(t, err);

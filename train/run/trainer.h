@@ -153,7 +153,7 @@ struct trainer_epoch {
     char order[ORDER_HASH];
 };
 
-struct trainer_verdict {
+struct trainer_evaluation_result {
     const struct evaluation *evaluation;
     const struct evaluation_source *source; /* for predictions.h and similar; only for draw() */
     const char *split, *sha256;             /* its name, and the hash of its member list */
@@ -181,9 +181,10 @@ struct trainer_watch {
     void (*epoch)(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
     void (*staging)(void *context, const struct trainer *t, uint64_t done, uint64_t of);    /* bytes */
     void (*evaluating)(void *context, const struct trainer *t, uint64_t done, uint64_t of); /* micro-batches */
-    void (*evaluated)(void *context, const struct trainer *t, const struct trainer_verdict *verdict);
+    void (*evaluated)(void *context, const struct trainer *t, const struct trainer_evaluation_result *result);
     /* Draw the best model so far, or a final evaluation, into RUN.  Called by another thread, one call at a time. */
-    enum chex_status (*draw)(const struct folder *run, const struct trainer_verdict *verdict, struct chex_error *err);
+    enum chex_status (*draw)(const struct folder *run, const struct trainer_evaluation_result *result,
+                             struct chex_error *err);
     void (*saved)(void *context, const struct trainer *t, const char *name, double seconds);
     /* One line of information for the user. */
     void (*note)(void *context, const struct trainer *t, const char *text);

@@ -90,7 +90,7 @@ trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out
 
 /* Call the callback on rank 0. */
 static void
-tell(const struct trainer_job *job, const struct trainer_task *task, struct trainer_verdict *v)
+tell(const struct trainer_job *job, const struct trainer_task *task, struct trainer_evaluation_result *v)
 {
     const struct chex_split_info *info = chex_dataset_split(task->ds, v->evaluation->split);
 
@@ -102,7 +102,7 @@ tell(const struct trainer_job *job, const struct trainer_task *task, struct trai
 
 enum chex_status
 trainer_tell(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
-             const struct trainer_best *best, struct trainer_verdict *v, struct chex_error *err)
+             const struct trainer_best *best, struct trainer_evaluation_result *v, struct chex_error *err)
 {
     struct chex_error picture = {.status = CHEX_OK};
     enum chex_status status = CHEX_OK;
@@ -198,7 +198,8 @@ save_unjudged(struct trainer *t, struct chex_error *err)
 static void
 end_judged(struct trainer *t, struct evaluation *e)
 {
-    struct trainer_verdict about = {.weights = TRAINER_BEST, .step = t->state.step, .epochs = t->state.epoch + 1};
+    struct trainer_evaluation_result about = {
+        .weights = TRAINER_BEST, .step = t->state.step, .epochs = t->state.epoch + 1};
     double now = merit(&t->task, e);
 
     about.evaluation = e;
@@ -207,7 +208,7 @@ end_judged(struct trainer *t, struct evaluation *e)
     advance(&t->job, &t->task, &t->state, now, about.best, e->loss);
     tell(&t->job, &t->task, &about);
     if (about.best && t->job.is_rank_0) {
-        t->saving.due = (struct judged){.best = true, .there = true, .evaluation = *e, .verdict = about};
+        t->saving.due = (struct pending_result){.best = true, .there = true, .evaluation = *e, .result = about};
         *e = (struct evaluation){.count = 0};
     }
 }

@@ -47,7 +47,7 @@ write_elsewhere(const struct evaluation *e, const struct evaluation_source *from
 }
 
 static enum chex_status
-write_files(const struct trainer_job *job, const struct run_folder *run, const struct trainer_verdict *v,
+write_files(const struct trainer_job *job, const struct run_folder *run, const struct trainer_evaluation_result *v,
             struct chex_error *err)
 {
     const struct evaluation *e = v->evaluation;
@@ -67,7 +67,7 @@ write_files(const struct trainer_job *job, const struct run_folder *run, const s
 
 enum chex_status
 trainer_leave(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
-              const struct trainer_best *best, struct trainer_verdict *v, struct chex_error *picture,
+              const struct trainer_best *best, struct trainer_evaluation_result *v, struct chex_error *picture,
               struct chex_error *err)
 {
     const char *slash = strrchr(v->weights, '/');

@@ -161,11 +161,11 @@ struct snapshot {
 };
 
 /* The result of an evaluation, written together with the next checkpoint; rank 0. */
-struct judged {
-    bool best;                      /* the model of the checkpoint is the best so far */
-    bool there;                     /* the following members are set */
-    struct evaluation evaluation;   /* evaluation_release() */
-    struct trainer_verdict verdict; /* of it */
+struct pending_result {
+    bool best;                               /* the model of the checkpoint is the best so far */
+    bool there;                              /* the following members are set */
+    struct evaluation evaluation;            /* evaluation_release() */
+    struct trainer_evaluation_result result; /* of it */
 };
 
 #define SAVE_WARNINGS 3
@@ -177,11 +177,11 @@ struct saving {
     double started_at; /* progress_clock() */
 
     /* Rank 0. */
-    struct judged due;     /* to be written with the next checkpoint */
-    bool pending, running; /* not finished yet; the thread runs */
+    struct pending_result due; /* to be written with the next checkpoint */
+    bool pending, running;     /* not finished yet; the thread runs */
     atomic_bool done;
     pthread_t thread;
-    struct judged judged; /* is written first; the thread owns trainer.best meanwhile, too */
+    struct pending_result writing; /* is written first; the thread owns trainer.best meanwhile, too */
     struct checkpoint_state state;
     double since, seconds;
     struct chex_error warning[SAVE_WARNINGS]; /* errors that did not prevent the checkpoint */
@@ -371,8 +371,8 @@ enum chex_status trainer_check_predict(const struct trainer_job *job, struct che
  * draw the picture is not an error: *picture has it, otherwise CHEX_OK.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status trainer_leave(const struct trainer_job *job, const struct trainer_task *task,
-                               const struct run_folder *run, const struct trainer_best *best, struct trainer_verdict *v,
-                               struct chex_error *picture, struct chex_error *err);
+                               const struct run_folder *run, const struct trainer_best *best,
+                               struct trainer_evaluation_result *v, struct chex_error *picture, struct chex_error *err);
 
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 
@@ -393,7 +393,7 @@ void trainer_look_at_save(const struct trainer_job *job, struct saving *saving, 
 void trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Returns whether a checkpoint is due by time; checkpoints by steps are handled in trainer_step.c. */
 bool trainer_save_is_due(const struct trainer_job *job, const struct saving *saving);
-void trainer_release_judged(struct judged *j);
+void trainer_release_judged(struct pending_result *j);
 
 /* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
 
@@ -409,7 +409,7 @@ enum chex_status trainer_judge(struct trainer *t, int split, bool average, struc
                                struct chex_error *err);
 /* Call trainer_leave() for a final evaluation, and the callback; all ranks. */
 enum chex_status trainer_tell(const struct trainer_job *job, const struct trainer_task *task,
-                              const struct run_folder *run, const struct trainer_best *best, struct trainer_verdict *v,
-                              struct chex_error *err);
+                              const struct run_folder *run, const struct trainer_best *best,
+                              struct trainer_evaluation_result *v, struct chex_error *err);
 
 #endif

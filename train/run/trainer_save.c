@@ -92,8 +92,8 @@ leave_judged(struct trainer *t, struct chex_error *err)
     struct chex_error picture;
     enum chex_status status;
 
-    saving->judged.verdict.evaluation = &saving->judged.evaluation;
-    status = trainer_leave(&t->job, &t->task, &t->run, &t->best, &saving->judged.verdict, &picture, err);
+    saving->writing.result.evaluation = &saving->writing.evaluation;
+    status = trainer_leave(&t->job, &t->task, &t->run, &t->best, &saving->writing.result, &picture, err);
     if (status == CHEX_ERR_WRITE)
         warn_later(saving, err);
     if (picture.status != CHEX_OK)
@@ -106,9 +106,9 @@ static enum chex_status
 write_all(struct trainer *t, struct chex_error *err)
 {
     struct saving *saving = &t->saving;
-    enum chex_status status = saving->judged.best ? keep_best(t, err) : CHEX_OK;
+    enum chex_status status = saving->writing.best ? keep_best(t, err) : CHEX_OK;
 
-    if (status == CHEX_OK && saving->judged.there)
+    if (status == CHEX_OK && saving->writing.there)
         status = leave_judged(t, err);
     if (status == CHEX_OK && t->best.pending) {
         status = write_best(&t->task, &t->run, &t->best, &t->best.state, &t->best.arrays, err);
@@ -136,11 +136,11 @@ write_snapshot(void *context)
 /* ---- start and end ----------------------------------------------------------------------------------------------- */
 
 void
-trainer_release_judged(struct judged *j)
+trainer_release_judged(struct pending_result *j)
 {
     if (j->there)
         evaluation_release(&j->evaluation);
-    *j = (struct judged){.best = false};
+    *j = (struct pending_result){.best = false};
 }
 
 /* Rank 0: start the thread. */
@@ -153,8 +153,8 @@ start_writing(struct trainer *t, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     saving->state = t->state;
-    saving->judged = saving->due;
-    saving->due = (struct judged){.best = false};
+    saving->writing = saving->due;
+    saving->due = (struct pending_result){.best = false};
     saving->warnings = 0;
     atomic_store(&saving->done, false);
     saving->running = pthread_create(&saving->thread, NULL, write_snapshot, t) == 0;
@@ -177,7 +177,7 @@ meet_thread(const struct trainer_job *job, struct saving *saving, struct trainer
     for (i = 0; i < saving->warnings; i++)
         trainer_warn(job, "%s", saving->warning[i].text);
     saving->warnings = 0;
-    trainer_release_judged(&saving->judged);
+    trainer_release_judged(&saving->writing);
     result->unsaved = saving->status == CHEX_ERR_WRITE;
     if (saving->status == CHEX_ERR_DAMAGED)
         saving->status = error_set(
