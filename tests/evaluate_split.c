@@ -114,7 +114,7 @@ write_all(const struct evaluation *e, const struct evaluation_source *from, cons
     check(metrics_write(e, from, out, "metrics.json", &err), &err);
     check(roc_plot_write(e, from, out, "auroc.svg", &err), &err);
     printf("%.17g %.17g %.3f %.3f %.3f %.3f\n", e->loss, e->metrics.mean[METRIC_AUROC].value, e->seconds, e->wait,
-           e->gather, e->judging);
+           e->gather, e->computing);
 }
 
 static enum tta

@@ -183,8 +183,8 @@ weight_of(const struct head *head)
 }
 
 static enum chex_status
-judge(const struct collective *c, const struct exchange *x, const struct head *own, uint64_t *flags,
-      struct chex_error *err)
+find_worst(const struct collective *c, const struct exchange *x, const struct head *own, uint64_t *flags,
+           struct chex_error *err)
 {
     int worst = -1, weight = 0, i;
 
@@ -239,7 +239,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
     text = status != CHEX_OK && err ? err->text : "";
     met = exchange(c, &x, &head, text, strlen(text), &why);
     if (met == CHEX_OK) {
-        status = judge(c, &x, &head, flags, err);
+        status = find_worst(c, &x, &head, flags, err);
         close_meeting(c, terminating, status);
     } else {
         c->left = true; /* the other ranks receive nothing more from this one */

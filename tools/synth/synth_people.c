@@ -241,7 +241,7 @@ make_persons(struct population *p, uint32_t studies, struct chex_error *err)
 
 /* Returns the badness of a split.  A finding that occurs on one side only counts like 2 % too many test images. */
 static float
-judge_split(const struct population *p, uint64_t key)
+split_badness(const struct population *p, uint64_t key)
 {
     uint32_t images[2] = {0, 0}, seen[2] = {0, 0};
     float off;
@@ -273,7 +273,7 @@ make_split(struct population *p)
 
     for (attempt = 0; attempt < SPLIT_ATTEMPTS; attempt++) {
         uint64_t key = random_hash(random_hash(p->seed, FOR_SPLIT), attempt);
-        float badness = judge_split(p, key);
+        float badness = split_badness(p, key);
 
         if (badness < best_badness) {
             best_badness = badness;

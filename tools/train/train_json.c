@@ -93,7 +93,7 @@ result_json(const struct train_report *r, const struct trainer *t)
 }
 
 static json_t *
-judgement_json(const struct train_judgement *j)
+evaluation_json(const struct train_evaluation *j)
 {
     const struct metrics *m = &j->metrics;
     json_t *object;
@@ -119,7 +119,7 @@ train_report_json(const struct train_report *r, const struct trainer *t, const s
         "{s:s,s:s,s:s,s:i,s:o,s:o,s:b,s:o,s:o,s:o,s:o}", "tool", train_program.name, "version", chex_version(), "note",
         "research use only, not for diagnosis", "exit_code", code, "error", text_json(err ? err->text : NULL), "output",
         text_json(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(r, t), "result",
-        result_json(r, t), "validation", judgement_json(&r->validation), "final", judgement_json(&r->final));
+        result_json(r, t), "validation", evaluation_json(&r->validation), "final", evaluation_json(&r->final));
 
     json_dumpf(document, stdout, JSON_INDENT(2));
     printf("\n");

@@ -14,7 +14,7 @@
 #include "train/train_watch.h"
 
 /* The results of an evaluation that the final report needs. */
-struct train_judgement {
+struct train_evaluation {
     bool there;
     char split[32];
     const char *sha256; /* valid while the data set is open */
@@ -32,8 +32,8 @@ struct train_report {
     bool training;
     double loss; /* of the last steps, smoothed */
     double loss_weight;
-    double waited, worked;                          /* seconds since the line was last shown */
-    struct train_judgement validation, best, final; /* best: of validation */
+    double waited, worked;                           /* seconds since the line was last shown */
+    struct train_evaluation validation, best, final; /* best: of validation */
     bool begun;         /* the first lines were printed: the plan, or the notes if there is no plan */
     struct buffer held; /* notes and warnings before that, each with its NUL */
     bool started, resumed, complete;

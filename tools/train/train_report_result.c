@@ -69,14 +69,14 @@ print_findings(struct train_report *r, const struct metrics *m)
 }
 
 static void
-keep_judgement(struct train_judgement *j, const struct trainer_evaluation_result *v)
+keep_evaluation(struct train_evaluation *j, const struct trainer_evaluation_result *v)
 {
-    *j = (struct train_judgement){.there = true,
-                                  .sha256 = v->sha256,
-                                  .loss = v->evaluation->loss,
-                                  .seconds = v->evaluation->seconds,
-                                  .step = v->step,
-                                  .metrics = v->evaluation->metrics};
+    *j = (struct train_evaluation){.there = true,
+                                   .sha256 = v->sha256,
+                                   .loss = v->evaluation->loss,
+                                   .seconds = v->evaluation->seconds,
+                                   .step = v->step,
+                                   .metrics = v->evaluation->metrics};
     snprintf(j->split, sizeof(j->split), "%s", v->split);
 }
 
@@ -118,7 +118,7 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     char auroc[MEASURED_TEXT], seconds[PROGRESS_TEXT], findings[PROGRESS_THINGS], images[PROGRESS_THINGS],
         patients[PROGRESS_THINGS];
 
-    keep_judgement(v->final ? &r->final : &r->validation, v);
+    keep_evaluation(v->final ? &r->final : &r->validation, v);
     if (v->best && !v->final)
         r->best = r->validation;
     train_watch_evaluation(&r->watch, t, v);
@@ -162,7 +162,7 @@ print_sum(const struct trainer *t)
 }
 
 static void
-print_judgement(const struct train_report *r, const struct trainer *t, const struct train_judgement *j)
+print_evaluation(const struct train_report *r, const struct trainer *t, const struct train_evaluation *j)
 {
     const char *run = trainer_options(t)->run;
     char auroc[MEASURED_TEXT], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PRINTABLE_TEXT];
@@ -266,9 +266,9 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
         return;
     }
     if (r->final.there)
-        print_judgement(r, t, &r->final);
+        print_evaluation(r, t, &r->final);
     else if (r->best.there) /* the best model, not the last one: the line above names its file */
-        print_judgement(r, t, &r->best);
+        print_evaluation(r, t, &r->best);
     else
         wrap_line(stderr, "done", "%s/" TRAINER_BEST, relative_path(o->run));
     print_sum(t);
@@ -284,7 +284,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
 }
 
 static size_t
-add_result(const struct train_judgement *j, struct run_result *out)
+add_result(const struct train_evaluation *j, struct run_result *out)
 {
     if (j->there)
         *out = (struct run_result){

@@ -258,12 +258,12 @@ tell(const struct evaluate_options *o, struct evaluation *out, struct chex_error
 
 /* Compute the metrics: each rank computes everything, but only its part of the bootstrap. */
 static enum chex_status
-judge(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
+compute(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
 {
     unsigned part = o->collective ? (unsigned)collective_rank(o->collective) : 0;
     unsigned parts = o->collective ? (unsigned)collective_size(o->collective) : 1;
     struct buffer own = {0}, all = {0};
-    enum chex_status status = meet(o, evaluation_judge(o, part, parts, out, &own, err), err);
+    enum chex_status status = meet(o, evaluation_compute(o, part, parts, out, &own, err), err);
 
     if (status == CHEX_OK)
         status = gather(o, &own, &all, err);
@@ -277,8 +277,8 @@ judge(const struct evaluate_options *o, struct evaluation *out, struct chex_erro
 }
 
 static enum chex_status
-gather_and_judge(const struct evaluate_options *o, const struct buffer *own, struct evaluation *out,
-                 struct chex_error *err)
+gather_and_compute(const struct evaluate_options *o, const struct buffer *own, struct evaluation *out,
+                   struct chex_error *err)
 {
     double since = progress_clock();
     struct buffer all = {0};
@@ -290,8 +290,8 @@ gather_and_judge(const struct evaluate_options *o, const struct buffer *own, str
         status = meet(o, evaluation_unpack(o, &all, out, err), err);
     buffer_release(&all);
     if (status == CHEX_OK)
-        status = judge(o, out, err);
-    out->judging = progress_clock() - since;
+        status = compute(o, out, err);
+    out->computing = progress_clock() - since;
     return status;
 }
 
@@ -316,7 +316,7 @@ evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_e
     status = score_share(&s, first, ranks, err);
     out->wait = s.loader ? loader_wait(s.loader) : 0;
     if (status == CHEX_OK)
-        status = gather_and_judge(o, &s.entries, out, err);
+        status = gather_and_compute(o, &s.entries, out, err);
     share_release(&s);
     out->seconds = progress_clock() - since;
     return status;

@@ -100,10 +100,10 @@ struct evaluation {
     uint64_t not_finite; /* images with such a logit; if there are any, no metric is computed */
     struct metrics metrics;
 
-    double seconds; /* total of this rank; of these: */
-    double wait;    /* waiting for records */
-    double gather;  /* waiting for other ranks */
-    double judging; /* loss, metrics and bootstrap */
+    double seconds;   /* total of this rank; of these: */
+    double wait;      /* waiting for records */
+    double gather;    /* waiting for other ranks */
+    double computing; /* loss, metrics and bootstrap */
 
     struct arena strings;
 };

@@ -1,5 +1,5 @@
 /*
- * evaluate_private.h - shared by scoring (evaluate.c) and by loss and metrics (evaluate_judge.c)
+ * evaluate_private.h - shared by scoring (evaluate.c) and by loss and metrics (evaluate_compute.c)
  *
  * A rank keeps its scores as a sequence of entries, which is also its message to the other ranks:
  *     double loss, u32 position, u8 sizes of name and patient id, float logit[outputs], float probability[outputs], u8
@@ -35,7 +35,7 @@ enum chex_status evaluation_unpack(const struct evaluate_options *o, const struc
                                    struct evaluation *out, struct chex_error *err);
 
 /* Compute the metrics of the unpacked scores without intervals; *draws is the part of this rank for metrics_end(). */
-enum chex_status evaluation_judge(const struct evaluate_options *o, unsigned part, unsigned parts,
-                                  struct evaluation *out, struct buffer *draws, struct chex_error *err);
+enum chex_status evaluation_compute(const struct evaluate_options *o, unsigned part, unsigned parts,
+                                    struct evaluation *out, struct buffer *draws, struct chex_error *err);
 
 #endif

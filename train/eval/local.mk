@@ -2,7 +2,7 @@
 libtrain_la_SOURCES += \
 	train/eval/evaluate.c \
 	train/eval/evaluate.h \
-	train/eval/evaluate_judge.c \
+	train/eval/evaluate_compute.c \
 	train/eval/evaluate_private.h \
 	train/eval/metrics.c \
 	train/eval/metrics.h \

@@ -5,7 +5,7 @@ libtrain_la_SOURCES += \
 	train/run/trainer_common.c \
 	train/run/trainer_data.c \
 	train/run/trainer_folder.c \
-	train/run/trainer_judge.c \
+	train/run/trainer_evaluate.c \
 	train/run/trainer_leave.c \
 	train/run/trainer_order.c \
 	train/run/trainer_prepare.c \

@@ -99,7 +99,7 @@ keep_reached(struct trainer *t, enum chex_status status)
 }
 
 static enum chex_status
-judge_best(struct trainer *t, struct chex_error *err)
+evaluate_best(struct trainer *t, struct chex_error *err)
 {
     struct trainer_evaluation_result about = {
         .final = true, .weights = TRAINER_BEST, .step = t->state.best_step, .best = true};
@@ -116,7 +116,7 @@ judge_best(struct trainer *t, struct chex_error *err)
                          "--lr");
     if (status != CHEX_OK)
         return status;
-    status = trainer_judge(t, t->task.test, false, &e, err);
+    status = trainer_evaluate_split(t, t->task.test, false, &e, err);
     about.evaluation = &e;
     about.epochs = t->state.epoch - t->state.bad_epochs; /* earlier steps may have had another batch size */
     if (status == CHEX_OK)
@@ -164,7 +164,7 @@ run(struct trainer *t, struct chex_error *err)
                            "command again resumes from %s",
                            t->result.last[0] ? t->result.last : "the start");
     status = collective_agree(t->job.all, status, NULL, err);
-    return status == CHEX_OK ? judge_best(t, err) : status;
+    return status == CHEX_OK ? evaluate_best(t, err) : status;
 }
 
 enum chex_status
@@ -190,7 +190,7 @@ trainer_evaluate(struct trainer *t, struct chex_error *err)
         return status;
     about.step = t->state.step;
     about.epochs = t->state.epoch;
-    status = trainer_judge(t, split, false, &e, err);
+    status = trainer_evaluate_split(t, split, false, &e, err);
     about.evaluation = &e;
     if (status == CHEX_OK)
         status = trainer_tell(&t->job, &t->task, &t->run, &t->best, &about, err);
@@ -207,7 +207,7 @@ trainer_free(struct trainer *t)
     if (!t)
         return;
     trainer_end_save(&t->job, &t->saving, &t->result);
-    trainer_release_judged(&t->saving.due);
+    trainer_release_pending(&t->saving.due);
     trainer_close_epoch(&t->pass, &t->stepping);
     if (t->run.lock.held && lock_drop(&t->run.lock, &err) != CHEX_OK)
         trainer_warn(&t->job, "%s", err.text);
@@ -228,7 +228,7 @@ trainer_free(struct trainer *t)
     }
     graph_free(t->task.graph);
     samples_release(&t->task.samples);
-    samples_release(&t->task.judged);
+    samples_release(&t->task.evaluated);
     buffer_release(&t->images.told);
     trainer_times_release(&t->times);
     chex_dataset_close(t->task.ds);

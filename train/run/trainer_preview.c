@@ -65,7 +65,7 @@ free_batch(struct timed_batch *b)
 }
 
 /* The timed parts of a step, and of an evaluation. */
-enum timed { TIMED_BATCH, TIMED_UPDATE, TIMED_JUDGE, TIMED_COUNT };
+enum timed { TIMED_BATCH, TIMED_UPDATE, TIMED_EVALUATE, TIMED_COUNT };
 
 static enum chex_status
 do_once(const struct trainer_engine *engine, struct plan *plan, const struct timed_batch *b, enum timed what,
@@ -155,8 +155,8 @@ train_seconds(const struct trainer_task *task, uint64_t steps, const double *sec
 }
 
 static double
-judge_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
-              int split, const double *seconds)
+evaluation_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
+                   int split, const double *seconds)
 {
     uint64_t images = split >= 0 ? chex_dataset_split(task->ds, (unsigned)split)->image_count : 0;
     uint64_t batches = order_steps(order_steps(images, task->micro), (unsigned)collective_size(job->all));
@@ -164,7 +164,7 @@ judge_seconds(const struct trainer_job *job, const struct trainer_task *task, co
 
     if (batches * task->micro < images)
         images = batches * task->micro;
-    return image_seconds(task, images, seconds[TIMED_JUDGE]) *
+    return image_seconds(task, images, seconds[TIMED_EVALUATE]) *
            evaluate_views(job->o->tta, task->side, engine->options.source, view);
 }
 
@@ -202,7 +202,7 @@ time_all(const struct trainer_job *job, const struct trainer_task *task, const s
         status = engine->backend->write(plan, ARENA_PARAMETERS, host->params, err);
     if (status == CHEX_OK)
         status = engine->backend->write(plan, ARENA_STATISTICS, host->stats, err);
-    for (i = job->o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH; status == CHEX_OK && i < TIMED_COUNT; i++)
+    for (i = job->o->evaluate_only ? TIMED_EVALUATE : TIMED_BATCH; status == CHEX_OK && i < TIMED_COUNT; i++)
         status = time_one(job, engine, plan, &b, (enum timed)i, &seconds[i], err);
     engine->backend->plan_free(plan);
     free_batch(&b);
@@ -223,13 +223,13 @@ trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_er
         status = take_slowest(&t->job, seconds, err);
     if (status != CHEX_OK)
         return status;
-    out->micro_batch = seconds[t->job.o->evaluate_only ? TIMED_JUDGE : TIMED_BATCH];
+    out->micro_batch = seconds[t->job.o->evaluate_only ? TIMED_EVALUATE : TIMED_BATCH];
     if (!t->job.o->evaluate_only)
         out->epoch = train_seconds(&t->task, t->task.steps, seconds) +
-                     judge_seconds(&t->job, &t->task, &t->engine, t->task.validation, seconds);
+                     evaluation_seconds(&t->job, &t->task, &t->engine, t->task.validation, seconds);
     if (!t->job.o->evaluate_only)
         out->run = run_seconds(&t->job, &t->task, &t->state, out->epoch, seconds);
-    out->run += judge_seconds(&t->job, &t->task, &t->engine, t->task.test, seconds);
+    out->run += evaluation_seconds(&t->job, &t->task, &t->engine, t->task.test, seconds);
     return CHEX_OK;
 }
 

@@ -15,7 +15,7 @@
  *     trainer_snapshot.c  copies the arenas during an evaluation
  *     trainer_save.c      checkpoints, the best model and its evaluation
  *     trainer_leave.c     files of an evaluation
- *     trainer_judge.c     evaluations, and their effect on rate, best model and end
+ *     trainer_evaluate.c     evaluations, and their effect on rate, best model and end
  *     trainer.c           the sequence of a run
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -70,7 +70,7 @@ struct trainer_task {
     struct chex_dataset *ds;
     int train, validation, test; /* splits; -1: none */
     struct samples samples;      /* of train */
-    struct samples judged;       /* of validation, if already used */
+    struct samples evaluated;    /* of validation, if already used */
     char model[32];
     struct graph *graph;
     unsigned side, micro, each; /* of the input; images per micro-batch; micro-batches per step of this rank */
@@ -393,9 +393,9 @@ void trainer_look_at_save(const struct trainer_job *job, struct saving *saving, 
 void trainer_end_save(const struct trainer_job *job, struct saving *saving, struct trainer_result *result);
 /* Returns whether a checkpoint is due by time; checkpoints by steps are handled in trainer_step.c. */
 bool trainer_save_is_due(const struct trainer_job *job, const struct saving *saving);
-void trainer_release_judged(struct pending_result *j);
+void trainer_release_pending(struct pending_result *j);
 
-/* ---- trainer_judge.c --------------------------------------------------------------------------------------------- */
+/* ---- trainer_evaluate.c --------------------------------------------------------------------------------------------- */
 
 /* Call the callback for the completed training part of the current epoch. */
 void trainer_tell_epoch(struct trainer *t);
@@ -405,8 +405,8 @@ enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
  * Evaluate the weights in the plan, or with `average` their moving average, on one split.  Release *out with
  * evaluation_release(), also after a failure.
  */
-enum chex_status trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out,
-                               struct chex_error *err);
+enum chex_status trainer_evaluate_split(struct trainer *t, int split, bool average, struct evaluation *out,
+                                        struct chex_error *err);
 /* Call trainer_leave() for a final evaluation, and the callback; all ranks. */
 enum chex_status trainer_tell(const struct trainer_job *job, const struct trainer_task *task,
                               const struct run_folder *run, const struct trainer_best *best,

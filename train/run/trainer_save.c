@@ -86,7 +86,7 @@ keep_best(struct trainer *t, struct chex_error *err)
 
 /* Write the files of an evaluation; a write error does not end the run. */
 static enum chex_status
-leave_judged(struct trainer *t, struct chex_error *err)
+write_pending(struct trainer *t, struct chex_error *err)
 {
     struct saving *saving = &t->saving;
     struct chex_error picture;
@@ -109,7 +109,7 @@ write_all(struct trainer *t, struct chex_error *err)
     enum chex_status status = saving->writing.best ? keep_best(t, err) : CHEX_OK;
 
     if (status == CHEX_OK && saving->writing.there)
-        status = leave_judged(t, err);
+        status = write_pending(t, err);
     if (status == CHEX_OK && t->best.pending) {
         status = write_best(&t->task, &t->run, &t->best, &t->best.state, &t->best.arrays, err);
         t->best.pending = status != CHEX_OK;
@@ -136,7 +136,7 @@ write_snapshot(void *context)
 /* ---- start and end ----------------------------------------------------------------------------------------------- */
 
 void
-trainer_release_judged(struct pending_result *j)
+trainer_release_pending(struct pending_result *j)
 {
     if (j->there)
         evaluation_release(&j->evaluation);
@@ -177,7 +177,7 @@ meet_thread(const struct trainer_job *job, struct saving *saving, struct trainer
     for (i = 0; i < saving->warnings; i++)
         trainer_warn(job, "%s", saving->warning[i].text);
     saving->warnings = 0;
-    trainer_release_judged(&saving->writing);
+    trainer_release_pending(&saving->writing);
     result->unsaved = saving->status == CHEX_ERR_WRITE;
     if (saving->status == CHEX_ERR_DAMAGED)
         saving->status = error_set(

@@ -23,7 +23,7 @@
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
 static void
-judge_records(struct html_report *r)
+check_records(struct html_report *r)
 {
     struct report_check *c = report_check_begin(r, "records", "Records", r->walk.faults ? LEVEL_FAULT : LEVEL_GOOD,
                                                 r->walk.faults);
@@ -47,7 +47,7 @@ judge_records(struct html_report *r)
 }
 
 static void
-judge_rejects(struct html_report *r)
+check_rejects(struct html_report *r)
 {
     uint64_t n = r->dataset->manifest.rejects;
     struct report_check *c = report_check_begin(r, "rejects", "Rejected images", n ? LEVEL_LOOK : LEVEL_GOOD, n);
@@ -67,7 +67,7 @@ judge_rejects(struct html_report *r)
 
 /* If the label file is NIH's: check that the data set has all of ChestX-ray14. */
 static void
-judge_complete(struct html_report *r)
+check_complete(struct html_report *r)
 {
     const char *labels = report_label_file(r->dataset->manifest.labels_sha256);
     uint64_t here = r->dataset->info.image_count + r->dataset->manifest.rejects;
@@ -88,7 +88,7 @@ judge_complete(struct html_report *r)
 }
 
 static void
-judge_padding(struct html_report *r)
+check_padding(struct html_report *r)
 {
     uint64_t n = r->all.padding;
     struct report_check *c = report_check_begin(r, "padding", "Padding records", n ? LEVEL_NOTE : LEVEL_GOOD, n);
@@ -169,7 +169,7 @@ say_precision(struct report_check *c, const struct auroc_precision *p)
 }
 
 static void
-judge_positives(struct html_report *r)
+check_positives(struct html_report *r)
 {
     struct report_check *c = report_check_begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
     struct auroc_precision precision = {0};
@@ -203,7 +203,7 @@ judge_positives(struct html_report *r)
 /* ---- pixels ------------------------------------------------------------------------------------------------------ */
 
 static void
-judge_flag(struct html_report *r, unsigned flag, const char *id, const char *title, const char *rule)
+check_flag(struct html_report *r, unsigned flag, const char *id, const char *title, const char *rule)
 {
     uint64_t n = r->flagged[flag];
     struct report_check *c = report_check_begin(r, id, title, n ? LEVEL_LOOK : LEVEL_GOOD, n);
@@ -227,13 +227,13 @@ judge_flag(struct html_report *r, unsigned flag, const char *id, const char *tit
 }
 
 static void
-judge_pixels(struct html_report *r)
+check_pixels(struct html_report *r)
 {
-    judge_flag(r, 0, "constant", "Constant images", "all pixels have one value");
-    judge_flag(r, 1, "black", "Near-black images", "99 % of the pixels below 32");
-    judge_flag(r, 2, "white", "Near-white images", "99 % of the pixels above 223");
-    judge_flag(r, 3, "flat", "Low contrast", "1st to 99th percentile spans fewer than 32 levels");
-    judge_flag(r, 4, "inverted", "Inverted gray",
+    check_flag(r, 0, "constant", "Constant images", "all pixels have one value");
+    check_flag(r, 1, "black", "Near-black images", "99 % of the pixels below 32");
+    check_flag(r, 2, "white", "Near-white images", "99 % of the pixels above 223");
+    check_flag(r, 3, "flat", "Low contrast", "1st to 99th percentile spans fewer than 32 levels");
+    check_flag(r, 4, "inverted", "Inverted gray",
                "8x8 means correlate below -0.2 with the mean image: white air, MONOCHROME1 taken for MONOCHROME2");
     if (r->all_inverted) {
         struct report_check *c = &r->checks[r->check_count - 1];
@@ -243,7 +243,7 @@ judge_pixels(struct html_report *r)
             c, " The mean of all images is brighter in its upper corners than in its centre: the whole data set may be "
                "inverted.");
     }
-    judge_flag(r, 5, "unlike", "Unlike the others",
+    check_flag(r, 5, "unlike", "Unlike the others",
                "8x8 means correlate between -0.2 and 0.2 with the mean image: rotated, cropped, another body part, or "
                "only unusual");
 }
@@ -251,7 +251,7 @@ judge_pixels(struct html_report *r)
 /* ---- people ------------------------------------------------------------------------------------------------------ */
 
 static void
-judge_ages(struct html_report *r)
+check_ages(struct html_report *r)
 {
     uint64_t unknown = r->all.unknown_age, old = 0;
     struct report_check *c;
@@ -274,7 +274,7 @@ judge_ages(struct html_report *r)
 }
 
 static void
-judge_texts(struct html_report *r)
+check_texts(struct html_report *r)
 {
     uint64_t views = r->all.view[VIEW_UNKNOWN] + r->all.view[VIEW_OTHER], sexes = r->all.sex[SEX_U];
     struct report_check *c = report_check_begin(r, "views", "Views", views ? LEVEL_LOOK : LEVEL_GOOD, views);
@@ -297,7 +297,7 @@ judge_texts(struct html_report *r)
 
 /* Check that the sums of the manifest agree with the records. */
 static void
-judge_manifest(struct html_report *r)
+check_manifest(struct html_report *r)
 {
     const struct chex_dataset *ds = r->dataset;
     struct report_check *c;
@@ -320,20 +320,20 @@ judge_manifest(struct html_report *r)
 }
 
 void
-report_judge(struct html_report *r)
+report_run_checks(struct html_report *r)
 {
-    judge_records(r);
-    judge_manifest(r);
-    report_judge_patients(r);
-    report_judge_equal(r);
+    check_records(r);
+    check_manifest(r);
+    report_check_patients(r);
+    report_check_equal(r);
     report_check_drift(r);
-    judge_positives(r);
-    judge_pixels(r);
-    judge_ages(r);
-    judge_texts(r);
-    judge_rejects(r);
-    judge_complete(r);
-    judge_padding(r);
+    check_positives(r);
+    check_pixels(r);
+    check_ages(r);
+    check_texts(r);
+    check_rejects(r);
+    check_complete(r);
+    check_padding(r);
 }
 
 bool

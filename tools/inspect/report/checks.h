@@ -26,7 +26,7 @@ const char *report_plural(uint64_t n); /* returns "" or "s" */
 /* The checks of drift.c. */
 void report_check_drift(struct html_report *r);
 /* The checks of leaks.c. */
-void report_judge_patients(struct html_report *r);
-void report_judge_equal(struct html_report *r);
+void report_check_patients(struct html_report *r);
+void report_check_equal(struct html_report *r);
 
 #endif

@@ -10,7 +10,7 @@
 #define EQUAL_NAMED 4 /* maximum of named images per group of equal images */
 
 void
-report_judge_patients(struct html_report *r)
+report_check_patients(struct html_report *r)
 {
     const struct split_check *k = &r->check;
     uint64_t n = k->shared_patients, images[SPLIT_MAX];
@@ -83,7 +83,7 @@ say_groups(const struct html_report *r, struct report_check *c, enum report_equa
 }
 
 void
-report_judge_equal(struct html_report *r)
+report_check_equal(struct html_report *r)
 {
     uint64_t n = r->check.shared_images;
     struct report_check *c = report_check_begin(r, "images", "Images in two splits", n ? LEVEL_FAULT : LEVEL_GOOD, n);

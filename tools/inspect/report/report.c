@@ -85,7 +85,7 @@ inspect_report(struct inspect *in, struct target *t)
         status = report_read_rejects(&r, &err);
     if (status == CHEX_OK) {
         report_count(&r);
-        report_judge(&r);
+        report_run_checks(&r);
         status = report_page(&r, &h, &err);
     }
     if (status == CHEX_OK)

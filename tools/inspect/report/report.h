@@ -128,7 +128,7 @@ enum report_equal { EQUAL_SHARED = 1 /* in several splits */, EQUAL_REPEATED = 2
 unsigned report_equal_to(const struct html_report *r, size_t i, size_t *next);
 enum chex_status report_read_rejects(struct html_report *r, struct chex_error *err);
 /* Evaluate all checks and write their sentences. */
-void report_judge(struct html_report *r);
+void report_run_checks(struct html_report *r);
 bool report_has_fault(const struct html_report *r);
 
 const struct report_image *report_image_of(const struct html_report *r, const struct seen *seen);

@@ -1,5 +1,5 @@
 /*
- * evaluate_judge.c - computes loss and metrics from the entries of all ranks; see evaluate_private.h
+ * evaluate_compute.c - computes loss and metrics from the entries of all ranks; see evaluate_private.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -168,8 +168,8 @@ count_not_finite(const struct evaluation *e)
 }
 
 enum chex_status
-evaluation_judge(const struct evaluate_options *o, unsigned part, unsigned parts, struct evaluation *out,
-                 struct buffer *draws, struct chex_error *err)
+evaluation_compute(const struct evaluate_options *o, unsigned part, unsigned parts, struct evaluation *out,
+                   struct buffer *draws, struct chex_error *err)
 {
     const struct bootstrap_options bootstrap = {
         .replicates = o->replicates, .seed = o->seed, .threads = o->threads, .part = part, .parts = parts};

@@ -1,5 +1,5 @@
 /*
- * trainer_judge.c - evaluates a split and acts on the result; see trainer.h
+ * trainer_evaluate.c - evaluates a split and acts on the result; see trainer.h
  *
  * After each epoch all ranks evaluate the validation split together.  The result decides whether the model is the best
  * so far (AUROC or loss, options.select), whether the plateau schedule lowers the learning rate, and how many epochs
@@ -33,10 +33,10 @@ on_progress(void *context, uint64_t done, uint64_t of)
 }
 
 enum chex_status
-trainer_judge(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
+trainer_evaluate_split(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
 {
     bool again = split == t->task.validation; /* so its samples are listed once and kept */
-    struct samples listed = {.count = 0}, *samples = again ? &t->task.judged : &listed;
+    struct samples listed = {.count = 0}, *samples = again ? &t->task.evaluated : &listed;
     struct evaluate_options o = {
         .ds = t->task.ds,
         .split = (unsigned)split,
@@ -177,7 +177,7 @@ advance(const struct trainer_job *job, const struct trainer_task *task, struct c
 
 /* Without a validation split the latest model is the best. */
 static void
-end_unjudged(struct trainer *t)
+end_unevaluated(struct trainer *t)
 {
     advance(&t->job, &t->task, &t->state, epoch_loss(&t->state), true, epoch_loss(&t->state));
     t->saving.due.best = t->job.is_rank_0;
@@ -185,7 +185,7 @@ end_unjudged(struct trainer *t)
 
 /* Save a trained epoch without its evaluation: a resumed run starts with the evaluation. */
 static enum chex_status
-save_unjudged(struct trainer *t, struct chex_error *err)
+save_unevaluated(struct trainer *t, struct chex_error *err)
 {
     struct chex_error other;
 
@@ -196,7 +196,7 @@ save_unjudged(struct trainer *t, struct chex_error *err)
 
 /* Take the evaluation; rank 0 writes it with the next checkpoint. */
 static void
-end_judged(struct trainer *t, struct evaluation *e)
+end_evaluated(struct trainer *t, struct evaluation *e)
 {
     struct trainer_evaluation_result about = {
         .weights = TRAINER_BEST, .step = t->state.step, .epochs = t->state.epoch + 1};
@@ -222,18 +222,18 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
 
     trainer_begin_snapshot(t);
     if (t->task.validation >= 0)
-        status = trainer_judge(t, t->task.validation, t->job.o->average, &e, err);
+        status = trainer_evaluate_split(t, t->task.validation, t->job.o->average, &e, err);
     copied = trainer_end_snapshot(t, &other);
     if (copied != CHEX_OK) {
         if (err)
             *err = other;
         status = copied;
     } else if (status == CHEX_ERR_STOPPED) {
-        status = save_unjudged(t, err);
+        status = save_unevaluated(t, err);
     } else if (status == CHEX_OK && t->task.validation < 0) {
-        end_unjudged(t);
+        end_unevaluated(t);
     } else if (status == CHEX_OK) {
-        end_judged(t, &e);
+        end_evaluated(t, &e);
     }
     evaluation_release(&e);
     return status;
