@@ -108,7 +108,7 @@ write_rows(png_structp png, const uint8_t *pixels, unsigned size, enum form form
 
 /* Sets the level in the zlib header of the first IDAT to the default (78 9c), and updates the CRC of that chunk. */
 static void
-tell_level(uint8_t *png, size_t size)
+set_zlib_level(uint8_t *png, size_t size)
 {
     size_t at = 8;
 
@@ -149,7 +149,7 @@ synth_png(const uint8_t *pixels, unsigned size, enum form form, uint64_t key, st
     if (memory_png_begin(&m, out, err) == CHEX_OK && !row)
         m.status = error_memory(err);
     if (m.status == CHEX_OK && encode(m.png, m.info, pixels, size, form, key, row) && form != FORM_RGBA)
-        tell_level(out->data, out->size);
+        set_zlib_level(out->data, out->size);
     free(row);
     return memory_png_end(&m);
 }

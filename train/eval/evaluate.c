@@ -244,7 +244,7 @@ gather(const struct evaluate_options *o, const struct buffer *own, struct buffer
 
 /* Broadcast the result of rank 0, so all ranks agree even if their math libraries differ. */
 static enum chex_status
-tell(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
+broadcast_result(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
 
@@ -270,7 +270,7 @@ compute(const struct evaluate_options *o, struct evaluation *out, struct chex_er
     if (status == CHEX_OK)
         status = meet(o, metrics_end(&out->metrics, &all, o->threads, err), err);
     if (status == CHEX_OK)
-        status = tell(o, out, err);
+        status = broadcast_result(o, out, err);
     buffer_release(&own);
     buffer_release(&all);
     return status;

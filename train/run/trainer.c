@@ -51,7 +51,7 @@ train_step(struct trainer *t, double since, struct chex_error *err)
         status = trainer_count_bad(t, err);
         t->epoch.seconds = progress_clock() - since;
         if (status == CHEX_OK)
-            trainer_tell_epoch(t);
+            trainer_report_epoch(t);
     }
     return status == CHEX_OK ? between_steps(t, requests, err) : status;
 }
@@ -120,14 +120,14 @@ evaluate_best(struct trainer *t, struct chex_error *err)
     about.evaluation = &e;
     about.epochs = t->state.epoch - t->state.bad_epochs; /* earlier steps may have had another batch size */
     if (status == CHEX_OK)
-        status = trainer_tell(&t->job, &t->task, &t->run, &t->best, &about, err);
+        status = trainer_report_evaluation(&t->job, &t->task, &t->run, &t->best, &about, err);
     evaluation_release(&e);
     return status;
 }
 
 /* Report the final times, if all ranks arrive here.  Does not change the status of the run. */
 static void
-tell_times(struct trainer *t, enum chex_status status)
+report_times(struct trainer *t, enum chex_status status)
 {
     struct chex_error other;
 
@@ -174,7 +174,7 @@ trainer_run(struct trainer *t, struct chex_error *err)
 
     ranges_open(collective_rank(t->job.all));
     status = run(t, err);
-    tell_times(t, status);
+    report_times(t, status);
     return status;
 }
 
@@ -193,7 +193,7 @@ trainer_evaluate(struct trainer *t, struct chex_error *err)
     status = trainer_evaluate_split(t, split, false, &e, err);
     about.evaluation = &e;
     if (status == CHEX_OK)
-        status = trainer_tell(&t->job, &t->task, &t->run, &t->best, &about, err);
+        status = trainer_report_evaluation(&t->job, &t->task, &t->run, &t->best, &about, err);
     evaluation_release(&e);
     return status;
 }

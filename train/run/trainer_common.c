@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void tell(const struct trainer_job *job, void (*callback)(void *, const struct trainer *, const char *),
-                 const char *format, va_list args) __attribute__((format(printf, 3, 0)));
+static void call_back(const struct trainer_job *job, void (*callback)(void *, const struct trainer *, const char *),
+                      const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 
 static void
-tell(const struct trainer_job *job, void (*callback)(void *, const struct trainer *, const char *), const char *format,
-     va_list args)
+call_back(const struct trainer_job *job, void (*callback)(void *, const struct trainer *, const char *),
+          const char *format, va_list args)
 {
     char text[CHEX_ERROR_TEXT];
 
@@ -32,7 +32,7 @@ trainer_note(const struct trainer_job *job, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    tell(job, job->w->note, format, args);
+    call_back(job, job->w->note, format, args);
     va_end(args);
 }
 
@@ -42,7 +42,7 @@ trainer_warn(const struct trainer_job *job, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    tell(job, job->w->warn, format, args);
+    call_back(job, job->w->warn, format, args);
     va_end(args);
 }
 
@@ -52,7 +52,7 @@ trainer_lost(const struct trainer_job *job, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    tell(job, job->w->lost, format, args);
+    call_back(job, job->w->lost, format, args);
     va_end(args);
 }
 

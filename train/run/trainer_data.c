@@ -324,8 +324,8 @@ is_told(const struct trainer_images *images, const struct sample_place *place)
  * Report a record.  If it is good now, the network caused the damage, or this process kept it from before the damage.
  */
 static void
-tell_record(const struct trainer_job *job, const struct trainer_images *images, const struct sample_place *at,
-            const char *what, uint8_t *record)
+report_record(const struct trainer_job *job, const struct trainer_images *images, const struct sample_place *at,
+              const char *what, uint8_t *record)
 {
     struct chex_error why = {.text = "it was damaged when it was read, and is good now"};
     struct chex_record view;
@@ -338,9 +338,9 @@ tell_record(const struct trainer_job *job, const struct trainer_images *images, 
 }
 
 enum chex_status
-trainer_tell_bad(const struct trainer_job *job, const struct trainer_task *task, struct trainer_images *images,
-                 struct trainer_result *result, struct sample_place *place, size_t count, const char *what,
-                 struct chex_error *err)
+trainer_report_bad_records(const struct trainer_job *job, const struct trainer_task *task,
+                           struct trainer_images *images, struct trainer_result *result, struct sample_place *place,
+                           size_t count, const char *what, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     uint8_t *record;
@@ -355,7 +355,7 @@ trainer_tell_bad(const struct trainer_job *job, const struct trainer_task *task,
     for (i = 0; status == CHEX_OK && i < count; i++) {
         if (is_told(images, &place[i]))
             continue;
-        tell_record(job, images, &place[i], what, record);
+        report_record(job, images, &place[i], what, record);
         status = buffer_append(&images->told, &place[i], sizeof(place[i]), err);
         result->damaged++;
     }
@@ -413,8 +413,9 @@ trainer_count_bad(struct trainer *t, struct chex_error *err)
     if (status == CHEX_OK) {
         t->state.skipped += count;
         t->result.skipped += count;
-        status = trainer_tell_bad(&t->job, &t->task, &t->images, &t->result, (struct sample_place *)(void *)all.data,
-                                  count, "the next good one of the order takes its place", err);
+        status = trainer_report_bad_records(&t->job, &t->task, &t->images, &t->result,
+                                            (struct sample_place *)(void *)all.data, count,
+                                            "the next good one of the order takes its place", err);
         status = collective_agree(t->job.all, status, NULL, err);
     }
     buffer_release(&all);

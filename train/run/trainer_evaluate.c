@@ -79,8 +79,8 @@ trainer_evaluate_split(struct trainer *t, int split, bool average, struct evalua
         samples_release(&listed);
     if (status == CHEX_OK) {
         t->result.skipped += out->skipped_count;
-        status = trainer_tell_bad(&t->job, &t->task, &t->images, &t->result, out->skipped, out->skipped_count,
-                                  "it is left out", err);
+        status = trainer_report_bad_records(&t->job, &t->task, &t->images, &t->result, out->skipped, out->skipped_count,
+                                            "it is left out", err);
         status = collective_agree(t->job.all, status, NULL, err);
     }
     return status;
@@ -90,7 +90,7 @@ trainer_evaluate_split(struct trainer *t, int split, bool average, struct evalua
 
 /* Call the callback on rank 0. */
 static void
-tell(const struct trainer_job *job, const struct trainer_task *task, struct trainer_evaluation_result *v)
+call_evaluated(const struct trainer_job *job, const struct trainer_task *task, struct trainer_evaluation_result *v)
 {
     const struct chex_split_info *info = chex_dataset_split(task->ds, v->evaluation->split);
 
@@ -101,8 +101,8 @@ tell(const struct trainer_job *job, const struct trainer_task *task, struct trai
 }
 
 enum chex_status
-trainer_tell(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
-             const struct trainer_best *best, struct trainer_evaluation_result *v, struct chex_error *err)
+trainer_report_evaluation(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
+                          const struct trainer_best *best, struct trainer_evaluation_result *v, struct chex_error *err)
 {
     struct chex_error picture = {.status = CHEX_OK};
     enum chex_status status = CHEX_OK;
@@ -114,7 +114,7 @@ trainer_tell(const struct trainer_job *job, const struct trainer_task *task, con
         trainer_warn(job, "%s", picture.text);
     /* Report the result of hours even if it cannot be written. */
     if (status == CHEX_OK || status == CHEX_ERR_WRITE)
-        tell(job, task, v);
+        call_evaluated(job, task, v);
     return collective_agree(job->all, status, NULL, err);
 }
 
@@ -128,7 +128,7 @@ epoch_loss(const struct checkpoint_state *state)
 }
 
 void
-trainer_tell_epoch(struct trainer *t)
+trainer_report_epoch(struct trainer *t)
 {
     t->epoch.skipped = t->result.skipped;
     t->epoch.loss = epoch_loss(&t->state);
@@ -206,7 +206,7 @@ end_evaluated(struct trainer *t, struct evaluation *e)
     about.best = is_better(&t->task, now, t->state.best);
     t->state.skipped += e->skipped_count;
     advance(&t->job, &t->task, &t->state, now, about.best, e->loss);
-    tell(&t->job, &t->task, &about);
+    call_evaluated(&t->job, &t->task, &about);
     if (about.best && t->job.is_rank_0) {
         t->saving.due = (struct pending_result){.best = true, .there = true, .evaluation = *e, .result = about};
         *e = (struct evaluation){.count = 0};

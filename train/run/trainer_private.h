@@ -283,9 +283,10 @@ void trainer_close_data(const struct trainer_engine *engine, struct trainer_imag
  * Rank 0: report damaged records, each once per process: file, place, image, fault, and action taken.  Sorts the
  * places.  CHEX_ERR_MEMORY
  */
-enum chex_status trainer_tell_bad(const struct trainer_job *job, const struct trainer_task *task,
-                                  struct trainer_images *images, struct trainer_result *result,
-                                  struct sample_place *place, size_t count, const char *what, struct chex_error *err);
+enum chex_status trainer_report_bad_records(const struct trainer_job *job, const struct trainer_task *task,
+                                            struct trainer_images *images, struct trainer_result *result,
+                                            struct sample_place *place, size_t count, const char *what,
+                                            struct chex_error *err);
 /*
  * Sum over the ranks the damaged records that the steps of this epoch replaced since the last such call, and report
  * them; also warn if records had to be read twice.  All ranks, during an epoch.
@@ -398,7 +399,7 @@ void trainer_release_pending(struct pending_result *j);
 /* ---- trainer_evaluate.c --------------------------------------------------------------------------------------------- */
 
 /* Call the callback for the completed training part of the current epoch. */
-void trainer_tell_epoch(struct trainer *t);
+void trainer_report_epoch(struct trainer *t);
 /* Finish an epoch: evaluate it, and advance the state to the start of the next epoch. */
 enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
 /*
@@ -408,8 +409,8 @@ enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_evaluate_split(struct trainer *t, int split, bool average, struct evaluation *out,
                                         struct chex_error *err);
 /* Call trainer_leave() for a final evaluation, and the callback; all ranks. */
-enum chex_status trainer_tell(const struct trainer_job *job, const struct trainer_task *task,
-                              const struct run_folder *run, const struct trainer_best *best,
-                              struct trainer_evaluation_result *v, struct chex_error *err);
+enum chex_status trainer_report_evaluation(const struct trainer_job *job, const struct trainer_task *task,
+                                           const struct run_folder *run, const struct trainer_best *best,
+                                           struct trainer_evaluation_result *v, struct chex_error *err);
 
 #endif

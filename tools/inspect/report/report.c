@@ -32,7 +32,7 @@ checks_json(const struct html_report *r)
 }
 
 static void
-tell(struct inspect *in, const struct html_report *r, const char *output, size_t size, double seconds)
+print_summary(struct inspect *in, const struct html_report *r, const char *output, size_t size, double seconds)
 {
     char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS], shown[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
@@ -91,7 +91,7 @@ inspect_report(struct inspect *in, struct target *t)
     if (status == CHEX_OK)
         status = write_page(in->options->argument, &h, &err);
     if (status == CHEX_OK) {
-        tell(in, &r, in->options->argument, h.b.size, progress_clock() - started);
+        print_summary(in, &r, in->options->argument, h.b.size, progress_clock() - started);
         code = inspect_walk_code(&r.walk);
         if (report_has_fault(&r))
             code = inspect_worse(code, EXIT_DATA);
