@@ -199,7 +199,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
  * code of all.  So rank 0 waits until the others have returned theirs.
  */
 static int
-leave(struct comm *comm, int code)
+close_and_return(struct comm *comm, int code)
 {
     static const struct timespec pause = {.tv_nsec = 200000000};
     bool others = comm->size > 1;
@@ -219,7 +219,7 @@ train(struct train_cli *cli, const struct cli_common *common)
     struct comm comm;
     enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
 
-    return leave(&comm, train_on_rank(cli, common, &comm, stop, status, &err));
+    return close_and_return(&comm, train_on_rank(cli, common, &comm, stop, status, &err));
 }
 
 /* All ranks of a job have the same wrong command line; one of them reports it. */
@@ -239,7 +239,7 @@ misused(const struct chex_error *wrong)
     if (launcher_comm(launcher, &comm, &err) != CHEX_OK)
         return CLI_GO_ON;
     err = *wrong;
-    return leave(&comm, train_on_rank(&cli, &common, &comm, stop, err.status, &err));
+    return close_and_return(&comm, train_on_rank(&cli, &common, &comm, stop, err.status, &err));
 }
 
 /* Lists the libraries that the backends open, or are linked with. */

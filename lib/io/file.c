@@ -324,7 +324,7 @@ fail_lost(struct safe_file *f, const char *verb, int error, struct chex_error *e
 }
 
 enum chex_status
-safe_file_leave(struct safe_file *f, struct chex_error *err)
+safe_file_close_partial(struct safe_file *f, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     int fd = f->fd;

@@ -141,7 +141,7 @@ enum chex_status safe_file_commit(struct safe_file *f, bool durable, struct chex
  * Close a PARTIAL file that a later run will continue.  A network file system may report a full disk only now.  f is
  * freed.
  */
-enum chex_status safe_file_leave(struct safe_file *f, struct chex_error *err);
+enum chex_status safe_file_close_partial(struct safe_file *f, struct chex_error *err);
 void safe_file_free(struct safe_file *f); /* NULL is allowed */
 
 /* Returns whether `suffix` is that of a temporary name after ".NAME": ".tmp." and digits. */

@@ -215,7 +215,7 @@ close_meeting(struct collective *c, bool terminating, enum chex_status status)
     c->secondhand = false;
     c->all_met = c->all_met || terminating;
     if (status != CHEX_OK)
-        collective_leave_sums(c);
+        collective_abandon_sums(c);
 }
 
 enum chex_status
@@ -242,7 +242,7 @@ collective_agree(struct collective *c, enum chex_status status, uint64_t *flags,
         status = find_worst(c, &x, &head, flags, err);
         close_meeting(c, terminating, status);
     } else {
-        c->left = true; /* the other ranks receive nothing more from this one */
+        c->abandoned = true; /* the other ranks receive nothing more from this one */
         if (status == CHEX_OK || status == CHEX_ERR_STOPPED || head.secondhand)
             status = error_set(err, met, "%s", why.text);
     }
@@ -418,7 +418,7 @@ collective_waited(const struct collective *c)
 bool
 collective_broken(const struct collective *c)
 {
-    return c->lost || c->left;
+    return c->lost || c->abandoned;
 }
 
 void

@@ -98,11 +98,11 @@ collective_broadcast(struct collective *c, void *data, size_t size, struct chex_
             break;
     }
     for (i = 0; b.out && i < c->comm->size; i++) {
-        c->left = c->left || b.out[i];
+        c->abandoned = c->abandoned || b.out[i];
         if (b.out[i])
             c->comm->ops->forget(c->comm, &b.out[i]);
     }
-    c->left = c->left || b.in;
+    c->abandoned = c->abandoned || b.in;
     if (b.in)
         c->comm->ops->forget(c->comm, &b.in);
     free(b.out);

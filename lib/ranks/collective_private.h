@@ -74,7 +74,7 @@ struct collective {
     int tag;                      /* of the last transfer */
     struct sum *sums, **last_sum; /* in flight, in the order of their start */
     struct sum *spare, *given_up;
-    bool left; /* a rank failed during transfers */
+    bool abandoned; /* a rank failed during transfers */
     bool lost;
     struct chex_error why; /* the error, if lost */
 };
@@ -105,7 +105,7 @@ enum chex_status letter_error(const struct collective *c, int rank, const struct
 /* ---- collective_sum.c ---- */
 
 /* Give up the sums in flight; their memory is kept. */
-void collective_leave_sums(struct collective *c);
+void collective_abandon_sums(struct collective *c);
 void collective_free_sums(struct collective *c);
 
 /* Returns the tag of a new transfer. */

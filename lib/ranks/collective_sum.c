@@ -255,11 +255,11 @@ free_list(const struct collective *c, struct sum *s)
 }
 
 void
-collective_leave_sums(struct collective *c)
+collective_abandon_sums(struct collective *c)
 {
     if (!c->sums)
         return;
-    c->left = true;
+    c->abandoned = true;
     *c->last_sum = c->given_up;
     c->given_up = c->sums;
     c->sums = NULL;
@@ -332,7 +332,7 @@ collective_usable(struct collective *c, struct chex_error *err)
 {
     if (c->lost)
         return collective_lose(c, err);
-    return c->left ? error_set(err, CHEX_ERR_BUG, "a transfer after some were left behind") : CHEX_OK;
+    return c->abandoned ? error_set(err, CHEX_ERR_BUG, "a transfer after some were left behind") : CHEX_OK;
 }
 
 static enum chex_status

@@ -47,7 +47,7 @@ store_close_partial(struct store *store, size_t shard, struct chex_error *err)
         return CHEX_OK;
     atomic_fetch_sub(&store->open_partials, 1);
     store->shard[shard].partial = NULL;
-    return safe_file_leave(partial, err);
+    return safe_file_close_partial(partial, err);
 }
 
 struct shard_identity

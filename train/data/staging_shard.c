@@ -123,7 +123,7 @@ copy_from(struct staging *s, int fd, const struct chex_shard_info *info, struct 
 }
 
 static enum chex_status
-leave_out(struct staging *s, const struct chex_shard_info *info, const struct chex_error *why)
+skip_shard(struct staging *s, const struct chex_shard_info *info, const struct chex_error *why)
 {
     /* A file with this name has wrong content. */
     enum chex_status status = folder_remove(&s->folder, info->name, NULL);
@@ -159,6 +159,6 @@ staging_copy_shard(struct staging *s, unsigned shard, struct chex_error *err)
     if (status == CHEX_OK)
         atomic_fetch_add(&s->copied, info->size);
     if (chex_status_is_data(status) || status == CHEX_ERR_READ)
-        return leave_out(s, info, err);
+        return skip_shard(s, info, err);
     return status;
 }

@@ -134,7 +134,7 @@ report_times(struct trainer *t, enum chex_status status)
     if ((status == CHEX_OK || status == CHEX_ERR_STOPPED) && !collective_broken(t->job.all))
         status = trainer_gather_times(t, true, &other);
     if (status != CHEX_OK)
-        trainer_leave_times(t);
+        trainer_write_times(t);
 }
 
 static enum chex_status

@@ -109,7 +109,7 @@ trainer_report_evaluation(const struct trainer_job *job, const struct trainer_ta
 
     v->split = chex_dataset_split(task->ds, v->evaluation->split)->name;
     if (job->is_rank_0)
-        status = trainer_leave(job, task, run, best, v, &picture, err);
+        status = trainer_write_artifacts(job, task, run, best, v, &picture, err);
     if (picture.status != CHEX_OK)
         trainer_warn(job, "%s", picture.text);
     /* Report the result of hours even if it cannot be written. */

@@ -14,7 +14,7 @@
  *     trainer_ranks.c     compares the devices of the ranks
  *     trainer_snapshot.c  copies the arenas during an evaluation
  *     trainer_save.c      checkpoints, the best model and its evaluation
- *     trainer_leave.c     files of an evaluation
+ *     trainer_artifacts.c files of an evaluation
  *     trainer_evaluate.c     evaluations, and their effect on rate, best model and end
  *     trainer.c           the sequence of a run
  *
@@ -348,7 +348,7 @@ void trainer_section_end(const struct trainer_job *job, const struct trainer_sec
  */
 enum chex_status trainer_gather_times(struct trainer *t, bool last, struct chex_error *err);
 /* Rank 0: report its own spans if the ranks do not meet any more. */
-void trainer_leave_times(struct trainer *t);
+void trainer_write_times(struct trainer *t);
 void trainer_times_release(struct trainer_times *times);
 
 /* ---- trainer_snapshot.c ------------------------------------------------------------------------------------------ */
@@ -363,7 +363,7 @@ void trainer_begin_snapshot(struct trainer *t);
  */
 enum chex_status trainer_end_snapshot(struct trainer *t, struct chex_error *err);
 
-/* ---- trainer_leave.c --------------------------------------------------------------------------------------------- */
+/* ---- trainer_artifacts.c ----------------------------------------------------------------------------------------- */
 
 /* Rank 0: check early that the file of --predict can be written, not only after all computations. */
 enum chex_status trainer_check_predict(const struct trainer_job *job, struct chex_error *err);
@@ -371,9 +371,10 @@ enum chex_status trainer_check_predict(const struct trainer_job *job, struct che
  * Rank 0, any thread: write predictions, numbers and picture of an evaluation to RUN and to --predict.  A failure to
  * draw the picture is not an error: *picture has it, otherwise CHEX_OK.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
-enum chex_status trainer_leave(const struct trainer_job *job, const struct trainer_task *task,
-                               const struct run_folder *run, const struct trainer_best *best,
-                               struct trainer_evaluation_result *v, struct chex_error *picture, struct chex_error *err);
+enum chex_status trainer_write_artifacts(const struct trainer_job *job, const struct trainer_task *task,
+                                         const struct run_folder *run, const struct trainer_best *best,
+                                         struct trainer_evaluation_result *v, struct chex_error *picture,
+                                         struct chex_error *err);
 
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 
@@ -408,7 +409,7 @@ enum chex_status trainer_end_epoch(struct trainer *t, struct chex_error *err);
  */
 enum chex_status trainer_evaluate_split(struct trainer *t, int split, bool average, struct evaluation *out,
                                         struct chex_error *err);
-/* Call trainer_leave() for a final evaluation, and the callback; all ranks. */
+/* Call trainer_write_artifacts() for a final evaluation, and the callback; all ranks. */
 enum chex_status trainer_report_evaluation(const struct trainer_job *job, const struct trainer_task *task,
                                            const struct run_folder *run, const struct trainer_best *best,
                                            struct trainer_evaluation_result *v, struct chex_error *err);

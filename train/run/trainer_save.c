@@ -93,7 +93,7 @@ write_pending(struct trainer *t, struct chex_error *err)
     enum chex_status status;
 
     saving->writing.result.evaluation = &saving->writing.evaluation;
-    status = trainer_leave(&t->job, &t->task, &t->run, &t->best, &saving->writing.result, &picture, err);
+    status = trainer_write_artifacts(&t->job, &t->task, &t->run, &t->best, &saving->writing.result, &picture, err);
     if (status == CHEX_ERR_WRITE)
         warn_later(saving, err);
     if (picture.status != CHEX_OK)

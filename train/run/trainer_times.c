@@ -269,7 +269,7 @@ trainer_gather_times(struct trainer *t, bool last, struct chex_error *err)
 
 /* For a run that ends when the ranks do not meet any more. */
 void
-trainer_leave_times(struct trainer *t)
+trainer_write_times(struct trainer *t)
 {
     const struct trainer_times *times = t->job.times;
 

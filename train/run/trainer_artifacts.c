@@ -1,5 +1,5 @@
 /*
- * trainer_leave.c - writes the files of an evaluation: predictions, numbers, picture; see trainer.h
+ * trainer_artifacts.c - writes the files of an evaluation: predictions, numbers, picture; see trainer.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -66,9 +66,9 @@ write_files(const struct trainer_job *job, const struct run_folder *run, const s
 }
 
 enum chex_status
-trainer_leave(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
-              const struct trainer_best *best, struct trainer_evaluation_result *v, struct chex_error *picture,
-              struct chex_error *err)
+trainer_write_artifacts(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
+                        const struct trainer_best *best, struct trainer_evaluation_result *v,
+                        struct chex_error *picture, struct chex_error *err)
 {
     const char *slash = strrchr(v->weights, '/');
     const struct evaluation_source source = {.ds = task->ds,
