@@ -324,7 +324,7 @@ take_records(struct reader *r, unsigned shard, uint32_t first, uint32_t most)
 
 /* Keep a record only if it is good: the pass that needs a damaged one reads and reports it. */
 static void
-settle_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
+finish_record(struct reader *r, unsigned shard, uint32_t index, const uint8_t *record)
 {
     uint64_t number = r->first[shard] + index;
     struct chex_record view;
@@ -350,7 +350,7 @@ fill_shard(struct reader *r, unsigned shard)
         bool good = taken > 0 && read_records(r, shard, i, taken, chunk, &ignored) == CHEX_OK;
 
         for (k = 0; k < taken; k++)
-            settle_record(r, shard, i + k, good ? chunk + k * r->stride : NULL);
+            finish_record(r, shard, i + k, good ? chunk + k * r->stride : NULL);
         i += taken ? taken : 1;
     }
     free(chunk);

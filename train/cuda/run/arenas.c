@@ -33,7 +33,7 @@ cuda_copy_now(struct plan *plan, void *to, const void *from, size_t bytes, enum 
         return status;
     status = cuda_drain(plan, what, err);
     if (status != CHEX_OK) /* the caller's memory must not be part of a copy in flight */
-        (void)cuda_settle(plan);
+        (void)cuda_quiesce(plan);
     return status;
 }
 

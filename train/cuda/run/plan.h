@@ -202,7 +202,7 @@ enum chex_status cuda_drain_kernel(struct plan *plan, const char *kernel, struct
  * Call it after an error.  Waits until no work in the stream is in flight, and aborts sums that wait for a lost rank.
  * Returns false if the device does not finish.
  */
-bool cuda_settle(struct plan *plan);
+bool cuda_quiesce(struct plan *plan);
 
 /* ---- micro-batches on their way (feed.c) -------------------------------------------------------------------- */
 

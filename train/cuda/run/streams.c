@@ -13,7 +13,7 @@
 #include <time.h>
 
 /* Time limit for the remaining work of a device when a plan ends, before its sums are aborted. */
-#define SETTLE_SECONDS 1.0
+#define QUIESCE_SECONDS 1.0
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
@@ -187,7 +187,7 @@ cuda_steps_free(struct plan *plan)
 {
     unsigned i;
 
-    if (plan->compute && !cuda_settle(plan))
+    if (plan->compute && !cuda_quiesce(plan))
         return false;
     cuda_drop_graphs(plan);
     if (plan->copies)
@@ -302,7 +302,7 @@ is_idle_within(const struct plan *plan, double seconds)
 }
 
 bool
-cuda_settle(struct plan *plan)
+cuda_quiesce(struct plan *plan)
 {
     struct reduce *r = plan->options.reduce;
 
@@ -310,9 +310,9 @@ cuda_settle(struct plan *plan)
         (void)cudaStreamSynchronize(plan->compute);
         return true;
     }
-    if (is_idle_within(plan, SETTLE_SECONDS))
+    if (is_idle_within(plan, QUIESCE_SECONDS))
         return true;
     r->ops->give_up(r);
     cuda_drop_graphs(plan); /* NCCL waits until the graphs with its sums are destroyed */
-    return is_idle_within(plan, 10 * SETTLE_SECONDS);
+    return is_idle_within(plan, 10 * QUIESCE_SECONDS);
 }
