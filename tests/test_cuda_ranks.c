@@ -51,7 +51,7 @@ play_step(struct step_plan *p, int of, int size, uint32_t number, struct step_re
 {
     unsigned images = number + 1 == STEPS ? 1 : (unsigned)size; /* micro-batches of the step */
     unsigned behind = (unsigned)of + 1 < images ? images - (unsigned)of - 1 : 0;
-    const struct step_end end = {.requests = of == 1 ? 2 : 4, .behind = behind};
+    const struct step_end end = {.requests = of == 1 ? 2 : 4, .following = behind};
     enum chex_status status;
     struct gpu_batch b;
     uint64_t ticket;

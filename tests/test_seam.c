@@ -249,7 +249,7 @@ mirror_poll(struct reduce *r, struct chex_error *err)
 START_TEST(every_number_is_summed_once_and_when_it_is_final)
 {
     static const struct reduce_ops ops = {.start = mirror_start, .join = mirror_join, .poll = mirror_poll};
-    const struct step_end end = {.requests = 2, .behind = 2, .rest = 0};
+    const struct step_end end = {.requests = 2, .following = 2, .rest = 0};
     struct chex_error err;
     size_t b, i;
 

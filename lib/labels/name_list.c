@@ -28,7 +28,7 @@ struct adding {
 
 /* Returns the position after the first image suffix in the name, or NULL. */
 static const char *
-behind_ending(const char *name, size_t length)
+after_ending(const char *name, size_t length)
 {
     static const char *const endings[] = {".png", ".jpg", ".jpeg"};
 
@@ -48,13 +48,13 @@ static enum chex_status
 note_odd(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
          struct chex_error *err)
 {
-    const char *end = name + length, *behind = behind_ending(name, length);
+    const char *end = name + length, *after = after_ending(name, length);
 
-    if (behind == end)
+    if (after == end)
         return CHEX_OK;
-    if (behind && behind[0] != '.' && behind_ending(behind, (size_t)(end - behind)) == end)
+    if (after && after[0] != '.' && after_ending(after, (size_t)(end - after)) == end)
         return notes_add(&a->out->notes, NOTE_GLUED, path, line, name, length, err);
-    return behind && behind[0] == '.' ? CHEX_OK : notes_add(&a->out->notes, NOTE_JUNK, path, line, name, length, err);
+    return after && after[0] == '.' ? CHEX_OK : notes_add(&a->out->notes, NOTE_JUNK, path, line, name, length, err);
 }
 
 /* Add the part after the last slash, trimmed like a field of a CSV. */

@@ -256,7 +256,7 @@ static void
 check_size(struct check *c, uint64_t size)
 {
     size_t stride = c->layout->stride;
-    uint64_t records = size / stride, behind = size % stride, end = size - behind;
+    uint64_t records = size / stride, partial = size % stride, end = size - partial;
     char number[PROGRESS_TEXT], bytes[PROGRESS_THINGS], wanted[PROGRESS_TEXT];
 
     if (size == c->info->size)
@@ -265,17 +265,17 @@ check_size(struct check *c, uint64_t size)
     format_count(c->info->record_count, wanted);
     if (size == 0)
         report_fault(c->r, CHEX_ERR_EMPTY, 0, 0, NULL, "empty file, manifest says %s records", wanted);
-    else if (size < c->info->size && behind > 0)
+    else if (size < c->info->size && partial > 0)
         report_fault(c->r, CHEX_ERR_TRUNCATED, (int64_t)records, end, NULL, "file ends %s bytes inside the record",
-                     format_count(behind, bytes));
+                     format_count(partial, bytes));
     else if (size < c->info->size)
         report_fault(c->r, CHEX_ERR_TRUNCATED, (int64_t)records, end, NULL,
                      "file ends before it: %s records, manifest says %s", number, wanted);
-    else if (behind == 0)
+    else if (partial == 0)
         report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%s records, manifest says %s", number, wanted);
     else
         report_fault(c->r, CHEX_ERR_DAMAGED, -1, 0, NULL, "%s records and %s, manifest says %s records", number,
-                     format_things(behind, "byte", bytes), wanted);
+                     format_things(partial, "byte", bytes), wanted);
 }
 
 /* Scan the records.  Read errors of the scan become faults of the data set. */

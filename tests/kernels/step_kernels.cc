@@ -211,7 +211,7 @@ run_decision(const value_set &set, const decision &d)
     tail[TAIL_LOSS_REST] = 1e-9f;
     tail[TAIL_FAULTS] = (float)d.faults;
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
-        tail[TAIL_WISH + i] = d.wishes >> i & 1 ? 2 : 0; /* of two ranks */
+        tail[TAIL_REQUEST + i] = d.wishes >> i & 1 ? 2 : 0; /* of two ranks */
     s.decide.tail = upload(tail);
     s.apply.running = upload(running);
     s.apply.statistics = upload(statistics);
@@ -324,7 +324,7 @@ run_end(const value_set &set, unsigned batch, unsigned behind, unsigned rest, do
         expect(!isfinite(tail[TAIL_LOSS] + tail[TAIL_LOSS_REST]), "a loss that is not finite");
     expect(tail[TAIL_FAULTS] == 1, "faults");
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
-        expect(tail[TAIL_WISH + i] == (0x85 >> i & 1), "wishes");
+        expect(tail[TAIL_REQUEST + i] == (0x85 >> i & 1), "wishes");
     release();
     snprintf(name, sizeof(name), "a step ends: %u of %u images behind it and %u", behind, batch, rest);
     case_name(set, name);

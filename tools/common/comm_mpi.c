@@ -149,7 +149,7 @@ look(struct state *state, struct chex_error *err)
 
 /* Returns whether an earlier message of the same sender is still pending. */
 static bool
-is_behind(const struct state *state, const struct receiving *r)
+has_earlier_message(const struct state *state, const struct receiving *r)
 {
     const struct receiving *before;
 
@@ -176,7 +176,7 @@ mpi_poll(struct comm *comm, struct comm_message *out, bool *arrived, struct chex
         if (code != MPI_SUCCESS)
             return fail_mpi(code, "MPI_Test", err);
         r->done = done;
-        if (!done || is_behind(state, r))
+        if (!done || has_earlier_message(state, r))
             continue;
         *at = r->next;
         if (!*at)

@@ -202,11 +202,11 @@ enum step_flags {
 struct step_end {
     uint32_t requests; /* request bits, below STEP_REQUESTS */
     /*
-     * Micro-batches of the ranks after this one: `behind` full ones and one of `rest` images (0: none).  The running
+     * Micro-batches of the ranks after this one: `following` full ones and one of `rest` images (0: none).  The running
      * statistics decay by them.  Rank 0 starts a step with the old statistics, the others with zero.  So the sum over
      * the ranks equals the result of one process that sees all micro-batches in order.
      */
-    uint64_t behind;
+    uint64_t following;
     unsigned rest;
 };
 

@@ -107,8 +107,8 @@ sum_statistics(struct host *h, const struct step_end *end, struct chex_error *er
     double *sum = h->sum + g->param_floats, *tail = sum + g->stat_floats;
     size_t i;
 
-    if (end->behind > 0)
-        arena_fade_statistics(g, h->options.batch, end->behind, h->running);
+    if (end->following > 0)
+        arena_fade_statistics(g, h->options.batch, end->following, h->running);
     if (end->rest > 0)
         arena_fade_statistics(g, end->rest, 1, h->running);
     for (i = 0; i < g->stat_floats; i++)

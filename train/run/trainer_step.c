@@ -146,7 +146,7 @@ end_of_step(const struct trainer_job *job, const struct trainer_task *task, cons
         end.requests |= TRAINER_STOP;
     if (job->is_rank_0 && trainer_save_is_due(job, saving))
         end.requests |= TRAINER_SAVE;
-    end.behind = next < whole ? whole - next : 0;
+    end.following = next < whole ? whole - next : 0;
     end.rest = next < all && whole < all ? (unsigned)(s->images % task->micro) : 0;
     return end;
 }

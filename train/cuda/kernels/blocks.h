@@ -30,8 +30,8 @@ struct batch_block {
 
 /* With the last micro-batch of a step: struct step_end (backend.h). */
 struct end_block {
-    double fade;               /* (1 - momentum)^behind */
-    unsigned behind, rest;     /* micro-batches of the ranks behind this one: whole ones, images of a partial one */
+    double fade;               /* (1 - momentum)^following */
+    unsigned following, rest;  /* micro-batches of the ranks after this one: full ones, images of a partial one */
     unsigned faults, requests; /* of this rank: 0 or 1, bits */
 };
 
@@ -76,6 +76,6 @@ struct step_begin_args {
  * The loss is two floats, the larger and what it lacks.
  */
 #define TAIL_REQUESTS 8
-enum { TAIL_LOSS, TAIL_LOSS_REST, TAIL_FAULTS, TAIL_WISH, TAIL_FLOATS = TAIL_WISH + TAIL_REQUESTS };
+enum { TAIL_LOSS, TAIL_LOSS_REST, TAIL_FAULTS, TAIL_REQUEST, TAIL_FLOATS = TAIL_REQUEST + TAIL_REQUESTS };
 
 #endif

@@ -45,7 +45,7 @@ fill_tail(const step_end_args &a)
     a.tail[TAIL_LOSS_REST] = is_finite((double)large) ? (float)(loss - (double)large) : 0.0f;
     a.tail[TAIL_FAULTS] = (float)a.block->faults;
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
-        a.tail[TAIL_WISH + i] = (float)(a.block->requests >> i & 1);
+        a.tail[TAIL_REQUEST + i] = (float)(a.block->requests >> i & 1);
 }
 } // namespace
 
@@ -56,7 +56,7 @@ KERNEL(step_end, step_end_args, STEP_THREADS, 1)
     if (i < a.count) {
         float r = a.running[i];
 
-        if (a.block->behind > 0 && (double)a.batch * (double)a.pixels[i] >= NORM_LEAST)
+        if (a.block->following > 0 && (double)a.batch * (double)a.pixels[i] >= NORM_LEAST)
             r *= (float)a.block->fade;
         if ((double)a.block->rest * (double)a.pixels[i] >= NORM_LEAST)
             r *= 1 - a.momentum;
@@ -90,7 +90,7 @@ read_tail(step_state *s, const float *tail, bool alone)
     s->faults = (unsigned)tail[TAIL_FAULTS];
     s->requests = 0;
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
-        s->requests |= tail[TAIL_WISH + i] > 0 ? 1u << i : 0u;
+        s->requests |= tail[TAIL_REQUEST + i] > 0 ? 1u << i : 0u;
 }
 
 /* The loss or the norm is not finite. */

@@ -85,7 +85,7 @@ read_gap(struct plan *plan, cudaEvent_t before, const struct cuda_clock *c)
 
 /* Returns the clock of the next micro-batch of the same step, which has ended too; NULL if there is none. */
 static const struct cuda_clock *
-clock_behind(const struct plan *plan, const struct cuda_clock *c)
+next_clock(const struct plan *plan, const struct cuda_clock *c)
 {
     const struct cuda_clock *ring = plan->clock, *whole = &plan->whole[c->ticket % 2];
     const struct cuda_clock *next = &ring[(c - ring + 1) % CUDA_CLOCKS];
@@ -99,7 +99,7 @@ static void
 read_clock(struct plan *plan, struct cuda_clock *c)
 {
     bool of_ring = c != &plan->whole[0] && c != &plan->whole[1];
-    const struct cuda_clock *next = of_ring && c->holds & HOLDS_BACKWARD ? clock_behind(plan, c) : NULL;
+    const struct cuda_clock *next = of_ring && c->holds & HOLDS_BACKWARD ? next_clock(plan, c) : NULL;
 
     if (c->holds & HOLDS_FORWARD && c->number == 1 && c->ticket > 1)
         read_gap(plan, plan->step_end[(c->ticket - 1) % CUDA_ENDS], c);

@@ -13,13 +13,13 @@
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* behind_kernel: the previous entry of the stream is an own kernel, so programmatic dependent launch is possible. */
+/* after_kernel: the previous entry of the stream is an own kernel, so programmatic dependent launch is possible. */
 static enum chex_status
-put_op(struct plan *plan, const struct cuda_op *op, bool behind_kernel, struct chex_error *err)
+put_op(struct plan *plan, const struct cuda_op *op, bool after_kernel, struct chex_error *err)
 {
     const struct cuda_kernel *set = plan->layout.chip.set;
     const char *name = op->by_cudnn ? "a convolution of cuDNN" : set[op->kernel].name;
-    bool early = plan->facts.pdl && behind_kernel && !plan->options.no_graph;
+    bool early = plan->facts.pdl && after_kernel && !plan->options.no_graph;
     enum chex_status status = op->by_cudnn ? cudnn_run(plan->cudnn, op, plan->compute, err) : CHEX_OK;
     cudaError_t e = op->by_cudnn ? cudaSuccess : (early ? cuda_launch_early : cuda_launch)(set, op, plan->compute);
 
@@ -33,16 +33,16 @@ put_list(struct plan *plan, enum cuda_list_id id, struct chex_error *err)
 {
     const struct cuda_list *list = &plan->layout.list[id];
     enum chex_status status = CHEX_OK;
-    bool behind_kernel = false; /* a copy or an event may precede a list */
+    bool after_kernel = false; /* a copy or an event may precede a list */
     size_t i;
 
     for (i = 0; i < list->count && status == CHEX_OK; i++) {
         size_t summed = plan->summed;
 
-        status = put_op(plan, &list->op[i], behind_kernel, err);
+        status = put_op(plan, &list->op[i], after_kernel, err);
         if (status == CHEX_OK && id == CUDA_LIST_BACKWARD && list->op[i].final != SIZE_MAX)
             status = cuda_sums_start(plan, list->op[i].final, err);
-        behind_kernel = !list->op[i].by_cudnn && plan->summed == summed;
+        after_kernel = !list->op[i].by_cudnn && plan->summed == summed;
     }
     return status;
 }

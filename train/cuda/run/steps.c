@@ -116,11 +116,11 @@ end_step(struct plan *plan, unsigned flags, const struct step_end *end, struct c
     if (status != CHEX_OK)
         return status;
     *plan->end_block[at] = (struct end_block){.fade = 1,
-                                              .behind = (unsigned)end->behind,
+                                              .following = (unsigned)end->following,
                                               .rest = end->rest,
                                               .faults = flags & STEP_FAULT ? 1 : 0,
                                               .requests = end->requests & ((1u << STEP_REQUESTS) - 1)};
-    for (k = 0; k < end->behind && plan->end_block[at]->fade > 0; k++) /* as in arena_fade_statistics() */
+    for (k = 0; k < end->following && plan->end_block[at]->fade > 0; k++) /* as in arena_fade_statistics() */
         plan->end_block[at]->fade *= (double)(1 - GRAPH_NORM_MOMENTUM);
     return CHEX_OK;
 }
