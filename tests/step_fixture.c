@@ -349,14 +349,14 @@ struct second_reader {
 };
 
 static void *
-read_beside(void *context)
+read_concurrently(void *context)
 {
     struct second_reader *r = context;
     struct chex_error err;
 
-    r->status = r->p->backend->read_beside(r->p->plan, ARENA_PARAMETERS, r->params, &err);
+    r->status = r->p->backend->read_concurrently(r->p->plan, ARENA_PARAMETERS, r->params, &err);
     if (r->status == CHEX_OK)
-        r->status = r->p->backend->read_beside(r->p->plan, ARENA_STATISTICS, r->stats, &err);
+        r->status = r->p->backend->read_concurrently(r->p->plan, ARENA_STATISTICS, r->stats, &err);
     return NULL;
 }
 
@@ -368,10 +368,10 @@ score_and_read(const struct step_plan *p, const struct batch *batch, const struc
     struct chex_error err;
     pthread_t second;
 
-    if (p->backend->read_beside)
-        ck_assert_int_eq(pthread_create(&second, NULL, read_beside, &r), 0);
+    if (p->backend->read_concurrently)
+        ck_assert_int_eq(pthread_create(&second, NULL, read_concurrently, &r), 0);
     step_check_ok(p->backend->score(p->plan, batch, 1, crop, ARENA_PARAMETERS, o->evaluated, &err), &err);
-    if (p->backend->read_beside) {
+    if (p->backend->read_concurrently) {
         ck_assert_int_eq(pthread_join(second, NULL), 0);
         ck_assert_int_eq(r.status, CHEX_OK);
         ck_assert_mem_eq(r.params, o->after, o->params);

@@ -248,7 +248,7 @@ START_TEST(an_own_lock_that_another_process_replaced_names_that_process)
 END_TEST
 
 static void
-write_beside(const char *suffix, const char *text)
+write_next_to_lock(const char *suffix, const char *text)
 {
     char name[256];
     int fd;
@@ -269,13 +269,13 @@ START_TEST(leftovers_of_the_dead_are_removed)
     snprintf(dead, sizeof(dead), "host %s\npid %ld\nboot %s\nspace %llu\nstart 1\nsince x\nmachine m\nmade 1\n",
              locked.host, lock_dead_pid(), locked.boot, lock_own_space());
     snprintf(living, sizeof(living), "host n07.cluster\npid 1\nboot b\nspace 1\nstart 1\nsince x\nmachine m\nmade 1\n");
-    write_beside(".new.17.4", "");
-    write_beside(".stale.17", dead);
-    write_beside("-00001-of-00004.new.17.4", "");
-    write_beside(".stale.18", living);
-    write_beside(".stale.19", "torn");
-    write_beside("notes", "");
-    write_beside(".old", "");
+    write_next_to_lock(".new.17.4", "");
+    write_next_to_lock(".stale.17", dead);
+    write_next_to_lock("-00001-of-00004.new.17.4", "");
+    write_next_to_lock(".stale.18", living);
+    write_next_to_lock(".stale.19", "torn");
+    write_next_to_lock("notes", "");
+    write_next_to_lock(".old", "");
     ck_assert_msg(lock_take(&lock, &locked.folder, false, &locked.err) == CHEX_OK, "%s", locked.err.text);
     ck_assert_uint_eq(lock_files(), 1 + 4);
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);

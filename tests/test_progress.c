@@ -44,11 +44,11 @@ START_TEST(two_sizes_that_differ_read_differently)
 {
     char text[PROGRESS_TEXT];
 
-    ck_assert_str_eq(format_bytes_beside(4412032, 4411000, text), "4,412,032 bytes");
-    ck_assert_str_eq(format_bytes_beside(4411000, 4412032, text), "4,411,000 bytes");
-    ck_assert_str_eq(format_bytes_beside(4412032, 4500000, text), "4.4 MB");
-    ck_assert_str_eq(format_bytes_beside(4412032, 4412032, text), "4.4 MB");
-    ck_assert_str_eq(format_bytes_beside(UINT64_MAX, UINT64_MAX - 1, text), "18,446,744,073,709,551,615 bytes");
+    ck_assert_str_eq(format_bytes_compared(4412032, 4411000, text), "4,412,032 bytes");
+    ck_assert_str_eq(format_bytes_compared(4411000, 4412032, text), "4,411,000 bytes");
+    ck_assert_str_eq(format_bytes_compared(4412032, 4500000, text), "4.4 MB");
+    ck_assert_str_eq(format_bytes_compared(4412032, 4412032, text), "4.4 MB");
+    ck_assert_str_eq(format_bytes_compared(UINT64_MAX, UINT64_MAX - 1, text), "18,446,744,073,709,551,615 bytes");
 }
 END_TEST
 

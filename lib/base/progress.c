@@ -110,7 +110,7 @@ format_bytes(uint64_t n, char out[PROGRESS_TEXT])
 }
 
 char *
-format_bytes_beside(uint64_t n, uint64_t other, char out[PROGRESS_TEXT])
+format_bytes_compared(uint64_t n, uint64_t other, char out[PROGRESS_TEXT])
 {
     char text[PROGRESS_TEXT];
 

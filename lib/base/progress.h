@@ -42,7 +42,7 @@ char *format_bytes(uint64_t n, char out[PROGRESS_TEXT]);
  * Format n for a text that also contains `other`.  If both would look the same although they differ, write "4,412,032
  * bytes".
  */
-char *format_bytes_beside(uint64_t n, uint64_t other, char out[PROGRESS_TEXT]);
+char *format_bytes_compared(uint64_t n, uint64_t other, char out[PROGRESS_TEXT]);
 /* Format "0:08", "12:34", "1:02:03". */
 char *format_seconds(double seconds, char out[PROGRESS_TEXT]);
 

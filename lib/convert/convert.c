@@ -332,7 +332,7 @@ convert_check_output(const struct convert *c, struct chex_error *err)
         /* An unfinished data set may already contain a part of it; opening it will show how much. */
         if (needed > there && faccessat(AT_FDCWD, path, F_OK, 0) != 0)
             return error_set(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path,
-                             format_bytes_beside(needed, there, a), format_bytes_beside(there, needed, b));
+                             format_bytes_compared(needed, there, a), format_bytes_compared(there, needed, b));
         return CHEX_OK;
     }
     if (strcmp(chex_dataset_info(ds)->id, c->plan.dataset_id) != 0) {

@@ -216,7 +216,7 @@ check_space(const struct convert_run *r, struct chex_error *err)
     if (there == 0 || r->needed <= there)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_WRITE, "'%s' needs %s more, %s are free", out,
-                     format_bytes_beside(r->needed, there, a), format_bytes_beside(there, r->needed, b));
+                     format_bytes_compared(r->needed, there, a), format_bytes_compared(there, r->needed, b));
 }
 
 enum chex_status

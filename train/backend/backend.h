@@ -22,7 +22,7 @@
  * ranks are appended to the gradients, so a step needs no other message between the ranks.
  *
  * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG, unless its comment lists more.  One
- * thread at a time may use a plan, except for read_beside(); different plans are independent.  The same calls with the
+ * thread at a time may use a plan, except for read_concurrently(); different plans are independent.  The same calls with the
  * same input give the same bits on the same machine, for any number of threads.
  *
  * train/ref is the reference in plain C; tests compare every other backend with it, buffer by buffer.  The backends
@@ -285,7 +285,7 @@ struct backend {
      * As read(), for a second thread, while the thread of the plan calls only score() or nothing, and no step is in
      * flight.  May be NULL.
      */
-    enum chex_status (*read_beside)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
+    enum chex_status (*read_concurrently)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
     enum chex_status (*set_state)(struct plan *plan, const struct plan_state *state, struct chex_error *err);
 
     /* -- a step -- */

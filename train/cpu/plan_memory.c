@@ -79,8 +79,8 @@ too_little(const struct plan *plan, uint64_t available, struct chex_error *err)
         return error_set(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs more memory than can be counted",
                          plan->host.options.batch);
     return error_set(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs %s of memory, of which %s are free",
-                     plan->host.options.batch, format_bytes_beside(plan->wanted_bytes, available, needed),
-                     format_bytes_beside(available, plan->wanted_bytes, there));
+                     plan->host.options.batch, format_bytes_compared(plan->wanted_bytes, available, needed),
+                     format_bytes_compared(available, plan->wanted_bytes, there));
 }
 
 enum chex_status

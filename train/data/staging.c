@@ -182,7 +182,7 @@ check_space(struct staging *s, struct chex_error *err)
     if (bytes <= available)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_WRITE, "--stage: '%s' needs %s more, %s are free", s->folder.path,
-                     format_bytes_beside(bytes, available, needed), format_bytes_beside(available, bytes, there));
+                     format_bytes_compared(bytes, available, needed), format_bytes_compared(available, bytes, there));
 }
 
 /* Returns whether the folder's manifest has this text. */

@@ -96,7 +96,7 @@ choose_device_cache(const struct trainer_job *job, const struct trainer_task *ta
     if (images->reading.on_device || job->o->cache == CACHE_AUTO)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_MEMORY, "--cache device needs %s, %s are free there beside the network",
-                     format_bytes_beside(size, there, needed), format_bytes_beside(there, size, left));
+                     format_bytes_compared(size, there, needed), format_bytes_compared(there, size, left));
 }
 
 /* Keep the splits of every epoch in memory if they fit, once per rank of the node. */
@@ -115,8 +115,8 @@ choose_cache(const struct trainer_job *job, const struct trainer_task *task, con
     if (status != CHEX_OK || job->o->cache != CACHE_HOST || images->reading.size <= available / ranks)
         return status;
     return error_set(err, CHEX_ERR_MEMORY, "--cache host needs %s for each of %d ranks of this machine, %s are free",
-                     format_bytes_beside(images->reading.size, available, needed), images->reading.node_ranks,
-                     format_bytes_beside(available, images->reading.size, there));
+                     format_bytes_compared(images->reading.size, available, needed), images->reading.node_ranks,
+                     format_bytes_compared(available, images->reading.size, there));
 }
 
 enum chex_status

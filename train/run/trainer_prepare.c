@@ -260,8 +260,8 @@ check_memory(const struct trainer_job *job, const struct trainer_task *task, str
     if (engine->memory_all <= engine->device->info.memory)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_MEMORY, "%s are needed and %s are there: try a smaller --micro-batch than %u",
-                     format_bytes_beside(engine->memory_all, engine->device->info.memory, needed),
-                     format_bytes_beside(engine->device->info.memory, engine->memory_all, there), task->micro);
+                     format_bytes_compared(engine->memory_all, engine->device->info.memory, needed),
+                     format_bytes_compared(engine->device->info.memory, engine->memory_all, there), task->micro);
 }
 
 /* Size the plan and create it; a dry run only sizes it. */

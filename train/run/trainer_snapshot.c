@@ -32,7 +32,8 @@ trainer_read_arrays(const struct trainer *t, bool beside, struct chex_error *err
 
     for (i = 0; status == CHEX_OK && i < sizeof(to) / sizeof(to[0]); i++)
         if (to[i])
-            status = (beside ? backend->read_beside : backend->read)(t->engine.plan, (enum arena_id)i, to[i], err);
+            status = (beside ? backend->read_concurrently : backend->read)(t->engine.plan, (enum arena_id)i, to[i],
+                                                                           err);
     return status;
 }
 
@@ -60,7 +61,8 @@ take(struct trainer *t, bool beside)
         wait_for_arrays(&t->saving);
         s->status = trainer_read_arrays(t, beside, &s->err);
     } else if (own) {
-        s->status = (beside ? backend->read_beside : backend->read)(t->engine.plan, ARENA_PARAMETERS, own, &s->err);
+        s->status = (beside ? backend->read_concurrently : backend->read)(t->engine.plan, ARENA_PARAMETERS, own,
+                                                                          &s->err);
     } else {
         s->status = error_memory(&s->err);
     }
@@ -88,7 +90,8 @@ trainer_begin_snapshot(struct trainer *t)
     struct snapshot *s = &t->snapshot;
     bool wanted = t->job.is_rank_0 || collective_size(t->job.all) > 1;
 
-    s->running = wanted && t->engine.backend->read_beside && pthread_create(&s->thread, NULL, take_beside, t) == 0;
+    s->running = wanted && t->engine.backend->read_concurrently &&
+                 pthread_create(&s->thread, NULL, take_beside, t) == 0;
 }
 
 /* ---- all ranks --------------------------------------------------------------------------------------------------- */

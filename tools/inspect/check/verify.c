@@ -27,8 +27,8 @@ struct verify_output {
     json_t *faults;                     /* with --json */
     const char *depth;
     struct progress progress;
-    uint64_t beside; /* faults of files that are not part of the data set */
-    bool sums;       /* the manifest itself has a fault */
+    uint64_t unrelated; /* faults of files that are not part of the data set */
+    bool sums;          /* the manifest itself has a fault */
 };
 
 static const char *
@@ -119,7 +119,7 @@ on_fault(void *context, const struct verify_fault *fault)
     char name[INSPECT_TEXT];
 
     r->sums |= strcmp(fault->file, MANIFEST_NAME) == 0;
-    r->beside += r->dataset && strcmp(fault->file, MANIFEST_NAME) != 0 && !is_part(r->dataset, fault->file);
+    r->unrelated += r->dataset && strcmp(fault->file, MANIFEST_NAME) != 0 && !is_part(r->dataset, fault->file);
     if (r->in->common->json) {
         inspect_json_push(&r->faults, fault_json(fault));
         return;
@@ -175,7 +175,7 @@ print_repair(const struct verify_output *r, uint64_t faults)
     const char *path = shell_word(relative_path(ds->folder.path), folder);
     struct wrap w = {.out = stdout};
 
-    if (r->beside == faults) {
+    if (r->unrelated == faults) {
         printf("next     remove the files named above, unless a conversion is running\n");
         return;
     }

@@ -31,7 +31,7 @@ find_calls(const struct shared_library *library, struct cudnn_calls *calls, char
 static bool
 find_cublas(const struct shared_library *library, char *why, size_t size)
 {
-    char origin[PATH_MAX], path[PATH_MAX + 128], beside[3][32] = {"", "/../../cublas/lib"}, name[32];
+    char origin[PATH_MAX], path[PATH_MAX + 128], suffix[3][32] = {"", "/../../cublas/lib"}, name[32];
     size_t (*runtime)(void), i;
     unsigned major;
 
@@ -39,12 +39,12 @@ find_cublas(const struct shared_library *library, char *why, size_t size)
         return true; /* the CUDA version is unknown, and so is the name of cuBLAS */
     major = (unsigned)(runtime() / 1000);
     snprintf(name, sizeof(name), "libcublasLt.so.%u", major);
-    snprintf(beside[2], sizeof(beside[2]), "/../../cu%u/lib", major);
+    snprintf(suffix[2], sizeof(suffix[2]), "/../../cu%u/lib", major);
     if (dlopen(name, RTLD_NOW | RTLD_LOCAL))
         return true;
     if (dlinfo(library->handle, RTLD_DI_ORIGIN, origin) == 0)
         for (i = 0; i < 3; i++) {
-            snprintf(path, sizeof(path), "%s%s/%s", origin, beside[i], name);
+            snprintf(path, sizeof(path), "%s%s/%s", origin, suffix[i], name);
             if (dlopen(path, RTLD_NOW | RTLD_LOCAL))
                 return true;
         }

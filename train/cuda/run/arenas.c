@@ -71,7 +71,7 @@ cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *
  * and does not block in the CUDA runtime, which could hold a lock that the plan's thread needs.
  */
 enum chex_status
-cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
+cuda_read_concurrently(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
 {
     static const struct timespec pause = {.tv_nsec = 50000};
     size_t bytes = arena_bytes(plan, arena);
@@ -81,9 +81,9 @@ cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_
 
     if (status != CHEX_OK)
         return status;
-    e = cudaMemcpyAsync(plan->landing, from, bytes, cudaMemcpyDeviceToHost, plan->beside);
+    e = cudaMemcpyAsync(plan->landing, from, bytes, cudaMemcpyDeviceToHost, plan->read_stream);
     if (e == cudaSuccess)
-        e = cudaEventRecord(plan->landed, plan->beside);
+        e = cudaEventRecord(plan->landed, plan->read_stream);
     if (e == cudaSuccess)
         while ((e = cudaEventQuery(plan->landed)) == cudaErrorNotReady)
             nanosleep(&pause, NULL);

@@ -167,9 +167,9 @@ too_little(const struct plan_options *o, size_t needed, size_t there, struct che
 {
     char needed_text[PROGRESS_TEXT], there_text[PROGRESS_TEXT];
 
-    return error_set(err, CHEX_ERR_MEMORY,
-                     "a micro-batch of %u images needs %s of the memory of the GPU, of which %s are free", o->batch,
-                     format_bytes_beside(needed, there, needed_text), format_bytes_beside(there, needed, there_text));
+    return error_set(
+        err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs %s of the memory of the GPU, of which %s are free",
+        o->batch, format_bytes_compared(needed, there, needed_text), format_bytes_compared(there, needed, there_text));
 }
 
 static enum chex_status

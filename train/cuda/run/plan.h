@@ -151,8 +151,8 @@ struct plan {
     cudaEvent_t scored[2];
     cudaEvent_t drained; /* for cuda_drain(); with staged sums, the end of this rank's computation */
 
-    /* For read_beside() of a training plan; used only by the thread that calls it. */
-    cudaStream_t beside;
+    /* For read_concurrently() of a training plan; used only by the thread that calls it. */
+    cudaStream_t read_stream;
     float *landing; /* pinned, the size of the largest arena */
     cudaEvent_t landed;
 };
@@ -169,7 +169,7 @@ void cuda_plan_free(struct plan *plan);
 
 enum chex_status cuda_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err);
 enum chex_status cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
-enum chex_status cuda_read_beside(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
+enum chex_status cuda_read_concurrently(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
 enum chex_status cuda_set_state(struct plan *plan, const struct plan_state *state, struct chex_error *err);
 enum chex_status cuda_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err);
 /* Copy between host and device after all work that the plan has queued, and wait for the copy. */

@@ -110,7 +110,7 @@ new_memory(struct plan *plan)
 static cudaError_t
 new_landing(struct plan *plan)
 {
-    cudaError_t e = cudaStreamCreateWithFlags(&plan->beside, cudaStreamNonBlocking);
+    cudaError_t e = cudaStreamCreateWithFlags(&plan->read_stream, cudaStreamNonBlocking);
 
     if (e == cudaSuccess)
         e = new_event(&plan->landed);
@@ -210,8 +210,8 @@ cuda_steps_free(struct plan *plan)
     }
     free_clocks(plan);
     free_event(plan->drained);
-    if (plan->beside)
-        (void)cudaStreamDestroy(plan->beside);
+    if (plan->read_stream)
+        (void)cudaStreamDestroy(plan->read_stream);
     free_event(plan->landed);
     free_pinned(plan->landing);
     return true;
