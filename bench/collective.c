@@ -73,7 +73,7 @@ main(int argc, char **argv)
     struct comm comm;
     double *data;
 
-    if (launcher_comm(launcher_look(), &comm, &err) != CHEX_OK || collective_new(&comm, NULL, &c, &err) != CHEX_OK) {
+    if (launcher_comm(launcher_probe(), &comm, &err) != CHEX_OK || collective_new(&comm, NULL, &c, &err) != CHEX_OK) {
         fprintf(stderr, "%s\n", err.text);
         return EXIT_FAILURE;
     }

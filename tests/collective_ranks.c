@@ -216,13 +216,13 @@ main(int argc, char **argv)
     if (strcmp(argv[1], "wait") != 0)
         options.timeout = 120; /* nobody is lost: a busy machine is no loss */
     signal(SIGTERM, on_signal);
-    status = launcher_comm(launcher_look(), &comm, &err);
+    status = launcher_comm(launcher_probe(), &comm, &err);
     options.context = &comm;
     if (status == CHEX_OK)
         status = collective_new(&comm, &options, &c, &err);
     if (status == CHEX_OK)
         status = play(c, argv, &err);
-    if (status != CHEX_OK && (!c || collective_speaks(c)))
+    if (status != CHEX_OK && (!c || collective_reports_errors(c)))
         code = cli_error(&program, &common, &err);
     if (c && collective_broken(c))
         collective_abort(c, code ? code : cli_exit_of(status));

@@ -176,7 +176,7 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: see the head of evaluate_split.c\n");
         return 2;
     }
-    check(launcher_comm(launcher_look(), &comm, &err), &err);
+    check(launcher_comm(launcher_probe(), &comm, &err), &err);
     check(collective_new(&comm, &options, &collective, &err), &err);
     check(chex_dataset_open(option("data", NULL), &ds, &err), &err);
     check(folder_open(option("out", NULL), true, &out, &err), &err);

@@ -25,7 +25,7 @@ live(void *argument)
     ck_assert_int_eq(collective_new(r->comm, &r->options, &r->c, &r->err), CHEX_OK);
     r->play(r, r->c);
     r->broken = collective_broken(r->c);
-    r->speaks = collective_speaks(r->c);
+    r->speaks = collective_reports_errors(r->c);
     return NULL;
 }
 

@@ -47,7 +47,7 @@ START_TEST(a_process_that_is_alone_has_all_calls)
     ck_assert_int_eq(collective_agree(c, error_set(&err, CHEX_ERR_WRITE, "disk full"), &flags, &err), CHEX_ERR_WRITE);
     ck_assert_str_eq(err.text, "disk full");
     ck_assert_int_eq(collective_compare(c, CHEX_OK, "seed 1\n", &err), CHEX_OK);
-    ck_assert(!collective_broken(c) && collective_speaks(c) && collective_waited(c) == 0);
+    ck_assert(!collective_broken(c) && collective_reports_errors(c) && collective_waited(c) == 0);
     buffer_release(&all);
     collective_free(c);
 }

@@ -237,7 +237,7 @@ play_without_lead(struct rank *r, struct collective *c)
     if (collective_rank(c) == 0)
         return;
     r->status = collective_agree(c, CHEX_OK, NULL, &r->err);
-    if (collective_speaks(c))
+    if (collective_reports_errors(c))
         collective_abort(c, 8);
 }
 

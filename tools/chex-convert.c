@@ -255,7 +255,7 @@ convert(struct convert_cli *cli, const struct cli_common *common)
     /* Before anything that may take long.  A dry run only reads, so a signal may end it at once. */
     cli->convert.stop = stop_signals_catch("stopping after the images at hand");
     stop_signals_may_exit(EXIT_STOPPED);
-    status = launcher_comm(launcher_look(), &comm, &err);
+    status = launcher_comm(launcher_probe(), &comm, &err);
     if (ranks_init(&ranks, &comm, &err) != CHEX_OK) {
         code = cli_error(&convert_program, common, &err);
         comm.ops->abort(&comm, code);

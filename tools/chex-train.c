@@ -83,7 +83,7 @@ static enum chex_status
 preview(struct train_report *report, struct trainer *t, bool is_rank_0, struct chex_error *err)
 {
     struct trainer_start start;
-    enum chex_status status = trainer_look_at_start(t, &start, err);
+    enum chex_status status = trainer_probe_start(t, &start, err);
 
     if (status == CHEX_OK && is_rank_0)
         train_report_start(report, t, &start);
@@ -159,7 +159,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .warn_waiting = on_waiting};
     struct trainer *t = NULL;
     struct trainer_facts f = {.collective = NULL};
-    bool speaks = comm->rank == 0, broken;
+    bool reports_errors = comm->rank == 0, broken;
     int code;
 
     train_report_init(&report, cli, common);
@@ -174,14 +174,14 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
         trainer_facts(t, &f);
     broken = comm->size > 1 && (!f.collective || collective_broken(f.collective));
     if (f.collective)
-        speaks = collective_speaks(f.collective);
+        reports_errors = collective_reports_errors(f.collective);
     progress_line_clear(&report.line);
     train_report_begin(&report);
     train_cli_suggest(cli, err);
     code = exit_code_of(status, t);
-    if (speaks && status != CHEX_OK)
+    if (reports_errors && status != CHEX_OK)
         cli_error(&train_program, common, err);
-    if (speaks && (status != CHEX_OK || !cli->dry_run))
+    if (reports_errors && (status != CHEX_OK || !cli->dry_run))
         train_report_end(&report, t, status == CHEX_OK ? NULL : err);
     if (comm->rank == 0 && common->json)
         train_report_json(&report, t, status == CHEX_OK ? NULL : err, code);
@@ -217,16 +217,16 @@ train(struct train_cli *cli, const struct cli_common *common)
     /* Before MPI starts: mpirun may hang forever if a signal kills a rank that has not connected to it yet. */
     const atomic_bool *stop = catch_signals();
     struct comm comm;
-    enum chex_status status = launcher_comm(launcher_look(), &comm, &err);
+    enum chex_status status = launcher_comm(launcher_probe(), &comm, &err);
 
     return close_and_return(&comm, train_on_rank(cli, common, &comm, stop, status, &err));
 }
 
 /* All ranks of a job have the same wrong command line; one of them reports it. */
 static int
-misused(const struct chex_error *wrong)
+on_usage_error(const struct chex_error *wrong)
 {
-    struct launcher launcher = launcher_look();
+    struct launcher launcher = launcher_probe();
     struct train_cli cli = train_cli_default();
     struct cli_common common = {.quiet = true, .threads = 1};
     const atomic_bool *stop;
@@ -265,7 +265,7 @@ main(int argc, char **argv)
     struct cli_common common;
     int code;
 
-    program.misused = misused;
+    program.on_usage_error = on_usage_error;
     program.versions = print_versions;
     cli.argc = argc;
     cli.argv = argv;

@@ -426,13 +426,13 @@ collective_abort(struct collective *c, int exit_code)
 {
     static const struct timespec word = {.tv_sec = 2};
 
-    if (!collective_speaks(c))
+    if (!collective_reports_errors(c))
         nanosleep(&word, NULL);
     c->comm->ops->abort(c->comm, exit_code);
 }
 
 bool
-collective_speaks(const struct collective *c)
+collective_reports_errors(const struct collective *c)
 {
     int i;
 

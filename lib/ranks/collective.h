@@ -139,7 +139,7 @@ enum chex_status collective_compare(struct collective *c, enum chex_status statu
  */
 bool collective_broken(const struct collective *c);
 /* Returns whether this rank reports errors to the user: rank 0, or the lowest rank that is not lost. */
-bool collective_speaks(const struct collective *c);
+bool collective_reports_errors(const struct collective *c);
 /*
  * End all processes with this exit code (comm.h).  A rank that does not report errors first waits two seconds for the
  * rank that does.  With a single process: does nothing.  If collective_broken(), call it before collective_free().

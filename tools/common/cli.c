@@ -247,9 +247,9 @@ usage_error(const struct cli_program *program, const struct cli_common *common, 
     struct chex_error err;
     int code = CLI_GO_ON;
 
-    if (program->misused) {
+    if (program->on_usage_error) {
         error_set(&err, CHEX_ERR_USAGE, "%s", text);
-        code = program->misused(&err);
+        code = program->on_usage_error(&err);
     }
     if (code == CLI_GO_ON) {
         cli_complain(program, common, "%s", text);

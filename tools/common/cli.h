@@ -122,7 +122,7 @@ struct cli_program {
      * processes and return the exit code, or return CLI_GO_ON if there is one process; then cli_parse() reports it.
      * versions: print additional lines for --version --verbose.
      */
-    int (*misused)(const struct chex_error *err);
+    int (*on_usage_error)(const struct chex_error *err);
     void (*versions)(void);
 };
 

@@ -25,7 +25,7 @@ number_of(const char *name)
 }
 
 struct launcher
-launcher_look(void)
+launcher_probe(void)
 {
     /*
      * Slurm also sets SLURM_PROCID and SLURM_NTASKS for a batch script, which is one process.  Only srun sets

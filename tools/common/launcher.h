@@ -14,7 +14,7 @@ struct launcher {
     int rank, size; /* rank 0 of size 1: a plain start */
 };
 
-struct launcher launcher_look(void);
+struct launcher launcher_probe(void);
 
 /*
  * Counts the cores that this process may use, and those that mpirun itself may use.  By default mpirun binds each

@@ -231,7 +231,7 @@ enum chex_status trainer_evaluate(struct trainer *t, struct chex_error *err);
 
 /*
  * For plan_only, called in this order instead of the functions above; they write nothing, not even to RUN.
- * trainer_look_at_start() finds and reads the initial weights: a checkpoint, options->init or RUN's best model; with
+ * trainer_probe_start() finds and reads the initial weights: a checkpoint, options->init or RUN's best model; with
  * the statuses of that run.  trainer_estimate() times a micro-batch of noise, repeatedly if it is short; all results
  * are 0 if the device is imagined.  CHEX_ERR_STOPPED
  */
@@ -240,7 +240,7 @@ struct trainer_estimate {
     double epoch;       /* with validation, without the sums over the ranks; 0 with evaluate_only */
     double run;         /* the remaining epochs and the test split; without the bootstrap */
 };
-enum chex_status trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_error *err);
+enum chex_status trainer_probe_start(struct trainer *t, struct trainer_start *out, struct chex_error *err);
 enum chex_status trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err);
 
 /* Model the kernels of a step; count is 0 if the device has no model, and with evaluate_only.  plan_model_free() */

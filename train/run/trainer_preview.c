@@ -18,7 +18,7 @@
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 enum chex_status
-trainer_look_at_start(struct trainer *t, struct trainer_start *out, struct chex_error *err)
+trainer_probe_start(struct trainer *t, struct trainer_start *out, struct chex_error *err)
 {
     return collective_agree(t->job.all, trainer_look(t, out, err), NULL, err);
 }

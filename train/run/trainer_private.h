@@ -353,8 +353,8 @@ void trainer_times_release(struct trainer_times *times);
 
 /* ---- trainer_snapshot.c ------------------------------------------------------------------------------------------ */
 
-/* Rank 0: copy the arenas of a checkpoint to trainer.host; with `beside` in a second thread, by read_concurrently(). */
-enum chex_status trainer_read_arrays(const struct trainer *t, bool beside, struct chex_error *err);
+/* Rank 0: copy the arenas of a checkpoint to trainer.host; with `concurrently` in a second thread, by read_concurrently(). */
+enum chex_status trainer_read_arrays(const struct trainer *t, bool concurrently, struct chex_error *err);
 /* Start to copy the arenas; only an evaluation may use the plan before trainer_end_snapshot(). */
 void trainer_begin_snapshot(struct trainer *t);
 /*

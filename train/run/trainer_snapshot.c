@@ -21,7 +21,7 @@
 #include <time.h>
 
 enum chex_status
-trainer_read_arrays(const struct trainer *t, bool beside, struct chex_error *err)
+trainer_read_arrays(const struct trainer *t, bool concurrently, struct chex_error *err)
 {
     const struct checkpoint_arrays *a = &t->host;
     const struct backend *backend = t->engine.backend;
@@ -32,8 +32,8 @@ trainer_read_arrays(const struct trainer *t, bool beside, struct chex_error *err
 
     for (i = 0; status == CHEX_OK && i < sizeof(to) / sizeof(to[0]); i++)
         if (to[i])
-            status = (beside ? backend->read_concurrently : backend->read)(t->engine.plan, (enum arena_id)i, to[i],
-                                                                           err);
+            status = (concurrently ? backend->read_concurrently : backend->read)(t->engine.plan, (enum arena_id)i,
+                                                                                 to[i], err);
     return status;
 }
 
@@ -50,7 +50,7 @@ wait_for_arrays(const struct saving *saving)
 }
 
 static enum chex_status
-take(struct trainer *t, bool beside)
+take(struct trainer *t, bool concurrently)
 {
     size_t bytes = t->task.graph->param_floats * sizeof(float);
     struct snapshot *s = &t->snapshot;
@@ -59,10 +59,10 @@ take(struct trainer *t, bool beside)
 
     if (t->job.is_rank_0) {
         wait_for_arrays(&t->saving);
-        s->status = trainer_read_arrays(t, beside, &s->err);
+        s->status = trainer_read_arrays(t, concurrently, &s->err);
     } else if (own) {
-        s->status = (beside ? backend->read_concurrently : backend->read)(t->engine.plan, ARENA_PARAMETERS, own,
-                                                                          &s->err);
+        s->status = (concurrently ? backend->read_concurrently : backend->read)(t->engine.plan, ARENA_PARAMETERS, own,
+                                                                                &s->err);
     } else {
         s->status = error_memory(&s->err);
     }
