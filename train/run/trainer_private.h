@@ -15,7 +15,7 @@
  *     trainer_snapshot.c  copies the arenas during an evaluation
  *     trainer_save.c      checkpoints, the best model and its evaluation
  *     trainer_artifacts.c files of an evaluation
- *     trainer_evaluate.c     evaluations, and their effect on rate, best model and end
+ *     trainer_evaluate.c  evaluations, and their effect on rate, best model and end
  *     trainer.c           the sequence of a run
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -314,8 +314,8 @@ void trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping);
 
 /*
  * Complete one step; t->state is the state after it.  Other steps may be in flight; if none is, *requests (enum
- * trainer_request) has the requests of all ranks.  After a fault no step is in flight either, and the plan has the state
- * of the last good step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG its state is undefined.
+ * trainer_request) has the requests of all ranks.  After a fault no step is in flight either, and the plan has the
+ * state of the last good step; only after CHEX_ERR_LOST, CHEX_ERR_MEMORY and CHEX_ERR_BUG its state is undefined.
  */
 enum chex_status trainer_make_step(struct trainer *t, uint64_t *requests, struct chex_error *err);
 
@@ -353,7 +353,10 @@ void trainer_times_release(struct trainer_times *times);
 
 /* ---- trainer_snapshot.c ------------------------------------------------------------------------------------------ */
 
-/* Rank 0: copy the arenas of a checkpoint to trainer.host; with `concurrently` in a second thread, by read_concurrently(). */
+/*
+ * Rank 0: copy the arenas of a checkpoint to trainer.host.  concurrently: the caller is a second thread, so use
+ * read_concurrently().
+ */
 enum chex_status trainer_read_arrays(const struct trainer *t, bool concurrently, struct chex_error *err);
 /* Start to copy the arenas; only an evaluation may use the plan before trainer_end_snapshot(). */
 void trainer_begin_snapshot(struct trainer *t);
@@ -397,7 +400,7 @@ void trainer_end_save(const struct trainer_job *job, struct saving *saving, stru
 bool trainer_save_is_due(const struct trainer_job *job, const struct saving *saving);
 void trainer_release_pending(struct pending_result *j);
 
-/* ---- trainer_evaluate.c --------------------------------------------------------------------------------------------- */
+/* ---- trainer_evaluate.c ------------------------------------------------------------------------------------------ */
 
 /* Call the callback for the completed training part of the current epoch. */
 void trainer_report_epoch(struct trainer *t);

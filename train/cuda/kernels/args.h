@@ -171,10 +171,10 @@ struct gradient_squares_args {
     unsigned count;
 };
 /*
- * What becomes of a step.  Loss, faults and requests of all ranks come from the tail.  Nothing is applied where the plan
- * is halted; where a rank has a fault, which halts it; and where loss or norm are not finite.  Then the loss scale
- * falls by half and the good steps begin from 0; without one, or where it is at the lowest, the plan is halted.  After
- * `grow` good steps it doubles, up to the highest.  One block.
+ * Decides whether a step is applied.  Loss, faults and requests of all ranks come from the tail of the sums.  A step is
+ * not applied if the plan is halted, if a rank has a fault (which halts the plan), or if the loss or the norm is not
+ * finite.  In the last case the loss scale is halved and the count of good steps restarts; without a loss scale, or at
+ * the lowest one, the plan is halted.  After `grow` good steps the scale doubles, up to the highest one.  One CTA.
  */
 struct step_decide_args {
     const double *partial;
