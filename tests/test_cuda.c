@@ -119,24 +119,9 @@ is_nowhere(const struct graph *g, unsigned buffer)
     return false;
 }
 
-static bool
-is_normalised(const struct graph *g, const struct graph_slice *s)
-{
-    size_t i;
-
-    for (i = 0; i < g->node_count; i++) {
-        const struct graph_slice *in = &g->node[i].in;
-
-        if (g->node[i].op == GRAPH_NORM && in->buffer == s->buffer && in->first <= s->first &&
-            s->first + s->channels <= in->first + in->channels)
-            return true;
-    }
-    return false;
-}
-
 /*
- * A gradient of what a 1x1 convolution or a maximum has written, and first of all normalisations one reads, or of what
- * a larger convolution of few channels has written: it finishes that while loading, so nobody writes it.
+ * A 1x1 convolution or a max pool finalizes the gradient of its output while it loads, if one normalisation reads that
+ * output alone.  So the finalized gradient is never stored.
  */
 static bool
 is_finished_by_reader(const struct graph *g, unsigned buffer)
@@ -150,8 +135,6 @@ is_finished_by_reader(const struct graph *g, unsigned buffer)
 
         if (n->out.buffer != buffer)
             continue;
-        if (n->op == GRAPH_CONV && n->kernel > 1 && n->out.channels <= GEMM_FINISH && is_normalised(g, &n->out))
-            return true;
         if (!can)
             continue;
         for (norm = n; norm < g->node + g->node_count; norm++)

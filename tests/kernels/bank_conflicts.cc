@@ -119,38 +119,17 @@ see_through_norm(const value_set &set, cuda_conv *c)
     }
 }
 
-/* y is finished while it is loaded. */
-static void
-finish_gradient(const value_set &set, conv_args &a)
-{
-    norm_settle_args &f = a.finish;
-
-    f.sums = {upload(floats(3 * 2 * a.out, 100.0f)), NULL, 3, a.out};
-    f.gamma = f.mean = upload(random_floats(a.out));
-    f.variance = upload(floats(a.out, 1.0f));
-    f.dgamma = room(a.out);
-    f.dbeta = room(a.out);
-    f.channels = a.out;
-    f.x = upload(set, random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld));
-    f.block = upload(std::vector<batch_block>{{1, a.images, 0}});
-    f.state = upload(std::vector<step_state>{step_state{}});
-    f.pixels = a.out_height * a.out_width;
-    f.x_ld = a.y_ld;
-}
-
 /* One form of one kind. */
 static emulator_traffic
 run_form(const value_set &set, const shape &s, conv_kind kind, unsigned tile, bool norm, const char **kernel)
 {
-    cuda_conv c = {kind, s.stem ? arguments_of_stem(set, s.images) : arguments_of(set, s), 0, 0, 0, 0};
+    cuda_conv c = {kind, s.stem ? arguments_of_stem(set, s.images) : arguments_of(set, s), 0, 0, 0};
     emulator_traffic t;
 
     cuda_conv_take(&c, tile, 1);
     c.args.partial = kind == CONV_WEIGHTS ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
     if (norm)
         see_through_norm(set, &c);
-    if ((norm || s.stem) && kind != CONV_FORWARD && s.kernel > 1)
-        finish_gradient(set, c.args);
     expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
     cuda_op op = cuda_conv_op(&c);
     emulator_forget_traffic();
@@ -174,7 +153,7 @@ twice_as_deep(const shape &s, conv_kind kind)
 static unsigned
 forms_of(const shape &s, conv_kind kind)
 {
-    cuda_conv c = {kind, {}, 0, 0, 0, 0};
+    cuda_conv c = {kind, {}, 0, 0, 0};
 
     c.args.in = c.args.x_ld = s.in;
     c.args.height = c.args.width = s.side;
@@ -201,7 +180,7 @@ try_forms(const value_set &set, const shape &s, bool norm)
 
             compare_depths(kernel, s.name, once, twice);
         }
-    snprintf(name, sizeof(name), "%s: %s%s", set.name, s.name, norm ? ", normalised, y finished" : "");
+    snprintf(name, sizeof(name), "%s: %s%s", set.name, s.name, norm ? ", normalised" : "");
     finish_case(name);
 }
 
@@ -214,7 +193,7 @@ run_both(const value_set &set, unsigned form, unsigned images, bool finish)
         BOTH_FORMS(WITH_END)};
     enum { IN = 128, SIDE = 8 };
     const cuda_kernel &kernel = set.kernels[CUDA_CONV_BOTH_64x64 + form];
-    cuda_conv data = {CONV_DATA, arguments_of(set, {"", images, SIDE, IN, BOTH_OUT, 1, 1, 0, false}), 0, 0, 0, 0};
+    cuda_conv data = {CONV_DATA, arguments_of(set, {"", images, SIDE, IN, BOTH_OUT, 1, 1, 0, false}), 0, 0, 0};
     cuda_both b = {};
     emulator_traffic t;
 

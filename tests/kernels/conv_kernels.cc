@@ -113,7 +113,7 @@ make_problem(const value_set &set, const shape &s)
 static void
 try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
 {
-    cuda_conv c = {kind, p.a, 0, 0, 0, 0};
+    cuda_conv c = {kind, p.a, 0, 0, 0};
     size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
     floats nothing;
     char what[200];
@@ -181,201 +181,6 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     release();
 }
 
-/* ---- a gradient that is finished while it is loaded -------------------------------------------------------------- */
-
-/* y of a problem is A of channels FIRST .. of those that a normalisation has read, whose sums lie in some blocks. */
-struct finishing {
-    enum { FIRST = 40, BEHIND = 8, BLOCKS = 3 };
-    floats a, values, weight, sums, gamma, mean, variance, by_beta, by_gamma;
-    std::vector<doubles> sum; /* [2][channels] */
-    unsigned channels, counted;
-    norm_settle_args args;
-};
-static const float EPSILON = 1e-5f;
-static const double UNSCALE = 0.5;
-
-/* y becomes what A is finished to; and so do the sums with it. */
-static void
-finish_in_double(const value_set &set, problem &p, const finishing &f)
-{
-    size_t pixels = (size_t)p.a.out_height * p.a.out_width, count = pixels * f.counted;
-
-    for (size_t i = 0; i < p.y.size(); i++) {
-        unsigned place = (unsigned)(i % p.a.y_ld), c = place - p.s->y_more / 2, k = f.FIRST + c;
-
-        if (place < p.s->y_more / 2 || c >= p.a.out)
-            continue;
-        double share = (double)f.gamma[k] / (double)count, inverse = 1 / sqrt((double)f.variance[k] + EPSILON);
-        double by_beta = f.by_beta[k] + share * f.sum[0][k], by_gamma = f.by_gamma[k] + share * f.sum[1][k];
-        double dy = inverse * (f.a[i] - by_beta - (f.values[i] - f.mean[k]) * inverse * by_gamma);
-
-        p.y[i] = f.weight[i / p.a.y_ld / pixels] != 0 ? rounded(set, (float)dy) : 0;
-    }
-    for (doubles *d : {&p.data, &p.weights})
-        std::fill(d->begin(), d->end(), 0);
-    sum_up(p);
-}
-
-static finishing
-make_finishing(const value_set &set, problem &p, bool add)
-{
-    finishing f = {};
-
-    f.channels = f.FIRST + p.a.out + f.BEHIND;
-    f.a = random_values(set, p.y.size());
-    f.values = random_values(set, p.y.size());
-    f.weight = floats(p.a.images, 1);
-    if (p.a.images > 1)
-        f.weight[1] = 0;
-    f.counted = p.a.images - (p.a.images > 1);
-    f.sums = random_floats((size_t)f.BLOCKS * 2 * f.channels);
-    f.sum = {doubles(f.channels), doubles(f.channels)};
-    for (size_t i = 0; i < f.sums.size(); i++)
-        f.sum[i / f.channels % 2][i % f.channels] += (double)f.sums[i];
-    for (floats *to : {&f.gamma, &f.mean, &f.variance, &f.by_beta, &f.by_gamma})
-        *to = random_floats(f.channels);
-    for (float &v : f.variance)
-        v = v * v + 0.25f;
-    for (floats *to : {&f.by_beta, &f.by_gamma})
-        for (float &v : *to)
-            v = add ? v : 0;
-    finish_in_double(set, p, f);
-    step_state state = {};
-    state.unscale = (float)UNSCALE;
-    f.args = {{upload(f.sums), NULL, f.BLOCKS, f.channels},
-              upload(f.gamma),
-              upload(floats(f.channels, 1)),
-              upload(floats(f.channels, 1)),
-              upload(add ? f.by_beta : floats(f.channels, NAN)),
-              upload(add ? f.by_gamma : floats(f.channels, NAN)),
-              add,
-              f.FIRST,
-              p.a.out,
-              NULL,
-              (char *)upload(set, f.values) + p.s->y_more / 2 * (set.kind == VALUE_FLOAT ? 4 : 2),
-              upload(f.mean),
-              upload(f.variance),
-              NULL,
-              upload(std::vector<batch_block>{{1, f.counted, add ? 1u : 0u}}),
-              upload(std::vector<step_state>{state}),
-              p.a.images,
-              p.a.out_height * p.a.out_width,
-              p.a.y_ld,
-              p.a.y_ld,
-              EPSILON};
-    p.a.finish = f.args;
-    p.a.weight = upload(f.weight);
-    return f;
-}
-
-/* What norm_settle would have left beside the slice, and of parameters. */
-static void
-settled_too(const finishing &f, const problem &p, const char *what)
-{
-    doubles want, kept;
-    floats got, same;
-    double count = (double)f.counted * p.a.out_height * p.a.out_width;
-
-    for (int which = 0; which < 2; which++) {
-        floats parameter = download(which ? f.args.dgamma : f.args.dbeta, f.channels);
-        floats by = download(which ? f.args.by_gamma : f.args.by_beta, f.channels);
-        const floats &before = which ? f.by_gamma : f.by_beta;
-
-        for (unsigned c = 0; c < f.channels; c++) {
-            want.push_back(f.sum[which][c] * UNSCALE + (f.args.add ? 1 : 0));
-            got.push_back(parameter[c]);
-            if (c - f.FIRST < p.a.out)
-                continue; /* nobody asks */
-            want.push_back(before[c] + f.gamma[c] * f.sum[which][c] / count);
-            got.push_back(by[c]);
-        }
-    }
-    compare(what, want, got, 1e-6);
-}
-
-static void
-weights_are(const value_set &set, const problem &p, const cuda_conv &c, const char *what)
-{
-    float *gradient = upload(floats(p.weights.size(), 1.0f));
-    doubles want = p.weights;
-    step_state state = {};
-
-    state.unscale = (float)UNSCALE;
-    splits_entry entry = {c.args.partial, 0, p.a.out, p.a.in, p.s->kernel * p.s->kernel, c.splits, 0, 0};
-    sum_all_args sum = {upload(std::vector<splits_entry>{entry}), gradient,
-                        upload(std::vector<batch_block>{{1, p.a.images, 1}}), upload(std::vector<step_state>{state}),
-                        1};
-
-    launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&entry), 1, sum);
-    for (double &w : want)
-        w = w * UNSCALE + 1;
-    /* dy was rounded: here and there to the other side of what is wanted */
-    compare(what, want, download(gradient, want.size()),
-            set.kind == VALUE_FLOAT ? set.sums : partial_error(set, c.splits, set.tolerance));
-}
-
-/* forms: of a pair; behind them those of weights alone. */
-static bool
-try_finish(const value_set &set, const shape &s, unsigned form, unsigned processors)
-{
-    problem p = make_problem(set, s);
-    finishing f = make_finishing(set, p, form % 2 == 1);
-    unsigned bytes = set.kind == VALUE_FLOAT ? 4 : 2, pairs, forms;
-    cuda_conv_pair pair = {};
-    char what[200];
-    void *y = upload(set, f.a), *x = upload(set, p.x);
-    bool both;
-
-    snprintf(what, sizeof(what), "%s, %s: finishes y, form %u, %u processors", set.name, s.name, form, processors);
-    pair.data = {CONV_DATA, p.a, 0, 0, 0, bytes};
-    pair.weights = {CONV_WEIGHTS, p.a, 0, 0, 0, bytes};
-    pairs = cuda_conv_pair_forms(&pair);
-    forms = pairs + cuda_conv_forms(&pair.weights);
-    both = form < pairs;
-    if (form >= forms) {
-        release();
-        return false;
-    }
-    if (both)
-        cuda_conv_pair_take(&pair, form, processors);
-    else
-        cuda_conv_take(&pair.weights, form - pairs, processors);
-    for (conv_args *a : {&pair.data.args, &pair.weights.args}) {
-        a->x = (char *)x + s.x_more / 2 * bytes;
-        a->y = (char *)y + s.y_more / 2 * bytes;
-        a->w = upload(set, p.w);
-    }
-    void *dx = upload(set, p.x);
-    pair.data.args.x = (char *)dx + s.x_more / 2 * bytes;
-    pair.weights.args.partial = room(partial_set(set, pair.weights.splits), cuda_conv_partial(&pair.weights));
-    expect(cuda_conv_fits(&pair.data.args) && cuda_conv_fits(&pair.weights.args), "shapes that kernels do not take");
-    expect(cuda_conv_can_finish(&pair.weights) && (!both || cuda_conv_can_finish(&pair.data)), "no room to finish");
-    cuda_op op = both ? cuda_conv_pair_op(&pair) : cuda_conv_op(&pair.weights);
-    MUST(cuda_launch(set.kernels, &op, stream));
-    weights_are(set, p, pair.weights, what);
-    if (both)
-        compare(what, p.data, slice_of(download(set, dx, p.x.size()), p.x, p.a.x_ld, p.a.in, what), set.tolerance);
-    settled_too(f, p, what);
-    expect(download(set, y, f.a.size()) == f.a, "A was written");
-    release();
-    return true;
-}
-
-static void
-gradients_are_finished(const value_set &set)
-{
-    char name[100];
-
-    for (const shape &s : shapes) {
-        if (s.kernel == 1 || s.out > GEMM_FINISH || (small_shapes && !s.small))
-            continue;
-        for (unsigned form = 0; try_finish(set, s, form, form % 3 == 0 ? 132 : 1); form++)
-            ;
-        snprintf(name, sizeof(name), "%s: %s, whose gradient is finished while it is loaded", set.name, s.name);
-        finish_case(name);
-    }
-}
-
 /* ---- partial sums ------------------------------------------------------------------------------------------------ */
 
 /*
@@ -387,7 +192,7 @@ partial_sums_of(const value_set &set, unsigned kernel)
 {
     enum { IMAGES = 4, SIDE = 12, IN = 16, OUT = 24, INFINITE = 5, NONE = 20 };
     const float LARGE = 1024;
-    cuda_conv c = {CONV_WEIGHTS, {}, 0, 0, 0, 0};
+    cuda_conv c = {CONV_WEIGHTS, {}, 0, 0, 0};
     size_t pixels = IMAGES * SIDE * SIDE, middle = SIDE / 2 * SIDE + SIDE / 2, taps = (size_t)kernel * kernel;
     floats y(pixels * OUT, LARGE);
     step_state state = {};
@@ -447,7 +252,7 @@ partial_sums(const value_set &set)
 static unsigned
 forms_of(const problem &p, conv_kind kind)
 {
-    cuda_conv c = {kind, p.a, 0, 0, 0, 0};
+    cuda_conv c = {kind, p.a, 0, 0, 0};
 
     return cuda_conv_forms(&c);
 }
@@ -607,7 +412,6 @@ main(int argc, char **argv)
         MUST(cuda_prepare(set.kernels));
         forms_agree(set);
         splits_add_up(set);
-        gradients_are_finished(set);
         partial_sums(set);
     }
     return summary();

@@ -337,7 +337,7 @@ slab_of(const value_set &set, const problem &p, const cuda_conv &c)
 static void
 try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, const wish &wish)
 {
-    cuda_conv c = {kind, p.a, 0, 0, 0, 0};
+    cuda_conv c = {kind, p.a, 0, 0, 0};
     floats pivot = random_floats(p.a.out);
     char what[200];
 
@@ -365,7 +365,7 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
 static void
 try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm)
 {
-    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0, 0}, 0};
+    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0}, 0};
     floats got[2][3];
 
     cuda_conv_pair_take(&pair, tile, processors);
@@ -393,7 +393,7 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
 static unsigned
 forms_of(const problem &p, conv_kind kind)
 {
-    cuda_conv c = {kind, p.a, 0, 0, 0, 0};
+    cuda_conv c = {kind, p.a, 0, 0, 0};
 
     return cuda_conv_forms(&c);
 }
@@ -401,7 +401,7 @@ forms_of(const problem &p, conv_kind kind)
 static unsigned
 pairs_of(const problem &p)
 {
-    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0, 0}, 0};
+    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0}, 0};
 
     return cuda_conv_pair_forms(&pair);
 }
@@ -475,7 +475,7 @@ odd_statistics(const value_set &set)
 
     for (unsigned images = 1; images <= 2; images++) {
         floats partial(16, (float)images); /* mean pivot + 1, variance 0 */
-        cuda_conv c = {CONV_FORWARD, p.a, 0, 0, 0, 0};
+        cuda_conv c = {CONV_FORWARD, p.a, 0, 0, 0};
 
         partial[8 + 2] = 0;   /* variance -1 */
         partial[8 + 4] = NAN; /* of one value it is 0 all the same */

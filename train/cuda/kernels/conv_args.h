@@ -25,11 +25,6 @@
  * without them y may have a bias, and ReLU behind it.
  * Blocks of sums are blocks down, of tiles_each tiles each; rows of images of weight 0 are no part of a sum.
  *
- * data and weights of kernels larger than 1x1 with finish.channels, which are `out`: y is A of a slice, `finish.x` its
- * values with the ld of y, and dy is finished while it is loaded, and written nowhere (finish.gradient, x_ld,
- * gradient_ld and images are not asked for).  Blocks behind the others do what else norm_settle would: of weights the
- * last plane of the grid, of both gradients the first blocks.
- *
  * Steps of weights are those of pixels of x, or, with a stride beyond 1, of y.  by_width and by_height divide by sides
  * of what a kernel counts: of x for data and for weights with stride 1, else of y.
  */
@@ -50,7 +45,6 @@ struct conv_args {
     struct conv_divisor by_width, by_height; /* with steps_each and tiles_each filled by who chooses a form */
     struct norm_view norm;                   /* of x */
     const void *values;                      /* data with norm */
-    struct norm_settle_args finish;          /* data, weights; channels 0: y is finished */
     struct channel_sums sums;
     const float *weight; /* [images], with sums; NULL: all 1 */
     const float *bias;   /* forward: [out], or NULL */
@@ -117,12 +111,6 @@ struct conv_pair_args {
 #define GEMM_TABLE_FORWARD(in)      NORM_TABLE_BYTES(((in) + GEMM_DEEP - 1) / GEMM_DEEP * GEMM_DEEP, 2)
 #define GEMM_TABLE_DATA(columns)    NORM_TABLE_BYTES(columns, 4)
 #define GEMM_TABLE_WEIGHTS(columns) NORM_TABLE_BYTES(columns, 2)
-
-/* And behind that, where y is finished: what with, and the values of the pieces of y that are in the stages. */
-#define GEMM_FINISH         64 /* channels of y, at most */
-#define NORM_FINISH_FIGURES 3
-#define GEMM_FINISH_BYTES(lines, size) \
-    (NORM_TABLE_BYTES(GEMM_FINISH, NORM_FINISH_FIGURES) + GEMM_STAGES * (lines)*GEMM_DEEP * (size))
 
 /* ---- both gradients of a pointwise convolution in one pass (both.h) ----------------------------------------- */
 

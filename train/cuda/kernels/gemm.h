@@ -12,8 +12,7 @@
  *
  * A prologue sees x through a normalisation that nobody wrote (A, of 1x1 weights B).  An epilogue leaves sums of
  * channels with what it stores (forward), or makes of the product the gradient of a normalisation and its sums (data);
- * a block has tiles_each tiles of these, one after the other, and leaves one sum of all.  The gradient of y of larger
- * kernels may be finished while it is loaded (A of data, B of weights), which brings values of y as a third operand.
+ * a block has tiles_each tiles of these, one after the other, and leaves one sum of all.
  * `weights` writes partial sums, which sum_all adds in a fixed order: no atomics, the same bits in every run.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -71,17 +70,6 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
         SEEN = (X_IS_A ? (int)ALL_A : (int)ALL_B) / TILE::THREADS,
         X_AT = X_IS_A ? 0 : TILE::ROWS * GEMM_DEEP
     };
-    /* y as operand, which may have to be finished: the same */
-    enum {
-        FINISHES = KIND != GEMM_FORWARD && !POINTWISE,
-        Y_IS_A = KIND == GEMM_DATA,
-        Y_LINES = Y_IS_A ? TILE::ROWS : TILE::COLUMNS,
-        Y_PIECES = Y_IS_A ? (int)operand_a::PIECES : (int)operand_b::PIECES,
-        Y_EACH = Y_IS_A ? (int)EACH_A : (int)EACH_B,
-        Y_AT = Y_IS_A ? 0 : TILE::ROWS * GEMM_DEEP,
-        TABLE = KIND == GEMM_DATA ? GEMM_TABLE_DATA(TILE::COLUMNS) : GEMM_TABLE_WEIGHTS(TILE::ROWS),
-        FLAGS = FINISHES ? (int)Y_EACH : (int)SEEN /* of `inside`, for each step */
-    };
     enum { LINES = KIND != GEMM_WEIGHTS && !POINTWISE ? (int)EACH_A : 1, TAP_COLUMNS = OF_TAPS ? (int)EACH_B : 1 };
     value_t *shared = (value_t *)(void *)shared_bytes;
     const gemm_work w = gemm_work_of<KIND, TILE, POINTWISE>(a, tile_at);
@@ -92,19 +80,15 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
                               KIND == GEMM_FORWARD ? w.chunks * (GEMM_DEEP / 8)
                               : OF_TAPS            ? TILE::ROWS / 8
                                                    : TILE::COLUMNS / 8};
-    unsigned char *behind = (unsigned char *)(void *)table.at + TABLE; /* with FINISHES */
-    const norm_table finish_table = {(float *)(void *)behind, GEMM_FINISH / 8};
-    value_t *y_values = (value_t *)(void *)(behind + NORM_TABLE_BYTES(GEMM_FINISH, NORM_FINISH_FIGURES));
-    const bool finishes = FINISHES && a.finish.channels > 0;
-    unsigned inside = 0; /* a bit for each piece of x (or y) of this thread, FLAGS for each step that is loaded */
-    unsigned seen_chunk = 0, counted = 0;
+    unsigned inside = 0; /* a bit for each piece of x of this thread, SEEN for each step that is loaded */
+    unsigned seen_chunk = 0;
     gemm_cursor cursor = {0, 0, 0, 0};
     gemm_line lines[LINES];
     gemm_tap_column columns[TAP_COLUMNS];
     tile_sum sum[DOWN][ACROSS];
 
     static_assert(ALL_A % TILE::THREADS == 0, "all threads have pieces of A");
-    static_assert(FLAGS * GEMM_STAGES <= 32, "a flag for each piece");
+    static_assert(SEEN * GEMM_STAGES <= 32, "a flag for each piece");
     static_assert(TILE::THREADS % X_PIECES == 0, "one piece of all lines of a thread");
 #pragma unroll
     for (unsigned i = 0; i < DOWN; i++)
@@ -119,8 +103,6 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
             unsigned pixel = w.row0 + (threadIdx.x + n * TILE::THREADS) / (unsigned)operand_a::PIECES;
 
             lines[n] = gemm_line_of<KIND>(a, pixel, w.rows);
-            if (KIND == GEMM_DATA)
-                counted = counted << 1 | gemm_finishes(a, gemm_split<KIND>(a, pixel).image);
         }
     }
     if (OF_TAPS) {
@@ -134,16 +116,7 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
     auto load = [&](unsigned at) {
         unsigned turn = (at - w.first) % GEMM_STAGES;
         value_t *to_a = shared + turn * STAGE, *to_b = to_a + TILE::ROWS * GEMM_DEEP;
-        value_t *to_values = y_values + turn * Y_LINES * GEMM_DEEP;
         const value_t *from;
-        /* of y, which has the same ld */
-        auto load_values = [&](unsigned place, bool there) {
-            ptrdiff_t offset = from - (const value_t *)a.y;
-
-            if (finishes)
-                copy8(to_values + place, there ? (const value_t *)a.finish.x + offset : (const value_t *)a.y, there);
-            inside = inside << 1 | there;
-        };
 
 #pragma unroll
         for (unsigned n = 0; n < EACH_A; n++) {
@@ -152,13 +125,9 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
             bool there = gemm_address_a<KIND, POINTWISE>(a, w, at, cursor, lines[LINES > 1 ? n : 0], line, piece,
                                                          &from);
 
-            if (KIND == GEMM_DATA && !POINTWISE)
-                there = there && (counted >> (EACH_A - 1 - n) & 1);
             copy8(to_a + operand_a::place(line, piece), there ? from : (const value_t *)a.y, there);
             if (KIND == GEMM_FORWARD && !POINTWISE)
                 inside = inside << 1 | there;
-            if (FINISHES && Y_IS_A)
-                load_values(operand_a::place(line, piece), there);
         }
 #pragma unroll
         for (unsigned n = 0; n < EACH_B; n++) {
@@ -166,15 +135,11 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
             unsigned line = i / (unsigned)operand_b::PIECES, piece = i % (unsigned)operand_b::PIECES;
             bool there;
 
-            if (ALL_B % TILE::THREADS != 0 && i >= ALL_B) {
-                inside <<= 1;
+            if (ALL_B % TILE::THREADS != 0 && i >= ALL_B)
                 continue;
-            }
             there = gemm_address_b<KIND, POINTWISE>(a, w, at, cursor, columns[TAP_COLUMNS > 1 ? n : 0], line, piece,
                                                     &from);
             copy8(to_b + operand_b::place(line, piece), there ? from : (const value_t *)a.y, there);
-            if (FINISHES && !Y_IS_A)
-                load_values(operand_b::place(line, piece), there);
         }
         if (KIND != GEMM_WEIGHTS && !POINTWISE)
             gemm_advance(cursor, w.chunks, a.kernel_w);
@@ -204,36 +169,6 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
             load8(v, x);
             norm_see8(v, scale, shift, a.norm.relu);
             store8(x, v);
-        }
-    };
-    /* The pieces of y that this thread copied are finished; what is outside, or does not count, stays 0. */
-    auto finish = [&](unsigned at) {
-        unsigned turn = (at - w.first) % GEMM_STAGES, chunk = seen_chunk;
-        value_t *in = shared + turn * STAGE + Y_AT;
-        const value_t *values = y_values + turn * Y_LINES * GEMM_DEEP;
-
-        if (Y_IS_A)
-            seen_chunk = seen_chunk + 1 < w.chunks ? seen_chunk + 1 : 0;
-#pragma unroll
-        for (unsigned n = 0; n < Y_EACH; n++) {
-            unsigned i = threadIdx.x + n * TILE::THREADS, line = i / Y_PIECES, piece = i % Y_PIECES;
-            unsigned place = Y_IS_A ? operand_a::place(line, piece) : operand_b::place(line, piece);
-            unsigned channel = Y_IS_A ? chunk * GEMM_DEEP + piece * 8 : columns[TAP_COLUMNS > 1 ? n : 0].channel;
-            float inverse[8], slope[8], offset[8], d[8], x[8];
-            value8 v;
-
-            if (!(inside >> (Y_EACH * (GEMM_STAGES - 1) - 1 - n) & 1))
-                continue;
-            load8(v, in + place);
-            unpack8(d, v);
-            load8(v, values + place);
-            unpack8(x, v);
-            norm_load8(inverse, finish_table, FINISH_INVERSE, channel);
-            norm_load8(slope, finish_table, FINISH_SLOPE, channel);
-            norm_load8(offset, finish_table, FINISH_OFFSET, channel);
-            finish8(d, x, inverse, slope, offset);
-            pack8(v, d);
-            store8(in + place, v);
         }
     };
     auto multiply = [&](unsigned at) {
@@ -267,14 +202,12 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
         if (step < w.end)
             load(step);
         else
-            inside <<= FLAGS;
+            inside <<= SEEN;
         copy_commit();
     }
     if (KIND == GEMM_FORWARD && a.bias)
         gemm_begin_with_bias(a, w, n0, sum);
     double *scratch = (double *)(void *)(shared + (GEMM_STAGES - 1) * STAGE); /* not in use yet */
-    if (finishes && first_tile)
-        finish_slice(a.finish, finish_table, scratch);
     if (a.norm.gamma && first_tile) {
         bool first = w.at.down == 0 && w.at.split == 0;
 
@@ -292,13 +225,11 @@ gemm_one(const conv_args &a, unsigned char *shared_bytes, const gemm_tile_at &ti
         copy_wait<GEMM_STAGES - 2>();
         if (KIND != GEMM_DATA && a.norm.gamma)
             see(step);
-        if (finishes)
-            finish(step);
         __syncthreads(); /* this step is there for all, and the one before is read by all */
         if (step + GEMM_STAGES - 1 < w.end)
             load(step + GEMM_STAGES - 1);
         else
-            inside <<= FLAGS;
+            inside <<= SEEN;
         copy_commit();
         if (!idle)
             multiply(step);
@@ -389,27 +320,6 @@ gemm_here()
     return {block / gridDim.y, block % gridDim.y, 0};
 }
 
-/* Blocks `first`, first + step ... of those that a convolution has to settle what it does not finish. */
-DEVICE void
-gemm_settle(const conv_args &a, unsigned char *shared, unsigned first, unsigned step)
-{
-    for (unsigned group = first; group * NORM_CHANNELS < a.finish.sums.channels; group += step) {
-        settle_channels(a.finish, group, (double *)(void *)shared);
-        __syncthreads();
-    }
-}
-
-/* The gradient of weights alone. */
-template <typename TILE, bool POINTWISE>
-DEVICE void
-gemm_weights(const conv_args &a, unsigned char *shared)
-{
-    if (!POINTWISE && a.finish.channels > 0 && blockIdx.z == gridDim.z - 1)
-        gemm_settle(a, shared, blockIdx.y * gridDim.x + blockIdx.x, gridDim.x * gridDim.y);
-    else
-        gemm<GEMM_WEIGHTS, TILE, POINTWISE>(a, shared, gemm_here<GEMM_WEIGHTS>());
-}
-
 /* Both gradients of one convolution: blocks of the weights first, which are long, then those of the data. */
 template <typename OF_DATA, typename OF_WEIGHTS, bool POINTWISE>
 DEVICE void
@@ -425,16 +335,6 @@ gemm_pair(const conv_pair_args &a, unsigned char *shared)
 
     static_assert((int)OF_DATA::THREADS == (int)OF_WEIGHTS::THREADS, "one block for both");
     data = (data + d.tiles_each - 1) / d.tiles_each * of_data;
-    if (!POINTWISE && w.finish.channels > 0) {
-        unsigned groups = (w.finish.sums.channels + NORM_CHANNELS - 1) / NORM_CHANNELS;
-
-        if (block < groups) {
-            gemm_settle(w, shared, block, groups);
-            return;
-        }
-        block -= groups;
-        data += groups;
-    }
     if (block < gridDim.x - data) {
         gemm<GEMM_WEIGHTS, OF_WEIGHTS, POINTWISE>(w, shared,
                                                   {block % down, block / down % across, block / down / across});
@@ -462,9 +362,6 @@ gemm_pair(const conv_pair_args &a, unsigned char *shared)
 #define GEMM_ONE_KERNEL(name, kind, pointwise, ...)         \
     GEMM_KERNEL(name, conv_args, GEMM_THREADS(__VA_ARGS__), \
                 (gemm<kind, gemm_tile<__VA_ARGS__>, pointwise>(a, shared, gemm_here<kind>())))
-#define GEMM_WEIGHTS_KERNEL(name, pointwise, ...)           \
-    GEMM_KERNEL(name, conv_args, GEMM_THREADS(__VA_ARGS__), \
-                (gemm_weights<gemm_tile<__VA_ARGS__>, pointwise>(a, shared)))
 #define GEMM_PAIR_KERNEL(name, pointwise, r, c, wr, wc, ...)      \
     GEMM_KERNEL(name, conv_pair_args, GEMM_THREADS(r, c, wr, wc), \
                 (gemm_pair<gemm_tile<r, c, wr, wc>, gemm_tile<__VA_ARGS__>, pointwise>(a, shared)))

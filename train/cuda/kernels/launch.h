@@ -120,7 +120,7 @@ struct cuda_op {
 };
 #define CUDNN_WORKSPACE  ((size_t)32 << 20)
 #define CUDA_NO_NODE     UINT32_MAX
-#define CUDA_MORE_SHARED (GEMM_TABLE_DATA(128) + GEMM_FINISH_BYTES(128, 4)) /* more than any table alone */
+#define CUDA_MORE_SHARED GEMM_TABLE_FORWARD(GEMM_NORM_CHANNELS) /* the largest table */
 
 cudaError_t cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
 

@@ -152,50 +152,6 @@ finish8(float *d, const float *x, const float *inverse, const float *slope, cons
         d[i] = fmaf(inverse[i], d[i], fmaf(slope[i], x[i], offset[i]));
 }
 
-DEVICE double
-settle_count(const norm_settle_args &a)
-{
-    return (double)a.block->images * (double)a.pixels;
-}
-
-/* What belongs to a channel, of a group of NORM_CHANNELS: by all threads of a block. */
-DEVICE void
-settle_channels(const norm_settle_args &a, unsigned group, double *sum)
-{
-    unsigned first = group * NORM_CHANNELS, count = min(a.sums.channels - first, (unsigned)NORM_CHANNELS);
-    unsigned c = first + threadIdx.x;
-
-    norm_add_blocks(a.sums, first, count, sum);
-    if (threadIdx.x >= count)
-        return;
-    double one = sum[threadIdx.x], by_x = sum[count + threadIdx.x], unscale = (double)a.state->unscale;
-    bool keep = a.block->number > 0;
-
-    a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(one * unscale);
-    a.dgamma[c] = (keep ? a.dgamma[c] : 0) + (float)(by_x * unscale);
-    if (c - a.first >= a.channels) { /* before the slice is far behind it */
-        double share = (double)a.gamma[c] / settle_count(a);
-
-        a.by_beta[c] = (a.add ? a.by_beta[c] : 0) + (float)(one * share);
-        a.by_gamma[c] = (a.add ? a.by_gamma[c] : 0) + (float)(by_x * share);
-    }
-}
-
-/* The table of a slice of at most NORM_FRESH channels.  All threads of a block call it; scratch: NORM_SCRATCH bytes. */
-DEVICE void
-finish_slice(const norm_settle_args &a, const norm_table &t, double *scratch)
-{
-    unsigned i = threadIdx.x, c = a.first + i;
-
-    norm_add_blocks(a.sums, a.first, a.channels, scratch);
-    if (i < a.channels)
-        finish_put(t, i,
-                   norm_finish_of(scratch[i], scratch[a.channels + i], (double)a.gamma[c], settle_count(a),
-                                  a.add ? a.by_beta[c] : 0, a.add ? a.by_gamma[c] : 0, a.mean[c], a.variance[c],
-                                  a.epsilon));
-    __syncthreads(); /* the table is there, scratch is read */
-}
-
 /* Mean and variance as floats: from here on all readers start from the same bits. */
 struct norm_moments_pair {
     float mean, variance;

@@ -59,6 +59,7 @@ struct norm_view {
 #define NORM_FRESH                          128
 #define NORM_TABLE_BYTES(channels, figures) (((channels) + 7) / 8 * 8 * (figures)*4)
 #define NORM_SCRATCH                        8192
+#define NORM_FINISH_FIGURES                 3 /* of the table that finishes a gradient: struct norm_finished */
 
 /*
  * What a normalisation (the last reader of a slice) has left is added up, and the slice's gradient is finished.

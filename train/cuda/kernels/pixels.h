@@ -132,13 +132,6 @@ gemm_counted_x(const conv_args &a, unsigned counted, unsigned tap, unsigned *pix
     return y < a.height && x < a.width;
 }
 
-/* Where A of an image of weight 0 is not to be finished: its gradient is 0. */
-DEVICE bool
-gemm_finishes(const conv_args &a, unsigned image)
-{
-    return a.finish.channels == 0 || (image < a.images && (!a.weight || a.weight[image] != 0.0f));
-}
-
 /* Of y; false too where x is outside, since x is not 0 there behind a normalisation. */
 DEVICE bool
 gemm_counted_y(const conv_args &a, unsigned counted, const gemm_tap_column &c, unsigned *pixel)
@@ -150,12 +143,12 @@ gemm_counted_y(const conv_args &a, unsigned counted, const gemm_tap_column &c, u
         y = p.y + a.pad_h - c.ky;
         x = p.x + a.pad_w - c.kx;
         *pixel = (p.image * a.out_height + y) * a.out_width + x;
-        return y < a.out_height && x < a.out_width && gemm_finishes(a, p.image);
+        return y < a.out_height && x < a.out_width;
     }
     y = p.y * a.stride + c.ky - a.pad_h;
     x = p.x * a.stride + c.kx - a.pad_w;
     *pixel = counted;
-    return y < a.height && x < a.width && gemm_finishes(a, p.image);
+    return y < a.height && x < a.width;
 }
 } // namespace
 

@@ -60,7 +60,7 @@ struct fold_sums_args {
     struct channel_sums from, to;
 };
 /* Of norm_settle (settle.cu). */
-#define SETTLE_SHARED (NORM_SCRATCH + 4 * NORM_CHANNELS * 4)
+#define SETTLE_SHARED (NORM_SCRATCH + NORM_TABLE_BYTES(NORM_CHANNELS, NORM_FINISH_FIGURES))
 /*
  * Backward of a normalisation that was written (norm_apply): A (+)= gamma * g, and its sums.  Images of weight 0 have
  * none.  Grid: sums.blocks, groups of NORM_CHANNELS channels.

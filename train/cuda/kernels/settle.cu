@@ -50,47 +50,67 @@ KERNEL(fold_sums, fold_sums_args, NORM_THREADS, 2)
 
 namespace
 {
-/* norm_finished in shared memory. */
-enum { SETTLE_INVERSE, SETTLE_BETA, SETTLE_MEAN, SETTLE_X, SETTLE_FIGURES };
+DEVICE double
+settle_count(const norm_settle_args &a)
+{
+    return (double)a.block->images * (double)a.pixels;
+}
 
-/* What it takes for channels of the slice, of which the first is `first` of the slab, to finish[SETTLE_FIGURES][]. */
+/*
+ * Reduce the partial sums of a group of NORM_CHANNELS channels: dbeta, dgamma, and by_beta and by_gamma of channels
+ * outside the slice.  All threads of a block call it.
+ */
 DEVICE void
-prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, double *sum, float *finish)
+settle_channels(const norm_settle_args &a, unsigned group, double *sum)
+{
+    unsigned first = group * NORM_CHANNELS, count = min(a.sums.channels - first, (unsigned)NORM_CHANNELS);
+    unsigned c = first + threadIdx.x;
+
+    norm_add_blocks(a.sums, first, count, sum);
+    if (threadIdx.x >= count)
+        return;
+    double one = sum[threadIdx.x], by_x = sum[count + threadIdx.x], unscale = (double)a.state->unscale;
+    bool keep = a.block->number > 0;
+
+    a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(one * unscale);
+    a.dgamma[c] = (keep ? a.dgamma[c] : 0) + (float)(by_x * unscale);
+    if (c - a.first >= a.channels) { /* unsigned: below a.first wraps to a large number */
+        double share = (double)a.gamma[c] / settle_count(a);
+
+        a.by_beta[c] = (a.add ? a.by_beta[c] : 0) + (float)(one * share);
+        a.by_gamma[c] = (a.add ? a.by_gamma[c] : 0) + (float)(by_x * share);
+    }
+}
+
+/* The table that finishes `count` channels of the slice, of which the first is `first` of those that were read. */
+DEVICE void
+prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, const norm_table &table, double *sum)
 {
     unsigned i = threadIdx.x, c = first + i;
 
     norm_add_blocks(a.sums, first, count, sum);
-    if (i < count) {
-        norm_finished f = norm_finish_of(sum[i], sum[count + i], (double)a.gamma[c], settle_count(a),
-                                         a.add ? a.by_beta[c] : 0, a.add ? a.by_gamma[c] : 0, a.mean[c], a.variance[c],
-                                         a.epsilon);
-
-        finish[SETTLE_INVERSE * NORM_CHANNELS + i] = f.inverse;
-        finish[SETTLE_BETA * NORM_CHANNELS + i] = f.by_beta;
-        finish[SETTLE_MEAN * NORM_CHANNELS + i] = f.mean;
-        finish[SETTLE_X * NORM_CHANNELS + i] = f.by_x;
-    }
+    if (i < count)
+        finish_put(table, i,
+                   norm_finish_of(sum[i], sum[count + i], (double)a.gamma[c], settle_count(a), a.add ? a.by_beta[c] : 0,
+                                  a.add ? a.by_gamma[c] : 0, a.mean[c], a.variance[c], a.epsilon));
     __syncthreads();
 }
 
 /* Block `part` of `parts` that have this group of channels of the slice. */
 DEVICE void
-settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned parts, double *sum, float *finish)
+settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned parts, const norm_table &table,
+             double *sum)
 {
     unsigned lane = threadIdx.x % 4 * 8, channel = group * NORM_CHANNELS + lane;
-    float inverse[8], by_beta[8], mean[8], by_x[8];
+    float inverse[8], slope[8], offset[8];
 
     prepare_slice(a, a.first + group * NORM_CHANNELS, min(a.channels - group * NORM_CHANNELS, (unsigned)NORM_CHANNELS),
-                  sum, finish);
+                  table, sum);
     if (channel >= a.channels)
         return;
-#pragma unroll
-    for (unsigned i = 0; i < 8; i++) {
-        inverse[i] = finish[SETTLE_INVERSE * NORM_CHANNELS + lane + i];
-        by_beta[i] = finish[SETTLE_BETA * NORM_CHANNELS + lane + i];
-        mean[i] = finish[SETTLE_MEAN * NORM_CHANNELS + lane + i];
-        by_x[i] = finish[SETTLE_X * NORM_CHANNELS + lane + i];
-    }
+    norm_load8(inverse, table, FINISH_INVERSE, lane);
+    norm_load8(slope, table, FINISH_SLOPE, lane);
+    norm_load8(offset, table, FINISH_OFFSET, lane);
     for (unsigned p = part * NORM_ROWS + threadIdx.x / 4; p < a.images * a.pixels; p += 2 * parts * NORM_ROWS) {
         pixel_pair both = pair_of(p, parts * NORM_ROWS, a.images * a.pixels);
         value8 x8[2], d8[2];
@@ -107,9 +127,10 @@ settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned 
 
             unpack8(x, x8[k]);
             unpack8(d, d8[k]);
+            finish8(d, x, inverse, slope, offset);
 #pragma unroll
             for (unsigned i = 0; i < 8; i++)
-                d[i] = counts ? inverse[i] * (d[i] - by_beta[i] - (x[i] - mean[i]) * by_x[i]) : 0.0f;
+                d[i] = counts ? d[i] : 0.0f;
             pack8(d8[k], d);
             if (k < both.count)
                 store8((value_t *)a.gradient + (size_t)both.at[k] * a.gradient_ld + channel, d8[k]);
@@ -131,7 +152,8 @@ KERNEL(norm_settle, norm_settle_args, NORM_THREADS, 3)
         unsigned parts = (gridDim.x - of_channels) / groups, part = block / groups; /* neighbours share a pixel */
 
         if (part < parts)
-            settle_slice(a, block % groups, part, parts, sum, (float *)(void *)(shared + NORM_SCRATCH));
+            settle_slice(a, block % groups, part, parts, {(float *)(void *)(shared + NORM_SCRATCH), NORM_CHANNELS / 8},
+                         sum);
     }
 }
 

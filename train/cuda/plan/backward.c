@@ -10,7 +10,6 @@
 
 #include "cuda/plan/build.h"
 
-#define CONV_AT_ONCE 2 /* blocks of a gradient that a multiprocessor has */
 #define BOTH_AT_ONCE 2 /* blocks of conv_both that a multiprocessor has, or less work for one */
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
@@ -58,38 +57,15 @@ launch_final(struct cuda_builder *b, struct cuda_op op)
     build_launch(b, op);
 }
 
-/* Before the gradient of weights, and of data in one launch with it: does that finish the gradient of the output? */
-static bool
-before_finish(struct cuda_builder *b, const struct graph_node *n, const struct cuda_conv *weights,
-              const struct cuda_conv *data)
-{
-    struct cuda_op op = cuda_conv_op(weights);
-    unsigned blocks = op.x * op.y * op.z;
-
-    if (!build_can_settle(b, &n->out) || !cuda_conv_can_finish(weights) || (data && !cuda_conv_can_finish(data))) {
-        build_settle(b, &n->out);
-        return false;
-    }
-    if (data) {
-        op = cuda_conv_op(data);
-        blocks += op.x * op.y;
-    }
-    build_before_finish(b, &n->out, &(struct build_readers){blocks, n->out.channels, CONV_AT_ONCE});
-    return true;
-}
-
 /* Images need no gradient. */
 static void
 stem_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
     struct build_splits partial;
-    bool finishes;
 
+    build_settle(b, &n->out);
     cuda_conv_choose(&c, b->layout->chip.processors);
-    finishes = before_finish(b, n, &c, NULL);
-    if (finishes)
-        c.args.finish = build_settle_within(b, &n->out);
     partial = place_weights(b, n, &c);
     build_conv_check(b, &c);
     launch_final(b, cuda_conv_op(&c));
@@ -101,14 +77,11 @@ pair_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv_pair p = {.data = build_conv(b, n, CONV_DATA), .weights = build_conv(b, n, CONV_WEIGHTS)};
     struct build_splits partial;
-    bool finishes;
 
+    build_settle(b, &n->out);
     cuda_conv_pair_choose(&p, b->layout->chip.processors);
-    finishes = before_finish(b, n, &p.weights, &p.data);
     if (build_through(b, n))
         build_before_masked(b, build_through(b, n));
-    if (finishes)
-        p.data.args.finish = p.weights.args.finish = build_settle_within(b, &n->out);
     place_data(b, n, &p.data);
     partial = place_weights(b, n, &p.weights);
     build_conv_check(b, &p.data);

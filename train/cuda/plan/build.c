@@ -401,7 +401,7 @@ build_conv(struct cuda_builder *b, const struct graph_node *n, enum conv_kind ki
 {
     const struct cuda_layout *l = b->layout;
     const struct graph_buffer *in = &b->graph->buffer[n->in.buffer], *out = &b->graph->buffer[n->out.buffer];
-    struct cuda_conv c = {.kind = kind, .splits = 1, .major = l->chip.major, .value_bytes = l->chip.value_bytes};
+    struct cuda_conv c = {.kind = kind, .splits = 1, .major = l->chip.major};
 
     c.args = (struct conv_args){.w = (const void *)b->packed[n - b->graph->node],
                                 .images = l->options->batch,

@@ -242,12 +242,6 @@ void build_settle(struct cuda_builder *b, const struct graph_slice *s);
 bool build_can_finish(const struct cuda_builder *b, const struct graph_slice *s);
 void build_before_finish(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers);
 struct norm_finish build_finish(struct cuda_builder *b, const struct graph_slice *s);
-/*
- * The same of a slice of what the last normalisation has read, for a launch that settles the other channels too;
- * build_before_finish() comes before it.
- */
-bool build_can_settle(const struct cuda_builder *b, const struct graph_slice *s);
-struct norm_settle_args build_settle_within(struct cuda_builder *b, const struct graph_slice *s);
 
 /*
  * Partial sums that a convolution leaves of its gradient of weights, so many of all splits in a piece; they are added

@@ -36,20 +36,10 @@ can_be_counted(const struct conv_args *a)
            a->out_width + a->pad_w < MOST_SIDE;
 }
 
-static bool
-finish_fits(const struct conv_args *a)
-{
-    const struct norm_settle_args *f = &a->finish;
-
-    return f->channels == 0 || (f->channels == a->out && f->channels <= GEMM_FINISH && f->x_ld == a->y_ld &&
-                                f->first + f->channels <= f->sums.channels && is_aligned(f->x) &&
-                                is_aligned(f->sums.partial) && !cuda_is_pointwise(a));
-}
-
 bool
 cuda_conv_fits(const struct conv_args *a)
 {
-    return finish_fits(a) && a->in % 8 == 0 && a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 &&
+    return a->in % 8 == 0 && a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 &&
            (a->in <= a->x_ld || overlaps_within_rows(a)) && a->out <= a->y_ld && can_be_counted(a) &&
            is_aligned(a->x) && is_aligned(a->y) && is_aligned(a->w) && is_aligned(a->partial) &&
            is_aligned(a->values) && !(a->norm.gamma && (a->in > GEMM_NORM_CHANNELS || a->in > a->x_ld));
@@ -312,33 +302,17 @@ cuda_conv_partial(const struct cuda_conv *c)
     return c->kind == CONV_WEIGHTS ? (size_t)c->splits * a->out * a->kernel_h * a->kernel_w * a->in : 0;
 }
 
+/* Shared memory for the table of `norm`. */
 static unsigned
-value_bytes(const struct cuda_conv *c)
-{
-    return c->value_bytes > 0 ? c->value_bytes : 2;
-}
-
-/* Shared memory for the table of `norm`, and to finish y. */
-static unsigned
-more_shared(const struct cuda_conv *c, bool norm, bool finish)
-{
-    struct cuda_form f = *cuda_form_of(c, c->tile);
-    unsigned table = c->kind == CONV_FORWARD ? GEMM_TABLE_FORWARD(c->args.in)
-                     : c->kind == CONV_DATA  ? GEMM_TABLE_DATA(f.columns)
-                                             : GEMM_TABLE_WEIGHTS(cuda_has_taps(c) ? f.rows : f.columns);
-
-    if (finish)
-        return table + GEMM_FINISH_BYTES(c->kind == CONV_DATA ? f.rows : f.columns, value_bytes(c));
-    return norm ? table : 0;
-}
-
-bool
-cuda_conv_can_finish(const struct cuda_conv *c)
+table_bytes(const struct cuda_conv *c)
 {
     struct cuda_form f = *cuda_form_of(c, c->tile);
 
-    return c->kind != CONV_FORWARD && !cuda_is_pointwise(&c->args) && c->args.out <= GEMM_FINISH &&
-           GEMM_SHARED(f.rows, f.columns, value_bytes(c)) + more_shared(c, true, true) <= cuda_shared_of(c->major);
+    if (!c->args.norm.gamma)
+        return 0;
+    return c->kind == CONV_FORWARD ? GEMM_TABLE_FORWARD(c->args.in)
+           : c->kind == CONV_DATA  ? GEMM_TABLE_DATA(f.columns)
+                                   : GEMM_TABLE_WEIGHTS(cuda_has_taps(c) ? f.rows : f.columns);
 }
 
 struct cuda_op
@@ -349,8 +323,8 @@ cuda_conv_op(const struct cuda_conv *c)
     return (struct cuda_op){.kernel = cuda_conv_kernel(c),
                             .x = cuda_blocks(p.down, p.each),
                             .y = p.across,
-                            .z = p.splits + (c->kind == CONV_WEIGHTS && c->args.finish.channels > 0),
-                            .shared = more_shared(c, c->args.norm.gamma, c->args.finish.channels > 0),
+                            .z = p.splits,
+                            .shared = table_bytes(c),
                             .args.conv = c->args,
                             .node = CUDA_NO_NODE,
                             .final = SIZE_MAX};
@@ -360,11 +334,9 @@ struct cuda_op
 cuda_conv_pair_op(const struct cuda_conv_pair *p)
 {
     struct cuda_op data = cuda_conv_op(&p->data), weights = cuda_conv_op(&p->weights);
-    const struct norm_settle_args *f = &p->weights.args.finish;
-    unsigned settling = f->channels > 0 ? cuda_blocks(f->sums.channels, NORM_CHANNELS) : 0;
 
     return (struct cuda_op){.kernel = cuda_pair_kernel(p),
-                            .x = data.x * data.y + weights.x * weights.y * p->weights.splits + settling,
+                            .x = data.x * data.y + weights.x * weights.y * p->weights.splits,
                             .y = 1,
                             .z = 1,
                             .shared = data.shared > weights.shared ? data.shared : weights.shared,

@@ -18,14 +18,10 @@ struct cuda_conv {
     struct conv_args args;
     unsigned tile, splits; /* tile: of cuda_conv_forms(); splits: CONV_WEIGHTS: partial sums, else 1 */
     unsigned major;        /* of the device's compute capability, whose figures are taken; 0: the newest */
-    unsigned value_bytes;  /* of an activation; 0: 2 */
 };
 
 /* Are channels, lds, sides and pointers such as the kernels take them? */
 bool cuda_conv_fits(const struct conv_args *a);
-
-/* A gradient whose form was chosen: can it finish y (args.finish, with the ld of y) while it loads it? */
-bool cuda_conv_can_finish(const struct cuda_conv *c);
 
 /* How many forms of tile there are for it. */
 unsigned cuda_conv_forms(const struct cuda_conv *c);

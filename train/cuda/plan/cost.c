@@ -107,10 +107,6 @@ work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_arg
     if (kind != CONV_WEIGHTS)
         cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
     cuda_add_view(w, &a->norm, a->in);
-    if (a->finish.channels > 0) {
-        cuda_add_slab(l, &w->read, a->finish.x, outputs, a->out, a->finish.x_ld);
-        cuda_add_settle(&a->finish, w);
-    }
     if (kind == CONV_DATA && a->norm.gamma)
         cuda_add_slab(l, &w->read, a->values, inputs, a->in, a->x_ld);
     if (kind == CONV_FORWARD && a->bias)

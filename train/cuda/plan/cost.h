@@ -100,7 +100,6 @@ CUDA_WORK(decide)
 CUDA_WORK(optimizer)
 #undef CUDA_WORK
 /* What rides with another launch. */
-void cuda_add_settle(const struct norm_settle_args *a, struct cuda_work *w);
 void cuda_add_running(const struct cuda_place *l, const struct norm_running_args *a, struct cuda_work *w);
 void cuda_add_step_begin(const struct step_begin_args *a, struct cuda_work *w);
 

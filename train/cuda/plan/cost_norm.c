@@ -49,8 +49,8 @@ cuda_work_fold_sums(const struct cuda_place *l, const struct cuda_op *op, struct
  * Of all channels that were read, and of those among them that are finished; without values and gradients of these.
  * Gradients of parameters are read from the second micro-batch on: here the first is counted.
  */
-void
-cuda_add_settle(const struct norm_settle_args *a, struct cuda_work *w)
+static void
+add_settle(const struct norm_settle_args *a, struct cuda_work *w)
 {
     size_t all = a->sums.channels, behind = a->first + a->channels;
 
@@ -85,7 +85,7 @@ cuda_work_norm_settle(const struct cuda_place *l, const struct cuda_op *op, stru
 
     w->rows = (size_t)a->images * a->pixels;
     w->columns = a->channels;
-    cuda_add_settle(a, w);
+    add_settle(a, w);
     if (a->channels == 0)
         return;
     cuda_add_slab(l, &w->read, a->x, w->rows, a->channels, a->x_ld);

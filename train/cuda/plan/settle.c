@@ -25,11 +25,11 @@
 static const struct graph_slice nothing = {.channels = 0};
 
 /*
- * What is left for a buffer is added up; and the gradient of a slice of it is finished, or of `nothing`.  Of the launch
- * at hand, which makes gradients of parameters final.
+ * The arguments of the launch that reduces the partial sums of a buffer and finalizes the gradient of a slice of it, or
+ * of `nothing`.  It makes gradients of parameters final.
  */
 static struct norm_settle_args
-take_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
+settle_args(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
 {
     const struct cuda_layout *l = b->layout;
     struct build_sums *left = &b->left[buffer];
@@ -58,6 +58,7 @@ take_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s
         a.first = s->first - left->first;
         a.channels = s->channels;
         a.x = build_read(b, s);
+        a.gradient = build_read_gradient(b, s);
     }
     if (skipped == 0) { /* those of the first channels come last */
         build_made(b, norm->weight);
@@ -79,9 +80,7 @@ launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice 
     readers.blocks += groups * strides;
     build_fold(b, left, &readers);
     op = build_op(b, CUDA_NORM_SETTLE, all + groups * strides);
-    op.args.norm_settle = take_settle(b, buffer, s);
-    if (groups > 0)
-        op.args.norm_settle.gradient = build_read_gradient(b, s);
+    op.args.norm_settle = settle_args(b, buffer, s);
     build_final(b, &op);
     build_launch(b, op);
 }
@@ -182,19 +181,6 @@ build_finish(struct cuda_builder *b, const struct graph_slice *s)
     build_made(b, norm->bias);
     *left = build_no_sums();
     return f;
-}
-
-bool
-build_can_settle(const struct cuda_builder *b, const struct graph_slice *s)
-{
-    return b->status == CHEX_OK && is_left(b, s);
-}
-
-struct norm_settle_args
-build_settle_within(struct cuda_builder *b, const struct graph_slice *s)
-{
-    b->layout->unfinished[b->node] = true;
-    return take_settle(b, s->buffer, s);
 }
 
 /* ---- gradients of weights ---------------------------------------------------------------------------------------- */
