@@ -22,8 +22,8 @@
  * ranks are appended to the gradients, so a step needs no other message between the ranks.
  *
  * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG, unless its comment lists more.  One
- * thread at a time may use a plan, except for read_concurrently(); different plans are independent.  The same calls with the
- * same input give the same bits on the same machine, for any number of threads.
+ * thread at a time may use a plan, except for read_concurrently(); different plans are independent.  The same calls
+ * with the same input give the same bits on the same machine, for any number of threads.
  *
  * train/ref is the reference in plain C; tests compare every other backend with it, buffer by buffer.  The backends
  * that compute in host memory share arenas, sums and steps (host.h).

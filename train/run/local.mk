@@ -2,11 +2,11 @@
 libtrain_la_SOURCES += \
 	train/run/trainer.c \
 	train/run/trainer.h \
+	train/run/trainer_artifacts.c \
 	train/run/trainer_common.c \
 	train/run/trainer_data.c \
-	train/run/trainer_folder.c \
 	train/run/trainer_evaluate.c \
-	train/run/trainer_artifacts.c \
+	train/run/trainer_folder.c \
 	train/run/trainer_order.c \
 	train/run/trainer_prepare.c \
 	train/run/trainer_preview.c \

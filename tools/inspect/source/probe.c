@@ -11,8 +11,8 @@
 
 #include "convert/convert.h"
 #include "image/decode.h"
-#include "io/file.h"
 #include "inspect/source/source.h"
+#include "io/file.h"
 
 #include <fcntl.h>
 #include <string.h>
