@@ -1,5 +1,5 @@
 /*
- * api.c - what the emulated runtime promises its callers: errors, devices, laziness, events, captures, graphs
+ * api.c - tests the emulated runtime: errors, devices, lazy execution, events, captures, graphs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -156,7 +156,7 @@ calls_fail_when_they_are_to(void)
     OK(cudaFree(q));
 }
 
-/* The second device is lost here, for good. */
+/* The second device fails here and stays failed. */
 static void
 a_kernel_that_fails_takes_its_device_along(void)
 {
@@ -283,7 +283,7 @@ end_capture(void)
     return exec;
 }
 
-/* The parameter block of a step: pinned memory that a node copies. */
+/* A node copies the parameter block of a step from pinned memory. */
 static void
 a_graph_reads_its_parameters_at_each_replay(void)
 {
@@ -325,7 +325,7 @@ launch_early(struct rule a)
     OK(cudaLaunchKernelExC(&config, (const void *)waits_first, arguments));
 }
 
-/* In a stream and in a graph, one behind the other; host functions and copies come to their memory afterwards. */
+/* In a stream and in a graph, in order; host functions and copies access their memory later. */
 static void
 kernels_may_begin_early(void)
 {
@@ -472,7 +472,7 @@ a_graph_records_times(void)
     OK(cudaEventDestroy(to));
 }
 
-/* ---- what kernels see -------------------------------------------------------------------------------------------- */
+/* ---- memory as kernels see it ------------------------------------------------------------------------------------ */
 
 static void
 threads_know_their_place(void)

@@ -1,7 +1,7 @@
 /*
- * async_copy.cc - cp.async: 16 bytes from global to shared memory behind the thread's back
+ * async_copy.cc - cp.async: asynchronous copies of 16 bytes from global to shared memory
  *
- * A copy is as late as the rules allow: the place is NaN from the call on, and the bytes are read and arrive when the
+ * A copy is as late as the rules allow.  The call sets the destination to NaN.  The bytes are read and stored when the
  * thread waits for their group.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -21,7 +21,7 @@ copy_async(void *to, const void *from, unsigned size, unsigned valid, place at)
     if (target < running->seen.shared)
         violation(at, "an asynchronous copy to %p, which is not in shared memory", to);
     running->at = at;
-    if (valid > 0) /* a source that is not there is to be found here, not at the wait */
+    if (valid > 0) /* report an invalid source here, not at the wait */
         (void)*(const volatile unsigned char *)source;
     COUNTED(traffic_copy(to, from, size, valid, __builtin_return_address(0));)
     TSAN(for (unsigned i = 0; i < 16; i += 8) { __tsan_write8(target + i); })

@@ -1,11 +1,11 @@
 /*
- * block.cc - a kernel block by block, a block thread by thread
+ * block.cc - runs a kernel block by block, and a block thread by thread
  *
- * The thread sanitizer takes blocks as unordered: each begins with what was known before the kernel, and the stacks
- * and the shared memory of the block before are forgotten.
+ * For the thread sanitizer, blocks are unordered: each one synchronises only with the start of the kernel, and the
+ * stacks and the shared memory of the previous block are reset.
  *
- * Of a programmatic dependent launch the kernel in front may still run: so memory of the device is closed to a block
- * until all of its threads have come to their wait.
+ * In a programmatic dependent launch, the previous kernel may still be running.  So device memory is closed to a block
+ * until all of its threads have reached their wait.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,14 +38,14 @@ static const kernel *current;
 static const void *current_argument;
 static int of_device;
 static bool current_early;
-static unsigned waited_count; /* threads of the block that came to wait_for_kernels() */
+static unsigned waited_count; /* threads of the block that called wait_for_kernels() */
 
-/* The barrier of the block: how many have come, and where the first one stands. */
+/* The barrier of the block: how many threads have reached it, and where the first one waits. */
 static struct {
     unsigned arrived;
     place at;
     bool odd;
-    TSAN(char *sync;) /* one for each parity: who is ahead must not tell at this barrier what it did behind it */
+    TSAN(char *sync;) /* one for each parity: a faster thread must not release at this barrier what it wrote after it */
 } barrier;
 TSAN(static char launch_sync, end_sync;)
 
@@ -66,7 +66,7 @@ block_seed(uint64_t seed)
     order.next();
 }
 
-/* ---- what is wrong ----------------------------------------------------------------------------------------------- */
+/* ---- violations -------------------------------------------------------------------------------------------------- */
 
 const char *
 where()
@@ -205,7 +205,7 @@ sync_block(place at)
     TSAN(__tsan_acquire(sync);)
 }
 
-/* All threads of a block meet here, which those of a device do not: memory opens for all at once. */
+/* All threads of a block wait for each other here (on a device they do not): memory opens for all at once. */
 void
 wait_for_kernels(place at)
 {
@@ -243,7 +243,7 @@ deadlock()
 
 static unsigned char *stacks, *shared_map;
 
-/* A stack has a page below it that nobody may touch. */
+/* Below each stack is a guard page. */
 static void
 make_memory()
 {
@@ -262,7 +262,7 @@ make_memory()
     }
 }
 
-/* Shared memory that ends where nobody may touch, full of NaN. */
+/* Shared memory, filled with NaN, that ends at a guard page. */
 static unsigned char *
 fresh_shared(size_t size)
 {
@@ -278,7 +278,7 @@ fresh_shared(size_t size)
     return base;
 }
 
-/* All at once, the pages between them too: a call for each thread takes far longer than the kernel. */
+/* One call for all stacks and the pages between them: a call per thread would take far longer than the kernel. */
 static void
 forget_stacks()
 {

@@ -1,5 +1,5 @@
 /*
- * block.h - the threads of a block, and who of them waits for what
+ * block.h - the threads of a block, and what each one waits for
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@ namespace emulated
 {
 enum { THREADS_MAX = 1024, WARP = 32, COPIES_MAX = 256 };
 
-/* A copy to shared memory that was begun (async_copy.cc). */
+/* An asynchronous copy to shared memory in progress (async_copy.cc). */
 struct pending_copy {
     unsigned char *to;
     const unsigned char *from;
@@ -28,20 +28,20 @@ struct block_thread {
     fiber stack;
     place at; /* where it waits */
     bool waits, ended;
-    bool may_touch; /* device memory: by programmatic dependent launch not before wait_for_kernels() */
+    bool may_touch; /* device memory; in a programmatic dependent launch only after wait_for_kernels() */
     pending_copy copies[COPIES_MAX];
     unsigned copy_count;
-    unsigned group; /* that copies which are begun now belong to */
+    unsigned group; /* the group of copies that start now */
 };
 
 /*
- * Lanes of a warp that meet: each hands in words, the last one to come computes what each gets, and the meeting is over
- * when all have left.
+ * A collective operation of the lanes of a warp.  Each lane passes words, the last lane to arrive computes all results,
+ * and the operation ends when all lanes have left.
  */
 struct meeting {
     uint32_t mask, arrived, left;
     place at;
-    meeting *next; /* of those that are spare */
+    meeting *next; /* in the list of unused ones */
     struct {
         uint32_t in[16], out[8];
     } lane[WARP];
@@ -50,15 +50,15 @@ struct meeting {
 meeting *meet(uint32_t mask, place at, const void *in, size_t size, void (*complete)(meeting *m), bool orders_memory);
 void leave(meeting *m);
 
-/* The thread that runs. */
+/* The running thread. */
 extern block_thread *running;
 
-/* It waits until release() was called for it. */
+/* The running thread waits until release() is called for it. */
 void wait_here(place at);
 void release(block_thread *t);
 block_thread *lane_of_warp(unsigned lane);
 
-/* Ends the process: what is wrong, in which kernel, block and thread, and where. */
+/* End the process with a message: the violation, the kernel, block and thread, and the line of source. */
 [[noreturn]] void violation(place at, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "kernel 'conv', block 0,0,0, thread 17", or "" on the host. */
 const char *where();

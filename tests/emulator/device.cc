@@ -31,7 +31,7 @@ setting(const char *name, const char *otherwise)
     return value ? value : otherwise;
 }
 
-/* What a device of this capability has, from the table "Technical Specifications per Compute Capability". */
+/* Properties of a device of this capability; source: table "Technical Specifications per Compute Capability". */
 static device
 make_device(int number, int capability, size_t memory)
 {
@@ -91,7 +91,7 @@ devices()
     return all;
 }
 
-/* What a driver compiles from the PTX of an older generation is as that had it. */
+/* Kernels compiled by a driver from older PTX have only the features of that older architecture. */
 int
 ptx_version(int device)
 {

@@ -1,10 +1,9 @@
 /*
- * emulated.h - what a kernel sees of the emulator, when it is compiled as C++ for the host
+ * emulated.h - the interface of the emulator for kernels, which are compiled as C++ for the host
  *
- * The model to keep in mind: a thread of a block is a fiber with a stack of its own.  Blocks run one after the other,
- * the fibers of a block in turn, each until it waits for its block or its warp, or ends.  So between two barriers
- * threads run one after the other, in an order that EMULATOR_THREADS shuffles.  Shared memory is NaN when a block
- * begins.
+ * A thread of a block is a fiber with its own stack.  Blocks run one after the other.  The fibers of a block take
+ * turns:  each one runs until it waits for its block or its warp, or ends.  So between two barriers the threads run one
+ * after the other, in an order that EMULATOR_THREADS shuffles.  Shared memory is NaN when a block begins.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,11 +22,11 @@
 
 namespace emulated
 {
-/* From one place to the other, each one access: of a build that counts. */
+/* Copy with one counted load and one counted store (build "counted"). */
 void copy_wide(void *to, const void *from, size_t size);
 } // namespace emulated
 
-/* Whoever copies a value of 16 bytes there makes one access of it, which the compiler would take apart. */
+/* Copying such a value of 16 bytes counts as one access; the compiler would split it. */
 #ifdef EMULATOR_COUNTED
 #define COPIED_WHOLE(type, part)                                  \
     type() = default;                                             \
@@ -67,7 +66,7 @@ struct alignas(16) float4 {
 
 namespace emulated
 {
-/* Where in the source a thread is. */
+/* A position in the source. */
 struct place {
     const char *file;
     int line;
@@ -81,38 +80,38 @@ struct thread {
 };
 extern thread *self;
 
-/* The wait of programmatic dependent launch; nothing where the device or what kernels were compiled for has none. */
+/* The wait of programmatic dependent launch.  No effect if the device or the PTX version does not support it. */
 void wait_for_kernels(place at);
 
 void sync_block(place at);
 void sync_warp(uint32_t mask, place at);
 
-/* All lanes of the mask hand in `words`, and get those of lane `from`. */
+/* Each lane of the mask passes `words` and receives those of lane `from`. */
 void shuffle(uint32_t mask, const uint32_t *mine, unsigned words, unsigned from, uint32_t *out, place at);
 uint32_t ballot(uint32_t mask, bool vote, place at);
 
 /*
  * The fragments of PTX ISA, "Matrix multiply-accumulate": a[2 * r + h] is half h of register r of this lane.
- * mma_884: either operand may be given with k running slowest, `transposed`: A as .col, B as .row.
+ * mma_884: `transposed` means that k is the slowest index of the operand: A as .col, B as .row.
  */
 void mma_16816(float d[4], const float a[8], const float b[4], place at);
-/* Two of them side by side: b and b + 4 to d and d + 4.  Lanes meet once for both. */
+/* Two products: b gives d, and b + 4 gives d + 4.  The lanes synchronise once for both. */
 void mma_16816_twice(float d[8], const float a[8], const float b[8], place at);
 void mma_884(float d[8], const float a[4], const float b[4], bool transposed_a, bool transposed_b, place at);
-/* The address of row lane % 8 of matrix lane / 8 is handed in; p[count * i + k] becomes that of row first + k of i. */
+/* `row` is the address of row lane % 8 of matrix lane / 8; p[count * i + k] is set to row first + k of matrix i. */
 void exchange_rows(const void *row, unsigned matrices, unsigned first, unsigned count, const void **p, place at);
 
-/* 16 bytes of which `valid` come from `from`, the others are 0: there when they were waited for, NaN before. */
+/* Copy 16 bytes: `valid` bytes come from `from`, the others are 0.  NaN until the copy was waited for. */
 void copy_async(void *to, const void *from, unsigned size, unsigned valid, place at);
 void copy_commit();
 void copy_wait(unsigned groups_left);
 
-/* Ends the process where p is no multiple of `align`. */
+/* End the process if p is not a multiple of `align`. */
 void check_aligned(const void *p, size_t align, place at);
-/* A value of shared memory that ldmatrix brings, 2 or 4 bytes. */
+/* Load a value of 2 or 4 bytes from shared memory for ldmatrix. */
 void fetch(void *to, const void *from, size_t size);
 
-/* An access of 16 bytes (32 where half types are float): in a build that counts, one access whatever is made of it. */
+/* An access of 16 bytes (32 if the half types are float), counted as one access. */
 void load_wide(void *to, const void *from, size_t size);
 void store_wide(void *to, const void *from, size_t size);
 
@@ -211,8 +210,8 @@ shuffle_value(uint32_t mask, T value, unsigned from, place at)
 }
 
 /*
- * ldmatrix.  T is 2 bytes wide, or float where half types are float; row i of a matrix has 8 values.  out[2 * i + h]:
- * without transposed value h of the pair that starts at column lane % 4 * 2 of row lane / 4, else rows for columns.
+ * ldmatrix.  T has 2 bytes, or is float if the half types are float; a row of a matrix has 8 values.  out[2 * i + h] is
+ * the value of matrix i in row lane / 4 and column lane % 4 * 2 + h; with `transposed`, rows and columns are exchanged.
  */
 template <typename T>
 static inline void
@@ -259,20 +258,20 @@ atomic_max(T *to, T value)
     return old;
 }
 
-/* A kernel by the address that cudaLaunchKernel() is given. */
+/* A kernel, found by the address that cudaLaunchKernel() receives. */
 struct kernel {
     const char *name;
     void (*run)(const void *argument);
     size_t argument;  /* bytes of its only argument */
-    unsigned threads; /* of a block at most */
-    size_t shared;    /* dynamic shared memory that was allowed: 48 KiB unless asked for more */
+    unsigned threads; /* most threads of a block */
+    size_t shared;    /* limit of dynamic shared memory: 48 KiB unless raised */
 };
 struct register_kernel {
     register_kernel(const void *address, kernel k);
 };
 } // namespace emulated
 
-/* extern "C" void name(type a) { ... } as a kernel with at most so many threads a block. */
+/* Define extern "C" void name(type a) { ... } as a kernel with at most `threads` threads per block. */
 #define EMULATED_KERNEL(name, type, threads)                                                                     \
     extern "C" void name(const type a);                                                                          \
     static const emulated::register_kernel name##_is_a_kernel(                                                   \

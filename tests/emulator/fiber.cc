@@ -28,7 +28,7 @@ switch_stacks(fiber *from, fiber *to)
     swapcontext(&from->context, &to->context);
 }
 #else
-/* The registers that a function keeps for its caller (System V ABI, 3.2.1), then the stack pointer. */
+/* Saves the callee-saved registers (System V ABI, 3.2.1), then switches the stack pointer. */
 extern "C" void emulator_switch_stacks(void **from, void *to);
 __asm__(".text\n"
         ".globl emulator_switch_stacks\n"
@@ -46,7 +46,7 @@ set_entry(fiber *f, void (*entry)())
 {
     uintptr_t *top = (uintptr_t *)(void *)(f->stack + FIBER_STACK);
 
-    *--top = 0; /* entry() finds the stack as behind a call */
+    *--top = 0; /* alignment: entry() expects a stack as after a call */
     *--top = (uintptr_t)entry;
     f->top = top - 6;
     for (unsigned i = 0; i < 6; i++)

@@ -1,5 +1,5 @@
 /*
- * fiber.h - stacks that are switched by hand; the sanitizers are told of each switch
+ * fiber.h - fibers: stacks that the program switches itself, with annotations for the sanitizers
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,15 +31,15 @@ struct fiber {
     ASAN(void *fake; const void *bottom; size_t size;)
 };
 
-/* Begins at entry() when it is first switched to.  entry() never returns. */
+/* The first switch to the fiber starts entry(), which must never return. */
 void fiber_prepare(fiber *f, void (*entry)());
-/* To be called first by entry(). */
+/* entry() must call this first. */
 void fiber_begin(fiber *f);
 /* for_good: nobody switches back to `from`. */
 void fiber_switch(fiber *from, fiber *to, bool for_good);
-/* What fiber_prepare() made beside the stack. */
+/* Free what fiber_prepare() allocated in addition to the stack. */
 void fiber_release(fiber *f);
-/* The host's thread as a fiber. */
+/* Make the current host thread a fiber. */
 void fiber_adopt(fiber *f);
 } // namespace emulated
 

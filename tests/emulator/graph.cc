@@ -1,8 +1,8 @@
 /*
  * graph.cc - launches, captures, graphs
  *
- * A graph is what was recorded, with its addresses and the arguments of its kernels; what the memory holds is that of
- * each replay.  Nodes that nothing orders run in any order.
+ * A graph contains the recorded addresses and kernel arguments; each replay uses the contents that memory has then.
+ * Nodes without an ordering between them run in any order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <set>
 
-#undef gridDim /* words of kernels; here members of cudaLaunchConfig_t */
+#undef gridDim /* built-in variables of kernels; here members of cudaLaunchConfig_t */
 #undef blockDim
 
 namespace emulated
@@ -75,7 +75,7 @@ start(std::shared_ptr<const graph> g)
     return r;
 }
 
-/* Nodes that come before these, these included. */
+/* These nodes and all nodes that must run before them. */
 static std::set<size_t>
 all_before(const graph &g, const std::vector<size_t> &last)
 {
@@ -240,7 +240,7 @@ cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out)
     }
     if (error == cudaSuccess)
         *out = new CUgraph_st{ended->nodes};
-    ended->nodes.reset(); /* events that were recorded in it still have the capture */
+    ended->nodes.reset(); /* events recorded in the capture still refer to it */
     return c.end(error);
 }
 

@@ -1,6 +1,6 @@
 /*
- * halves.cc - fp16 and bf16: every value there and back, rounding to nearest even, the processor's conversion beside
- * ours
+ * halves.cc - tests fp16 and bf16: round trip of every value, rounding to nearest even, comparison of our conversion
+ * with the processor's
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,7 +32,7 @@ rounded(float f)
     return h.bits;
 }
 
-/* Halves side by side: what lies between rounds to the nearer one, the middle to the even one. */
+/* For two adjacent halves: a float between them rounds to the nearer one, the midpoint to the even one. */
 template <typename T>
 static unsigned
 wrong_between(uint16_t largest)

@@ -1,9 +1,9 @@
 /*
- * matrices.c - mma and ldmatrix beside plain multiplication, for every position of a fragment, in fp16 and bf16
+ * matrices.c - compares mma and ldmatrix with plain multiplication, for every position of a fragment, in fp16 and bf16
  *
- * Which lane holds which value stands in PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type",
- * "Matrix Fragments for mma.m8n8k4 with .f16 floating point type" and "ldmatrix"; the formulas are written here as
- * there.
+ * The PTX ISA defines which lane holds which value: "Matrix Fragments for mma.m16n8k16 with floating point type",
+ * "Matrix Fragments for mma.m8n8k4 with .f16 floating point type" and "ldmatrix".  The formulas below are copied from
+ * it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +39,7 @@ report(const char *name, unsigned wrong)
         passed++;
 }
 
-/* Small integers are exact in both: at most 8 bits. */
+/* Small integers are exact in both types: at most 8 bits. */
 static uint16_t
 half_of(int value, bool bf16)
 {
@@ -84,8 +84,7 @@ run(void (*kernel)(struct product), struct product a, const void *ha, size_t siz
     MUST(cudaFree(a.out));
 }
 
-/* One value of A times one of B at a time would be 2048 runs: a row of A with one value, B full, for each place of A.
-*/
+/* Each run sets one value of A and all of B: 256 runs instead of 2048 for single values of both. */
 static void
 check_16816(bool bf16)
 {
@@ -94,7 +93,7 @@ check_16816(bool bf16)
     float out[32][4];
     unsigned lane, i, k, only, wrong = 0;
 
-    for (only = 0; only <= 256; only++) { /* 256: all places */
+    for (only = 0; only <= 256; only++) { /* 256: all values */
         for (i = 0; i < 16; i++)
             for (k = 0; k < 16; k++)
                 a[i][k] = only == 256 || only == i * 16 + k ? small_number() : 0;

@@ -1,8 +1,9 @@
 /*
- * matrix.cc - mma and ldmatrix by the tables of PTX ISA, chapters "Matrix Fragments for mma.m16n8k16" and "... for
- * mma.m8n8k4 with .f16"; ldmatrix in "Warp-level matrix load instruction: ldmatrix"
+ * matrix.cc - mma and ldmatrix, following the tables of the PTX ISA, chapters "Matrix Fragments for mma.m16n8k16" and
+ * "... for mma.m8n8k4 with .f16"; ldmatrix in "Warp-level matrix load instruction: ldmatrix"
  *
- * The last lane that comes computes for all.  Sums are in float, in the order of k; a tensor core rounds otherwise.
+ * The last lane to arrive computes the results of all lanes.  Sums are in float, in the order of k; a tensor core
+ * rounds differently.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +11,7 @@
 
 namespace emulated
 {
-/* What a lane hands in, and gets; the second half of b where there are two products. */
+/* Operands and results of a lane; the second half of b is for a second product. */
 struct fragments {
     float a[8], b[8];
 };
@@ -24,7 +25,7 @@ word(const uint32_t *words, unsigned i)
 
 /*
  * group = lane / 4, t = lane % 4: a[i] is A[group + 8 (i / 2 % 2)][2 t + i % 2 + 8 (i / 4)],
- * b[i] is B[2 t + i % 2 + 8 (i / 2)][group]; a second B lies beside the first.
+ * b[i] is B[2 t + i % 2 + 8 (i / 2)][group]; the second B follows the first.
  */
 template <unsigned PRODUCTS>
 static void
@@ -82,8 +83,8 @@ mma_16816_twice(float d[8], const float a[8], const float b[8], place at)
 
 /*
  * Four quad pairs: lanes 4 q .. 4 q + 3 and 16 + 4 q .. 16 + 4 q + 3 multiply 8 x 4 by 4 x 8.  line = lane % 4, + 4
- * in the upper half.  A .row: a[i] = A[line][i]; A .col: a[i] = A[i + 4 upper][lane % 4]; B .col and .row likewise, k
- * for column.
+ * in the upper half.  A .row: a[i] = A[line][i]; A .col: a[i] = A[i + 4 upper][lane % 4]; B .col and .row are similar,
+ * with k in place of the column.
  */
 static void
 complete_884(meeting *m, bool transposed_a, bool transposed_b)

@@ -1,8 +1,8 @@
 /*
- * memory.cc - memory of devices, and host memory that devices reach
+ * memory.cc - device memory, and pinned host memory
  *
- * An allocation is full of NaN and ends, to the next 256 bytes, at a page that nobody may touch; another one lies
- * below it. Nobody may touch it at all but kernels and copies, while they run.  Its addresses are never used again.
+ * A new allocation is filled with NaN.  It is rounded up to 256 bytes and lies between two guard pages.  Only kernels
+ * and copies may access it, while they run.  Its addresses are never used again.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,15 +18,15 @@
 namespace emulated
 {
 struct region {
-    unsigned char *map; /* pages of it, without the two that nobody may touch */
+    unsigned char *map; /* its pages, without the two guard pages */
     size_t mapped, size, room;
     int device;
 };
 typedef std::map<const unsigned char *, region> region_map; /* by the first byte */
 
-/* Those that were freed lie apart, since each copy and each launch walks through all that are live. */
+/* Freed regions are in a map of their own, because each copy and each launch iterates over all live ones. */
 static region_map regions, freed;
-static std::map<void *, size_t> &pinned = *new std::map<void *, size_t>; /* to the end: what was not freed is no leak */
+static std::map<void *, size_t> &pinned = *new std::map<void *, size_t>; /* never destroyed: no leak */
 enum { NONE = -2, ALL = -1 };
 static int opened = NONE;
 
@@ -59,7 +59,7 @@ open_no_memory()
     open_regions(NONE);
 }
 
-/* Does `at` lie in or beside one of these? */
+/* Is `at` in one of these regions, or in a guard page? */
 static void
 look_for(const unsigned char *at, const region_map &map, const char *word)
 {
@@ -77,7 +77,7 @@ look_for(const unsigned char *at, const region_map &map, const char *word)
     }
 }
 
-/* A kernel, or the host, touches what it may not. */
+/* SIGSEGV: a kernel or the host accessed memory that is closed to it. */
 static void
 on_fault(int, siginfo_t *info, void *)
 {
@@ -96,7 +96,7 @@ static void
 catch_faults()
 {
     static thread_local bool done;
-    static unsigned char stack[128 << 10]; /* one fault ends the process: threads may share it */
+    static unsigned char stack[128 << 10]; /* threads may share it, because a fault ends the process */
     stack_t alternative = {}, there = {};
     struct sigaction action = {};
 
@@ -105,7 +105,7 @@ catch_faults()
     done = true;
     alternative.ss_sp = stack;
     alternative.ss_size = sizeof(stack);
-    if (sigaltstack(NULL, &there) == 0 && there.ss_flags & SS_DISABLE) /* a sanitizer has one, and takes it back */
+    if (sigaltstack(NULL, &there) == 0 && there.ss_flags & SS_DISABLE) /* a sanitizer has its own, and restores it */
         sigaltstack(&alternative, NULL);
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -113,7 +113,7 @@ catch_faults()
     sigaction(SIGBUS, &action, NULL);
 }
 
-/* The region that an address lies in or just behind; end(): none. */
+/* The region that contains the address or ends just before it; end(): none. */
 static region_map::iterator
 region_of(const void *p, region_map &map)
 {
@@ -273,13 +273,13 @@ cudaFreeHost(void *p)
     if (found == pinned.end())
         return c.end(cudaErrorInvalidValue);
     counts.waits++;
-    finish_device(current_device()); /* those of other threads have memory of their own */
+    finish_device(current_device()); /* only the device of this thread uses this memory */
     pinned.erase(found);
     free(p);
     return c.end();
 }
 
-/* A copy by byte loops of the emulator: an instrumented memcpy() would blame the host for what a device does. */
+/* Copy in a loop of our own: the sanitizer would attribute an instrumented memcpy() to the host, not to the device. */
 static cudaError_t
 copy_bytes(void *to, const void *from, size_t size)
 {
@@ -293,7 +293,7 @@ copy_bytes(void *to, const void *from, size_t size)
     return cudaSuccess;
 }
 
-/* Is this a copy of that kind between these addresses? */
+/* Do the addresses match this kind of copy? */
 static bool
 fits_kind(int to, int from, enum cudaMemcpyKind kind)
 {

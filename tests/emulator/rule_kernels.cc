@@ -46,7 +46,7 @@ EMULATED_KERNEL(blocks_in_a_row, rule, 1024)
         a.out[blockIdx.x + 1] = a.broken ? a.out[blockIdx.x] + 1 : (float)(blockIdx.x + 1);
 }
 
-/* 16 bytes of `in` to shared memory: what thread t begins, t / 4 of them. */
+/* Thread t starts the copy of 16 bytes of `in`, group t / 4, to shared memory. */
 static void
 begin_copy(const rule &a, unsigned t)
 {

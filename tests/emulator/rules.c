@@ -1,13 +1,13 @@
 /*
- * rules.c - the rules of the execution model, each kept and each broken
+ * rules.c - tests each rule of the execution model, obeyed and violated
  *
- *     rules                all that can be kept, and exit code 0
- *     rules NAME           the rule kept: exit code 0
- *     rules device         what there is, as the environment says
- *     rules NAME broken    the rule broken.  Exit code 1: the numbers are wrong.  Others: whoever found it ended the
- *     process
+ *     rules                all rules obeyed: exit code 0
+ *     rules NAME           the rule obeyed: exit code 0
+ *     rules device         print the devices that the environment configures
+ *     rules NAME broken    the rule violated.  Exit code 1: the numbers are wrong.  Others: the emulator or a sanitizer
+ *                          found the violation and ended the process
  *
- * check_emulator.py says which build finds which.  Plain C: it is the host side of what a backend does.
+ * check_emulator.py lists which build finds which violation.  Plain C, like the host side of a backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -83,14 +83,14 @@ numbers(float *in)
         in[i] = (float)(i + 1);
 }
 
-/* ---- one block: out[t] is in[t ^ swap], or what `zero` says ------------------------------------------------------ */
+/* ---- one block: out[t] is in[t ^ swap], or given by `zero` ------------------------------------------------------- */
 
 static const struct block_rule {
     const char *name;
     void (*kernel)(struct rule);
     unsigned swap, count;
     size_t shared;
-    int zero; /* 1: zeros are wanted; 2: ones */
+    int zero; /* 1: expect zeros; 2: expect ones */
 } block_rules[] = {
     {"block_barrier", block_barrier, N - 1, N, N * 4, 0},
     {"warp_barrier", warp_barrier, 31, N, N * 4, 0},
@@ -130,7 +130,7 @@ run_block_rule(const struct block_rule *r, bool broken)
 
 /* ---- several blocks ---------------------------------------------------------------------------------------------- */
 
-/* Exit code 1 only where a seed shows it; the thread sanitizer sees it in any order. */
+/* Exit code 1 only with some seeds; the thread sanitizer finds it in any order. */
 static int
 run_blocks(void (*kernel)(struct rule), bool broken, unsigned first)
 {
@@ -167,7 +167,7 @@ rule_blocks_in_a_row(bool broken)
 
 /* ---- the host ---------------------------------------------------------------------------------------------------- */
 
-/* The host has no business in device memory. */
+/* The host may not access device memory. */
 static int
 rule_host_stays_out(bool broken)
 {
@@ -183,7 +183,7 @@ rule_host_stays_out(bool broken)
     return differ(&got, &one, 1);
 }
 
-/* A buffer belongs to the copy until the copy was waited for. */
+/* The host may not change a buffer until it has waited for the copy. */
 static int
 rule_buffer_is_kept(bool broken)
 {
@@ -201,7 +201,7 @@ rule_buffer_is_kept(bool broken)
     return differ(&got, &one, 1);
 }
 
-/* What a copy brings is there when it was waited for. */
+/* The result of a copy is valid only after waiting for it. */
 static int
 rule_result_is_awaited(bool broken)
 {
@@ -219,7 +219,7 @@ rule_result_is_awaited(bool broken)
     return differ(&got, &one, 1);
 }
 
-/* Memory is written before it is read. */
+/* Memory must be written before it is read. */
 static int
 rule_memory_is_written(bool broken)
 {
@@ -236,7 +236,7 @@ rule_memory_is_written(bool broken)
     return differ(out, in, N);
 }
 
-/* A kernel writes no more than the tensor has: here one value, into what is rounded up to 256 bytes. */
+/* A kernel may not write past the tensor: here one value, into the padding to 256 bytes. */
 static int
 rule_tensor_is_large_enough(bool broken)
 {
@@ -253,7 +253,7 @@ rule_tensor_is_large_enough(bool broken)
     return 0;
 }
 
-/* Memory is used until it is freed. */
+/* Freed memory may not be used. */
 static int
 rule_memory_is_live(bool broken)
 {
@@ -273,7 +273,7 @@ rule_memory_is_live(bool broken)
     return differ(out, in, N);
 }
 
-/* Streams are ordered by events. */
+/* Only events order streams. */
 static int
 rule_streams_are_ordered(bool broken)
 {
@@ -306,7 +306,7 @@ rule_streams_are_ordered(bool broken)
     return wrong;
 }
 
-/* A graph holds addresses: what they point to lives as long. */
+/* A graph contains addresses: the memory must exist as long as the graph. */
 static int
 rule_graph_keeps_memory(bool broken)
 {
@@ -336,7 +336,7 @@ rule_graph_keeps_memory(bool broken)
     return differ(out, in, N);
 }
 
-/* A device touches memory of its own. */
+/* A device may access only its own memory. */
 static int
 rule_own_device(bool broken)
 {
@@ -361,7 +361,7 @@ rule_own_device(bool broken)
     return differ(out, in, N);
 }
 
-/* tmp = in by one kernel, out = tmp by one that may begin before the first has ended; between: something else. */
+/* One kernel computes tmp = in; the next, out = tmp, may begin before the first ends.  `between`: a memset comes between. */
 static int
 run_early(void (*kernel)(struct rule), bool broken, bool between)
 {
@@ -389,21 +389,21 @@ run_early(void (*kernel)(struct rule), bool broken, bool between)
     return differ(out, in, N);
 }
 
-/* Programmatic dependent launch: nobody touches device memory before the wait. */
+/* Programmatic dependent launch: no access to device memory before the wait. */
 static int
 rule_waits_first(bool broken)
 {
     return run_early(waits_first, broken, false);
 }
 
-/* Each thread waits: else a kernel may end before the one in front, and who waits for it has not waited for that. */
+/* Every thread must wait.  Otherwise a kernel may end before its predecessor, and a later kernel waits only for it. */
 static int
 rule_all_wait(bool broken)
 {
     return run_early(all_wait, broken, false);
 }
 
-/* What it waits for is a kernel. */
+/* The predecessor must be a kernel. */
 static int
 rule_early_behind_a_kernel(bool broken)
 {

@@ -1,12 +1,12 @@
 /*
- * runtime.h - devices, streams and graphs of the emulated runtime, as its files share them
+ * runtime.h - devices, streams and graphs: declarations shared by the files of the emulated runtime
  *
- * The model to keep in mind: a call puts work into the queue of a stream and returns.  Work is done inside of calls
- * that wait, and then only what is waited for, or, with a seed of EMULATOR_STREAMS, a part of what other streams have
- * to do as well.  A query does at most one thing, so a host that polls gets on.  One lock is held in every call.
+ * A call adds work to the queue of a stream and returns.  Only calls that wait execute work: the work that they wait
+ * for and, with a seed in EMULATOR_STREAMS, a part of the work of other streams.  A query executes at most one item, so
+ * a host that polls makes progress.  Every call holds one lock.
  *
- * Work that needs other processes (tests/nccl/) is done by a host that polls alone: a host that waits for it in a call
- * would wait for ever where a peer is gone, and breaks a rule.
+ * Work that needs other processes (tests/nccl/) is executed only by queries.  A host that waits for it in a blocking
+ * call would wait forever if another process had died, so this is a violation.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,20 +29,20 @@ namespace emulated
 struct device {
     struct cudaDeviceProp properties;
     size_t used;
-    cudaError_t sticky; /* of a kernel that failed: nothing runs here any more */
+    cudaError_t sticky; /* from a failed kernel: nothing runs on this device any more */
 };
 
-/* One thing that a device does. */
+/* One item of work of a device. */
 struct work {
     int device;
-    bool host; /* a function of the host: no device memory */
+    bool host; /* a host function: may not access device memory */
     std::function<cudaError_t()> run;
-    std::function<bool()> blocked = {}; /* may it not run yet, since other processes have to do something? */
+    std::function<bool()> blocked = {}; /* must it wait for other processes? */
 };
 
 struct event_state {
     uint64_t requested, done;
-    double seconds; /* when `done` was reached */
+    double seconds; /* time at which `done` was reached */
 };
 
 /* Nodes in the order of their recording; a node runs when those of `after` have run. */
@@ -54,11 +54,11 @@ struct graph {
     std::vector<node> nodes;
 };
 
-/* A graph that runs in a stream. */
+/* A graph that is being executed in a stream. */
 struct graph_run {
     std::shared_ptr<const graph> of;
     std::vector<size_t> ready;
-    std::vector<unsigned> missing; /* of each node, how many of those before it */
+    std::vector<unsigned> missing; /* for each node: number of unfinished predecessors */
     size_t left;
 };
 
@@ -70,12 +70,12 @@ struct operation {
     graph_run run;
 };
 
-/* What streams record together, until the capture ends. */
+/* The joint capture of several streams. */
 struct capture {
     std::shared_ptr<graph> nodes;
     cudaStream_t origin;
     bool valid;
-    bool alone; /* what other threads call is no matter: cudaStreamCaptureModeThreadLocal */
+    bool alone; /* calls of other threads are allowed: cudaStreamCaptureModeThreadLocal */
     std::thread::id thread;
 };
 } // namespace emulated
@@ -84,13 +84,13 @@ struct CUstream_st {
     int device;
     std::deque<emulated::operation> queue;
     std::shared_ptr<emulated::capture> recording;
-    std::vector<size_t> last; /* nodes that the next one comes after */
-    bool behind_kernel;       /* what was put in last is a kernel */
+    std::vector<size_t> last; /* predecessors of the next node */
+    bool behind_kernel;       /* the last item is a kernel */
 };
 struct CUevent_st {
     bool timed;
     std::shared_ptr<emulated::event_state> state;
-    std::shared_ptr<emulated::capture> recording; /* where it was recorded last, if in a capture */
+    std::shared_ptr<emulated::capture> recording; /* the capture in which it was recorded last, or empty */
     std::vector<size_t> last;
 };
 struct CUgraph_st {
@@ -106,7 +106,7 @@ namespace emulated
 class call
 {
   public:
-    enum kind { ANY, DEVICE }; /* DEVICE: fails where the current device has a sticky error */
+    enum kind { ANY, DEVICE }; /* DEVICE: fails if the current device has a sticky error */
     call(const char *name, kind k = DEVICE);
     ~call();
     bool failed() const
@@ -128,38 +128,38 @@ class call
 std::vector<device> &devices();
 int &current_device();
 extern emulator_counts counts;
-/* The error that a launch of this kernel is to have: cudaSuccess. */
+/* The injected error of the next launch of this kernel, or cudaSuccess. */
 cudaError_t injected(const char *name);
 double seconds_now();
-/* Do kernels of this device wait for those in front (programmatic dependent launch)? */
+/* The PTX version of the kernels on this device, as 10 x major + minor. */
 int ptx_version(int device);
 bool kernels_wait(int device);
 
 /* -- memory.cc -- */
-/* One device's memory may be touched from now on, or all (-1), or none. */
+/* Open the memory of one device, of all (-1), or of none. */
 void open_memory(int device);
 void open_no_memory();
-/* Is it device memory (of which device), and all of it?  -1: memory of the host; -2: not all of it */
+/* Returns the device that owns all of this memory; -1: host memory; -2: only a part is device memory. */
 int owner_of(const void *p, size_t size);
-/* Where the device memory that p lies in begins and ends; false: it lies in none. */
+/* Find the allocation of device memory that contains p; false: none. */
 bool find_memory(const void *p, const unsigned char **begin, const unsigned char **end);
-void check_margins(); /* nothing was written behind an allocation */
+void check_margins(); /* check that nothing was written after the end of an allocation */
 
 /* -- stream.cc -- */
 cudaStream_t stream_of(cudaStream_t s);
-bool finish(cudaStream_t s);    /* all that is queued there; false: the device has failed */
+bool finish(cudaStream_t s);    /* execute all queued work; false: the device has failed */
 bool finish_device(int device); /* all streams of it */
 void stream_seed(uint64_t seed);
 cudaError_t enqueue(cudaStream_t s, work w);
 cudaError_t enqueue_operation(cudaStream_t s, operation o);
 std::vector<cudaStream_t> &all_streams();
-extern bool in_host_function; /* which may not call the runtime */
-extern unsigned host_waits;   /* calls under way in which the host waits */
+extern bool in_host_function; /* a host function may not call the runtime */
+extern unsigned host_waits;   /* number of blocking calls in progress */
 
 /* -- graph.cc -- */
 cudaError_t record_node(cudaStream_t s, work w);
-bool capturing();                /* does any stream that this thread has to mind? */
-cudaError_t refuse_in_capture(); /* a call that waits or allocates: the capture is lost */
+bool capturing();                /* is any stream being captured that restricts this thread? */
+cudaError_t refuse_in_capture(); /* for a call that waits or allocates: invalidates the capture */
 } // namespace emulated
 
 #endif

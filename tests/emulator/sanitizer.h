@@ -1,8 +1,8 @@
 /*
- * sanitizer.h - what the sanitizers are told of fibers and memory; nothing in a plain build
+ * sanitizer.h - annotations of fibers and memory for the sanitizers; empty in a plain build
  *
- * In a build with the thread sanitizer the kernels are instrumented and the emulator's own files are not
- * (EMULATOR_TSAN): their work on behalf of a thread is no race.
+ * With the thread sanitizer, only the kernels are instrumented, not the files of the emulator (EMULATOR_TSAN): the
+ * emulator's own accesses for a thread are not races.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,7 @@ void __tsan_write8(void *);
 #define TSAN(...)
 #endif
 
-/* A build that counts what kernels touch. */
+/* The build that counts memory accesses of kernels. */
 #ifdef EMULATOR_COUNTED
 #include "traffic.h"
 #define COUNTED(...) __VA_ARGS__

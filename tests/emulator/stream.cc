@@ -1,8 +1,7 @@
 /*
- * stream.cc - queues of work, and when it is done: as late as allowed; events
+ * stream.cc - streams: queues of work that is executed as late as allowed; events
  *
- * Streams that no event orders are in no order.  A stream is ordered with no other by itself, the default stream
- * included (all are cudaStreamNonBlocking).
+ * Only events order two streams.  This includes the default stream, because all streams are cudaStreamNonBlocking.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,7 +36,7 @@ stream_seed(uint64_t seed)
     order.next();
 }
 
-/* The list stays to the end of the process, and default streams in it. */
+/* The list, with the default streams, exists until the process ends. */
 std::vector<cudaStream_t> &
 all_streams()
 {
@@ -71,7 +70,7 @@ stream_of(cudaStream_t s)
     return standard[device];
 }
 
-/* ---- one thing after the other ----------------------------------------------------------------------------------- */
+/* ---- execution of queued work ------------------------------------------------------------------------------------ */
 
 static bool
 is_blocked(const work &w)
@@ -79,7 +78,7 @@ is_blocked(const work &w)
     return w.blocked && w.blocked();
 }
 
-/* Nodes of a graph that may run now, as places in its list of those that are ready. */
+/* Nodes of a graph that may run now, as positions in its list of ready nodes. */
 static std::vector<size_t>
 runnable(const graph_run &r)
 {
@@ -104,7 +103,7 @@ can_run(const CUstream_st *s)
     return o.what != operation::WAIT || o.event->done >= o.number;
 }
 
-/* Does any stream have work next that other processes may hold up? */
+/* Is the next work of any stream one that waits for other processes? */
 static bool
 peers_hold_up()
 {
@@ -120,7 +119,7 @@ peers_hold_up()
     return false;
 }
 
-/* Nothing of a device that has failed runs any more. */
+/* Drop all work of a device that has failed. */
 static void
 fail_device(int device, cudaError_t error)
 {
@@ -130,7 +129,7 @@ fail_device(int device, cudaError_t error)
             s->queue.clear();
 }
 
-/* False: the device has failed, and with it all queues of it. */
+/* False: the device, and so all of its queues, has failed. */
 static bool
 do_work(const work &w)
 {
@@ -149,7 +148,7 @@ do_work(const work &w)
     return error == cudaSuccess;
 }
 
-/* One node of the graph that stands first; true when it was the last. */
+/* Run one node of the graph at the head of the queue; true if it was the last node. */
 static bool
 run_node(CUstream_st *s)
 {
@@ -193,7 +192,7 @@ advance(CUstream_st *s)
         record(o);
 }
 
-/* One thing of this stream or, where it waits for another or the seed says so, of another. */
+/* Run one item of this stream, or of another one if this stream waits for it or the seed chooses it. */
 static void
 step(cudaStream_t wanted)
 {
@@ -384,7 +383,7 @@ cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t stream, unsigned flags)
         return c.end();
     o.what = operation::RECORD;
     o.event = e->state;
-    if (s->recording && (flags & cudaEventRecordExternal)) { /* a node: done at each replay */
+    if (s->recording && (flags & cudaEventRecordExternal)) { /* a node: completes at each replay */
         std::shared_ptr<event_state> state = e->state;
 
         return c.end(record_node(s, {s->device, false, [=] {
@@ -420,7 +419,7 @@ cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
         return c.end();
     if (e->recording && !e->recording->nodes)
         return c.end(cudaErrorStreamCaptureIsolation);
-    if (e->recording) { /* the stream takes part in the capture from here on */
+    if (e->recording) { /* the stream joins the capture */
         if (s->recording ? s->recording != e->recording : !s->queue.empty())
             return c.end(refuse_in_capture());
         s->recording = e->recording;
@@ -438,7 +437,7 @@ cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
     return c.end(enqueue_operation(s, std::move(o)));
 }
 
-/* One thing of the stream that the event is in. */
+/* Run one item of the stream that recorded the event. */
 static cudaError_t
 step_to(cudaEvent_t e)
 {

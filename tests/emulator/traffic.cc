@@ -1,15 +1,15 @@
 /*
  * traffic.cc - see traffic.h
  *
- * Global memory: bytes that threads ask for, and sectors of 32 bytes that a launch touches, each counted once: what
- * would come from DRAM were the cache large enough for what is read again, and never so large that a launch finds there
- * what the one before has left.
+ * Global memory: the bytes that threads request, and the sectors of 32 bytes that a launch accesses, each counted once.
+ * The sectors are the DRAM traffic of a cache that holds all data which a launch reads repeatedly, but no data of
+ * the previous launch.
  *
- * Shared memory: 32 banks of 4 bytes.  A warp's access of 4 bytes a lane or less is served at once, of 8 bytes by half
- * warps, of 16 by quarters, ldmatrix by its matrices.  Such a phase takes one pass, and one more for each further word
- * of the bank that has most; lanes that want one word share it.  Lanes run one after the other here, so their accesses
- * are put together between two meetings of the warp: the n-th of one instruction by each lane is one access of the
- * warp.
+ * Shared memory: 32 banks of 4 bytes.  An access of a warp is served in phases: one phase for up to 4 bytes per lane,
+ * half warps for 8 bytes, quarter warps for 16 bytes, one matrix at a time for ldmatrix.  A phase takes as many passes
+ * as the most requested bank has different words; lanes that read the same word share it.  The lanes run one after the
+ * other here, so accesses are combined between two synchronisations of the warp: the n-th execution of an instruction
+ * by each lane is one access of the warp.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,12 +26,12 @@ namespace emulated
 {
 enum { SECTOR = 32, PAGE = 1 << 16, BANKS = 32 };
 
-/* Of one page of global memory, the sectors that the launch at hand has touched. */
+/* The sectors of one page of global memory that the current launch has accessed. */
 struct touched {
     uint64_t read[PAGE / SECTOR / 64], written[PAGE / SECTOR / 64];
 };
 static std::unordered_map<uintptr_t, touched> pages;
-/* Of them those that were asked for last; and the device memory that was. */
+/* The most recently used ones; and the device memory that was used last. */
 enum { RECENT = 64 };
 struct known_page {
     uintptr_t page;
@@ -53,7 +53,7 @@ static size_t shared_size; /* of a block of it */
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
-/* Bytes of some lanes of which the hardware serves all at once. */
+/* Bytes of the lanes that the hardware serves in one phase. */
 struct phase {
     unsigned words[BANKS * 4], count;
 };
@@ -264,7 +264,7 @@ emulator_forget_traffic(void)
     all.clear();
 }
 
-/* ---- what instrumented code calls -------------------------------------------------------------------------------- */
+/* ---- called by instrumented code --------------------------------------------------------------------------------- */
 
 #define HERE __builtin_return_address(0)
 #define ACCESS(size)                            \

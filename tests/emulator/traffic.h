@@ -1,9 +1,9 @@
 /*
- * traffic.h - bytes of global memory and banks of shared memory that kernels touch: of a build whose kernels the
- * compiler instruments as for the thread sanitizer (build.mk: counted), without that sanitizer
+ * traffic.h - counts the bytes of global memory and the bank conflicts of shared memory that kernels cause
  *
- * Each access of a kernel calls a function of its name, __tsan_read4() and the like: those of traffic.cc count.  The
- * compiler removes what is read twice in a row before it instruments, as that of a GPU does.
+ * In this build (build.mk: counted), the compiler instruments the kernels as for the thread sanitizer, but the program
+ * is linked without that sanitizer.  Each memory access of a kernel calls a function such as __tsan_read4(), and
+ * traffic.cc counts these calls.  Like the compiler for a GPU, this one removes redundant loads first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,11 +18,11 @@ struct kernel;
 
 void traffic_begin(const kernel *k, size_t shared);
 void traffic_end();
-/* All lanes of a warp have come here, or all threads of the block: what they did before it is counted. */
+/* All lanes of a warp, or all threads of the block, have synchronised: count their accesses so far. */
 void traffic_warp(unsigned warp);
 void traffic_block(unsigned threads);
 
-/* What no instruction of the kernel's own does: an asynchronous copy, the rows of the matrices of an ldmatrix. */
+/* Accesses without an instrumented instruction: asynchronous copies, and the matrix rows of ldmatrix. */
 void traffic_copy(const void *to, const void *from, unsigned size, unsigned valid, const void *site);
 void traffic_matrices(const void *const *row, unsigned matrices);
 } // namespace emulated

@@ -1,9 +1,9 @@
 /*
- * traffic_rules.cc - what the emulator counts of kernels whose bytes, sectors and bank conflicts are known
+ * traffic_rules.cc - tests the counts of the emulator with kernels whose bytes, sectors and bank conflicts are known
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "emulator.h" /* before the macros of a kernel, which have names of its members */
+#include "emulator.h" /* before the macros for kernels, whose names are also names of its members */
 
 #include "emulated.h"
 
@@ -29,7 +29,7 @@ EMULATED_KERNEL(read_floats, walk, 1024)
         ((float *)a.out)[t] = ((const float *)a.in)[t * a.stride + a.offset];
 }
 
-/* All blocks read the same. */
+/* All blocks read the same data. */
 EMULATED_KERNEL(read_again, walk, 1024)
 {
     ((float *)a.out)[blockIdx.x * blockDim.x + threadIdx.x] = ((const float *)a.in)[threadIdx.x * a.stride];
@@ -76,7 +76,7 @@ EMULATED_KERNEL(shared_wide, walk, 1024)
     emulated::store_whole(SHARED(uint4) + threadIdx.x * a.stride + a.offset, v, EMULATED_HERE);
 }
 
-/* Copied as it stands, from shared memory to shared memory. */
+/* One access of 16 bytes, from shared memory to shared memory. */
 EMULATED_KERNEL(shared_float4, walk, 1024)
 {
     float4 *at = SHARED(float4) + threadIdx.x * a.stride;
@@ -84,14 +84,14 @@ EMULATED_KERNEL(shared_float4, walk, 1024)
     at[1] = at[0];
 }
 
-/* The second half of the warp goes round twice as often: its second and third times are the first half's none. */
+/* The second half of the warp iterates twice as often, so its later accesses have no partner in the first half. */
 EMULATED_KERNEL(shared_rounds, walk, 1024)
 {
     for (unsigned i = 0; i < (threadIdx.x < 16 ? 2u : 4u); i++)
         ((volatile float *)SHARED(float))[threadIdx.x * a.stride] = (float)i;
 }
 
-/* Two accesses with a meeting between them, of different lanes: they are not one. */
+/* Two accesses by different lanes with a synchronisation between them count as two. */
 EMULATED_KERNEL(shared_in_turns, walk, 1024)
 {
     for (unsigned turn = 0; turn < 2; turn++) {
@@ -118,7 +118,7 @@ EMULATED_KERNEL(shared_matrices, walk, 1024)
     ((uint4 *)a.out)[threadIdx.x] = {m[0].bits, m[1].bits, m[2].bits, m[7].bits};
 }
 
-/* ---- what is counted --------------------------------------------------------------------------------------------- */
+/* ---- expected counts --------------------------------------------------------------------------------------------- */
 
 #define CASE(kernel) #kernel, (const void *)(kernel)
 

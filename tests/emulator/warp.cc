@@ -1,8 +1,8 @@
 /*
- * warp.cc - lanes of a warp that meet: __syncwarp(), shuffles, votes
+ * warp.cc - collective operations of a warp: __syncwarp(), shuffles, votes
  *
- * Only __syncwarp() orders memory, as in CUDA.  Lanes that come to different meetings of which each needs the other
- * are a violation; so are lanes that never come (block.cc: deadlock).
+ * Only __syncwarp() orders memory, as in CUDA.  It is a violation if lanes wait at different operations that need each
+ * other's lanes, or if a lane never arrives (block.cc: deadlock).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,8 @@
 namespace emulated
 {
 /*
- * Meetings of a warp that go on: no two that go on share a lane, but one may be over that not all have left.  Plain
- * arrays: what fibers call is seen by the thread sanitizer where it is in a library.
+ * The active operations of a warp.  Two of them never share a lane, except that lanes may still be leaving a completed
+ * one.  These are plain arrays, because the thread sanitizer intercepts library functions that a fiber calls.
  */
 static struct {
     meeting *open[WARP];
@@ -38,7 +38,7 @@ new_meeting(uint32_t mask, place at)
     return m;
 }
 
-/* Words one by one: memcpy() is a call that the thread sanitizer looks into. */
+/* Copy single words: the thread sanitizer intercepts memcpy(). */
 static void
 copy_words(volatile uint32_t *to, const volatile uint32_t *from, size_t words)
 {
@@ -116,7 +116,7 @@ shuffle(uint32_t mask, const uint32_t *mine, unsigned words, unsigned from, uint
 
     if (mask >> from & 1)
         copy_words(out, m->lane[from].in, words);
-    else /* of a lane that takes no part nothing is known */
+    else /* the value of a lane that takes no part is undefined */
         for (unsigned i = 0; i < words; i++)
             out[i] = 0xffffffffu;
     leave(m);
