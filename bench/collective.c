@@ -1,9 +1,10 @@
 /*
- * collective.c - how long the gradients of a step take over ranks: ours in buckets, and MPI_Allreduce
+ * collective.c - measures how long the sum of the gradients of a step over the ranks takes: ours in buckets, and
+ * MPI_Allreduce
  *
  *     mpirun -np 4 bench-collective-ranks [NUMBERS [BUCKET [ROUNDS]]]
  *
- * Default: DenseNet-121, 6,968,206 doubles in buckets of 2^20.  Rounds alternate; the median of each is printed.
+ * Default: DenseNet-121, 6,968,206 doubles in buckets of 2^20.  Rounds alternate; the median of each method is printed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +28,7 @@ compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Seconds, of the rank that begins last to the one that ends last. */
+/* Returns the seconds from the start of the last rank to the end of the last rank. */
 static double
 time_sum(struct collective *c, double *data, size_t count, size_t bucket, struct chex_error *err)
 {

@@ -1,15 +1,15 @@
 /*
- * gpu_loop.c - one backend on random images, as fast as it goes: a result is asked for one step late
+ * gpu_loop.c - runs one backend on random images at full speed; reads each result one step late
  *
  *     gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph|pdl]
  *     gpu-loop --model DEVICE[:PRECISION] MODEL SIDE BATCH
  *
  * Prints one JSON object.  ms: median over rounds of five steps, by the wall clock; device_ms: the parts of a step by
- * the clock of the device, where it has one; first_s: from opening the device to the first result.  0 seconds are two
- * steps: for a profiler.  pdl: kernels begin early (plan_options.pdl).
+ * the clock of the device, if it has one; first_s: from opening the device to the first result.  0 seconds means two
+ * steps, for a profiler.  pdl: programmatic dependent launch (plan_options.pdl).
  *
- * --model: what each kind of kernel moves and computes in a training step, and how long that would take, by the plan's
- * own model, as chex-train -n -v has it.  Nothing is measured.
+ * --model: for each kernel, the bytes and operations of a training step and the time that they would take, by the
+ * plan's cost model, as in chex-train -n -v.  Nothing is measured.
  *
  * Exit status: 0 good, 1 an error, 2 usage, 77 there is no such device here
  *
@@ -102,10 +102,10 @@ struct loop {
     float *logits;
     bool trains;
     unsigned ahead;
-    uint64_t ticket[2]; /* of the newest step and of the one before it */
+    uint64_t ticket[2]; /* of the newest step and of the previous one */
     uint64_t steps;
     unsigned applied, results;
-    double device; /* seconds of the steps whose results are there */
+    double device; /* seconds of the steps whose results have arrived */
     double loss;
 };
 
@@ -150,13 +150,13 @@ one_step(struct loop *l)
         take_result(l, l->ticket[1]);
 }
 
-/* Nothing is under way any more. */
+/* Waits until no step is in flight. */
 static void
 drain(struct loop *l)
 {
     if (l->trains && l->ahead > 0 && l->steps > 1)
         take_result(l, l->ticket[0]);
-    l->steps = 1; /* the next step is as the second */
+    l->steps = 1; /* the next step is like the second one */
 }
 
 static int
@@ -167,7 +167,7 @@ by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Rounds of steps; their milliseconds a step, in order of size. */
+/* Runs rounds of steps; sorts their milliseconds per step. */
 static unsigned
 measure(struct loop *l, double seconds, double *round)
 {
@@ -244,7 +244,7 @@ run(const struct backend *b, const struct plan_options *o, double seconds)
 
 #define KINDS 96
 
-/* Launches of one kind together. */
+/* All launches of one kernel. */
 struct kind {
     const char *name;
     unsigned launches;

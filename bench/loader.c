@@ -1,24 +1,25 @@
 /*
- * loader.c - how many images a second the loader gives, and whether one who takes them at a given rate has to wait
+ * loader.c - measures how many images per second the loader delivers, or how long a consumer with a given rate waits
  *
  *     loader-loop FOLDER SPLIT [NAME=VALUE ...]
  *
- * seconds=2     for so long, or one epoch
- * threads=2     that read
- * window=0      of the shuffle, in shards; 0: as a whole
- * cache=none    none; host: kept in memory; else a backend, whose device keeps them (cpu, cuda-emulated): all of it
+ * seconds=2     duration, or one epoch if that is shorter
+ * threads=2     threads that read
+ * window=0      of the shuffle, in shards; 0: the whole split
+ * cache=none    none; host: kept in memory; otherwise a backend whose device keeps them (cpu, cuda-emulated), filled
  *               before the clock starts
  * crc=always    never, first, always
- * expect=256    images of which the system is told before they are read
+ * expect=256    images for which readahead is requested
  * batch=16      images of a micro-batch
- * images=0      of an epoch: those of the split again and again, until they are as many; 0: each once
- * rate=0        images a second that are used up, as by a GPU that works on one micro-batch while the next is brought;
- *               0: as fast as they come
- * stage=        a folder with a copy of the data set (chex-train --stage), which is made where it is missing
+ * images=0      of an epoch: the split is repeated up to this number; 0: each image once
+ * rate=0        images per second that a consumer uses, like a GPU that works on one micro-batch while the next is
+ *               copied; 0: as fast as possible
+ * stage=        a folder for a copy of the data set (chex-train --stage); created if it is missing
  * seed=1        of the order
- * wait=0        1: print "ready", and begin with the first line of standard input
+ * wait=0        1: print "ready", and start at the first line of standard input
  *
- * Prints images, seconds, seconds of processor time, seconds that the GPU had no work (rate 0: that the caller waited).
+ * Prints images, seconds, seconds of processor time, and idle seconds of the GPU (rate 0: seconds that the caller
+ * waited).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +44,7 @@ need(enum chex_status status, const struct chex_error *err)
     exit(EXIT_FAILURE);
 }
 
-/* The text behind NAME= among the arguments, or the default. */
+/* Returns the text after NAME= among the arguments, or the default. */
 static const char *
 word(char **argv, const char *name, const char *otherwise)
 {
@@ -84,7 +85,7 @@ records_of(const struct chex_dataset *ds, unsigned split)
     return records;
 }
 
-/* The same list again and again; one that is as long already stays. */
+/* Repeats the list; does nothing if it is long enough already. */
 static void
 repeat(struct samples *s, size_t count)
 {
@@ -102,7 +103,7 @@ repeat(struct samples *s, size_t count)
     s->count = count;
 }
 
-/* One process copies, the others wait for it (lock.h), as the ranks of a node do. */
+/* One process copies and the others wait for it (lock.h), like the ranks of a node. */
 static struct chex_dataset *
 staged(const struct chex_dataset *ds, int split, const char *folder, struct chex_error *err)
 {
@@ -126,7 +127,7 @@ staged(const struct chex_dataset *ds, int split, const char *folder, struct chex
     return copy;
 }
 
-/* Where the images stay: nowhere, in memory, or with a device, which gives nothing back. */
+/* Sets where the images are kept: nowhere, in memory, or on a device, which returns no pixels. */
 static const struct backend *
 open_keeper(const char *cache, uint32_t images, unsigned side, struct image_keeper *out, struct device **device,
             struct chex_error *err)
@@ -163,10 +164,10 @@ sleep_until(double until)
     }
 }
 
-/* A GPU that works on what it was given in order.  The host gives it one micro-batch while it works on another. */
+/* A simulated GPU that works in order; the host gives it one micro-batch while it works on another. */
 struct gpu {
-    double rate;       /* images a second; 0: it takes no time */
-    double free, idle; /* when all that it was given is done; seconds without work between micro-batches */
+    double rate;       /* images per second; 0: it takes no time */
+    double free, idle; /* the time when all its work is done; idle seconds between micro-batches */
 };
 
 static void
@@ -217,14 +218,14 @@ check_of(const char *name)
     return check;
 }
 
-/* What is open while images are given. */
+/* Everything that is open while the benchmark runs. */
 struct bench {
     struct chex_dataset *ds, *copy;
     struct samples samples;
     uint32_t *order;
     bool *keep;
     struct device *device;
-    const struct backend *keeps; /* whose device keeps the images; NULL: none */
+    const struct backend *keeps; /* the backend whose device keeps the images; NULL: none */
     struct reader_options from;
 };
 

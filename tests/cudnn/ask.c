@@ -1,11 +1,12 @@
 /*
- * ask.c - what NVIDIA's cuDNN says of the convolutions of a model, for a GPU that is described
+ * ask.c - lists the engines that NVIDIA's cuDNN chooses for the convolutions of a model, for a GPU that is only
+ * described
  *
  *     cudnn-ask DEVICE.json MODEL SIDE BATCH fp16|bf16
  *
- * Needs no GPU.  The lists of a plan with --engine cudnn are made for that device; each of their convolutions is asked
- * about once: a line with its kind, shape, leading dimensions, the engine, bytes of workspace, and how many launches
- * it has.  Exit status 0, 1 where cuDNN refuses one, 77 with the reason where cuDNN cannot be asked.
+ * Needs no GPU.  Builds the lists of a plan with --engine cudnn for that device, and asks cuDNN once about each of
+ * their convolutions.  Prints one line each: kind, shape, leading dimensions, the engine, bytes of workspace, and the
+ * number of launches.  Exit status: 0; 1 if cuDNN refuses a convolution; 77 with the reason if cuDNN is not available.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,7 +43,7 @@ read_device(const char *path, char *out, size_t size)
     return count > 0 ? out : NULL;
 }
 
-/* A number behind "key": in the description. */
+/* Returns the number after "key": in the description. */
 static unsigned
 number_of(const char *described, const char *key)
 {
@@ -61,7 +62,7 @@ is_same(const struct cuda_conv *a, const struct cuda_conv *b)
            x->add == y->add;
 }
 
-/* Was it among the launches before? */
+/* Returns true if no earlier launch has the same convolution; *times counts the launches. */
 static bool
 is_first(const struct cuda_list *list, size_t k, const struct cuda_conv *conv, unsigned *times)
 {

@@ -1,8 +1,8 @@
 /*
  * cudnn_graph.h - the part of cuDNN's backend API that the GPU backend uses, for the cuDNN of the tests (fake_cudnn.cc)
  *
- * Names and values are those of cuDNN 9, so that the same host code is built with this header or with NVIDIA's, and
- * what was built with this one may open NVIDIA's library (ask.c).
+ * Names and values are those of cuDNN 9.  So the same host code compiles with this header and with NVIDIA's, and a
+ * program that was built with this one can open NVIDIA's library (ask.c).
  *
  * SPDX-License-Identifier: Apache-2.0
  */

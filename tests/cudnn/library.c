@@ -1,5 +1,5 @@
 /*
- * library.c - see cudnn/library.h: the cuDNN of the tests, which is a part of the program
+ * library.c - see cudnn/library.h: the cuDNN of the tests is linked into the program
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
 /*
- * count_calls.c - a library to be preloaded that counts calls of libpng, zlib and protobuf-c, for check_libraries.py
+ * count_calls.c - a preloaded library that counts calls of libpng, zlib and protobuf-c, for check_libraries.py
  *
- * Counted are the functions without which nothing is read: the start of a PNG, of a zlib stream and of a message, and
- * zlib's CRC-32.  At the end of the process a line "NAME COUNT" for each function is appended to the file $CHEX_CALLS.
+ * It counts functions that every reader needs: the start of a PNG, of a zlib stream and of a message, and zlib's
+ * CRC-32.  At the end of the process it appends a line "NAME COUNT" for each function to the file $CHEX_CALLS.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* name, type, parameters, arguments; pointers are void *, since the headers of the libraries are not needed. */
+/* Name, type, parameters, arguments.  Pointers are void *, so the headers of the libraries are not needed. */
 #define FUNCTIONS(X)                                                                                                 \
     X(png_create_read_struct_2, void *, (const char *version, void *a, void *b, void *c, void *d, void *e, void *f), \
       (version, a, b, c, d, e, f))                                                                                   \

@@ -1,6 +1,6 @@
 /*
- * fast_clock.c - a library to be preloaded in which CLOCK_MONOTONIC runs CHEX_CLOCK_RATE times as fast, for
- * check_times.py: a rank whose clock drifts
+ * fast_clock.c - a preloaded library that makes CLOCK_MONOTONIC run CHEX_CLOCK_RATE times as fast, for check_times.py:
+ * it imitates a rank whose clock drifts
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,23 +1,23 @@
 /*
- * inject.c - a library to be preloaded that lets the N-th call of a kind fail, kills the process at it, or logs what is
- * written; for check_faults.py
+ * inject.c - a preloaded library that makes the N-th call of a kind fail, kills the process at it, or logs all writes;
+ * for check_faults.py
  *
  *     CHEX_FAULT=KIND:N:TIMES:WHAT       TIMES: once, ever, or a number of calls, from the N-th one
  *                                        WHAT: an errno (ENOSPC, EIO, ...), short (half is written or read), kill, wait
  *                                        (three seconds, then the call), wait20 (20 milliseconds)
- *     CHEX_FAULT_BELOW=/out:/in          only files below these folders count; calls of kind memory always do
+ *     CHEX_FAULT_BELOW=/out:/in          count only files below these folders; calls of kind memory always count
  *     CHEX_FAULT_REPORT=FILE             at the end: a line "KIND COUNT" for each kind
  *     CHEX_FAULT_LOG=FILE                every change below the folders, in order, for the replay of a power loss
  *
  * Kinds: write (and pwrite), sync (fsync, fdatasync), close, rename, open, read (and pread), reserve (fallocate,
  * ftruncate), unlink, link, list (opendir, readdir), stat, thread (pthread_create, of any file), memory (malloc,
- * calloc, realloc, and who calls them, until the program has ended), change (write, sync, rename, unlink, link, open
- * with O_CREAT and reserve counted together).
+ * calloc, realloc, directly or through another function, until the program has ended), change (write, sync, rename,
+ * unlink, link, open with O_CREAT and reserve counted together).
  *
- * Pauses (nanosleep) take no time once a call has failed, so that what is tried again is soon over.
+ * After a failed call, pauses (nanosleep) take no time, so retries end soon.
  *
- * It knows nothing of what it is loaded into but the names of system calls' wrappers, which are in wrap_files.c and
- * wrap_memory.c.
+ * The library knows only the names of the system call wrappers, in wrap_files.c and wrap_memory.c, and nothing of the
+ * program.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -113,7 +113,7 @@ end_of_program(void)
     program_ended = true;
 }
 
-/* Registered before all that the program registers, and so called behind it; then come the destructors. */
+/* Registered before anything that the program registers, so it is called after all of that; the destructors follow. */
 static int
 main_with_an_end(int argc, char **argv, char **environment)
 {
@@ -127,7 +127,7 @@ main_with_an_end(int argc, char **argv, char **environment)
 int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void), void (*fini)(void),
                       void (*loader_fini)(void), void *stack_end);
 
-/* What begins a program: the C library's, which is given another main(). */
+/* The function of the C library that starts a program; it gets another main(). */
 int
 __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void), void (*fini)(void),
                   void (*loader_fini)(void), void *stack_end)

@@ -1,6 +1,6 @@
 /*
- * slow_math.c - a library to be preloaded in which exp() takes CHEX_SLOW_MATH microseconds longer: a rank that computes
- * slowly, for check_times.py
+ * slow_math.c - a preloaded library in which exp() takes CHEX_SLOW_MATH microseconds longer, for check_times.py: it
+ * imitates a slow rank
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * wrap_files.c - the calls of files and folders in place of those of the C library; see inject.c
+ * wrap_files.c - wrappers of the C library's calls for files and folders; see inject.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -100,7 +100,7 @@ read(int fd, void *data, size_t size)
     return real(fd, data, why == FAIL_SHORT ? (size + 1) / 2 : size);
 }
 
-/* What a failed fsync leaves behind is anybody's guess: that is the business of the replay. */
+/* After a failed fsync the content of the file is undefined; the replay tests that. */
 #define SYNC_WRAPPER(name)                                  \
     int name(int fd)                                        \
     {                                                       \
@@ -122,7 +122,7 @@ read(int fd, void *data, size_t size)
 SYNC_WRAPPER(fsync)
 SYNC_WRAPPER(fdatasync)
 
-/* As on Linux: the descriptor is closed even where close() fails. */
+/* As on Linux, the descriptor is closed even if close() fails. */
 int
 close(int fd)
 {
@@ -251,7 +251,7 @@ OPEN_AT_WRAPPER(openat64)
 OPEN_WRAPPER(open)
 OPEN_WRAPPER(open64)
 
-/* What fortified code calls instead. */
+/* Fortified code calls these instead. */
 int
 __open_2(const char *name, int flags)
 {
@@ -292,7 +292,7 @@ readdir(DIR *dir)
     return NULL;
 }
 
-/* What the programs call by these names; the C library itself calls others. */
+/* The programs use these names; the C library itself calls others. */
 int
 fstatat(int folder, const char *name, struct stat *st, int flags)
 {

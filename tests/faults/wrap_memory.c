@@ -1,5 +1,5 @@
 /*
- * wrap_memory.c - allocations and threads in place of those of the C library; see inject.c
+ * wrap_memory.c - wrappers of the C library's calls for memory and threads; see inject.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* dlsym() may allocate before the real functions are known. */
+/* dlsym() may allocate memory before the real functions are known. */
 static _Alignas(16) char first_memory[1 << 18];
 static size_t first_used;
 
@@ -47,8 +47,8 @@ memory_fails(void)
 }
 
 /*
- * Set while dlsym() looks for the real allocator.  Volatile: it is declared to call nothing here, and so the compiler
- * would leave out what only such a call can see.
+ * Set while dlsym() looks for the real allocator.  Volatile, because dlsym() is declared to call nothing here, so the
+ * compiler would remove the store.
  */
 static __thread volatile bool looking;
 
@@ -76,7 +76,7 @@ malloc(size_t size)
         *(void **)&real = dlsym(RTLD_NEXT, "malloc");
         looking = false;
     }
-    if (!real) /* asked for by a library that is being set up while its own allocator is not */
+    if (!real) /* called by a library during its initialisation, before its own allocator is ready */
         return first(size);
     return memory_fails() ? NULL : real(size);
 }
@@ -126,7 +126,7 @@ free(void *p)
     if (!p || is_first_memory(p))
         return;
     if (!real) {
-        if (looking) /* dlsym() itself, of the text of an error: it is lost */
+        if (looking) /* dlsym() itself, for the text of an error, which is lost */
             return;
         looking = true;
         *(void **)&real = dlsym(RTLD_NEXT, "free");

@@ -1,9 +1,10 @@
 /*
- * archive.c - fuzz target: images straight from tar and zip archives
+ * archive.c - fuzz target: images read directly from tar and zip archives
  *
- * What archive.h promises of any bytes: names that are no paths and of images; no member larger than asked for; the
- * same members again; a damaged archive says so, a plain tar without zeros at its end too; and, but for zips, whether a
- * member is read changes nothing about those behind it where there is no fault.
+ * Requires what archive.h promises for any bytes: names that are not paths and belong to images; no member larger than
+ * the limit; the same members in a second read.  A damaged archive is reported, and so is a plain tar without zeros at
+ * its end.  Except for zips, skipping a member instead of reading it does not change the members after it, if there is
+ * no fault.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +32,7 @@
 struct walk {
     enum chex_status opened;
     unsigned long members, good;
-    uint32_t names, bytes; /* CRC-32 of what was seen */
+    uint32_t names, bytes; /* CRC-32 of all names and of all bytes */
     bool fault;
 };
 
@@ -48,7 +49,7 @@ require_member(const struct image_member *m)
     FUZZ_REQUIRE(image_name_is_known(m->name));
 }
 
-/* One way through the archive; `stride`: only every so manieth member is read, none for 0. */
+/* Walks through the archive and reads every `stride`-th member; 0 reads none. */
 static struct walk
 walk(const char *path, unsigned stride)
 {
@@ -95,7 +96,7 @@ walk(const char *path, unsigned stride)
     return w;
 }
 
-/* A plain tar: no zip, and none of the compressed forms. */
+/* Returns true for a plain tar: neither a zip nor compressed. */
 static bool
 is_plain(const uint8_t *data, size_t size)
 {
@@ -125,7 +126,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_REQUIRE(again.opened == all.opened && again.members == all.members && again.names == all.names &&
                  again.bytes == all.bytes && again.fault == all.fault);
     FUZZ_REQUIRE(some.opened == all.opened && none.opened == all.opened);
-    /* Of a zip that contradicts itself libarchive may come elsewhere by passing over a member than by reading it. */
+    /*
+     * In a zip that contradicts itself, libarchive may continue at another offset after skipping a member than after
+     * reading it.
+     */
     if (!all.fault && !(size >= 2 && memcmp(data, "PK", 2) == 0)) {
         FUZZ_REQUIRE(some.names == all.names && none.names == all.names);
         FUZZ_REQUIRE(!some.fault && !none.fault);
@@ -138,7 +142,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* ---- mutation -------------------------------------------------------------------------------------------------- */
 
 /*
- * The checksum of every block that looks like the header of a member: the sum of its bytes, with blanks in its place.
+ * Corrects the checksum of every block that looks like the header of a member: the sum of its bytes, with blanks in the
+ * checksum field.
  */
 static void
 repair_tar(uint8_t *data, size_t size)
@@ -153,7 +158,7 @@ repair_tar(uint8_t *data, size_t size)
         for (size_t i = 0; i < TAR_BLOCK; i++)
             sum += data[at + i];
         snprintf(text, sizeof(text), "%06o", sum);
-        memcpy(data + at + 148, text, 7); /* six digits and the terminator; the blank behind it is there */
+        memcpy(data + at + 148, text, 7); /* six digits and the NUL; the blank after them is already there */
     }
 }
 
@@ -173,7 +178,7 @@ gzip(const uint8_t *data, size_t size, uint8_t *out, size_t max)
     return done;
 }
 
-/* The text of a gzip file is mutated and packed again, a tar's checksums are made right, mostly. */
+/* Mutates the text of a gzip file and compresses it again; usually corrects the checksums of a tar. */
 size_t
 LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
@@ -241,7 +246,7 @@ add_member(struct archive *a, size_t number, uint64_t *random)
     archive_entry_set_size(entry, (la_int64_t)members[number].size);
     if (members[number].type == AE_IFLNK)
         archive_entry_set_symlink(entry, "x.png");
-    /* Not every format has room for every name. */
+    /* Not every format can store every name. */
     if (archive_write_header(a, entry) >= ARCHIVE_WARN && members[number].size > 0)
         FUZZ_REQUIRE(archive_write_data(a, data, members[number].size) == (la_ssize_t)members[number].size);
     archive_entry_free(entry);

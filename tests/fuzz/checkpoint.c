@@ -1,12 +1,13 @@
 /*
- * checkpoint.c - fuzz target: what chex-train resumes from: a safetensors file, and the lines of `latest`
+ * checkpoint.c - fuzz target: the files from which chex-train resumes: a safetensors file, and the lines of `latest`
  *
- * Any bytes as a file of weights: the reader refuses them, or the tensors fill the file without holes and are found by
- * their names; the writer and the reader then reproduce them.  The same holds for a state of a run in the metadata, and
- * the trainer can calculate with each state that the reader accepts.  Weights that fit a graph are finite.  Bytes that
- * begin like a line of `latest` are taken for that file: each checkpoint that it names is found complete or not at all.
+ * Any bytes as a file of weights: either the reader refuses them, or the tensors fill the file without gaps and are
+ * found by their names, and a round trip through writer and reader reproduces them.  The same holds for the state of a
+ * run in the metadata, and the trainer can compute with each state that the reader accepts.  Weights that fit a graph
+ * are finite.  Bytes that begin like a line of `latest` are used as that file: each checkpoint that it names is found
+ * completely or not at all.
  *
- * The mutator also replaces a field of a state, by a value from the table of fields (state_cases.h).
+ * The mutator also replaces a field of a state, with a value from the table of fields (state_cases.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +27,7 @@
 
 #define FILE_NAME "step-000001.safetensors"
 #define AGAIN     "again.safetensors"
-#define VALUES    64 /* of a tensor, that are looked at */
+#define VALUES    64 /* number of values of a tensor that are checked */
 
 /* ---- a graph that a fuzzer can meet ---------------------------------------------------------------------------- */
 
@@ -75,7 +76,7 @@ require_values(const struct safetensors *s, const struct tensor_entry *e)
     }
 }
 
-/* Sorted, unique, and in all as many bytes as there are behind the header. */
+/* The tensors are sorted and unique, and together they have as many bytes as follow the header. */
 static void
 require_entries(const struct safetensors *s)
 {
@@ -117,7 +118,7 @@ same_entry(const struct safetensors *s, const struct tensor_entry *a, const stru
            memcmp(x, y, a->count * dtype_size(a->type)) == 0;
 }
 
-/* Our writer, and our reader again. */
+/* Writes the file with our writer and reads it again. */
 static void
 require_rewritten(const struct safetensors *s)
 {
@@ -170,7 +171,7 @@ require_weights(const struct safetensors *s)
     }
 }
 
-/* What the trainer, its logs and the writer of weights calculate with a state. */
+/* Computes what the trainer, its logs and the writer of weights compute from a state. */
 static void
 require_calculable(const struct checkpoint_state *s)
 {
@@ -185,7 +186,7 @@ require_calculable(const struct checkpoint_state *s)
     FUZZ_REQUIRE(s->plan.good <= s->plan.applied && s->plan.applied <= s->step && s->best_step <= s->step);
 }
 
-/* The state as it was read, written and read once more. */
+/* Writes the state that was read, and reads it again. */
 static void
 require_state(void)
 {
@@ -271,7 +272,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Any of the cases of any field. */
+/* Chooses any case of any field. */
 static void
 choose_case(uint64_t random, const struct state_field **field, struct state_case *out)
 {
@@ -287,7 +288,7 @@ choose_case(uint64_t random, const struct state_field **field, struct state_case
     state_case(*field, &plain, fuzz_below(&random, cases), out);
 }
 
-/* Replace a field of the state; 0: there is no room, or no state. */
+/* Replaces a field of the state; returns 0 if there is no room or no state. */
 static size_t
 change_state(uint8_t *data, size_t size, size_t max_size, uint64_t random)
 {
@@ -323,7 +324,7 @@ change_state(uint8_t *data, size_t size, size_t max_size, uint64_t random)
     return out;
 }
 
-/* The length in front is made that of the header again; now and then the file ends where the tensors do. */
+/* Corrects the length of the header; sometimes also makes the file end where the tensors end. */
 size_t
 LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
@@ -373,7 +374,7 @@ give_file(const char *name, const char *header, size_t bytes, fuzz_seed_fn *give
     give(name, file, 8 + length + bytes, context);
 }
 
-/* What our own writer makes of a run. */
+/* The files that our own writer makes of a run. */
 static void
 give_written(fuzz_seed_fn *give, void *context)
 {

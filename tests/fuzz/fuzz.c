@@ -18,7 +18,7 @@
 _Noreturn void
 fuzz_fail(const char *file, int line, const char *what)
 {
-    /* By the descriptor: a target may have put another stream in the place of stderr. */
+    /* By the descriptor: a target may have redirected the stream stderr. */
     dprintf(STDERR_FILENO, "%s:%d: required: %s\n", file, line, what);
     abort();
 }
@@ -77,7 +77,7 @@ fuzz_folder(void)
 
     if (folder.fd >= 0)
         return &folder;
-    made = mkdtemp(path); /* in memory, since files are fsync'ed */
+    made = mkdtemp(path); /* in memory, because the code under test calls fsync */
     if (!made)
         made = mkdtemp(other);
     FUZZ_REQUIRE(made && folder_open(made, false, &folder, NULL) == CHEX_OK);

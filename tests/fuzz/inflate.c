@@ -1,9 +1,9 @@
 /*
- * inflate.c - fuzz target: our own inflate beside zlib's
+ * inflate.c - fuzz target: compares our inflate with zlib's
  *
- * The input is the blocks of a stream; its head is put before them, and behind them the checksum of what we make of
- * them, so that it never stands in the way of an answer.  What we take, zlib takes, with the same bytes; all
- * implementations and all ways of asking give the same; nothing is written behind the slack.
+ * The input is the blocks of a stream.  The target adds the header of the stream and the checksum of our output, so a
+ * checksum never hides a difference.  What our inflate accepts, zlib accepts, with the same bytes.  All implementations
+ * and all call patterns give the same result.  Nothing is written beyond the slack.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -41,7 +41,10 @@ prepare(void)
     FUZZ_REQUIRE(kinds > 0 && out);
 }
 
-/* How many bytes the stream makes, where it is one that ends with the input; else -1.  They stand in out. */
+/*
+ * Returns the number of bytes that the stream decodes to, or -1 if it does not end with the input.  The bytes are in
+ * out.
+ */
 static long
 probe(struct inflater *t, const uint8_t *in, size_t size)
 {
@@ -49,13 +52,13 @@ probe(struct inflater *t, const uint8_t *in, size_t size)
 
     if (!inflater_begin(t, in, size, out, MOST))
         return -1;
-    inflater_end(t); /* what it says of the size and the sum is no matter here */
+    inflater_end(t); /* errors of size and checksum do not matter here */
     if (s->in_block || !s->last || s->in - (s->count >> 3) != s->in_end || s->out > s->out_end)
         return -1;
     return (long)(s->out - s->out_begin);
 }
 
-/* zlib's own answer: the same bytes, and all of the input. */
+/* zlib gives the same bytes, and uses the whole input. */
 static void
 require_zlib(const uint8_t *in, size_t in_size, const uint8_t *made, size_t size)
 {
@@ -71,7 +74,7 @@ require_zlib(const uint8_t *in, size_t in_size, const uint8_t *made, size_t size
     free(theirs);
 }
 
-/* In parts, of a size that is known. */
+/* Decodes in parts, with the size known in advance. */
 static bool
 in_parts(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *to, size_t size)
 {

@@ -1,8 +1,8 @@
 /*
  * journal.c - fuzz target: the journal of an unfinished conversion
  *
- * Any bytes as a journal: refused as one of other data, or read up to its last good line.  What is read is read again
- * the same; a line that is added is found, and changes no other shard.
+ * Any bytes as a journal: either it is refused as a journal of other data, or it is read up to its last good line.  A
+ * second read gives the same result.  An added line is found and changes no other shard.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,10 +1,10 @@
 /*
  * jpeg_decode.c - fuzz target: JPEG
  *
- * There is no second decoder to compare with: lib/image/jpeg_decode.c asks the one that everybody has.  So what is
- * required is what jpeg_decode.h promises: limits hold; the same bytes give the same result, whatever was in the
- * buffers before; lenient accepts what strict accepts, with the same pixels; of a file that is accepted without a
- * warning every part that ends inside the image is refused, or is at least not taken for whole.
+ * There is no second decoder to compare with, because lib/image/jpeg_decode.c uses libjpeg-turbo.  So the target
+ * requires what jpeg_decode.h promises.  Limits hold.  The same bytes give the same result, whatever the buffers
+ * contained before.  lenient accepts what strict accepts, with the same pixels.  If a file is accepted without a
+ * warning, every prefix that ends inside the image is refused, or at least is not accepted as complete.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

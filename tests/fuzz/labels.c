@@ -1,8 +1,8 @@
 /*
  * label_file.c - fuzz target: the label file
  *
- * Text, gzip or plain, to entries.  Whatever the file, the entries are as label_file.h says; written again as a
- * CSV of one form they are read as the same entries; and a compressed file gives the entries of the plain one.
+ * Reads text, gzip or plain, as entries.  For any file, the entries are as label_file.h promises.  Written as a CSV of
+ * one form, they are read as the same entries.  A compressed file gives the entries of the plain one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -111,7 +111,7 @@ require_same(const struct labels *a, const struct labels *b)
 
         FUZZ_REQUIRE(strcmp(x->name, y->name) == 0 && strcmp(x->patient, y->patient) == 0);
         FUZZ_REQUIRE(x->findings == y->findings && x->sex == y->sex && strcmp(x->view, y->view) == 0);
-        /* Nine places behind the point. */
+        /* The text has nine decimals. */
         FUZZ_REQUIRE((isnan(x->age) && isnan(y->age)) || fabsf(x->age - y->age) < 1e-5f);
     }
 }
@@ -205,7 +205,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* The text of a gzip file is mutated, not its codes. */
+/* Mutates the text of a gzip file, not its codes. */
 size_t
 LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
@@ -234,7 +234,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
 
 /* ---- seeds ----------------------------------------------------------------------------------------------------- */
 
-/* The headers of the real files, and rows as they have them. */
+/* The headers of the real files, and typical rows. */
 #define HEADER_2017                                                                                             \
     "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,OriginalImage[" \
     "Width,Height],OriginalImagePixelSpacing[x,y],\n"

@@ -1,9 +1,12 @@
 /*
  * lists.c - fuzz target: lists of names, split files, and the text of --split
  *
- * The first byte says which.  Names: sorted, unique, without folders; written as a CSV they are read as the same ones.
- * A split file: every image in a split that is there, sums that agree, no patient in two; written again it splits in
- * the same way.  The rule: what is taken is written and taken again.
+ * The first byte chooses one of them:
+ *
+ * - Names: sorted, unique, without folders; written as a CSV, they are read as the same names.
+ * - A split file: every image is in an existing split, the sums agree, no patient is in two splits; written again, it
+ *   splits in the same way.
+ * - The rule of --split: an accepted rule is written and accepted again.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

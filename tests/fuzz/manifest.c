@@ -1,9 +1,8 @@
 /*
  * manifest.c - fuzz target: manifest.json
  *
- * What is parsed passes the writer's own checks, is written, is parsed again and written again: the same bytes.  And
- * what the rest of the library believes of a manifest without looking again, is so: names without slashes, sums,
- * ranges.
+ * A parsed manifest passes the writer's checks.  Written, parsed and written again, it has the same bytes.  The
+ * properties that the rest of the library relies on hold: names without slashes, sums, ranges.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -85,7 +84,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
-/* A data set of two splits, `shards` shards in the first one and one in the second, of three records each. */
+/* Makes a data set of two splits: `shards` shards in the first one and one in the second, with three records each. */
 static void
 make(const char *name, unsigned shards, uint32_t side, const char *tail, const char *resize, bool texts,
      fuzz_seed_fn *give, void *context)

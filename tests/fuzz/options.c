@@ -1,9 +1,9 @@
 /*
  * options.c - fuzz target: the command lines of the three tools
  *
- * The first byte chooses the tool, the rest are its arguments, each ended by a NUL.  A command line that is taken has
- * its values in their ranges, and chex-convert's, written as options once more, gives the same specification.  One that
- * is not is explained in the tool's name, and ends with exit code 2; --help and --version with 0.
+ * The first byte chooses the tool; the rest is its arguments, each ended by a NUL.  The values of an accepted command
+ * line are in their ranges, and chex-convert's, written as options again, give the same specification.  A refused
+ * command line is explained in the tool's name, with exit code 2.  --help and --version end with 0.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@
 
 /* ---- standard streams ------------------------------------------------------------------------------------------ */
 
-/* What the tool prints goes into memory: cli_parse() closes stdout after --help. */
+/* What the tool prints goes into memory, because cli_parse() closes stdout after --help. */
 struct streams {
     FILE *out, *err, *real_out, *real_err;
     char *out_text, *err_text;
@@ -79,7 +79,7 @@ require_convert(const struct convert_cli *cli)
                  (cli->convert.allow_reject_percent == 0 || cli->convert.allow_rejects == 0));
 }
 
-/* The specification as options, read once more. */
+/* Writes the specification as options and parses them again. */
 static void
 require_convert_again(const struct convert_cli *cli)
 {
@@ -89,9 +89,9 @@ require_convert_again(const struct convert_cli *cli)
     char number[6][40], resize[40], tail[40], split[80], lenient[] = "--lenient", line[2][512];
     char *argv[] = {(char[]){"x"}, number[0], number[1], number[2], number[3], number[4],
                     number[5],     resize,    tail,      split,     lenient,   NULL};
-    int argc = s->limits.lenient ? 11 : 10; /* with or without the last one */
+    int argc = s->limits.lenient ? 11 : 10; /* with or without the last argument */
 
-    if (cli->convert.spec.split.kind == SPLIT_FILE) /* its text does not name the file */
+    if (cli->convert.spec.split.kind == SPLIT_FILE) /* the text of such a split does not name the file */
         return;
     snprintf(number[0], sizeof(number[0]), "--size=%" PRIu32, s->size);
     snprintf(number[1], sizeof(number[1]), "--shard-size=%" PRIu32, s->shard_size);
@@ -174,7 +174,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         argv[argc++] = text + at;
     argv[argc] = NULL;
     streams_take(&streams);
-    optind = 0; /* begin again: GNU */
+    optind = 0; /* restart: GNU */
     code = tools[tool].parse(argc, argv, &common);
     streams_give_back(&streams, code == EXIT_GOOD);
     require_outcome(tools[tool].name, code, &common, &streams);

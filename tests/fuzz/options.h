@@ -1,5 +1,5 @@
 /*
- * options.h - the command lines that options.c asks; each parses, and requires what must hold of the result
+ * options.h - command lines for options.c; each function parses one and requires what must hold for the result
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,10 @@
 int options_inspect(int argc, char **argv, struct cli_common *common);
 int options_synth(int argc, char **argv, struct cli_common *common);
 
-/* What does not go together is a usage error; its text may show an argument unescaped, since it is the user's own. */
+/*
+ * Requires a usage error, for options that do not fit together.  Its text may show an argument unescaped, since the
+ * user wrote it.
+ */
 void options_require_error(enum chex_status status, const struct chex_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * png_decode.c - fuzz target: the fast path for PNGs against libpng
+ * png_decode.c - fuzz target: compares the fast path for PNGs with libpng
  *
- * What fastpng_decode() takes, libpng must take without a warning, with the same pixels and facts; so decode_image(),
- * which asks one and then the other, gives what libpng alone gives.  What is kept from image to image must not
- * show: each input is decoded after another one, and again.
+ * What fastpng_decode() accepts, libpng accepts without a warning, with the same pixels and traits.  So decode_image(),
+ * which tries first one and then the other, gives the same result as libpng.  State that is kept between images must
+ * have no effect: each input is decoded after another one, and a second time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -61,7 +61,7 @@ require_limits(const struct result *r, const struct decode_limits *limits)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct decoder decoder; /* kept, so that one image comes after another */
+    static struct decoder decoder; /* kept, so that one image follows another */
     static struct result fast, slow;
     struct decode_limits lenient = strict, small = strict;
     struct result once = {0};
@@ -82,12 +82,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fast.status = decode_image(&decoder, data, size, &strict, &fast.image, &fast.traits, &fast.err);
         require_same(&fast, &slow);
     }
-    /* Being lenient changes nothing about what is accepted anyway. */
+    /* lenient changes nothing for an input that is accepted anyway. */
     once.status = decode_png(data, size, &lenient, &once.image, &once.traits, &once.err);
     require_limits(&once, &lenient);
     if (slow.status == CHEX_OK)
         require_same(&once, &slow);
-    /* A bound just below the size of an image that is accepted refuses it, in both. */
+    /* With a limit just below the size of an accepted image, both decoders refuse it. */
     if (slow.status == CHEX_OK && (uint64_t)slow.image.width * slow.image.height > 1) {
         small.max_pixels = (uint64_t)slow.image.width * slow.image.height - 1;
         FUZZ_REQUIRE(!fastpng_decode(decoder.png, data, size, &small, &fast.image, &fast.traits));
@@ -105,7 +105,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
     uint64_t random = seed;
     struct buffer file = {0};
 
-    /* A third of the time the rows before compression, so that there are streams of every form. */
+    /* In a third of the runs, mutate the rows before compression, so that there are streams of every form. */
     if (fuzz_below(&random, 3) == 0) {
         FUZZ_REQUIRE(buffer_append(&file, data, size, NULL) == CHEX_OK);
         if (!png_file_change_rows(&file, LLVMFuzzerMutate, &random))
@@ -115,7 +115,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
         size = LLVMFuzzerMutate(data, size, max_size);
         FUZZ_REQUIRE(buffer_append(&file, data, size, NULL) == CHEX_OK);
     }
-    /* Now and then a checksum stays wrong. */
+    /* Sometimes leave a checksum wrong. */
     if (fuzz_below(&random, 32) > 0)
         png_file_repair(&file, fuzz_below(&random, 16) > 0);
     if (file.size <= max_size) {

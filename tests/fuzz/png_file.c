@@ -12,8 +12,8 @@
 #include <zlib.h>
 
 #define SIGNATURE "\x89PNG\r\n\x1a\n"
-#define FRAME     12         /* length, type and CRC around a chunk's data */
-#define MAX_ROWS  (1u << 20) /* bytes of rows that are looked at */
+#define FRAME     12         /* length, type and CRC of a chunk */
+#define MAX_ROWS  (1u << 20) /* bytes of rows that are processed */
 
 static void
 append(struct buffer *b, const void *data, size_t size)
@@ -55,7 +55,7 @@ deflate_rows(const struct buffer *rows, int level, int strategy, struct buffer *
     deflateEnd(&z);
 }
 
-/* Rows with filter types of all kinds; alpha, where it is one, mostly such that the image is opaque. */
+/* Makes rows with all filter types; alpha, if present, is mostly opaque. */
 static void
 make_rows(const struct png_form *form, uint64_t *random, struct buffer *rows)
 {
@@ -118,13 +118,13 @@ png_file_make(const struct png_form *form, uint64_t random, struct buffer *b)
 /* ---- taking apart ---------------------------------------------------------------------------------------------- */
 
 struct parts {
-    struct buffer packed; /* the IDATs' data, one behind the other */
-    size_t first, end;    /* of the first IDAT, behind the last, in the file */
+    struct buffer packed; /* the data of all IDATs */
+    size_t first, end;    /* offsets in the file: of the first IDAT, and of the end of the last one */
     uint32_t piece;       /* length of the first IDAT */
-    bool whole;           /* there are IDATs, all behind one another */
+    bool whole;           /* there are IDATs, and they follow each other directly */
 };
 
-/* The length of the chunk at this place; false where it is not whole. */
+/* Sets the length of the chunk at this offset; returns false if the chunk is not complete. */
 static bool
 chunk_at(const struct buffer *file, size_t at, uint32_t *length)
 {
@@ -156,7 +156,7 @@ take_apart(const struct buffer *file)
     return p;
 }
 
-/* Put the parts' packed bytes in the place of the IDATs. */
+/* Replaces the IDATs with the packed bytes of the parts. */
 static void
 put_together(struct buffer *file, const struct parts *p)
 {
@@ -169,7 +169,7 @@ put_together(struct buffer *file, const struct parts *p)
 
         append_chunk(&out, "IDAT", p->packed.data + at, size);
         at += size;
-        if (out.size > (1u << 22)) /* pieces of one byte: enough of them */
+        if (out.size > (1u << 22)) /* chunks of one byte: this is enough */
             piece = p->packed.size;
     } while (at < p->packed.size);
     append(&out, file->data + p->end, file->size - p->end);
@@ -177,7 +177,10 @@ put_together(struct buffer *file, const struct parts *p)
     *file = out;
 }
 
-/* Inflate what is behind the two bytes of the zlib header; *used bytes of it.  False where the stream has no end. */
+/*
+ * Inflates the bytes after the two bytes of the zlib header and sets *used to their number; returns false if the stream
+ * has no end.
+ */
 static bool
 inflate_rows(const struct buffer *packed, struct buffer *rows, size_t *used)
 {
@@ -210,7 +213,7 @@ png_file_change_rows(struct buffer *file, size_t (*change)(uint8_t *, size_t, si
         size_t size = rows.size, changed = change(rows.data, size, MAX_ROWS);
         int strategy;
 
-        /* Mostly of the size that the header wants. */
+        /* Mostly with the size that the header requires. */
         if (fuzz_below(random, 16) > 0) {
             if (changed < size)
                 memset(rows.data + changed, 0, size - changed);

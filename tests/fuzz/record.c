@@ -1,12 +1,13 @@
 /*
  * record.c - fuzz target: TFRecord framing, the strict reader of records, and the general one
  *
- * The first byte says which:
+ * The first byte chooses the test:
  *   's'  Six bytes give a layout (height, width, alignment, sizes of the texts), the rest is a record of it, cut or
- *        filled with zeros.  What the strict reader takes is, written again, the same bytes; protobuf-c reads the same
- *        values from it; and a reader of the framing alone finds the record.
- *   'e'  The rest is the data of a record, for protobuf-c alone.  What is taken is packed again and read again.
- *   'l'  A layout out of sides, alignment and stride, as a manifest gives them: offsets are in order and within.
+ *        filled with zeros.  What the strict reader accepts has the same bytes when it is written again; protobuf-c
+ *        reads the same values from it; and a reader of the framing alone finds the record.
+ *   'e'  The rest is the data of a record, for protobuf-c only.  Accepted data is packed and read again.
+ *   'l'  A layout computed from sides, alignment and stride, as a manifest gives them: offsets are in order and in
+ *        range.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -135,7 +136,7 @@ require_packed_again(const uint8_t *data, size_t size, const struct chex_record 
     FUZZ_REQUIRE(packed && chex__example__pack(m, packed) == packed_size);
     chex__example__free_unpacked(m, NULL);
     /*
-     * protobuf-c takes an unknown field with the number 0, as no other parser does, and cannot read what it makes of
+     * protobuf-c, unlike other parsers, accepts an unknown field with the number 0, but cannot read what it packs of
      * it.
      */
     m = chex__example__unpack(NULL, packed_size, packed);
@@ -168,7 +169,7 @@ fuzz_example(const uint8_t *data, size_t size)
         const uint8_t *end = r.pixels + (size_t)r.height * r.width * r.channels;
         unsigned sum = 0;
 
-        for (const uint8_t *p = r.pixels; p < end; p++) /* all are there */
+        for (const uint8_t *p = r.pixels; p < end; p++) /* every pixel can be read */
             sum += *p;
         FUZZ_REQUIRE(sum <= 255 * (uint64_t)(end - r.pixels));
         FUZZ_REQUIRE(r.weight <= 1 && r.shard <= 99999 && r.index <= 99999);
@@ -218,7 +219,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Both CRC-32C of a record are made right again, mostly. */
+/* Usually corrects both CRC-32C of a record. */
 size_t
 LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {

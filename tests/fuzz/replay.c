@@ -3,12 +3,12 @@
  *
  *     TARGET [-n ROUNDS] [-w FOLDER] [-f FINDS] [FILE...]
  *
- * Runs the target's seeds, those of FINDS, and each FILE.  With -n N each input is also mutated N times, always in
- * the same way, so that a compiler without a fuzzer has something of it too.  With -w the inputs are not run but
- * written into FOLDER, as a fuzzer wants its corpus.
+ * Runs the target's seeds, those of FINDS, and each FILE.  With -n N, each input is also mutated N times, always in the
+ * same way, so that a compiler without a fuzzer can also test mutations.  With -w, the inputs are not run but written
+ * to FOLDER, as a corpus for a fuzzer.
  *
- * FINDS is a text, so that everybody can see what an input is: a line is a name, a tab and the bytes, those that are
- * not printable as \xNN, the backslash as \\, LF as \n; '#' begins a comment.  pack.py makes one of a fuzzer's files.
+ * FINDS is a text, so that an input can be read.  Each line is a name, a tab and the bytes: non-printable bytes as
+ * \xNN, the backslash as \\, LF as \n; '#' begins a comment.  pack.py converts a fuzzer's files to this form.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,14 +31,14 @@
 extern size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
     __attribute__((weak));
 
-/* What is done with each input. */
+/* The action for each input. */
 struct replay {
     unsigned long rounds;
     const char *folder; /* write, do not run */
     unsigned long inputs, mutations;
 };
 
-/* The input that runs now, for the last words. */
+/* The name of the current input, for the message of a failure. */
 static char current[256];
 static uint64_t random_state;
 
@@ -61,7 +61,7 @@ last_words(int number)
     raise(number);
 }
 
-/* A few changes such as fuzzers make: bits, bytes, blocks cut out, copied and put in. */
+/* Makes a few typical mutations: bits, bytes, blocks that are cut out, copied and inserted. */
 size_t
 LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
 {
@@ -121,7 +121,7 @@ write_input(const char *folder, const char *name, const void *data, size_t size)
         die("cannot write", path);
 }
 
-/* On the heap and of exactly this size, so that a tool for memory errors sees a read behind its end. */
+/* Copies the input to the heap with its exact size, so that a sanitizer detects a read beyond its end. */
 static void
 run_copy(const void *data, size_t size)
 {
@@ -129,7 +129,7 @@ run_copy(const void *data, size_t size)
 
     if (!copy)
         die("no memory for", current);
-    memcpy(copy + 1, data, size); /* and at no special alignment */
+    memcpy(copy + 1, data, size); /* and without alignment */
     LLVMFuzzerTestOneInput(copy + 1, size);
     free(copy);
 }
@@ -185,7 +185,7 @@ take_file(struct replay *r, const char *path)
     free(data);
 }
 
-/* \xNN, \n, \\ in place; the size, or -1. */
+/* Replaces \xNN, \n and \\ in place; returns the size, or -1. */
 static long
 unescape(char *text)
 {

@@ -1,11 +1,11 @@
 /*
- * resample.c - fuzz target: resizing against a plain reference
+ * resample.c - fuzz target: compares resizing with a plain reference
  *
- * The reference has no tables, no fixed-point parts, no strips: it asks for every output sample what resample.h and
- * resample_axis.c write down, in the order of Pillow, first all rows and then all columns.
+ * The reference has no tables, no separate fixed-point parts and no strips.  It computes every output sample as
+ * resample.h and resample_axis.c define it, in the order of Pillow: first all rows, then all columns.
  *
- * Input: width, height, new width, new height (a byte each, and two bits more of a fifth), method, stride, then pixels,
- * repeated as needed.
+ * Input: width, height, new width, new height (a byte each, plus two bits of a fifth byte), method, stride, then
+ * pixels, repeated as needed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +38,10 @@ filter(enum resample_method method, double x)
     return (x == 0.0 ? 1.0 : sin(a) / a) * (x == 0.0 ? 1.0 : sin(b) / b);
 }
 
-/* One output sample of a line of `in` samples, `step` bytes apart: Pillow's precompute_coeffs() and its rounding. */
+/*
+ * Returns one output sample of a line of `in` samples, `step` bytes apart: Pillow's precompute_coeffs() with its
+ * rounding.
+ */
 static uint8_t
 convolve(enum resample_method method, const uint8_t *line, size_t step, uint32_t in, uint32_t out, uint32_t o)
 {
@@ -46,7 +49,7 @@ convolve(enum resample_method method, const uint8_t *line, size_t step, uint32_t
     double support = (method == RESAMPLE_BILINEAR ? 1.0 : 3.0) * stretch;
     double center = (o + 0.5) * scale, sum = 0.0;
     long first = (long)(center - support + 0.5), last = (long)(center + support + 0.5);
-    int64_t total = 1 << 21; /* half of the last place */
+    int64_t total = 1 << 21; /* half of the last digit */
 
     first = first < 0 ? 0 : first;
     last = last > (long)in ? (long)in : last;
@@ -62,7 +65,10 @@ convolve(enum resample_method method, const uint8_t *line, size_t step, uint32_t
     return total < 0 ? 0 : total > 255 ? 255 : (uint8_t)total;
 }
 
-/* The mean of the area that an output pixel covers, in units of 1/(width * height) of an input pixel, half up. */
+/*
+ * Returns the mean of the area that an output pixel covers, in units of 1/(width * height) of an input pixel, rounded
+ * half up.
+ */
 static uint8_t
 mean(const struct image *in, uint32_t width, uint32_t height, uint32_t x, uint32_t y)
 {
@@ -113,7 +119,7 @@ side(uint8_t low, unsigned high)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct resampler kept; /* tables stay from input to input */
+    static struct resampler kept; /* the tables are kept between inputs */
     struct image in = {0};
     uint32_t width, height;
     enum resample_method method;
@@ -129,7 +135,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     in.height = side(data[1], data[4] >> 2);
     width = side(data[2], data[4] >> 4);
     height = side(data[3], data[4] >> 6);
-    /* The reference is slow: nothing that takes long. */
+    /* The reference is slow, so skip large inputs. */
     if ((uint64_t)in.width * in.height > 40000 || (uint64_t)width * height > 40000)
         return 0;
     in.stride = in.width + data[6] % 33;

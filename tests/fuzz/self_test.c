@@ -1,5 +1,5 @@
 /*
- * self_test.c - a target that fails for one input, to show that a failure is seen (check_fuzz.py)
+ * self_test.c - a target that fails for one input, to test that a failure is detected (check_fuzz.py)
  *
  * SPDX-License-Identifier: Apache-2.0
  */

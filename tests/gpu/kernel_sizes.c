@@ -1,7 +1,7 @@
 /*
- * kernel_sizes.c - threads and dynamic shared memory of each kernel, one a line, for check_sass.py
+ * kernel_sizes.c - prints threads and dynamic shared memory of each kernel, one per line, for check_sass.py
  *
- * Linked with kernels/table.c and without the kernels, whose addresses nobody needs here.
+ * It is linked with kernels/table.c but not with the kernels, because their addresses are not used.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

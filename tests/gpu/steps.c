@@ -1,17 +1,18 @@
 /*
- * steps.c - training steps on one device beside those of another: the same bits each time, and how far off they are
+ * steps.c - compares training steps on one device with those on another: repeated bits, and relative errors
  *
  *     gpu-steps DEVICE[:PRECISION] OTHER[:PRECISION] MODEL SIDE BATCH STEPS [ENGINE]
  *
- * The third time each kernel is launched by itself, not by a graph (plan_options.no_graph), the fourth time kernels
- * begin early (plan_options.pdl), the fifth time the graph has sums over one rank by NCCL, where these are there; and
- * the bits are the same.
- * All begin with the same random weights and see the same images; of three images and more the second has weight 0.
- * Prints one JSON object: relative errors (the norm of the difference over that of OTHER) of the logits, gradients
- * (all together, the median over tensors, the worst tensor) and running statistics of the first step, of the logits in
- * evaluation, and the loss of each step.  Precision and the engine of DEVICE (auto, own, cudnn): auto unless given.
+ * DEVICE runs several times, and the bits must be the same each time.  The third run launches each kernel on its own
+ * instead of a graph (plan_options.no_graph), the fourth uses programmatic dependent launch (plan_options.pdl), the
+ * fifth has sums over one rank by NCCL in its graph, if NCCL is available.
  *
- * Exit status: 0 where both ran, 1 an error or other bits in another run, 2 usage, 77 there is no such device here
+ * All runs use the same random weights and images; with three or more images, the second one has weight 0.  Prints one
+ * JSON object: relative errors (the norm of the difference divided by the norm of OTHER) of the logits, the gradients
+ * (all together, the median over tensors, the worst tensor) and the running statistics of the first step, of the logits
+ * in evaluation, and the loss of each step.  Precision: auto unless given.  ENGINE of DEVICE: own unless given.
+ *
+ * Exit status: 0 both ran, 1 an error or other bits in another run, 2 usage, 77 there is no such device here
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,20 +31,20 @@ enum { OUTPUTS = 14, MOST_SKIPPED = 30 };
 struct problem {
     struct graph *graph;
     unsigned side, batch, steps;
-    enum engine engine;      /* of the run at hand */
-    uint8_t *pixels, *label; /* of one step; all steps see the same images */
+    enum engine engine;      /* of the current run */
+    uint8_t *pixels, *label; /* of one step; all steps use the same images */
     struct crop *crop;
     float *weight, *parameters;
-    float *statistics; /* for evaluation: those of the batch, once a run has shown them */
+    float *statistics; /* for evaluation: those of the batch, after a run has found them */
 };
 
-/* What a run left behind. */
+/* The results of a run. */
 struct outcome {
     struct device_info device;
     struct plan_facts facts;
     float *logits, *gradients, *statistics, *parameters, *evaluated;
     double *loss;
-    unsigned skipped; /* for a smaller loss scale */
+    unsigned skipped; /* steps that were skipped to lower the loss scale */
 };
 
 static void *
@@ -81,7 +82,7 @@ draw(void)
     return (float)(state >> 40) * 0x1p-24f;
 }
 
-/* He's initialisation, gamma 1; labels of which a quarter is 1. */
+/* He's initialisation, gamma 1; a quarter of the labels is 1. */
 static void
 fill(struct problem *p)
 {
@@ -108,7 +109,7 @@ fill(struct problem *p)
         p->weight[i] = p->batch < 3 || i != 1;
 }
 
-/* A step that is skipped for a smaller loss scale is made again. */
+/* Repeats a step that was skipped to lower the loss scale. */
 static double
 make_step(const struct backend *b, struct plan *plan, const struct batch *batch, unsigned *skipped)
 {
@@ -136,7 +137,7 @@ make_step(const struct backend *b, struct plan *plan, const struct batch *batch,
     exit(1);
 }
 
-/* Running statistics r = 0.9 start + 0.1 batch of one step: those of the batch. */
+/* After one step, the running statistics are 0.9 start + 0.1 batch; solve for those of the batch. */
 static void
 find_batch_statistics(struct problem *p, const float *after)
 {
@@ -148,11 +149,11 @@ find_batch_statistics(struct problem *p, const float *after)
         p->statistics[i] += (after[i] - p->statistics[i]) / GRAPH_NORM_MOMENTUM;
 }
 
-/* There in a build with CUDA (comm/reduce.h). */
+/* Only in a build with CUDA (comm/reduce.h). */
 enum chex_status reduce_nccl_new(struct device *device, struct collective *c, struct reduce **out,
                                  struct chex_error *err) __attribute__((weak));
 
-/* Sums by NCCL of one rank. */
+/* Creates an NCCL reducer of one rank. */
 static struct reduce *
 sum_alone(struct device *device, struct collective *c)
 {
@@ -163,7 +164,7 @@ sum_alone(struct device *device, struct collective *c)
     return reduce;
 }
 
-/* Does it sum by NCCL?  *why: not, where it could but for that. */
+/* Returns true if the backend can sum by NCCL; *why is the reason if it cannot. */
 static bool
 has_nccl(const struct backend *b, char why[BACKEND_LIBRARY])
 {
@@ -274,7 +275,7 @@ by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A number that is none becomes null. */
+/* NaN and infinity become null. */
 static void
 put_number(const char *name, double value)
 {
@@ -284,7 +285,7 @@ put_number(const char *name, double value)
         printf(", \"%s\": null", name);
 }
 
-/* A gradient that is zero but for rounding has an error beside the mean of all tensors' norms. */
+/* The error of a gradient that is zero except for rounding is relative to the mean of all tensors' norms. */
 static void
 put_gradients(const struct graph *g, const float *got, const float *wanted)
 {
@@ -319,7 +320,7 @@ put_losses(const char *name, const double *loss, unsigned count)
     printf("]");
 }
 
-/* The logits of images that count. */
+/* The error of the logits of images with weight. */
 static double
 logits_error(const struct problem *p, const float *got, const float *wanted)
 {
@@ -382,7 +383,7 @@ report_pdl(struct problem *p, const struct backend *device, enum precision preci
     return same;
 }
 
-/* The last words of the report. */
+/* Prints the last part of the report. */
 static bool
 report_nccl(struct problem *p, const struct backend *device, enum precision precision, const struct outcome *first)
 {

@@ -1,5 +1,5 @@
 /*
- * library.c - see comm/nccl_library.h: the NCCL of the tests, which is a part of the program
+ * library.c - see comm/nccl_library.h: the NCCL of the tests is linked into the program
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,7 @@
 /*
  * nccl.h - the part of NCCL that the GPU backend uses, for the NCCL of the tests (fake_nccl.cc)
  *
- * Names and values are those of NCCL 2.14 and newer, so that the same host code is built with this header or with
- * NVIDIA's.
+ * Names and values are those of NCCL 2.14 and newer, so the same host code compiles with this header and with NVIDIA's.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
