@@ -361,7 +361,7 @@ rule_own_device(bool broken)
     return differ(out, in, N);
 }
 
-/* One kernel computes tmp = in; the next, out = tmp, may begin before the first ends.  `between`: a memset comes between. */
+/* One kernel computes tmp = in; the next, out = tmp, may begin before the first ends. */
 static int
 run_early(void (*kernel)(struct rule), bool broken, bool between)
 {
