@@ -1,5 +1,5 @@
 /*
- * both.c - both gradients of a pointwise convolution in one pass: which form, how many stripes; see both.h
+ * both.c - chooses tile shape and stripes of conv_both; see both.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,7 +32,7 @@ shared_of(const struct cuda_both *b, unsigned form, unsigned stages)
     return BOTH_SHARED(forms[form].columns, forms[form].end, value_bytes(b), stages);
 }
 
-/* Is it a form for what is asked?  The first one of these is the smallest. */
+/* Does this form match the arguments?  The first matching form is the smallest. */
 static bool
 is_for(const struct cuda_both *b, unsigned form)
 {
@@ -113,7 +113,7 @@ take(struct cuda_both *b, unsigned form, unsigned stages, unsigned stripes)
     b->stripes = cuda_blocks(tiles_of(b), b->args.conv.steps_each);
 }
 
-/* Bytes that come and go, each once, without partial sums. */
+/* Returns the bytes read and written, each once, without partial sums. */
 static double
 bytes_of(const struct cuda_both *b)
 {
@@ -125,10 +125,10 @@ bytes_of(const struct cuda_both *b)
     return ((double)tiles_of(b) * BOTH_PIXELS * values + more) * value_bytes(b);
 }
 
-/* So many of the multiprocessors it takes to have all of the bandwidth. */
+/* Fraction of the multiprocessors that is needed to use all of the bandwidth. */
 #define FOR_BANDWIDTH 0.75
 
-/* Partial sums are written, and read again when they lie in no cache any more. */
+/* Partial sums are written, and read again after they have left the caches. */
 static double
 seconds_of(const struct cuda_both *b, const struct cuda_gpu *gpu)
 {
@@ -142,7 +142,7 @@ seconds_of(const struct cuda_both *b, const struct cuda_gpu *gpu)
     return (memory > product ? memory : product) + byte * partial;
 }
 
-/* The best of a form, and its seconds: at most a block for each multiprocessor. */
+/* Chooses the best number of stripes for a form, at most one CTA per multiprocessor; returns its seconds. */
 static double
 take_best(struct cuda_both *b, unsigned form, unsigned stages, unsigned processors)
 {
@@ -176,12 +176,12 @@ cuda_conv_both_take(struct cuda_both *b, unsigned form, unsigned processors)
     return true;
 }
 
-/* With one stage nothing is on its way meanwhile: only where no form has room for two. */
+/* With one stage no load overlaps with computation, so it is used only if no form has shared memory for two. */
 void
 cuda_conv_both_choose(struct cuda_both *b, unsigned processors)
 {
     unsigned form, chosen = first_form(b), stages = shared_of(b, chosen, 2) <= shared_most(b) ? 2 : 1;
-    double least = take_best(b, chosen, stages, processors); /* fits */
+    double least = take_best(b, chosen, stages, processors); /* the first form always fits */
 
     for (form = chosen + 1; form < BOTH_FORM_COUNT && is_for(b, form); form++) {
         double seconds = take_best(b, form, stages, processors);

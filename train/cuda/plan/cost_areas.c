@@ -1,5 +1,5 @@
 /*
- * cost_areas.c - see cost.h: areas of memory, and how many sectors they touch
+ * cost_areas.c - areas of memory and the number of sectors that they touch; see cost.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ last_sector(const struct cuda_area *a, size_t row)
     return (a->at + row * a->step + a->width - 1) / CUDA_SECTOR;
 }
 
-/* Sectors of rows first .. end - 1, without the one that the row before has touched. */
+/* Returns the sectors of rows first .. end - 1, without a sector that the previous row has touched. */
 static size_t
 sectors_of_rows(const struct cuda_area *a, size_t first, size_t end)
 {
@@ -35,7 +35,7 @@ sectors_of_rows(const struct cuda_area *a, size_t first, size_t end)
     return sum;
 }
 
-/* Where sectors begin in a row comes again after at most a sector's rows. */
+/* The offset of a row in its sector repeats after at most CUDA_SECTOR rows. */
 static size_t
 sectors_of(const struct cuda_area *a)
 {
@@ -47,7 +47,7 @@ sectors_of(const struct cuda_area *a)
            sectors_of_rows(a, period, period + a->rows % period);
 }
 
-/* Of an area of one row, without what those before it have touched, which are sorted by no order. */
+/* Returns the sectors of an area of one row that no area before it in the list has touched. */
 static size_t
 new_sectors(const struct cuda_areas *all, unsigned which)
 {
@@ -95,12 +95,12 @@ cuda_add_rows(struct cuda_areas *to, const void *at, size_t rows, size_t width, 
 
     if (rows == 0 || width == 0 || to->count == CUDA_AREAS)
         return;
-    if (width >= step || rows == 1) { /* without gaps; rows of the stem's input overlap */
+    if (width >= step || rows == 1) { /* no gaps between rows; the rows of the stem's input overlap */
         width = (rows - 1) * step + width;
         step = width;
         rows = 1;
     }
-    for (i = 0; i < to->count; i++) /* what two parts of a launch share */
+    for (i = 0; i < to->count; i++) /* areas that two parts of a launch share */
         if (to->area[i].at == (uintptr_t)at && to->area[i].rows == rows && to->area[i].width == width &&
             to->area[i].step == step)
             return;
@@ -148,7 +148,7 @@ cuda_known(const struct cuda_place *l, const void *at)
     return NULL;
 }
 
-/* Channels of pixels of a slab. */
+/* Adds `channels` of each pixel of a slab. */
 void
 cuda_add_slab(const struct cuda_place *l, struct cuda_areas *to, const void *at, size_t pixels, size_t channels,
               size_t ld)
@@ -167,7 +167,7 @@ cuda_add_sums(struct cuda_areas *to, const struct channel_sums *s)
         cuda_add_floats(to, s->partial, (size_t)s->blocks * 2 * s->channels);
 }
 
-/* A view of so many channels. */
+/* Adds what a CTA reads and writes to apply a BN to these channels. */
 void
 cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels)
 {
@@ -192,7 +192,7 @@ cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels)
     cuda_add_floats(&w->written, v->variance + first, fresh);
 }
 
-/* Gradients of parameters are read from the second micro-batch on: here the first is counted. */
+/* Counts the first micro-batch, in which gradients of parameters are only written, not read. */
 void
 cuda_add_finish(const struct cuda_place *l, const struct norm_finish *f, size_t pixels, size_t channels,
                 struct cuda_work *w)

@@ -16,7 +16,7 @@ blocks_of(const struct cuda_op *op)
     return (size_t)op->x * op->y * op->z;
 }
 
-/* Of both gradients in one pass: a block's input channels. */
+/* Returns the input channels of a CTA of conv_both. */
 static unsigned
 both_columns(const struct cuda_op *op)
 {
@@ -48,7 +48,7 @@ cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct 
     double bytes = (double)cuda_area_bytes(&work->read) + (double)cuda_area_bytes(&work->written);
     double memory = cuda_memory_seconds(gpu, bytes), product = 0;
 
-    if (op->by_cudnn && gpu->cudnn > 0) /* of its tiles nothing is known */
+    if (op->by_cudnn && gpu->cudnn > 0) /* the tiles of cuDNN are not known */
         product = work->flop / gpu->cudnn;
     else if (cuda_is_conv(op) || cuda_is_pair(op))
         product = cuda_product_seconds(gpu, op);

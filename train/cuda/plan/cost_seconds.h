@@ -1,7 +1,7 @@
 /*
- * cost_seconds.h - how long a launch would take on a GPU, by what it moves and multiplies (cost.h)
+ * cost_seconds.h - estimates the time of a launch on a GPU from its memory traffic and its products (cost.h)
  *
- * Modelled, not measured: the longer of what it moves and of its products (gpu.h), and the gap between launches.
+ * Modelled, not measured: the larger of memory time and product time (gpu.h), plus the gap between launches.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,10 +11,10 @@
 #include "cuda/plan/cost.h"
 #include "cuda/plan/gpu.h"
 
-/* Seconds of a launch, the gap behind it included. */
+/* Returns the seconds of a launch, including the gap after it. */
 double cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work);
 
-/* Of a convolution: rows and columns of a tile, and how many tiles. */
+/* Returns the number of tiles of a convolution and sets their rows and columns. */
 size_t cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns);
 
 #endif

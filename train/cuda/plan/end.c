@@ -1,11 +1,12 @@
 /*
- * end.c - see build.h: the end of a dense block backward
+ * end.c - backward at the end of a dense block, fused into the last convolution; see build.h
  *
- * Behind the last layer of a block all channels of the slab are normalised and pooled.  The gradient of that is a mask
- * and a quarter of the pool's gradient, or less: the convolution of the last layer, which writes the gradient of these
- * channels next and sees their values, makes it while storing.  So nobody writes it, reads it again, or reads values
- * for its sums.  The slice that the last layer itself has written is none of what its convolution reads; a launch of
- * the pool makes that one.
+ * After the last layer of a block, all channels of the slab are normalised and pooled.  The gradient of these two
+ * operations is simple: the ReLU mask, times a fraction of the pool's gradient (a quarter, or less).  The next dgrad is
+ * the one of the last layer's convolution.  It accumulates the gradient of these channels and reads their values, so
+ * its epilogue can also compute the gradient of BN and pool.  So that gradient is never stored on its own, and no other
+ * launch reads the values for its partial sums.  The exception is the slice that the last layer itself wrote, because
+ * the convolution of that layer does not read it.  A launch of the pool computes the gradient of that slice.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +26,7 @@ meets(const struct graph_slice *a, const struct graph_slice *b)
     return a->buffer == b->buffer && a->first < b->first + b->channels && b->first < a->first + a->channels;
 }
 
-/* Will the gradient of what a convolution writes be one that conv_both can finish?  As build_can_finish() will say. */
+/* Can conv_both finalize the gradient of the convolution's output?  Predicts what build_can_finish() will return. */
 static bool
 will_finish(const struct cuda_builder *b, const struct graph_slice *out)
 {
@@ -78,7 +79,7 @@ build_both(struct cuda_builder *b, const struct graph_node *n)
     return both;
 }
 
-/* Is this the convolution that reads all of a slab but the slice that `writer` writes, and does it in one pass? */
+/* Returns true if this convolution reads all of the slab except the output of `writer`, and if conv_both can run it. */
 static bool
 takes_end(struct cuda_builder *b, const struct graph_node *conv, const struct graph_slice *all,
           const struct graph_node *writer)
@@ -113,7 +114,7 @@ build_can_end(struct cuda_builder *b, const struct graph_node *pool, const struc
         return false;
     for (i = (size_t)(pool - b->graph->node); i > 0; i--) {
         n = &b->graph->node[i - 1];
-        if (b->fold.reader[i - 1]) /* a part of its reader */
+        if (b->fold.reader[i - 1]) /* a part of its consumer */
             continue;
         if (reads(b, n, all->buffer))
             break;

@@ -21,7 +21,7 @@ is_same(const struct graph_slice *a, const struct graph_slice *b)
     return a->buffer == b->buffer && a->first == b->first && a->channels == b->channels;
 }
 
-/* Is there a kernel that normalises and does this node? */
+/* Is there a kernel that applies a BN while it loads the input of this node? */
 static bool
 can_read_through(const struct graph_node *n)
 {
@@ -38,7 +38,7 @@ can_read_through(const struct graph_node *n)
     }
 }
 
-/* The node that alone reads what a normalisation makes, if it can do so without a written tensor. */
+/* Returns the only consumer of a BN if it can apply the BN itself, otherwise NULL. */
 static const struct graph_node *
 only_reader(const struct graph *g, const struct graph_node *norm)
 {
@@ -59,7 +59,7 @@ only_reader(const struct graph *g, const struct graph_node *norm)
     return reader;
 }
 
-/* The convolution that writes what a normalisation alone reads, or NULL. */
+/* Returns the convolution that writes the input of a BN, if the BN is its only consumer; otherwise NULL. */
 static const struct graph_node *
 only_writer(const struct graph *g, const struct graph_node *norm)
 {

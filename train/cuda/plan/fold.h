@@ -1,12 +1,12 @@
 /*
- * fold.h - which normalisations are written nowhere
+ * fold.h - decides which BN outputs are never stored
  *
- * A normalised tensor that one node alone reads is not written: a convolution makes it of what it was made of while
- * loading (struct norm_view), and a pool is one launch with it.  Backward the reader leaves the gradient of what was
- * normalised.  Buffers of such tensors have no place.
+ * If a single node reads a normalised tensor, that tensor is never stored.  A convolution applies the BN while it loads
+ * its input (struct norm_view); a pool and the BN are one launch.  In backward, the same consumer computes the gradient
+ * of the BN's input.  Buffers of such tensors have no memory.
  *
- * To score, a normalisation that alone reads what a convolution writes is a part of that convolution: running
- * statistics are folded into weights and a bias, and the buffer between has no place.
+ * For scoring, a BN that is the only consumer of a convolution is folded into that convolution: its running statistics
+ * change the weights and add a bias.  The buffer between them has no memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,23 +19,23 @@
 #include <stdbool.h>
 
 struct cuda_fold {
-    const struct graph_node **norm;   /* [node_count] that the node reads through, or NULL */
-    const struct graph_node **reader; /* [node_count] of a normalisation that is not written, or NULL */
-    const struct graph_node **behind; /* [node_count] of a convolution, the normalisation that it does, or NULL */
-    const struct graph_node **writer; /* [node_count] of such a normalisation, or NULL */
+    const struct graph_node **norm;   /* [node_count] the BN that this node applies while it loads, or NULL */
+    const struct graph_node **reader; /* [node_count] the consumer that applies this BN, or NULL */
+    const struct graph_node **behind; /* [node_count] the BN that is folded into this convolution, or NULL */
+    const struct graph_node **writer; /* [node_count] the convolution into which this BN is folded, or NULL */
 };
 
 /*
- * Look at all nodes, of which those that are plain read through none; cuda_fold_free() frees it, also after an error.
+ * Decides for all nodes; a `plain` node (cuDNN) applies no BN.  Call cuda_fold_free() also after an error.
  * CHEX_ERR_MEMORY
  */
 enum chex_status cuda_fold_make(struct cuda_fold *f, const struct graph *g, const bool *plain, struct chex_error *err);
-/* The same to score; behind those that are plain no normalisation is folded. */
+/* The same for scoring: a BN is also folded into the convolution that writes its input, unless that one is plain. */
 enum chex_status cuda_fold_make_scoring(struct cuda_fold *f, const struct graph *g, const bool *plain,
                                         struct chex_error *err);
 void cuda_fold_free(struct cuda_fold *f);
 
-/* The first normalisation that reads something of a slice, or NULL. */
+/* Returns the first BN that reads a part of the slice, or NULL. */
 const struct graph_node *cuda_fold_norm_of(const struct graph *g, const struct graph_slice *s);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * forward.c - the launches of a micro-batch forward: to train, and to score with running statistics
+ * forward.c - the launches of fprop, for training, and for scoring with running statistics
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,11 +7,11 @@
 
 #include "cuda/plan/build.h"
 
-#define CONV_AT_ONCE 2 /* blocks of a convolution that a multiprocessor has */
+#define CONV_AT_ONCE 2 /* CTAs of a convolution that fit on a multiprocessor */
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
-/* To score: what it writes is normalised already. */
+/* Scoring: the BN after the convolution is folded into it, so its output is already normalised. */
 static void
 take_behind(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *behind, struct conv_args *a)
 {
@@ -46,7 +46,7 @@ conv_forward(struct cuda_builder *b, const struct graph_node *n)
 
 /* ---- batch normalisation ----------------------------------------------------------------------------------------- */
 
-/* One that is written. */
+/* A BN whose output is stored. */
 static void
 norm_forward(struct cuda_builder *b, const struct graph_node *n)
 {
@@ -93,7 +93,7 @@ build_pool(const struct cuda_builder *b, const struct graph_node *n)
                               .pad = n->pad};
 }
 
-/* Registers of a maximum are enough for two blocks of a multiprocessor; others are not worth a row of sums each. */
+/* The registers of a max pool allow two CTAs per multiprocessor; more CTAs would only add rows of partial sums. */
 unsigned
 build_pool_strides(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels)
 {
@@ -132,7 +132,7 @@ mean_pool_forward(struct cuda_builder *b, const struct graph_node *n)
     build_launch(b, op);
 }
 
-/* A pool and the normalisation before it; a maximum leaves sums itself. */
+/* A pool fused with the BN in front of it.  A max pool writes the partial sums of its output itself. */
 static void
 norm_pool_forward(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *norm)
 {
@@ -200,7 +200,7 @@ linear_forward(struct cuda_builder *b, const struct graph_node *n)
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-/* The sums of what it writes; convolutions and pools behind a normalisation see to them themselves. */
+/* Also computes the partial sums of the output.  Convolutions, and pools fused with a BN, do this themselves. */
 static void
 node_forward(struct cuda_builder *b, const struct graph_node *n)
 {
@@ -232,7 +232,7 @@ node_forward(struct cuda_builder *b, const struct graph_node *n)
     build_make_sums(b, &n->out);
 }
 
-/* The gradient of the logits is the first one; with it the running statistics. */
+/* The loss: writes the gradient of the logits, the first gradient.  Additional CTAs update the running statistics. */
 static void
 make_loss(struct cuda_builder *b)
 {
@@ -266,7 +266,7 @@ build_forward(struct cuda_builder *b)
 
     for (i = 0; i < b->graph->node_count && b->status == CHEX_OK; i++) {
         b->node = (unsigned)i;
-        if (!norms->reader[i] && !norms->writer[i]) /* else it is a part of its reader or writer */
+        if (!norms->reader[i] && !norms->writer[i]) /* otherwise the node is a part of its consumer or producer */
             node_forward(b, &b->graph->node[i]);
     }
     b->node = CUDA_NO_NODE;

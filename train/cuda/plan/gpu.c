@@ -12,13 +12,13 @@
 #define MIB 1048576.0
 
 /*
- * Copies and products: what published measurements of large copies and large half-precision products reach, beside the
- * data sheets' 900 GB/s and 125 TFLOP/s (V100 SXM2), 1,555 GB/s and 312 (A100 40 GB), 3,350 and 989 (H100 SXM5), 4,800
- * and 989 (H200).  mma.sync reaches 0.80, 0.85 and, as Hopper's own instruction is another one (Luo et al.,
- * "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024), 0.62 of that.  cuDNN
- * uses Hopper's own, and is taken to reach 70 % of the peak.  L2: the data sheets; gaps: of the nodes of graphs,
- * published.  None of it was measured by this project.  The last of a generation stands for others of it, and the last
- * of all for what comes.
+ * Bandwidth and FLOP/s that published measurements report for large copies and for large half-precision products.  The
+ * data sheets give 900 GB/s and 125 TFLOP/s (V100 SXM2), 1,555 GB/s and 312 (A100 40 GB), 3,350 and 989 (H100 SXM5),
+ * 4,800 and 989 (H200).  mma.sync reaches 0.80 of the measured products on V100, 0.85 on A100 and 0.62 on Hopper, whose
+ * own instruction is wgmma (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via
+ * Microbenchmarking", 2024).  cuDNN uses wgmma; it is assumed to reach 70 % of the peak.  L2 sizes are from the data
+ * sheets, gaps between the nodes of graphs from publications.  This project measured none of these figures.  An unknown
+ * GPU uses the last entry of its generation; an unknown generation uses the last entry.
  */
 static const struct cuda_gpu gpus[] = {
     {"V100", 7, 80, 790e9, 0.80 * 100e12, 0, 6 * MIB, 2.0e-6},
@@ -28,7 +28,7 @@ static const struct cuda_gpu gpus[] = {
 };
 #define GPUS (sizeof(gpus) / sizeof(*gpus))
 
-/* As a word of its own: an RTX A1000 is no A100. */
+/* Matches whole words: an RTX A1000 is not an A100. */
 static bool
 has_word(const char *text, const char *word)
 {
@@ -61,7 +61,7 @@ struct cuda_gpu
 cuda_gpu_of(unsigned major, unsigned processors)
 {
     struct cuda_gpu gpu = *cuda_gpu_like("", major);
-    double part = (double)processors / gpu.processors; /* each multiprocessor has its own */
+    double part = (double)processors / gpu.processors; /* rates are proportional to the number of multiprocessors */
 
     gpu.mma *= part;
     gpu.cudnn *= part;
@@ -76,11 +76,11 @@ cuda_shared_of(unsigned major)
     return major == 0 || major == 9 || major == 10 ? 227u << 10 : major < 8 ? 64u << 10 : 99u << 10;
 }
 
-#define OF_COPY   0.80   /* of its bandwidth, what a kernel reaches */
-#define OF_MMA    0.75   /* of the rate of mma.sync, what a product reaches with its largest tiles */
-#define CACHED    0.6    /* what takes less than this part of the L2 is found there */
-#define FASTER    2.0    /* so much faster it comes from there */
-#define TILE_FILL 1.5e-6 /* seconds to fill and to drain a tile */
+#define OF_COPY   0.80   /* fraction of the copy bandwidth that a kernel reaches */
+#define OF_MMA    0.75   /* fraction of the rate of mma.sync that a product with the largest tiles reaches */
+#define CACHED    0.6    /* data smaller than this fraction of the L2 is found there */
+#define FASTER    2.0    /* speedup of data in the L2 */
+#define TILE_FILL 1.5e-6 /* seconds to fill and drain the pipeline of a tile */
 
 double
 cuda_memory_seconds(const struct cuda_gpu *gpu, double bytes)
@@ -91,14 +91,14 @@ cuda_memory_seconds(const struct cuda_gpu *gpu, double bytes)
 }
 
 /*
- * What a form reaches beside the largest, by what it reads from the L2 for each product: 64x128 half as much again as
- * 128x128, 64x64 twice as much.  A straight line through 1, 0.85 and 0.7, which no form is below.
+ * Relative speed of a tile shape, from its L2 traffic per product: 64x128 reads 1.5 times as much as 128x128, 64x64
+ * twice as much.  A straight line through 1, 0.85 and 0.7; no shape is below LEAST_SPEED.
  */
 #define LEAST_SPEED 0.7
 static double
 speed_of(unsigned rows, unsigned columns, double lines)
 {
-    double read = 64.0 * (lines + columns) / ((double)rows * columns); /* 1: of 128x128 */
+    double read = 64.0 * (lines + columns) / ((double)rows * columns); /* 1 for 128x128 */
     double speed = 1.0 - 0.3 * (read - 1.0);
 
     return speed < LEAST_SPEED ? LEAST_SPEED : speed > 1 ? 1 : speed;

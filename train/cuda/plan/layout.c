@@ -1,5 +1,5 @@
 /*
- * layout.c - see layout.h: places; the lists but for the nodes of the graph
+ * layout.c - assigns addresses, and builds the lists except those of the nodes; see layout.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PIXELS ((size_t)1 << 31) /* of a launch: kernels count them, and what is a little more, in 32 bits */
+#define MOST_PIXELS ((size_t)1 << 31) /* of a launch: kernels count pixels, plus a small margin, in 32 bits */
 #define SLOT_ALIGN  16
 
 /* ---- what can be counted ----------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ can_count(const struct cuda_layout *l, const struct graph_buffer *buffer)
            size_mul(pixels, buffer->channels * sizeof(float), &bytes);
 }
 
-/* The shapes of the slabs; what fits here fits in all sizes and grids of one tensor. */
+/* Sets the shapes of the slabs.  If a tensor passes the test here, all its sizes and grids fit their types. */
 static enum chex_status
 make_tensors(struct cuda_layout *l, struct chex_error *err)
 {
@@ -52,7 +52,10 @@ make_tensors(struct cuda_layout *l, struct chex_error *err)
 
 /* ---- places that stay -------------------------------------------------------------------------------------------- */
 
-/* Gradients with what is summed beside them; a copy of them for the network, where that is smaller. */
+/*
+ * Places the gradients together with the other numbers that are summed, and, if the wire type is smaller, a copy for
+ * the network.
+ */
 static void
 place_sums(struct cuda_builder *b)
 {
@@ -97,7 +100,7 @@ in_slot(size_t *at, size_t count, size_t size)
     return here;
 }
 
-/* make_tensors() has asked whether these can be counted: the pixels are most of them. */
+/* make_tensors() has checked that the pixels, the largest part, fit. */
 static void
 shape_slot(struct cuda_layout *l)
 {
@@ -216,7 +219,7 @@ list_end(struct cuda_builder *b)
     build_launch(b, op);
 }
 
-/* Gradients of all ranks, as they came. */
+/* Converts the summed gradients of all ranks from the wire type to float. */
 static void
 launch_from_wire(struct cuda_builder *b)
 {
@@ -229,7 +232,7 @@ launch_from_wire(struct cuda_builder *b)
     build_launch(b, op);
 }
 
-/* What becomes of the step, from the norm of its gradients. */
+/* Computes the norm of the gradients and decides whether the step is applied. */
 static void
 launch_decide(struct cuda_builder *b)
 {
@@ -293,7 +296,7 @@ list_update(struct cuda_builder *b)
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-/* Nothing was written. */
+/* Resets the state of the builder: no tensor has been written. */
 static void
 start_pass(struct cuda_builder *b, enum cuda_list_id list, enum arena_id weights, bool score)
 {
@@ -358,10 +361,11 @@ walk_scoring(struct cuda_builder *b, enum arena_id weights, size_t piece)
     start_pass(b, average ? CUDA_LIST_SCORE_AVERAGE : CUDA_LIST_SCORE, weights, true);
     build_forward(b);
     if (piece != BUILD_NONE)
-        (void)build_at(b, piece); /* the list runs again and again behind one launch of these weights */
+        (void)build_at(b,
+                       piece); /* keeps it live: the list runs many times after one launch that fills these weights */
 }
 
-/* The moments of scoring are other ones, so what it needs lies over what training needs. */
+/* Scoring uses later moments than training, so its pieces can share the memory of training. */
 static void
 walk(struct cuda_builder *b)
 {
@@ -381,7 +385,7 @@ walk(struct cuda_builder *b)
         walk_scoring(b, ARENA_AVERAGE, piece);
 }
 
-/* What is there for a while, behind all that stays. */
+/* Places the pieces with a live range after the permanent memory. */
 static void
 place_lived(struct cuda_builder *b)
 {
@@ -458,7 +462,7 @@ make(struct cuda_builder *b)
     return b->status;
 }
 
-/* Convolutions for cuDNN: all but the first one, which reads cells. */
+/* cuDNN runs all convolutions except the first one, whose input is in the space-to-depth layout. */
 static void
 choose_engine(struct cuda_builder *b)
 {
@@ -470,7 +474,7 @@ choose_engine(struct cuda_builder *b)
                               g->node[i].in.buffer != g->input;
 }
 
-/* cuDNN reads normalised tensors, so the BN before its convolutions is not fused. */
+/* cuDNN reads stored tensors, so the BN in front of its convolutions is not fused. */
 static enum chex_status
 fold_norms(struct cuda_builder *b)
 {

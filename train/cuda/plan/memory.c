@@ -80,7 +80,9 @@ larger_first(const void *a, const void *b)
     return x < y ? -1 : x > y; /* in the order in which they were taken */
 }
 
-/* The lowest gap for p between `count` pieces, which are in the order of their places.  Its index there. */
+/*
+ * Finds the lowest gap for p between `count` placed pieces, which are sorted by offset; returns the index of the gap.
+ */
 static size_t
 find_gap(struct cuda_piece *const *placed, size_t count, const struct cuda_piece *p, size_t *at)
 {

@@ -1,9 +1,9 @@
 /*
- * memory.h - places of what lives for a while only: pieces that no moment sees together lie over each other
+ * memory.h - assigns memory to pieces with a live range; pieces whose live ranges do not overlap share memory
  *
- * The model to keep in mind: launches are moments, counted from 0.  A piece lives from the first moment that touches it
- * to the last one.  The walk over the graph is done twice: the first time pieces are added and touched, then all get
- * their places, and the second walk finds them there by the same calls in the same order.
+ * Time is counted in launches, from 0.  A piece is live from the first launch that touches it to the last one.  The
+ * graph is walked twice.  The first walk adds pieces and records their touches; then all pieces get their addresses.
+ * The second walk makes the same calls in the same order and finds each piece at its address.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,35 +15,35 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CUDA_ALIGN ((size_t)256) /* of every piece, as that of an allocation of the CUDA runtime */
+#define CUDA_ALIGN ((size_t)256) /* alignment of every piece; the CUDA runtime aligns allocations the same way */
 
-/* The next multiple of CUDA_ALIGN; false where that does not fit. */
+/* Rounds up to a multiple of CUDA_ALIGN; returns false on overflow. */
 bool cuda_align(size_t bytes, size_t *out);
 
 struct cuda_piece {
     size_t bytes;      /* a multiple of CUDA_ALIGN */
-    size_t begin, end; /* the first and the last moment; begin > end: nothing touched it */
-    size_t at;         /* its place, from the beginning of the memory */
+    size_t begin, end; /* the first and the last launch that touches it; begin > end: none does */
+    size_t at;         /* offset from the start of the memory */
 };
 
 /* Zero-initialise; cuda_memory_free() frees it. */
 struct cuda_memory {
     struct cuda_piece *piece;
     size_t count, capacity;
-    size_t next;  /* to be taken */
-    size_t bytes; /* of all, once they are placed */
+    size_t next;  /* index of the next piece to take */
+    size_t bytes; /* size of the memory, after cuda_memory_place() */
     bool placed;
 };
 
 /*
- * The next piece, of so many bytes: its number.  The first walk adds it, the second finds it.
- * CHEX_ERR_MEMORY;  CHEX_ERR_BUG  the second walk wants another one than the first
+ * Returns the index of the next piece, which has this size.  The first walk adds it, the second walk finds it.
+ * CHEX_ERR_MEMORY;  CHEX_ERR_BUG  the second walk asks for another size than the first
  */
 enum chex_status cuda_memory_take(struct cuda_memory *m, size_t bytes, size_t *piece, struct chex_error *err);
 void cuda_memory_touch(struct cuda_memory *m, size_t piece, size_t moment);
-/* All pieces live from moment 0 to this one at least: nothing shares. */
+/* Extends all live ranges to launches 0 to `moment`, so that no pieces share memory. */
 void cuda_memory_keep(struct cuda_memory *m, size_t moment);
-/* Largest first, each at the lowest place that is free while it lives.  CHEX_ERR_MEMORY */
+/* Places the largest piece first, each at the lowest offset that is free during its live range.  CHEX_ERR_MEMORY */
 enum chex_status cuda_memory_place(struct cuda_memory *m, struct chex_error *err);
 void cuda_memory_free(struct cuda_memory *m);
 

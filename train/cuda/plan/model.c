@@ -59,7 +59,7 @@ describe(const struct cuda_layout *l, const struct cuda_place *place, const stru
                                 .seconds = cuda_seconds(gpu, op, &work)};
     snprintf(out->kernel, sizeof(out->kernel), "%s%s", op->by_cudnn ? "cudnn_" : "", l->chip.set[op->kernel].name);
     cuda_kind(out->kernel, out->kind);
-    if (op->by_cudnn) /* its name is that of what it does: of the own kernel there is no tile */
+    if (op->by_cudnn) /* the name must not contain a tile shape, because it is not known */
         memcpy(out->kernel, out->kind, sizeof(out->kernel));
     if (work.depth > 0)
         snprintf(out->shape, sizeof(out->shape), "%zu x %zu x %zu", work.rows, work.columns, work.depth);
@@ -75,7 +75,7 @@ describe(const struct cuda_layout *l, const struct cuda_place *place, const stru
     }
 }
 
-/* The lists of a step, and whether they are those of a micro-batch. */
+/* The lists of a step, and whether they run for each micro-batch. */
 static const struct step_list {
     enum cuda_list_id id;
     bool each;
@@ -93,7 +93,7 @@ add_launch(struct plan_model *m)
     m->seconds += launch->times * launch->seconds;
 }
 
-/* A micro-batch of an evaluation: weights were made ready before the first. */
+/* A micro-batch of an evaluation; the weights were prepared before the first one. */
 static void
 add_score(const struct cuda_layout *l, const struct cuda_place *place, const struct cuda_gpu *gpu,
           struct plan_model_score *s)

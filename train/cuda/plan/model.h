@@ -1,5 +1,5 @@
 /*
- * model.h - the launches of a step of a layout, as a model of a GPU has them (cost.h)
+ * model.h - the modelled launches of a step (cost.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,13 +9,16 @@
 #include "cuda/plan/cost_seconds.h"
 #include "cuda/plan/layout.h"
 
-/* What the cost model needs to know of a layout, as long as the layout lives. */
+/* Returns what the cost model needs from a layout; valid as long as the layout. */
 struct cuda_place cuda_place_of(const struct cuda_layout *l);
 
-/* "conv_forward_pointwise" of conv_forward_64x64_pointwise_fp16: launches of one kind.  Returns out. */
+/*
+ * Returns out with the name without tile shape and precision: "conv_forward_pointwise" for
+ * conv_forward_64x64_pointwise_fp16.
+ */
 char *cuda_kind(const char *kernel, char out[PLAN_KERNEL]);
 
-/* All launches of a step. */
+/* Models all launches of a step. */
 enum chex_status cuda_model_make(const struct cuda_layout *l, const struct cuda_gpu *gpu, struct plan_model *out,
                                  struct chex_error *err);
 

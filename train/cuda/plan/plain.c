@@ -1,8 +1,8 @@
 /*
- * plain.c - see build.h: the launches of convolutions that are cuDNN's (cuda_engine.h)
+ * plain.c - the launches of convolutions that cuDNN runs (cuda/cudnn/engine.h); see build.h
  *
- * They read what was normalised and written, and leave neither sums nor masks.  What cuDNN refuses own kernels do in
- * the same way.
+ * They read stored, normalised tensors and write neither partial sums nor masks.  If cuDNN refuses a convolution, an
+ * own kernel runs it in the same way.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@ is_by_cudnn(const struct cuda_builder *b, enum conv_kind kind)
     return !(refused && refused[b->node] >> kind & 1);
 }
 
-/* plan_size() does not know what cuDNN refuses, so there is room for its workspace in any case. */
+/* plan_size() does not know what cuDNN refuses, so there is always memory for its workspace. */
 static void
 launch(struct cuda_builder *b, const struct cuda_conv *c)
 {
@@ -56,7 +56,7 @@ data(struct cuda_builder *b, const struct graph_node *n)
     launch(b, &c);
 }
 
-/* A gradient of weights as cuDNN has made it, as one partial sum. */
+/* Converts the gradient of the weights from cuDNN's type to one float partial sum. */
 static void
 widen(struct cuda_builder *b, size_t values, size_t partial, size_t count)
 {

@@ -16,7 +16,7 @@ static const struct cuda_forms pairs[] = {GEMM_PAIRS(FORMS)}, tap_pairs[] = {GEM
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-#define OF_TILE   5 /* kernels of one of `tiles` */
+#define OF_TILE   5 /* kernels per entry of `tiles` */
 #define TAP_IDS   (OF_TILE * COUNT(tiles))
 #define PAIR_IDS  (TAP_IDS + COUNT(tap_tiles))
 #define TAP_PAIRS (PAIR_IDS + COUNT(pairs))
@@ -39,7 +39,7 @@ halo_of(const struct conv_args *a)
     return 2 * (a->pad_h * a->width + a->pad_w);
 }
 
-/* As large an output as the input, and a halo that there is room for. */
+/* Returns true if the output is as large as the input, and if the halo fits into shared memory. */
 static bool
 has_halo(const struct conv_args *a)
 {
@@ -48,7 +48,7 @@ has_halo(const struct conv_args *a)
            a->kernel_h * a->kernel_w <= HALO_TAPS && HALO_ROWS + halo_of(a) <= HALO_LINES;
 }
 
-/* Forward has that with a halo behind all others. */
+/* fprop has the kernel with a halo as its last tile shape. */
 const struct cuda_form *
 cuda_form_of(const struct cuda_conv *c, unsigned tile)
 {
@@ -91,7 +91,7 @@ cuda_pair_kernel(const struct cuda_conv_pair *p)
     return (enum cuda_kernel_id)((cuda_is_pointwise(&p->data.args) ? PAIR_IDS : TAP_PAIRS) + p->forms);
 }
 
-/* Kinds and forms; tiles 0. */
+/* Sets kinds and tile shapes; tiles stays 0. */
 static struct cuda_products
 kernels_of(const struct cuda_op *op)
 {

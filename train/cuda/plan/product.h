@@ -1,5 +1,5 @@
 /*
- * product.h - a convolution as tiles of a product, the kernel that has them, and how long they take
+ * product.h - a convolution as tiles of a matrix product: the kernel with these tiles, and its time
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,28 +9,28 @@
 #include "cuda/plan/conv.h"
 #include "cuda/plan/gpu.h"
 
-/* What the kernel of a launch multiplies, and in tiles of which form. */
+/* The products of a launch, and the shape of its tiles. */
 struct cuda_form {
     unsigned rows, columns, warp_rows, warp_columns;
     bool halo; /* conv_halo.cu */
 };
 struct cuda_products {
-    bool one, pair;                    /* of one product; of both gradients */
-    enum conv_kind kind;               /* of one */
-    struct cuda_form form, of_weights; /* of one, or of data; of the pair's weights */
-    size_t tiles;                      /* of all */
+    bool one, pair;                    /* one: a single product; pair: dgrad and wgrad in one launch */
+    enum conv_kind kind;               /* if `one` */
+    struct cuda_form form, of_weights; /* of the product, or of dgrad; of the pair's wgrad */
+    size_t tiles;                      /* of the whole launch */
 };
 struct cuda_products cuda_products_of(const struct cuda_op *op);
 
-/* Seconds of the products of such a launch on a GPU (plan/gpu.h), without what they read and write. */
+/* Returns the seconds of the products of a launch on a GPU (plan/gpu.h), without its memory traffic. */
 double cuda_product_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op);
 
 /* 1 x 1 with stride 1 and no padding. */
 bool cuda_is_pointwise(const struct conv_args *a);
-/* Weights of larger kernels, which have forms of their own. */
+/* wgrad of kernels larger than 1 x 1, which has tile shapes of its own. */
 bool cuda_has_taps(const struct cuda_conv *c);
 
-/* Forms by their numbers. */
+/* The tile shapes by their numbers. */
 struct cuda_forms {
     struct cuda_form data, weights;
 };
@@ -40,22 +40,22 @@ const struct cuda_forms *cuda_forms_of(const struct cuda_conv_pair *p, unsigned 
 enum cuda_kernel_id cuda_conv_kernel(const struct cuda_conv *c);
 enum cuda_kernel_id cuda_pair_kernel(const struct cuda_conv_pair *p);
 
-/* C, and how it is shared among blocks. */
+/* The product C, and its distribution over CTAs. */
 struct cuda_product {
-    unsigned rows, columns; /* of a tile, without warps that are beyond the product */
-    double lines;           /* that a tile reads for each k beside its columns */
-    double depth;           /* values of k of a block */
+    unsigned rows, columns; /* of a tile, without warps that are outside the product */
+    double lines;           /* rows that a tile reads for each k, in addition to its columns */
+    double depth;           /* values of k of a CTA */
     unsigned down, across, splits, each;
 };
 struct cuda_product cuda_product_of(enum conv_kind kind, const struct conv_args *a, struct cuda_form f);
 size_t cuda_product_blocks(const struct cuda_product *p);
 
-/* Of weights: GEMM_DEEP pixels each, as the kernel counts them. */
+/* Returns the k-steps of wgrad, GEMM_DEEP pixels each, as the kernel counts them. */
 unsigned cuda_conv_steps(const struct conv_args *a);
 
-/* Rounds of blocks on the multiprocessors, each as long as its tiles. */
+/* Returns the time of the waves of CTAs on the multiprocessors; each wave takes as long as its tiles. */
 double cuda_one_seconds(const struct cuda_gpu *gpu, const struct cuda_product *p);
-/* Blocks of the gradient of data fill what those of the gradient of weights leave. */
+/* As above, for a pair: dgrad CTAs fill the multiprocessors that wgrad leaves free. */
 double cuda_pair_seconds(const struct cuda_gpu *gpu, const struct cuda_product *data,
                          const struct cuda_product *weights);
 

@@ -1,9 +1,9 @@
 /*
- * scoring.c - see build.h: weights to score with, into which running statistics are folded
+ * scoring.c - weights for scoring, with running statistics folded in; see build.h
  *
- * They are made by one launch when an evaluation begins (fold_weights), and lie apart from those of a step.  All of
- * them are one piece of memory.  In a plan that trains it lives from that launch to the last one of scoring, over what
- * training needs; a plan that scores alone has a place for it.
+ * One launch (fold_weights) computes them at the start of an evaluation.  They are separate from the weights of a step,
+ * and all together are one piece of memory.  In a training plan, the piece is live from that launch to the last launch
+ * of scoring, and shares memory with pieces of training.  In a plan that only scores, its memory is permanent.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include "cuda/plan/build.h"
 
-/* Values of the packed weights of a convolution. */
+/* Returns the number of values of the packed weights of a convolution. */
 static size_t
 packed_values(const struct cuda_builder *b, const struct graph_node *n)
 {
@@ -42,7 +42,7 @@ build_scoring_places(struct cuda_builder *b)
 
         if (n->op == GRAPH_CONV)
             b->scoring.at[i] = take_bytes(b, packed_values(b, n), b->layout->chip.value_bytes);
-        else if (n->op == GRAPH_NORM) /* scale and shift, or a bias alone */
+        else if (n->op == GRAPH_NORM) /* scale and shift, or only a bias */
             b->scoring.at[i] = take_bytes(b, (size_t)(b->scoring.fold.writer[i] ? 1 : 2) * n->out.channels,
                                           sizeof(float));
         b->scoring.entries += n->op == GRAPH_CONV || (n->op == GRAPH_NORM && !b->scoring.fold.writer[i]);
@@ -88,7 +88,7 @@ add_norm(const struct cuda_builder *b, const struct graph_node *norm, struct fol
     e->variance = g->stat[norm->variance].offset;
 }
 
-/* A convolution, or a normalisation that its readers make; false: neither. */
+/* Fills the entry of a convolution, or of a BN that its consumers apply; returns false for other nodes. */
 static bool
 fill_entry(const struct cuda_builder *b, const struct graph_node *n, struct fold_entry *e)
 {
@@ -111,7 +111,7 @@ fill_entry(const struct cuda_builder *b, const struct graph_node *n, struct fold
     return true;
 }
 
-/* The table, once it is known where the piece lies; how many blocks the launch has. */
+/* Fills the table, after the address of the piece is known; returns the number of CTAs of the launch. */
 static unsigned
 fill_table(struct cuda_builder *b)
 {

@@ -1,5 +1,10 @@
 /*
- * sums.c - see build.h: sums of channels, from who leaves them to who sees a slab through a normalisation
+ * sums.c - per-channel partial sums for BN: which launch writes them and which launch reduces them; see build.h
+ *
+ * The epilogue of a producer writes one row of partial sums per CTA.  The next launch that reads the slab through a BN
+ * reduces the rows in its prologue, in every CTA.  If that costs too much, a fold_sums launch reduces the rows first.
+ *
+ * rows   float [blocks][2][channels]; blocks: CTAs of the producer along the pixels
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,14 +15,14 @@
 /* ---- sums and fewer of them -------------------------------------------------------------------------------------- */
 
 /*
- * What it costs that each block of a launch adds sums for itself, in microseconds: it waits for the second level cache,
- * with as many rows on their way as norm_add_blocks() has, and all blocks together have its rate.  Modelled for an
- * H200, of which published measurements say 5.5 TB/s; elsewhere the numbers are others, their relations hardly.
+ * Cost of reducing the rows in every CTA of the consumer, in microseconds: the larger of an L2 latency bound and an L2
+ * bandwidth bound.  Latency: each wave of CTAs waits once per ON_ITS_WAY floats.  Bandwidth: the bytes that all CTAs
+ * read.  Modelled for an H200 (published: 5.5 TB/s).  On other GPUs the costs differ, but their ratios hardly do.
  */
-#define WAIT       0.5 /* for what is on its way */
+#define WAIT       0.5 /* latency of the L2, us */
 #define ON_ITS_WAY (256 * 4 * 8)
-#define CACHE_RATE 5.5e6 /* bytes in a microsecond */
-#define WORTH      0.7   /* of the launch: what fewer rows have to save beyond it, where launches cost anything */
+#define CACHE_RATE 5.5e6 /* bandwidth of the L2, bytes per us */
+#define WORTH      0.7   /* of a launch: fold_sums must save this much beyond its own cost */
 
 struct build_sums
 build_no_sums(void)
@@ -39,7 +44,7 @@ build_sums_at(struct cuda_builder *b, const struct build_sums *sums)
         .partial = build_at(b, sums->piece), .pivot = sums->pivot, .blocks = sums->blocks, .channels = sums->channels};
 }
 
-/* Of readers that add so many rows of sums. */
+/* Cost for r->blocks CTAs that each reduce `rows` rows of r->channels channels. */
 static double
 cost_to_add(const struct cuda_builder *b, unsigned rows, const struct build_readers *r)
 {
@@ -50,14 +55,14 @@ cost_to_add(const struct cuda_builder *b, unsigned rows, const struct build_read
     return wait > bytes ? wait : bytes;
 }
 
-/* Of a launch of its own that makes `to` of them, by blocks of NORM_CHANNELS channels. */
+/* Cost of a fold_sums launch that reduces `from` rows to `to` rows, in CTAs of NORM_CHANNELS channels. */
 static double
 cost_to_fold(const struct cuda_builder *b, unsigned from, unsigned to)
 {
     return b->layout->chip.launch + 2.0 * cuda_blocks(from, to) * NORM_CHANNELS / ON_ITS_WAY * WAIT;
 }
 
-/* How many blocks it is best to have; `from`: no launch between. */
+/* Returns the best number of rows; `from` means that no fold_sums launch is worth it. */
 static unsigned
 fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers *readers)
 {
@@ -69,7 +74,7 @@ fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers 
 
         if (cost < best) {
             best = cost;
-            chosen = cuda_blocks(from, cuda_blocks(from, to)); /* none is empty */
+            chosen = cuda_blocks(from, cuda_blocks(from, to)); /* no CTA is without rows */
         }
     }
     return chosen;
@@ -97,7 +102,7 @@ build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_r
 
 /* ---- who leaves them --------------------------------------------------------------------------------------------- */
 
-/* Room for the sums of a slice, or none where no normalisation reads it. */
+/* Takes memory for the partial sums of a slice; returns none if no BN reads the slice. */
 static struct build_sums
 take_fresh(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks)
 {
@@ -152,7 +157,7 @@ build_make_sums(struct cuda_builder *b, const struct graph_slice *s)
 
 /* ---- who sees them ----------------------------------------------------------------------------------------------- */
 
-/* The node whose sums nobody has added yet, of those that wrote what a normalisation reads, or NULL. */
+/* Returns the node whose partial sums are not reduced yet and whose output this BN reads, or NULL. */
 static const struct graph_node *
 fresh_writer(struct cuda_builder *b, const struct graph_node *norm)
 {
@@ -211,7 +216,7 @@ build_view(struct cuda_builder *b, const struct graph_node *norm)
                           .relu = norm->relu,
                           .epsilon = GRAPH_NORM_EPSILON};
 
-    if (b->score) { /* nothing is written through these, and nothing is counted */
+    if (b->score) { /* scale and shift are ready; there are no sums to reduce and nothing to store */
         struct build_pair view = build_scoring_view(b, norm);
 
         v.block = NULL;

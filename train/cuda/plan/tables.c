@@ -1,5 +1,5 @@
 /*
- * tables.c - see build.h: what a plan has on the device besides arenas and activations, and its tables
+ * tables.c - the tables of a plan, and its permanent memory except arenas and slots; see build.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* A table of `count` things, zero so far; with none there is no table. */
+/* Makes a table of `count` zeroed entries; with count 0 there is none. */
 static void *
 make_table(struct cuda_builder *b, enum cuda_table_id id, size_t count, size_t size)
 {
@@ -45,7 +45,7 @@ build_pack_entry(const struct cuda_builder *b, const struct graph_node *conv, vo
                                .stem = build_is_stem(b, conv)};
 }
 
-/* One table of all weights that are packed, and their places. */
+/* The table of all packed weights and their addresses. */
 static void
 make_packed(struct cuda_builder *b)
 {
@@ -68,7 +68,7 @@ make_packed(struct cuda_builder *b)
     }
 }
 
-/* The pixels of an image over which each running statistic is taken. */
+/* For each running statistic, the number of pixels per image over which it is computed. */
 static void
 make_stat_pixels(struct cuda_builder *b)
 {
@@ -104,7 +104,7 @@ build_tables(struct cuda_builder *b)
 
     make_stat_pixels(b);
     make_positive_weight(b);
-    (void)make_table(b, CUDA_TABLE_FOLD, b->scoring.entries, sizeof(struct fold_entry)); /* filled by the walk */
+    (void)make_table(b, CUDA_TABLE_FOLD, b->scoring.entries, sizeof(struct fold_entry)); /* the walk fills it */
     if (!b->layout->options->train)
         return;
     make_packed(b);
