@@ -29,9 +29,9 @@ struct synth_job {
 };
 
 /*
- * Writes all files; a rerun with the same population overwrites them with the same bytes.  CHEX_ERR_INCOMPATIBLE  the
- * folder contains another data set, or images of unknown origin; nothing was changed CHEX_ERR_WRITE, CHEX_ERR_READ,
- * CHEX_ERR_MEMORY
+ * Writes all files; a rerun with the same population overwrites them with the same bytes.
+ * CHEX_ERR_INCOMPATIBLE  the folder contains another data set, or images of unknown origin; nothing was changed
+ * CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
 enum chex_status synth_write(struct synth_job *job, struct chex_error *err);
 

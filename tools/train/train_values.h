@@ -16,8 +16,8 @@ enum chex_status value_duration(const char *text, double *out, struct chex_error
 
 /*
  * Reads a file with a weight for each finding: lines "Hernia,57.3" (or with a blank), in any order.  Empty lines and
- * lines that begin with # are ignored.  CHEX_ERR_USAGE: "FILE:3: ...", or a finding is missing or repeated;
- * CHEX_ERR_MISSING;  CHEX_ERR_MEMORY
+ * lines that begin with # are ignored.
+ * CHEX_ERR_USAGE: "FILE:3: ...", or a finding is missing or repeated;  CHEX_ERR_MISSING;  CHEX_ERR_MEMORY
  */
 enum chex_status value_weights(const char *path, double out[CHEX_FINDINGS], struct chex_error *err);
 

@@ -31,8 +31,8 @@ unsigned cudnn_version(char text[BACKEND_LIBRARY]);
 
 /*
  * Opens cuDNN for the current device, or for a device described in cuDNN's JSON, with values of one precision.
- * cudnn_free() frees it together with its execution plans.  CHEX_ERR_UNSUPPORTED  there is no cuDNN, or it does not
- * work here
+ * cudnn_free() frees it together with its execution plans.
+ * CHEX_ERR_UNSUPPORTED  there is no cuDNN, or it does not work here
  */
 struct cudnn;
 enum chex_status cudnn_new(enum precision precision, const char *described, struct cudnn **out, struct chex_error *err);

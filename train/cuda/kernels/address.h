@@ -1,8 +1,14 @@
 /*
- * address.h - what a block of a convolution's product works on, and where its operands lie
+ * address.h - implicit GEMM: the part of the product of a CTA, and the addresses of its operands
  *
- * No operand is ever laid out: an address function says for each piece of eight values where it lies, or that it is
- * outside and zero.
+ * The operands A and B of a convolution are never materialised (no im2col).  For each group of eight values, an address
+ * function returns its address in the slabs or in the weights, or reports that it is padding and must be zero.
+ *
+ *             A (rows x k)               B (k x columns)           C
+ *   fprop     x at tap (pixel, in)       w (tap and in, out)       y
+ *   dgrad     dy at tap (pixel, out)     w (tap and out, in)       dx
+ *   wgrad     x at tap (in, pixel)       dy (pixel, tap and out)   dw, transposed
+ *   wgrad1x1  dy (out, pixel)            x (pixel, in)             dw
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +30,10 @@ template <int ROWS_, int COLUMNS_, int WARP_ROWS_, int WARP_COLUMNS_> struct gem
     };
 };
 
-/* An operand of `lines` x GEMM_DEEP in shared memory, or turned, GEMM_DEEP x `lines`. */
+/*
+ * An operand in shared memory: `lines` x GEMM_DEEP, or transposed ("turned"), GEMM_DEEP x `lines`.  place() returns the
+ * swizzled offset of a group of eight values, which avoids bank conflicts.
+ */
 template <int LINES, bool TURNED> struct gemm_operand {
     enum { PIECES = TURNED ? LINES / 8 : GEMM_DEEP / 8, TALL = TURNED ? GEMM_DEEP : LINES };
 
@@ -36,19 +45,19 @@ template <int LINES, bool TURNED> struct gemm_operand {
     }
 };
 
-/* Which tile of a product, and which of its splits. */
+/* The position of a tile in the product, and its split of k. */
 struct gemm_tile_at {
     unsigned down, across, split;
 };
 
-/* What a block works on, a tile at a time. */
+/* The work of a CTA for one tile. */
 struct gemm_work {
-    unsigned rows, columns, row0, column0; /* all of them; where the tile begins */
+    unsigned rows, columns, row0, column0; /* size of the product; origin of the tile */
     gemm_tile_at at;
-    unsigned tap;        /* weights with a stride: of the tile */
-    unsigned first, end; /* steps of k */
-    unsigned chunks;     /* forward, data: steps of a tap */
-    unsigned counted;    /* weights: pixels */
+    unsigned tap;        /* wgrad with a stride: the tap of the tile */
+    unsigned first, end; /* range of k-steps */
+    unsigned chunks;     /* fprop, dgrad: k-steps per tap */
+    unsigned counted;    /* wgrad: number of pixels that are summed */
 };
 
 template <int KIND, typename TILE, bool POINTWISE>
@@ -86,7 +95,9 @@ gemm_work_of(const conv_args &a, const gemm_tile_at &at)
     return w;
 }
 
-/* The address of a piece of A in a step, or false; `l`: of forward and data, but for 1x1. */
+/*
+ * Sets the address of a group of A in a k-step; returns false for padding.  `l` is used by fprop and dgrad, except 1x1.
+ */
 template <int KIND, bool POINTWISE>
 DEVICE bool
 gemm_address_a(const conv_args &a, const gemm_work &w, unsigned step, const gemm_cursor &c, const gemm_line &l,
@@ -98,7 +109,7 @@ gemm_address_a(const conv_args &a, const gemm_work &w, unsigned step, const gemm
 
     if (!POINTWISE)
         inside = KIND == GEMM_WEIGHTS ? gemm_counted_x(a, pixel, w.tap, &pixel) && inside
-                                      : gemm_meets<KIND>(a, l, c, &pixel); /* a line behind the last is nowhere */
+                                      : gemm_meets<KIND>(a, l, c, &pixel); /* a line after the last one is padding */
     if (KIND == GEMM_FORWARD || (KIND == GEMM_WEIGHTS && !POINTWISE)) {
         *at = (const value_t *)a.x + (size_t)pixel * a.x_ld + channel;
         return inside && channel < a.in;
@@ -107,7 +118,7 @@ gemm_address_a(const conv_args &a, const gemm_work &w, unsigned step, const gemm
     return inside && channel < a.out;
 }
 
-/* The same of B; `column`: of weights, but for 1x1. */
+/* The same for B; `column` is used by wgrad, except 1x1. */
 template <int KIND, bool POINTWISE>
 DEVICE bool
 gemm_address_b(const conv_args &a, const gemm_work &w, unsigned step, const gemm_cursor &c,

@@ -1,12 +1,13 @@
 /*
- * args.h - the kernels, and the struct that each takes: for C and for CUDA
+ * args.h - the argument struct of each kernel, for C and for CUDA
  *
- * Activations are slabs: value (pixel, channel) of all images at [pixel * ld + channel], channels fastest, so a slice
- * of channels is a pointer and its ld.  Channels and lds are multiples of 8, and pointers of 16 bytes.  Weights are
- * packed as [out][kernel y][kernel x][in].  Values are those of CUDA_VALUE, sums and statistics float.  Threads of a
- * launch are counted in 32 bits, of which each has eight values: a slab has at most 64 GiB of halves.
+ * Activations are NHWC slabs.  Element (pixel, channel) is at [pixel * ld + channel]; the pixels of all images are
+ * counted in one sequence.  So a slice of channels is a pointer and an ld.  Channel counts and lds are multiples of 8,
+ * pointers are aligned to 16 bytes.  Weights are packed as [out][kernel y][kernel x][in].  Values have the type
+ * CUDA_VALUE; sums and statistics are float.  A launch counts its threads in 32 bits, with eight values each, so a slab
+ * of halves has at most 64 GiB.
  *
- * Each kernel is there once for each type of value, with its name behind its own: conv_forward_64x64_fp16.
+ * Each kernel exists once per type of value, with the type at the end of its name: conv_forward_64x64_fp16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,14 +29,17 @@ struct crop_place {
 };
 
 /*
- * The stem reads gray levels, not three channels.  A convolution of 7 x 7 with stride 2 and padding 3 over planes of
- * side x side is one of 4 x 4 with stride 1 over cells of 2 x 2 pixels, of which each has two values: (level - 128) /
- * 256, and 1 for "inside"; so a cell is eight values, 16 bytes, [y][x][plane].  Cells lie as
- * [images][STEM_ROWS(side)][STEM_COLUMNS(side)], column 0 is two cells left of the image: with STEM_IN values side by
- * side the four columns of a tap row are one piece of k.  What is outside, and an image of weight 0, is all 0.
+ * The stem reads gray levels instead of three channels, in a space-to-depth layout.  A 7 x 7 convolution with stride 2
+ * and padding 3 over an image of side x side equals a 4 x 4 convolution with stride 1 over cells of 2 x 2 pixels.  Each
+ * pixel has two values: (level - 128) / 256, and 1 for "inside".  So a cell has eight values, 16 bytes, [y][x][plane].
  *
- * Convolution: kernel_h 4, kernel_w 1, stride 1, pad_h 2, pad_w 0, in STEM_IN, x_ld STEM_LD, height STEM_ROWS, width
- * STEM_COLUMNS, out_height and out_width STEM_OUT.
+ * cells   [images][STEM_ROWS(side)][STEM_COLUMNS(side)][STEM_LD]; column 0 is two cells left of the image
+ *
+ * Four adjacent cells have STEM_IN consecutive values, so the four columns of a tap row are one run of k.  Pixels
+ * outside, and images of weight 0, are all 0.
+ *
+ * The convolution has kernel_h 4, kernel_w 1, stride 1, pad_h 2, pad_w 0, in STEM_IN, x_ld STEM_LD, height STEM_ROWS,
+ * width STEM_COLUMNS, out_height and out_width STEM_OUT.
  */
 #define STEM_KERNEL        7
 #define STEM_LD            8
@@ -45,17 +49,17 @@ struct crop_place {
 #define STEM_COLUMNS(side) (STEM_OUT(side) + 3)
 
 /*
- * From a slot that the host filled, or the store of images, to where the kernels look.  As batch.h has it.  A thread
- * has a cell; pixels, index and crop of an image of weight 0 are not read.
+ * Copies a micro-batch from a slot, or from the store of images, to the buffers of the kernels; see batch.h.  One
+ * thread per cell.  Pixels, index and crop of an image of weight 0 are not read.
  */
 struct input_args {
     const struct batch_block *from;
-    const unsigned *index; /* [images] of the store, or all bits set: in pixels */
+    const unsigned *index; /* [images]: index in the store; all bits set: the image is in pixels */
     const struct crop_place *crop;
     const float *weight_from;
     const uint8_t *label_from;
     const uint8_t *pixels; /* [images][source][source] */
-    const uint8_t *store;  /* the same; NULL: no image has an index */
+    const uint8_t *store;  /* as pixels; NULL: no image has an index */
     struct batch_block *block;
     float *weight;  /* [images] */
     uint8_t *label; /* [images][outputs] */
@@ -67,34 +71,35 @@ struct input_args {
 
 #define PACK_THREADS 256
 /*
- * All weights of convolutions at once: packed(o, ky, kx, i) = master(o, i, ky, kx).  The stem's are those of its cells:
- * plane 0 the sum over c of w(o, c, ky, kx) * 256 / (255 deviation[c]), plane 1 that of
- * w(o, c, ky, kx) * (128 / 255 - mean[c]) / deviation[c], with batch.h's mean and deviation; 0 where the 4 x 4 cells
- * reach beyond the 7 x 7.
+ * Packs the weights of all convolutions: packed(o, ky, kx, i) = master(o, i, ky, kx).  The stem has weights for its
+ * cells: plane 0 is the sum over c of w(o, c, ky, kx) * 256 / (255 deviation[c]), and plane 1 the sum over c of
+ * w(o, c, ky, kx) * (128 / 255 - mean[c]) / deviation[c], with batch.h's mean and deviation.  Taps of the 4 x 4 cells
+ * that are outside the 7 x 7 kernel are 0.
  */
 struct pack_entry {
-    size_t master;          /* float of the arena of parameters */
+    size_t master;          /* index of a float in the arena of parameters */
     void *packed;           /* [out][taps][in]; the stem [out][4][STEM_IN] */
-    unsigned out, in, taps; /* of master */
+    unsigned out, in, taps; /* shape of the master weights */
     unsigned stem;
-    unsigned first_block; /* blocks first_block .. that of the next entry - 1 of PACK_THREADS packed values each */
+    unsigned first_block; /* its CTAs are first_block .. first_block of the next entry - 1, PACK_THREADS values each */
 };
 struct pack_weights_args {
     const float *master;            /* parameters, or their average */
     const struct pack_entry *entry; /* [entries], in device memory */
-    unsigned entries, blocks;       /* blocks: of all entries; those behind them begin a step */
-    struct step_begin_args begin;   /* state NULL: there are none */
+    unsigned entries, blocks;       /* blocks: CTAs of all entries; further CTAs start a step */
+    struct step_begin_args begin;   /* state NULL: there are no further CTAs */
 };
 
 /*
- * To score, all at once, of running statistics: scale = gamma / sqrt(variance + epsilon), shift = beta - scale mean.
- * Weights of a convolution are packed as above, those of output channel o times scale[o] where a normalisation alone
- * reads what it writes, with shift as its bias; of other normalisations scale and shift are kept for a norm_view.
+ * Prepares all weights for scoring, with running statistics: scale = gamma / sqrt(variance + epsilon), shift = beta -
+ * scale * mean.  Weights are packed as above.  If a BN is the only consumer of a convolution, the weights of output
+ * channel o are multiplied by scale[o], and shift is the bias.  For other BNs, scale and shift are stored for a
+ * norm_view.
  */
 struct fold_entry {
-    struct pack_entry pack;             /* packed NULL: a normalisation of `out` channels, in and taps 1 */
-    size_t gamma, beta, mean, variance; /* floats of the arenas of parameters and of statistics */
-    float *scale, *shift;               /* [out]; shift NULL: weights without a normalisation; scale of one alone */
+    struct pack_entry pack;             /* packed NULL: a BN with `out` channels, in and taps 1 */
+    size_t gamma, beta, mean, variance; /* indices of floats in the arenas of parameters and of statistics */
+    float *scale, *shift;               /* [out]; shift NULL: weights without a BN; scale: only for a BN on its own */
     unsigned first_block;               /* as in pack_entry */
 };
 struct fold_weights_args {
@@ -104,7 +109,7 @@ struct fold_weights_args {
     float epsilon;
 };
 
-/* Values as floats, [count], a multiple of 8: a gradient of weights that cuDNN has made. */
+/* Converts values to floats: [count], a multiple of 8, the gradient of weights from cuDNN. */
 #define WIDEN_THREADS 256
 struct widen_args {
     const void *values;
@@ -116,8 +121,8 @@ struct widen_args {
 
 #define HEAD_THREADS 256
 /*
- * z(n, o) = sum over i of w(o, i) * x(n, i) + bias(o); gradients likewise.  z and its gradient are float.  Grid of both
- * gradients: blocks of a thread for each of images * in, then blocks of a thread for each of out * in + out.
+ * z(n, o) = sum over i of w(o, i) * x(n, i) + bias(o), and its gradients.  z and dz are float.  The grid of the
+ * gradients:  first CTAs with one thread for each of images * in, then CTAs with one thread for each of out * in + out.
  */
 struct linear_args {
     const void *x;       /* [images][x_ld] */
@@ -127,15 +132,15 @@ struct linear_args {
     float *z;            /* [images][out] */
     const float *dz;
     void *dx;          /* [images][dx_ld] */
-    float *dw, *dbias; /* state->unscale * sum, added to where block->number > 0 */
+    float *dw, *dbias; /* state->unscale * sum; accumulated if block->number > 0 */
     const struct batch_block *block;
     const struct step_state *state;
     unsigned images, in, out, x_ld, dx_ld;
 };
 /*
- * As train/math/loss.h; dz is multiplied by state->loss_scale, the loss is not.  The loss of the micro-batch is added
- * to state->loss; where it is not finite, state->bad becomes block->number, if it was STEP_BAD_NONE.  That
- * is block 0; behind it are those of the running statistics, if any.
+ * The loss of train/math/loss.h.  dz is multiplied by state->loss_scale, the loss is not.  CTA 0 adds the loss of the
+ * micro-batch to state->loss; if it is not finite and state->bad is STEP_BAD_NONE, state->bad becomes block->number.
+ * Further CTAs, if any, update the running statistics.
  */
 struct loss_args {
     const float *z;
@@ -153,18 +158,18 @@ struct loss_args {
 /* ---- a step (step.cu) --------------------------------------------------------------------------------------- */
 
 #define STEP_THREADS 256
-#define STEP_EACH    4096 /* gradients that a block squares */
+#define STEP_EACH    4096 /* gradients per CTA of gradient_squares */
 
-/* A rank's last micro-batch was there: running statistics fade as arena_fade_statistics() says; the tail is filled. */
+/* After a rank's last micro-batch: decays the running statistics like arena_fade_statistics(), and fills the tail. */
 struct step_end_args {
     const struct end_block *block;
     const struct step_state *state;
-    const unsigned *pixels; /* [count] of an image, of the normalisation that a statistic belongs to */
+    const unsigned *pixels; /* [count] pixels per image of the BN to which the statistic belongs */
     float *running, *tail;
-    unsigned count, batch; /* batch: images of a whole micro-batch */
+    unsigned count, batch; /* batch: images of a full micro-batch */
     float momentum;
 };
-/* partial[block]: sum of squares of STEP_EACH gradients, in double. */
+/* partial[CTA]: sum of squares of STEP_EACH gradients, in double. */
 struct gradient_squares_args {
     const float *gradient;
     double *partial;
@@ -182,14 +187,14 @@ struct step_decide_args {
     const float *tail;
     struct step_state *state;
     unsigned blocks, scaled, grow; /* scaled: there is a loss scale */
-    unsigned alone;                /* no other rank: the loss is there already, in double */
+    unsigned alone;                /* a single rank: state->loss is already complete, in double */
     float least, most;
-    double beta1, beta2, decay; /* decay: AdamW's, else 0; SGD: betas 0 */
+    double beta1, beta2, decay; /* decay: for AdamW, otherwise 0; SGD: betas 0 */
 };
 /*
- * As train/math/optimizer.h; sgd: momentum, moment2 NULL.  decay: that which is added to the gradient (Adam, SGD).  Of
- * a step that is applied, its running statistics become those of the plan.  Grid: blocks of a thread for each of count
- * parameters, then of statistics.
+ * The optimizers of train/math/optimizer.h.  sgd: uses momentum, moment2 is NULL.  decay: added to the gradient (Adam,
+ * SGD).  If the step is applied, its running statistics become those of the plan.  Grid: CTAs with one thread for each
+ * of count parameters, then for each statistic.
  */
 struct optimizer_args {
     const struct step_state *state;
@@ -197,13 +202,13 @@ struct optimizer_args {
     const float *gradient;
     float *moment1, *moment2, *average; /* average NULL: none */
     unsigned count, sgd;
-    float beta1, beta2, epsilon, momentum, decay, keep; /* keep: of the average */
+    float beta1, beta2, epsilon, momentum, decay, keep; /* keep: decay of the average */
     const float *running;
     float *statistics;
     unsigned statistics_count;
 };
 
-/* Between gradients and what the network carries, where that is bfloat16 (--wire). */
+/* Converts gradients to the wire type, if that is bfloat16 (--wire), and back. */
 struct wire_args {
     float *gradient;
     uint16_t *wire;

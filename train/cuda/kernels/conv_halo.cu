@@ -1,11 +1,11 @@
 /*
- * conv_halo.cu - forward of kernels up to 3x3 whose output is as large as the input, with x and its halo in shared
+ * conv_halo.cu - fprop of kernels up to 3x3 with an output as large as the input; keeps x with its halo in shared
  * memory
  *
- * The rows of a tile are pixels in a row, through all images.  At each tap they meet the same pixels, moved by a number
- * that is the same for all: so a tile's rows and what lies HALO before and behind them is brought once for 32
- * channels, and seen through the normalisation once, where gemm.h brings it for each tap.  A row that meets no
- * pixel at a tap reads zeros.  The loop goes through the channels, inside it through the taps.
+ * The rows of a tile are consecutive pixels, across all images.  At each tap, they read the same pixels, shifted by a
+ * constant.  So a CTA loads its pixels, and `before` pixels on each side, once per 32 channels, and applies BN and ReLU
+ * once; gemm.h does both for each tap.  A row whose tap is outside the image reads zeros.  The outer loop runs over the
+ * channels, the inner one over the taps.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,11 +18,12 @@ typedef gemm_operand<HALO_LINES, false> halo_x;
 typedef gemm_operand<HALO_TAPS * HALO_COLUMNS, false> halo_weights;
 enum { HALO_STAGE = (HALO_LINES + HALO_TAPS * HALO_COLUMNS) * GEMM_DEEP, HALO_DOWN = 2, HALO_ACROSS = 2 };
 
-/* What a block knows all the time. */
+/* The constants of a CTA. */
 struct halo {
     value_t *shared;
-    const value_t *zeros; /* HALO_ZEROS: as far as places of lines go round all banks */
-    unsigned before;      /* pixels of the halo, on each side */
+    const value_t
+        *zeros; /* HALO_ZEROS values: enough to keep the swizzled offset, so that reads of zeros hit different banks */
+    unsigned before; /* pixels of the halo on each side */
     unsigned taps, chunks;
 };
 
@@ -33,7 +34,7 @@ halo_load(const conv_args &a, const halo &h, const gemm_work &w, unsigned chunk)
     unsigned piece = threadIdx.x % 4, channel = chunk * GEMM_DEEP + piece * 8;
 
     for (unsigned line = threadIdx.x / 4; line < HALO_ROWS + 2 * h.before; line += halo_tile::THREADS / 4) {
-        unsigned pixel = w.row0 + line - h.before; /* below 0 is far above */
+        unsigned pixel = w.row0 + line - h.before; /* a negative pixel wraps around to a huge value */
         bool there = pixel < w.rows && channel < a.in;
 
         copy8(to + halo_x::place(line, piece),
@@ -50,7 +51,7 @@ halo_load(const conv_args &a, const halo &h, const gemm_work &w, unsigned chunk)
     }
 }
 
-/* The pieces that this thread copied; lines outside of all images are read at no tap. */
+/* Applies BN to the groups that this thread copied.  Padding is changed too, but no tap reads it. */
 DEVICE void
 halo_see(const conv_args &a, const halo &h, const norm_table &table, unsigned chunk)
 {
@@ -70,7 +71,7 @@ halo_see(const conv_args &a, const halo &h, const norm_table &table, unsigned ch
     }
 }
 
-/* All taps of 32 channels. */
+/* Multiplies all taps of 32 channels. */
 DEVICE void
 halo_multiply(const conv_args &a, const halo &h, const gemm_line *lines, unsigned m0, unsigned chunk,
               tile_sum (&sum)[HALO_DOWN][HALO_ACROSS])
@@ -139,7 +140,7 @@ halo_one(const conv_args &a, const halo &h, const norm_table &table, const gemm_
         copy_wait<0>();
         if (a.norm.gamma)
             halo_see(a, h, table, chunk);
-        __syncthreads(); /* this stage is there for all, and the other is read by all */
+        __syncthreads(); /* this stage is complete, and all threads have read the other one */
         if (chunk + 1 < h.chunks)
             halo_load(a, h, w, chunk + 1);
         copy_commit();
@@ -182,7 +183,7 @@ halo_tiles(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
 #pragma unroll 1
     for (; down < first + a.tiles_each && w.row0 < w.rows; down++) {
         if (down > first)
-            __syncthreads(); /* the tile before has left */
+            __syncthreads(); /* the previous tile has been stored */
         halo_one(a, h, table, w, down == first, totals);
         w.at.down++;
         w.row0 += HALO_ROWS;

@@ -1,16 +1,16 @@
 /*
- * device.h - the language that kernels are written in: one source for nvcc, NVRTC and the emulator
+ * device.h - the common language of the kernels: one source for nvcc, NVRTC and the emulator
  *
- * CUDA_VALUE is the type of activations and packed weights: fp16, bf16 or, in the emulator alone, float.  It is a
- * part of the name of a kernel, so that all three may be in one program.  DEVICE_ARCH is 700 or 800 and what follows
- * it: on a V100 there is neither ldmatrix nor an asynchronous copy, which tile.h and copy8() replace.
+ * CUDA_VALUE is the type of activations and packed weights: fp16, bf16 or, only in the emulator, float.  It is a part
+ * of a kernel's name, so one program can contain all three.  DEVICE_ARCH is 700, or 800 and higher.  A V100 (700) has
+ * neither ldmatrix nor asynchronous copies; tile.h and copy8() replace them.
  *
- * A kernel takes one struct (args.h).  What stands here and in the headers beside it is in a namespace
- * without a name: each file that includes it has its own, for its own CUDA_VALUE.
+ * A kernel takes one struct (args.h).  This header and those that use it put everything into an unnamed namespace, so
+ * each file has its own copy for its own CUDA_VALUE.
  *
- * Each kernel begins with the wait of programmatic dependent launch, which sm_90 and newer have: whoever launched it
- * may have let it begin while the kernel in front still runs (cuda_launch_early()).  No thread touches memory of the
- * device before.  So a kernel ends behind the one in front, and whoever waits for it has waited for all in front.
+ * Every kernel starts with the wait of programmatic dependent launch (sm_90 and newer), because it may start while the
+ * preceding kernel is still running (cuda_launch_early()).  No thread accesses device memory before that wait.  So a
+ * kernel ends after the preceding one, and waiting for a kernel includes all kernels before it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -72,7 +72,10 @@ to_value(float f)
     return __float2half_rn(f);
 }
 #endif
-/* Until the kernels in front have ended and what they wrote can be seen; then the next one may begin, and wait. */
+/*
+ * Waits until the preceding kernels have ended and their stores are visible.  Then allows the next kernel to start,
+ * which waits in turn.
+ */
 DEVICE void
 wait_for_kernels()
 {
@@ -94,7 +97,7 @@ shared_address(const void *p)
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-/* A copy of eight values to shared memory, zeros where not valid: there after copy_wait(). */
+/* Copies eight values to shared memory asynchronously, or zeros if not valid; complete after copy_wait(). */
 DEVICE void
 copy8(value_t *to, const value_t *from, bool valid)
 {
@@ -124,7 +127,7 @@ copy_wait()
 #endif
 }
 
-/* Eight values side by side: one access of 16 bytes. */
+/* Eight consecutive values: one access of 16 bytes. */
 union value8 {
     uint4 all;
     value_t at[8];
@@ -143,7 +146,7 @@ store8(value_t *to, const value8 &v)
     *(uint4 *)to = v.all;
 }
 
-/* Eight values as floats and back, two by an instruction. */
+/* Converts eight values to floats and back, two per instruction. */
 #if CUDA_VALUE_IS(bf16)
 typedef __nv_bfloat162 value2;
 #define VALUE2_FLOATS __bfloat1622float2
@@ -218,7 +221,7 @@ lane_id()
 {
     return emulated::self->lane;
 }
-/* On a V100 it is an ordinary access, which orders nothing and needs no wait. */
+/* For a V100 it is an ordinary access: it orders nothing and needs no wait. */
 DEVICE void
 copy8(value_t *to, const value_t *from, bool valid, emulated::place at = EMULATED_HERE)
 {
@@ -279,7 +282,7 @@ store2(value_t *to, float low, float high)
 
 namespace
 {
-/* To the nearest bfloat16, ties to even; what is too large becomes infinite, and no number stays none. */
+/* Rounds to the nearest bfloat16, ties to even.  Overflow becomes infinity, NaN stays NaN. */
 DEVICE uint16_t
 bf16_of(float x)
 {
@@ -290,14 +293,14 @@ bf16_of(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Of a table whose entries have blocks first_block .. that of the next - 1: the entry of a block. */
+/* Returns the entry to which a CTA belongs; each entry has CTAs first_block .. first_block of the next entry - 1. */
 template <typename T>
 DEVICE const T &
 entry_of_block(const T *entry, unsigned entries, unsigned block)
 {
     unsigned low = 0, high = entries;
 
-    while (high - low > 1) { /* the last whose first block is not behind it */
+    while (high - low > 1) { /* binary search for the last entry with first_block <= block */
         unsigned middle = (low + high) / 2;
 
         if (entry[middle].first_block <= block)

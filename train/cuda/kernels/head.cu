@@ -1,18 +1,19 @@
 /*
- * head.cu - the linear layer, and the loss with what else ends a forward pass: few numbers, so in float and
- * double, with master weights
+ * head.cu - the linear layer, the loss, and the running statistics, which are updated by the same launch
+ *
+ * These are few numbers, so the kernels use float and double, and master weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cuda/kernels/device.h"
 
-/* A warp makes one output. */
+/* One warp per output. */
 KERNEL(linear, linear_args, HEAD_THREADS, 1)
 {
     unsigned n = blockIdx.x * (HEAD_THREADS / 32) + threadIdx.x / 32, image = n / a.out, out = n % a.out;
     float sum = 0;
 
-    if (image < a.images) /* for all lanes of a warp or for none */
+    if (image < a.images) /* the same for all lanes of a warp */
         for (unsigned i = lane_id(); i < a.in; i += 32)
             sum += a.w[(size_t)out * a.in + i] * to_float(((const value_t *)a.x)[(size_t)image * a.x_ld + i]);
     for (unsigned by = 16; by > 0; by /= 2)
@@ -36,7 +37,7 @@ linear_data(const linear_args &a, unsigned n)
     ((value_t *)a.dx)[(size_t)image * a.dx_ld + in] = to_value(sum);
 }
 
-/* A thread has a weight; those beyond have a bias. */
+/* One thread per weight; further threads have the biases. */
 DEVICE void
 linear_weights(const linear_args &a, unsigned n)
 {
@@ -57,7 +58,7 @@ linear_weights(const linear_args &a, unsigned n)
 }
 } // namespace
 
-/* Blocks of the data, then those of the weights. */
+/* First the CTAs of the data, then those of the weights. */
 KERNEL(linear_gradient, linear_args, HEAD_THREADS, 1)
 {
     unsigned data = (a.images * a.in + HEAD_THREADS - 1) / HEAD_THREADS;
@@ -70,7 +71,7 @@ KERNEL(linear_gradient, linear_args, HEAD_THREADS, 1)
 
 namespace
 {
-/* Formulas of train/math/loss.c: the loss of a positive with logit t, and its slope. */
+/* Formulas of train/math/loss.c: returns the loss of a positive label with logit t, and its slope. */
 DEVICE double
 loss_of(const loss_args &a, double t, double *slope)
 {
@@ -96,7 +97,7 @@ running_statistics(const norm_running_args &a, unsigned block)
     unsigned c = (block - e.first_block) * HEAD_THREADS + threadIdx.x;
     double count = (double)a.block->images * (double)e.pixels, taken = (double)a.momentum;
 
-    if (c >= e.channels || count < NORM_LEAST) /* one value says nothing of a variance */
+    if (c >= e.channels || count < NORM_LEAST) /* a single value has no variance */
         return;
     float *mean = a.running + e.running_mean + c, *variance = a.running + e.running_variance + c;
 
@@ -113,7 +114,7 @@ loss_of_batch(const loss_args &a, unsigned char *shared)
         double factor = (double)a.weight[n / a.out] * a.block->scale, slope, one;
         bool positive = a.label[n] != 0;
 
-        if (a.weight[n / a.out] == 0.0f) { /* counts nowhere, even where its logits are not finite */
+        if (a.weight[n / a.out] == 0.0f) { /* no effect, even if its logits are not finite */
             a.dz[n] = 0;
             continue;
         }
@@ -137,7 +138,7 @@ loss_of_batch(const loss_args &a, unsigned char *shared)
 }
 } // namespace
 
-/* The first block has the loss, those behind it the running statistics. */
+/* CTA 0 computes the loss, the others the running statistics. */
 KERNEL(loss, loss_args, HEAD_THREADS, 1)
 {
     SHARED_BYTES(shared);

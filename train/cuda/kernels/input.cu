@@ -1,5 +1,5 @@
 /*
- * input.cu - a micro-batch from where the host put it to where the kernels look; images as cells of the stem
+ * input.cu - copies a micro-batch from its slot to the buffers of the kernels, images in the space-to-depth layout
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 namespace
 {
-/* Two by two pixels of an image, each a gray level and "inside"; zeros outside and of an image of weight 0. */
+/* Stores a cell: two by two pixels, each a gray level and "inside"; zeros outside and for an image of weight 0. */
 DEVICE void
 store_cell(const input_args &a, unsigned image, unsigned row, unsigned column)
 {
@@ -24,14 +24,15 @@ store_cell(const input_args &a, unsigned image, unsigned row, unsigned column)
     pixels += at * a.source * a.source;
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
-        unsigned y = row * 2 + i / 2, x = (column - 2) * 2 + i % 2; /* left of the image is far to the right */
+        unsigned y = row * 2 + i / 2,
+                 x = (column - 2) * 2 + i % 2; /* an x left of the image wraps around to a huge value */
         bool inside = counts && y < a.side && x < a.side;
         float level = 128;
 
         if (inside)
             level = (float)pixels[(size_t)(a.crop[image].y + y) * a.source + a.crop[image].x +
                                   (a.crop[image].flip ? a.side - 1 - x : x)];
-        v.at[2 * i] = to_value((level - 128) / 256); /* eight bits: no type of value rounds */
+        v.at[2 * i] = to_value((level - 128) / 256); /* exact in every type of value: it has eight bits */
         v.at[2 * i + 1] = to_value(inside ? 1.0f : 0.0f);
     }
     store8((value_t *)a.cells + cell * 8, v);

@@ -5,7 +5,10 @@
  */
 #include "cuda/kernels/launch.h"
 
-/* Shared memory of a block at most; one that takes more than this device has is not chosen (cuda_shared_of()). */
+/*
+ * Returns the maximum shared memory of a CTA.  A form that needs more than the device has is not chosen
+ * (cuda_shared_of()).
+ */
 static size_t
 most_shared(const struct cuda_kernel *set, unsigned kernel, size_t of_device)
 {
@@ -13,7 +16,9 @@ most_shared(const struct cuda_kernel *set, unsigned kernel, size_t of_device)
 
     if (kernel < CUDA_INPUT)
         return shared < of_device ? shared : of_device;
-    return kernel - CUDA_CONV_BOTH_64x64 < BOTH_FORM_COUNT ? of_device : set[kernel].shared; /* before it is far */
+    return kernel - CUDA_CONV_BOTH_64x64 < BOTH_FORM_COUNT
+               ? of_device
+               : set[kernel].shared; /* smaller ids wrap around to huge values */
 }
 
 cudaError_t
@@ -26,7 +31,7 @@ cuda_prepare(const struct cuda_kernel *set)
 
     if (e == cudaSuccess)
         e = cudaDeviceGetAttribute(&of_device, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    /* To ask for a kernel loads it: while a graph is recorded is no time for that. */
+    /* This call also loads the kernel, which is not allowed during capture. */
     for (i = 0; i < CUDA_KERNEL_COUNT && e == cudaSuccess; i++) {
         size_t shared = most_shared(set, i, (size_t)of_device);
 
@@ -41,7 +46,7 @@ cudaError_t
 cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream)
 {
     const struct cuda_kernel *kernel = &set[op->kernel];
-    struct cuda_op copy = *op; /* the runtime wants what it may write */
+    struct cuda_op copy = *op; /* the runtime wants a pointer to non-const memory */
     void *arguments[] = {&copy.args};
     dim3 grid = {op->x, op->y, op->z}, block = {kernel->threads, 1, 1};
 

@@ -1,9 +1,12 @@
 /*
- * norm_pool.cu - a normalisation, ReLU and the pool behind it in one; forward and gradients
+ * norm_pool.cu - a BN, ReLU and the pool after it in one kernel; fprop and gradients
  *
- * A block has NORM_CHANNELS channels: four lanes side by side have eight channels each of an output, or of a square of
- * 2 x 2 inputs.  Nothing is kept of a forward pass: who was the largest is asked again, with the same bits.  A square
- * is in four windows of a maximum, and asks each of them once for its four inputs.
+ *   y = pool(max(x * scale + shift, 0))
+ *
+ * A CTA has NORM_CHANNELS channels.  Four adjacent lanes share an output, or a square of 2 x 2 inputs, with eight
+ * channels each.  fprop stores no argmax: backward finds the maximum of each window again, with the same bits.  A 2 x 2
+ * square of inputs is part of four windows of a max pool, and backward evaluates each of these windows once for its
+ * four inputs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +14,7 @@
 
 namespace
 {
-/* Row and column of an image that is `width` wide and has `size` of them. */
+/* Position of a pixel in images of `size` pixels and rows of `width` pixels. */
 struct pixel_at {
     unsigned image, y, x;
 };
@@ -33,7 +36,7 @@ image_counts(const norm_pool_args &a, unsigned image)
     return !a.weight || a.weight[image] != 0.0f;
 }
 
-/* Eight channels of a pixel of the input. */
+/* Loads eight channels of an input pixel. */
 DEVICE void
 load_input(float *x, const pool_args &a, unsigned image, unsigned iy, unsigned ix, unsigned channel)
 {
@@ -54,7 +57,7 @@ load_dy(float *dy, const pool_args &a, unsigned image, unsigned y, unsigned x, u
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-/* Of the eight channels of a thread: what makes y of x. */
+/* The constants of a thread's eight channels for y = x * scale + shift. */
 struct seen_lane {
     float scale[8], shift[8];
     unsigned channel;
@@ -76,7 +79,7 @@ begin_seen(seen_lane &l, const norm_pool_args &a, unsigned char *shared)
     l.relu = a.norm.relu;
 }
 
-/* Returns what was stored. */
+/* Returns the stored values. */
 DEVICE value8
 store_output(const pool_args &a, unsigned n, unsigned channel, const float *y, bool counts)
 {
@@ -91,7 +94,7 @@ store_output(const pool_args &a, unsigned n, unsigned channel, const float *y, b
     return v;
 }
 
-/* Sums of y - pivot and of its square, of the eight channels of a thread. */
+/* Sums of y - pivot and of its square, for a thread's eight channels. */
 struct output_sums {
     float pivot[8], sum[8], squares[8];
 };
@@ -118,7 +121,10 @@ add_output(output_sums &o, const value8 &v)
     }
 }
 
-/* The largest before ReLU is the largest behind it.  A pixel outside is replaced by one of the window. */
+/*
+ * ReLU is monotonic, so it is applied to the maximum only.  A pixel outside the image is replaced by another pixel of
+ * the same window.
+ */
 DEVICE void
 largest_of(float *largest, const seen_lane &l, const pool_args &a, const pixel_at &s)
 {
@@ -191,7 +197,7 @@ pool_forward(const norm_pool_args &a, unsigned char *shared)
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-/* The squares of 2 x 2 that an image has; the last of a row and of a column may be cut. */
+/* The number of 2 x 2 squares in an image; the last row and column may be partial. */
 struct squares {
     unsigned rows, columns;
 };
@@ -202,17 +208,20 @@ squares_of(const pool_args &a)
     return {(a.height + 1) / 2, (a.width + 1) / 2};
 }
 
-/* Of a window: its gradient, and for each channel whose it is, four bits: an input of the square or NOBODY of them. */
+/*
+ * A window: its gradient, and four bits per channel for the input of the square that has the maximum, or NOBODY if
+ * another input has it.
+ */
 enum { NOBODY = 4, NONE_YET };
 struct winners {
     value8 dy;
     unsigned at;
 };
 
-/* What dy of the block's channels is finished with, as [4][2][NORM_CHANNELS / 8][4] of norm_table. */
+/* The constants that finalize dy for the CTA's channels, as [4][2][NORM_CHANNELS / 8][4] of norm_table. */
 enum { DY_INVERSE, DY_BETA, DY_MEAN, DY_X };
 
-/* The sums of the last reader are added; one block of each group writes its gradients of gamma and beta. */
+/* Reduces the partial sums of the last consumer.  One CTA of each group writes the gradients of gamma and beta. */
 DEVICE void
 prepare_dy(const norm_pool_args &a, const norm_table &t, unsigned first, double *scratch)
 {
@@ -240,7 +249,7 @@ prepare_dy(const norm_pool_args &a, const norm_table &t, unsigned first, double 
     __syncthreads();
 }
 
-/* A of eight channels of an output becomes dy. */
+/* Finalizes dy: converts A of eight output channels to the gradient. */
 DEVICE void
 finish_dy(value8 &dy, const norm_finish &f, const norm_table &t, size_t output, unsigned first, unsigned at)
 {
@@ -264,8 +273,8 @@ finish_dy(value8 &dy, const norm_finish &f, const norm_table &t, size_t output, 
 }
 
 /*
- * The window that is DOWN and RIGHT of the square, of which the inputs are 2 * row + column.  It reaches from input
- * 2 * DOWN - 1 to 2 * DOWN + 1 of the square down, likewise to the right.
+ * Evaluates the window at offset (DOWN, RIGHT) of the square, whose inputs are numbered 2 * row + column.  The window
+ * covers rows 2 * DOWN - 1 to 2 * DOWN + 1 of the square, and the same range of columns for RIGHT.
  */
 template <unsigned DOWN, unsigned RIGHT>
 DEVICE void
@@ -283,8 +292,9 @@ ask_window(winners &w, const norm_lane &l, const norm_pool_args &args, const nor
         largest[i] = 0;
         at[i] = NONE_YET;
     }
-#pragma unroll 1 /* a window of values at once would not fit into registers */
-    for (unsigned row = 2 * DOWN - 1; exists && row != 2 * DOWN + 2; row++) /* of the square; -1 is far behind 1 */
+#pragma unroll 1 /* a whole window of values would not fit into registers */
+    for (unsigned row = 2 * DOWN - 1; exists && row != 2 * DOWN + 2;
+         row++) /* row of the square; -1 wraps around to a huge value */
 #pragma unroll
         for (unsigned k = 0; k < 3; k++) {
             unsigned column = 2 * RIGHT + k - 1, iy = 2 * s.y + row, ix = 2 * s.x + column;
@@ -313,7 +323,7 @@ ask_window(winners &w, const norm_lane &l, const norm_pool_args &args, const nor
         finish_dy(w.dy, args.finish, t, output, first, l.at);
 }
 
-/* What a window has for an input of the square. */
+/* Adds the gradient of a window if input `own` of the square has its maximum. */
 DEVICE void
 add_won(float *g, const winners &w, unsigned own)
 {
@@ -322,7 +332,7 @@ add_won(float *g, const winners &w, unsigned own)
         g[i] += (w.at >> 4 * i & 15) == own ? to_float(w.dy.at[i]) : 0.0f;
 }
 
-/* An input x: mask, sums, A. */
+/* Completes the gradient of an input x: applies the mask, adds to the sums, stores A. */
 DEVICE void
 finish_input(norm_lane &l, const pool_args &a, const pixel_at &s, unsigned channel, const value8 &x8, float *g,
              bool counts)
@@ -337,7 +347,7 @@ finish_input(norm_lane &l, const pool_args &a, const pixel_at &s, unsigned chann
                    a.add);
 }
 
-/* Input `own` of a square; of what is outside a neighbour. */
+/* Loads input `own` of a square; outside the image, a neighbour instead. */
 DEVICE void
 load_own(value8 &x, const pool_args &a, const pixel_at &s, unsigned own, unsigned channel)
 {
@@ -346,7 +356,7 @@ load_own(value8 &x, const pool_args &a, const pixel_at &s, unsigned own, unsigne
     load8(x, (const value_t *)a.x + (((size_t)s.image * a.height + y) * a.width + column) * a.x_ld + channel);
 }
 
-/* Input `own` of a square, where the image has it. */
+/* Completes input `own` of a square if it is inside the image. */
 DEVICE void
 finish_own(norm_lane &l, const pool_args &a, const pixel_at &s, unsigned own, unsigned channel, const value8 &x8,
            float *g, bool counts)
@@ -357,7 +367,7 @@ finish_own(norm_lane &l, const pool_args &a, const pixel_at &s, unsigned own, un
         finish_input(l, a, input, channel, x8, g, counts);
 }
 
-/* An input on an odd row or column is in two windows down or across. */
+/* An input on an odd row is in two windows vertically; one on an odd column, in two horizontally. */
 DEVICE void
 finish_maxima(norm_lane &l, const norm_pool_args &args, const norm_table &t, const pixel_at &s, unsigned first,
               bool counts)
@@ -366,7 +376,7 @@ finish_maxima(norm_lane &l, const norm_pool_args &args, const norm_table &t, con
     unsigned channel = first + l.at;
     winners here, right, below, beyond;
 
-    here.at = right.at = below.at = beyond.at = 0xffffffffu; /* nobody's */
+    here.at = right.at = below.at = beyond.at = 0xffffffffu; /* the maximum is at none of the four inputs */
     if (counts) {
         ask_window<0, 0>(here, l, args, t, s, first);
         ask_window<0, 1>(right, l, args, t, s, first);
@@ -378,7 +388,7 @@ finish_maxima(norm_lane &l, const norm_pool_args &args, const norm_table &t, con
         float g[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         value8 x;
 
-        load_own(x, a, s, own, channel); /* it was in a window: the cache has it */
+        load_own(x, a, s, own, channel); /* in the cache: it was loaded as part of a window */
         if (counts) {
             add_won(g, here, own);
             if (own % 2)
@@ -399,7 +409,7 @@ finish_averages(norm_lane &l, const pool_args &a, const pixel_at &s, unsigned ch
     value8 x[4];
 
 #pragma unroll
-    for (unsigned own = 0; own < 4; own++) /* all are on their way before the first gradient is stored */
+    for (unsigned own = 0; own < 4; own++) /* start all loads before the first gradient is stored */
         load_own(x[own], a, s, own, channel);
     if (counts && s.y < a.out_height && s.x < a.out_width)
         load_dy(dy, a, s.image, s.y, s.x, channel);
@@ -465,7 +475,7 @@ KERNEL(norm_average_pool_gradient, norm_pool_args, NORM_THREADS, 2)
     pool_backward<false>(a, shared);
 }
 
-/* A block has an image: its pixels are shared by NORM_ROWS groups of lanes, then by the warps. */
+/* One CTA per image: NORM_ROWS groups of lanes share its pixels; then the sums of the warps are added. */
 KERNEL(norm_mean_pool, norm_pool_args, NORM_THREADS, 2)
 {
     SHARED_BYTES(shared);
@@ -503,7 +513,7 @@ KERNEL(norm_mean_pool, norm_pool_args, NORM_THREADS, 2)
             }
             store_output(a.pool, image, l.channel, sum, image_counts(a, image));
         }
-        __syncthreads(); /* of_warp is read */
+        __syncthreads(); /* of_warp has been read */
     }
 }
 

@@ -10,12 +10,12 @@
 
 namespace
 {
-/* What a weight of channel c of the normalised image counts in the two planes of a cell. */
+/* Sets the factors of channel c of the normalised image for the two planes of a cell. */
 DEVICE void
 stem_factors(unsigned c, double *level, double *inside)
 {
     const float means[] = INPUT_MEAN, deviations[] = INPUT_DEVIATION;
-    float mean = means[0], deviation = deviations[0]; /* by index it would be memory */
+    float mean = means[0], deviation = deviations[0]; /* an index would put the arrays into memory */
 
 #pragma unroll
     for (unsigned i = 1; i < INPUT_CHANNELS; i++)
@@ -27,7 +27,7 @@ stem_factors(unsigned c, double *level, double *inside)
     *inside = (128.0 / 255 - (double)mean) / (double)deviation;
 }
 
-/* Value n of the packed weights of the stem, from [out][3][7][7]. */
+/* Returns value n of the packed weights of the stem, from [out][3][7][7]. */
 DEVICE float
 stem_weight(const float *master, unsigned n)
 {
@@ -35,7 +35,7 @@ stem_weight(const float *master, unsigned n)
     unsigned out = n / STEM_IN / 4;
     double sum = 0, level, inside;
 
-    if (ky >= STEM_KERNEL || kx >= STEM_KERNEL) /* before the first is far behind the last */
+    if (ky >= STEM_KERNEL || kx >= STEM_KERNEL) /* an index before the first one wraps around to a huge value */
         return 0;
     for (unsigned c = 0; c < INPUT_CHANNELS; c++) {
         double w = (double)master[((out * INPUT_CHANNELS + c) * STEM_KERNEL + ky) * STEM_KERNEL + kx];
@@ -58,14 +58,14 @@ begin_step(const step_begin_args &a, unsigned i)
     }
 }
 
-/* Values of an output channel in packed weights. */
+/* Returns the number of packed weights per output channel. */
 DEVICE unsigned
 pack_row(const pack_entry &e)
 {
     return e.stem ? 4 * STEM_IN : e.in * e.taps;
 }
 
-/* Value n of packed weights. */
+/* Returns value n of the packed weights. */
 DEVICE float
 pack_weight(const pack_entry &e, const float *master, unsigned n)
 {
@@ -111,7 +111,7 @@ KERNEL(fold_weights, fold_weights_args, PACK_THREADS, 1)
 
 namespace
 {
-/* As SUM_PARTS and SUM_EIGHTS have it: threads of a part have neighbours of a tap, then come the other taps. */
+/* As SUM_PARTS and SUM_EIGHTS describe: the fastest thread index is the group of eight, then the tap, then the part. */
 DEVICE void
 sum_convolution(const sum_all_args &a, const splits_entry &e, float *shared)
 {
@@ -139,7 +139,7 @@ sum_convolution(const sum_all_args &a, const splits_entry &e, float *shared)
         }
     }
     __syncthreads();
-    /* Taps of a weight lie side by side in the gradient: what the block has is one piece of it. */
+    /* The taps of a weight are adjacent in the gradient, so a CTA writes one contiguous range. */
     float *to = a.gradient + e.gradient + (size_t)first * 8 * e.taps;
 
     for (unsigned i = threadIdx.x; i < have * 8 * e.taps; i += PACK_THREADS) {
@@ -152,7 +152,7 @@ sum_convolution(const sum_all_args &a, const splits_entry &e, float *shared)
     }
 }
 
-/* A warp has some of the splits of SUM_STEM weights [out][ky][kx]; then a warp has a channel. */
+/* Each warp sums a part of the splits of SUM_STEM weights [out][ky][kx]; after that each warp has a channel. */
 DEVICE void
 sum_cells(const sum_all_args &a, const splits_entry &e, double *shared)
 {
@@ -202,7 +202,7 @@ KERNEL(sum_all, sum_all_args, PACK_THREADS, 2)
         sum_convolution(a, e, (float *)(void *)shared);
 }
 
-/* A thread has eight. */
+/* One thread has eight values. */
 KERNEL(widen, widen_args, WIDEN_THREADS, 1)
 {
     unsigned first = (blockIdx.x * WIDEN_THREADS + threadIdx.x) * 8;

@@ -1,10 +1,10 @@
 /*
- * partial.h - partial sums of gradients of weights, from the splits of a product to sum_all
+ * partial.h - the type of wgrad partial sums, between the splits of a product and sum_all
  *
- * They are written once and read once, so they cost memory bandwidth alone.  Where values are halves those of several
- * splits are bfloat16: in fp16 a sum over pixels may be infinite or nothing.  A single one is the gradient itself, and
- * is float.  Rounded to nearest even; what is infinite, or no number, stays so.  `at` counts partial sums from `to` or
- * `from`, which PARTIAL_SIZE() of conv_args.h has bytes each; eight of them begin at a multiple of eight.
+ * Partial sums are written once and read once, so they only cost memory bandwidth.  If values are halves, the sums of
+ * several splits are bfloat16; fp16 would overflow or underflow in sums over pixels.  A single split is the gradient
+ * itself, and is float.  Conversion rounds to nearest even and keeps infinity and NaN.  Positions count partial sums
+ * from `to` or `from`; each has PARTIAL_SIZE() bytes (conv_args.h).  Groups of eight are aligned to eight.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ struct partial8 {
 typedef uint16_t partial_t;
 typedef uint4 partial8;
 
-/* The first of two in the lower half. */
+/* The first value is in the lower half. */
 DEVICE unsigned
 bf16_two(float low, float high)
 {

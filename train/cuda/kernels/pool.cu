@@ -1,7 +1,7 @@
 /*
- * pool.cu - pools over windows and over all pixels, sums of two branches; forward and gradients
+ * pool.cu - pools over windows and over all pixels, and sums of two branches; fprop and gradients
  *
- * A thread has eight channels of a pixel.  Nothing is kept of a forward pass: who was the largest is asked again.
+ * One thread has eight channels of a pixel.  fprop stores no argmax: backward finds the maximum of each window again.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 
 namespace
 {
-/* What a thread works on: eight channels of a pixel of `height` x `width`; false: beyond the last. */
+/* The work of a thread: eight channels of a pixel of `height` x `width`; false: there is none. */
 struct spot {
     unsigned image, y, x, channel;
     size_t pixel;
@@ -28,7 +28,7 @@ find_spot(spot &s, unsigned images, unsigned height, unsigned width, unsigned ch
     return s.image < images;
 }
 
-/* The pixels of a window: first .. end - 1 of each axis, cut at the image. */
+/* The pixels of a window: first .. end - 1 on each axis, clipped to the image. */
 struct window {
     unsigned y, x, y_end, x_end;
 };
@@ -45,7 +45,7 @@ window_of(const pool_args &a, unsigned y, unsigned x)
     return w;
 }
 
-/* The windows that an input is in: likewise. */
+/* The windows that contain an input, as a range on each axis. */
 DEVICE window
 windows_with(const pool_args &a, unsigned y, unsigned x)
 {
@@ -65,7 +65,7 @@ place(const void *base, unsigned image, unsigned y, unsigned x, unsigned height,
     return (const value_t *)base + (((size_t)image * height + y) * width + x) * ld + c;
 }
 
-/* The largest of a window and where it is first. */
+/* Finds the maximum of a window and its first position. */
 DEVICE void
 find_largest(const pool_args &a, const spot &s, unsigned y, unsigned x, float *largest, unsigned *at)
 {

@@ -1,8 +1,12 @@
 /*
- * step.cu - from gradients to parameters: norm, what becomes of the step, optimizers
+ * step.cu - from gradients to parameters: the norm, the decision on the step, the optimizers
  *
- * Nothing here waits for the host: whether a step is applied, the loss scale and the number of Adam's steps live in a
- * struct step_state on the device.  Formulas of train/math/optimizer.c.
+ *   norm = sqrt(sum of g * g);  g = g * min(1, clip / norm);  formulas of the optimizers: train/math/optimizer.c
+ *
+ * The device does not wait for the host.  Whether a step is applied, the loss scale and Adam's step count are in struct
+ * step_state on the device.  step_end fills the tail before the sums over the ranks.  gradient_squares computes partial
+ * sums of the norm, and step_decide decides whether the step is applied.  optimizer then reads that decision and
+ * changes the parameters, or does nothing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +14,7 @@
 
 namespace
 {
-/* The sum over the threads of a block, for all of them, always in the same order. */
+/* Returns the sum over the threads of a CTA to all of them, always in the same order. */
 DEVICE double
 sum_of_threads(double mine, unsigned char *shared)
 {
@@ -81,7 +85,7 @@ KERNEL(gradient_squares, gradient_squares_args, STEP_THREADS, 1)
 
 namespace
 {
-/* What all ranks said, from the tail. */
+/* Reads the loss, faults and requests of all ranks from the tail. */
 DEVICE void
 read_tail(step_state *s, const float *tail, bool alone)
 {
@@ -93,7 +97,7 @@ read_tail(step_state *s, const float *tail, bool alone)
         s->requests |= tail[TAIL_REQUEST + i] > 0 ? 1u << i : 0u;
 }
 
-/* The loss or the norm is not finite. */
+/* For a loss or norm that is not finite. */
 DEVICE void
 skip_step(step_state *s, const step_decide_args &a)
 {

@@ -1,7 +1,11 @@
 /*
- * sums.h - the sums of channels that a block leaves, and the gradient of data that it makes beside them
+ * sums.h - per-channel sums of a CTA, and the ReLU mask of BN backward that is computed with them
  *
- * A block of NORM_THREADS has NORM_CHANNELS channels: four lanes side by side have a pixel, eight channels each.
+ *   g = dy where x * scale + shift > 0, otherwise 0;  A (+)= gamma * g;  partial sums of g and of g * xhat
+ *
+ * A CTA of NORM_THREADS threads has NORM_CHANNELS channels.  Four adjacent lanes share a pixel, with eight channels
+ * each.  Each thread sums its pixels in registers.  At the end, the lanes of a warp exchange their sums by shuffles,
+ * and the warps add theirs in shared memory.  The CTA then writes one row of partial sums, [2][channels].
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +16,9 @@
 
 namespace
 {
-/* Half of 2 * COUNT values are this lane's from here on, summed with those of lane ^ `by`, whose are the others. */
+/*
+ * Halves the sums of a lane: of 2 * COUNT sums it keeps COUNT, and adds those of lane ^ `by`, which keeps the others.
+ */
 template <int COUNT>
 DEVICE void
 share_sums(float *keep, const float *low, const float *high, unsigned by)
@@ -27,7 +33,7 @@ share_sums(float *keep, const float *low, const float *high, unsigned by)
     }
 }
 
-/* Two sums of the eight channels of each thread, over the block, to partial[block][2][channels]. */
+/* Reduces two sums for each of a thread's eight channels over the CTA, and writes them to partial[CTA][2][channels]. */
 DEVICE void
 reduce_block(const float *first, const float *second, float *shared, float *partial, unsigned channels)
 {
@@ -54,8 +60,8 @@ reduce_block(const float *first, const float *second, float *shared, float *part
     }
 }
 /*
- * Two pixels, a stride of the grid apart: their loads are under way together, before the first store.  Behind the end
- * the second is the first again, and only loaded.
+ * Two pixels whose distance is the stride of the grid.  Both loads are in flight before the first store.  At the end,
+ * if there is no second pixel, the first one is loaded twice.
  */
 struct pixel_pair {
     unsigned at[2], count;
@@ -69,14 +75,17 @@ pair_of(unsigned p, unsigned stride, unsigned end)
     return {{p, two ? p + stride : p}, two ? 2u : 1u};
 }
 
-/* What a thread knows of its eight channels of a normalisation, and the sums of g and of g * (x - mean) so far. */
+/* A thread's constants for its eight channels of a BN, and its sums of g and of g * (x - mean) so far. */
 struct norm_lane {
     float scale[8], shift[8], mean[8], gamma[8], one[8], by_x[8];
-    unsigned at; /* of the block's channels; the first */
+    unsigned at; /* the first one, relative to the CTA's channels */
     bool relu;
 };
 
-/* Of the block's channels first .. end - 1; all threads call it, with NORM_VIEW_SHARED bytes.  false: it has none. */
+/*
+ * Prepares the channels first .. end - 1; all threads must call it, with NORM_VIEW_SHARED bytes of shared memory.
+ * Returns false if the thread has no channels.
+ */
 DEVICE bool
 begin_lane(norm_lane &l, const norm_view &v, unsigned first, unsigned end, const norm_table &table,
            unsigned char *shared)
@@ -95,7 +104,7 @@ begin_lane(norm_lane &l, const norm_view &v, unsigned first, unsigned end, const
     return first + l.at < end;
 }
 
-/* Of a pixel whose image counts: dy becomes gamma * g, and the sums grow. */
+/* For a pixel of an image with weight: replaces dy by gamma * g, and adds to the sums. */
 DEVICE void
 mask_and_sum(norm_lane &l, const float *x, float *dy)
 {
@@ -109,7 +118,7 @@ mask_and_sum(norm_lane &l, const float *x, float *dy)
     }
 }
 
-/* The end: the block's sums of g and of g * xhat.  All threads call it. */
+/* Writes the CTA's partial sums of g and g * xhat.  All threads must call it. */
 DEVICE void
 store_sums(norm_lane &l, const norm_table &table, unsigned char *shared, float *partial, unsigned channels)
 {
@@ -122,7 +131,7 @@ store_sums(norm_lane &l, const norm_table &table, unsigned char *shared, float *
     reduce_block(l.one, l.by_x, (float *)(void *)shared, partial, channels);
 }
 
-/* A (+)= what eight channels of a pixel have. */
+/* Stores or accumulates A for eight channels of a pixel. */
 DEVICE void
 store_gradient(value_t *to, const float *g, bool add)
 {

@@ -1,5 +1,5 @@
 /*
- * table.c - the kernels of one type of value; compiled once for each, with CUDA_VALUE and CUDA_VALUE_BYTES
+ * table.c - the table of kernels for one type of value; compiled once per type, with CUDA_VALUE and CUDA_VALUE_BYTES
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #define TEXT_(a)    #a
 #define TEXT(a)     TEXT_(a)
 
-/* A kernel is a function for who launches it by its address; nobody calls it. */
+/* Kernels are declared as functions, because a launch identifies them by address; no code calls them. */
 #define DECLARE(name, type) void JOIN(name, CUDA_VALUE)(const struct type a);
 #define DECLARE_TILE(form, ...)                         \
     DECLARE(conv_forward_##form, conv_args)             \

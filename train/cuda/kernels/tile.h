@@ -1,10 +1,12 @@
 /*
- * tile.h - a warp's product of two tiles of 16 x 16 values of shared memory, summed in float
+ * tile.h - a warp's product of two tiles of 16 x 16 values in shared memory, accumulated in float
  *
- * An operand lies with k running fastest (its lines are rows of A, columns of B), or with k running slowest
- * ("turned": its lines are k).  p(line, piece) is the address of values piece * 8 .. + 7 of a line; lines 0 .. 15,
- * pieces 0 and 1. sm_80 and later: mma.m16n8k16 behind ldmatrix.  sm_70: mma.m8n8k4, whose four quad pairs are a
- * square of 2 x 2.
+ *   D += A * B;  A is 16 x k, B is k x 16
+ *
+ * k is either the fast index of an operand (its lines are rows of A, or columns of B), or the slow one ("turned": its
+ * lines are k).  p(line, piece) returns the address of values piece * 8 .. + 7 of a line; lines are 0 .. 15, pieces 0
+ * and 1.  On sm_80 and newer a tile is loaded by ldmatrix and multiplied by mma.m16n8k16.  sm_70 uses mma.m8n8k4, whose
+ * four quad pairs form a square of 2 x 2.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,8 +17,10 @@
 
 namespace
 {
-/* Value e of a lane is that of row tile_row(e), column tile_column(e); columns of e and e + 1 are neighbours, e even.
-*/
+/*
+ * Value e of a lane is at row tile_row(e) and column tile_column(e); for even e, the columns of e and e + 1 are
+ * adjacent.
+ */
 struct tile_sum {
     float at[8];
 };
@@ -88,13 +92,13 @@ tile_multiply(tile_sum &d, const tile &a, const tile &b, emulated::place at = EM
 }
 #endif
 
-/* The line of A that a lane asks for, where lines are rows. */
+/* Returns the line of A whose address a lane provides, if lines are rows. */
 DEVICE unsigned
 tile_line_a()
 {
     return lane_id() % 16;
 }
-/* Matrices of A: lines 0 and 8 of piece 0, lines 0 and 8 of piece 1. */
+/* The four matrices of A: lines 0 and 8 of piece 0, then lines 0 and 8 of piece 1. */
 template <bool turned, typename P>
 DEVICE void
 tile_load_a(tile &t, P p)
@@ -104,7 +108,7 @@ tile_load_a(tile &t, P p)
     else
         tile_fill<false>(t, p(lane_id() % 16, lane_id() / 16));
 }
-/* Of B: k 0 and k 8 of the first eight columns, then of the others. */
+/* The four matrices of B: k 0 and k 8 of the first eight columns, then of the others. */
 template <bool turned, typename P>
 DEVICE void
 tile_load_b(tile &t, P p)
@@ -133,7 +137,7 @@ tile_column(unsigned e)
     return (lane_id() / 8 & 1) * 8 + (e & 4) + (lane_id() & 2) + (e & 1);
 }
 
-/* Four values for each step of four k: a line's own, or of four lines across where k are the lines. */
+/* Four values for each step of four k: of one line, or of four adjacent lines if the lines are k. */
 struct tile {
     value_t at[4][4];
 };

@@ -4,8 +4,8 @@
  * The same figures choose tile shapes (conv.c) and estimate the time of a plan (cost_seconds.h).  They are modelled,
  * not measured:
  *
- * memory    80 % of the bandwidth of a copy; data that fits into the L2 moves twice as fast
- * products  75 % of the rate of mma.sync, in whole waves of tiles on the multiprocessors
+ *   memory    80 % of the bandwidth of a copy; data that fits into the L2 moves twice as fast
+ *   products  75 % of the rate of mma.sync, in whole waves of tiles on the multiprocessors
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -7,11 +7,11 @@
  *
  * Order of the memory:
  *
- * arenas
- * data of a step
- * packed weights and tables
- * slots
- * activations and their gradients, partial sums, weights for scoring; these share memory where possible (memory.h)
+ *   arenas
+ *   data of a step
+ *   packed weights and tables
+ *   slots
+ *   activations and their gradients, partial sums, weights for scoring; these share memory where possible (memory.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -145,9 +145,9 @@ struct cuda_layout {
 
 /*
  * Makes the layout; call cuda_layout_free() also after an error.  options and chip.set must outlive it, and the
- * precision must be chosen.  base must be a multiple of 256; all addresses are.  CHEX_ERR_MEMORY       also if a
- * micro-batch is too large for the kernels' counters CHEX_ERR_UNSUPPORTED  the kernels do not support the graph; the
- * text names the node
+ * precision must be chosen.  base must be a multiple of 256; all addresses are.
+ * CHEX_ERR_MEMORY       also if a micro-batch is too large for the kernels' counters
+ * CHEX_ERR_UNSUPPORTED  the kernels do not support the graph; the text names the node
  */
 enum chex_status cuda_layout_make(struct cuda_layout *l, const struct plan_options *options,
                                   const struct cuda_chip *chip, uintptr_t base, struct chex_error *err);
