@@ -8,6 +8,7 @@ The form is that of the files of the NIH (see synth_png.c); the proportions of f
 of Data_Entry_2017_v2020.csv.  Checks of pixels need numpy and Pillow.
 """
 import collections
+import glob
 import hashlib
 import json
 import os
@@ -127,7 +128,7 @@ def _(work):
     command = [program("chex-synth"), "-v", "-n", "200000", "-o", work, "--size", "64"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
         plan = "".join(running.stderr.readline() for _ in range(3 + len(FINDINGS)))  # and the first line of a log
-        while len(os.listdir(work)) < 3 or not os.listdir(work + "/images"):
+        while running.poll() is None and not glob.glob(work + "/images/*"):
             time.sleep(0.05)
         running.terminate()
         assert running.wait() == -signal.SIGTERM
