@@ -1,16 +1,16 @@
 /*
- * both.h - both gradients of a pointwise convolution in one pass over its pixels
+ * both.h - dgrad and wgrad of a pointwise convolution in one pass over its pixels
  *
- *            rows M          columns N        k                  A lies by           B lies by
- *   data     pixels          input channels   output channels    M                   k ("turned")
- *   weights  output channels input channels   pixels             k                   k
+ *            rows M           columns N       k                lines of A   lines of B
+ *   dgrad    pixels           input channels  output channels  M            k ("turned")
+ *   wgrad    output channels  input channels  pixels           k ("turned") k ("turned")
  *
- * A block has a slice of the input channels and a stripe of the pixels.  The slice's weights stay in shared memory, and
- * its gradient of weights in registers, to the end of the stripe.  For each tile of BOTH_PIXELS pixels A and values of
- * y, and x, come once for both products: the gradient of y is finished in its place (norm_finish), x is seen through
- * its normalisation in its place, and each thread keeps the values of x that it saw.  The product of data leaves where
- * the values of y were, so that whole rows of the gradient of x are written, with mask and sums as CONV_DATA has them.
- * The next tile is on its way meanwhile.
+ * A CTA has a slice of the input channels and a stripe of the pixels.  The weights of the slice stay in shared memory,
+ * and its wgrad sums in registers, until the end of the stripe.  Each tile of BOTH_PIXELS pixels is loaded once for
+ * both products: A and the values of y, and x.  The gradient of y is finalized in place (norm_finish), and BN is
+ * applied to x in place; each thread keeps the x values that it loaded.  The product of dgrad overwrites the values of
+ * y in shared memory, so that the epilogue writes whole rows of the gradient of x, with ReLU mask and partial sums as
+ * in CONV_DATA.  The next tile is loaded meanwhile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,11 +21,11 @@
 
 namespace
 {
-/* Shared memory of a block. */
+/* Shared memory of a CTA. */
 template <typename FORM> struct both_memory {
     value_t *weights;      /* [BOTH_OUT][COLUMNS], of the slice */
     norm_table of_y, of_x; /* finish_figure; norm_figure and gamma */
-    unsigned *images;      /* bits: does it count? */
+    unsigned *images;      /* one bit per image: does it have weight? */
     unsigned char *stages;
 };
 
@@ -45,7 +45,7 @@ both_memory_at(unsigned char *shared)
             (unsigned char *)(void *)tables + BOTH_TABLE_BYTES(FORM::COLUMNS, FORM::END)};
 }
 
-/* What a block keeps to the end of its stripe: its gradient of weights, sums of channels of each thread. */
+/* Kept until the end of the stripe: the wgrad sums, and the per-channel sums of each thread. */
 template <typename FORM> struct both_sums {
     tile_sum weights[FORM::WEIGHTS_DOWN][FORM::WEIGHTS_ACROSS];
     both_channels of_norm, of_end;
@@ -53,7 +53,7 @@ template <typename FORM> struct both_sums {
 
 /* ---- before the first tile --------------------------------------------------------------------------------------- */
 
-/* The table of x: of its normalisation, or such that x stays as it is. */
+/* Makes the table of x: that of its BN, or the identity. */
 template <typename FORM>
 DEVICE void
 both_make_norm(const conv_args &a, const norm_table &t, double *scratch, const both_work &w, bool first)
@@ -73,7 +73,7 @@ both_make_norm(const conv_args &a, const norm_table &t, double *scratch, const b
         __syncthreads();
 }
 
-/* The weights of the slice, which stay. */
+/* Loads the weights of the slice, which stay. */
 template <typename FORM>
 DEVICE void
 both_load_weights(const conv_args &a, const both_work &w, value_t *to)
@@ -88,7 +88,7 @@ both_load_weights(const conv_args &a, const both_work &w, value_t *to)
     }
 }
 
-/* Images that count, as bits. */
+/* Sets the bits of the images with weight. */
 DEVICE void
 both_load_images(const conv_args &a, unsigned *to)
 {
@@ -100,12 +100,13 @@ both_load_images(const conv_args &a, unsigned *to)
     }
 }
 
-/* All that stays, and the first tile where there is room for it beside what is needed to make tables. */
+/* Prepares what is constant; also starts to load the first tile, if there is a stage in addition to the scratch. */
 template <typename FORM>
 DEVICE void
 both_begin(const conv_both_args &a, const both_work &w, const both_memory<FORM> &m)
 {
-    double *scratch = (double *)(void *)(m.stages + (a.stages - 1) * FORM::STAGE); /* not in use yet */
+    /* The last stage is not in use yet. */
+    double *scratch = (double *)(void *)(m.stages + (a.stages - 1) * FORM::STAGE);
 
     static_assert(FINISH_SCRATCH <= FORM::STAGE && NORM_SCRATCH <= FORM::STAGE, "sums fit into a stage");
     both_load_weights<FORM>(a.conv, w, m.weights);
@@ -123,7 +124,10 @@ both_begin(const conv_both_args &a, const both_work &w, const both_memory<FORM> 
 
 /* ---- behind the last tile ---------------------------------------------------------------------------------------- */
 
-/* The sums of the block in a fixed order, [EACH][first, second][low, high half of a piece][PIECES][4] before. */
+/*
+ * Reduces the per-channel sums of the CTA in a fixed order; in shared memory they are [X_EACH][first, second][low, high
+ * half of a group][X_PIECES][4].
+ */
 template <typename FORM>
 DEVICE void
 both_store_sums(const channel_sums &to, const both_work &w, const norm_table &t, const both_channels &of, float *shared)
@@ -154,7 +158,7 @@ both_store_sums(const channel_sums &to, const both_work &w, const norm_table &t,
     }
 }
 
-/* The sums of the only stripe, as floats. */
+/* Stores the wgrad sums of a single stripe, as floats. */
 template <typename FORM>
 DEVICE void
 both_store_single(const conv_args &a, const both_work &w,
@@ -176,7 +180,7 @@ both_store_single(const conv_args &a, const both_work &w,
             }
 }
 
-/* Those of one of several, through shared memory. */
+/* Stores the wgrad sums of one of several stripes, through shared memory. */
 template <typename FORM>
 DEVICE void
 both_store_weights(const conv_args &a, const both_work &w,
@@ -202,7 +206,7 @@ both_store_weights(const conv_args &a, const both_work &w,
             partial_store8((partial_t *)a.partial + ((size_t)blockIdx.y * a.out + row) * a.in + column,
                            partial_load8(shared + row * WIDE + piece * 8));
     }
-    __syncthreads(); /* the sums of channels come there */
+    __syncthreads(); /* the per-channel sums use this memory next */
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -218,15 +222,15 @@ both_tile(const conv_both_args &a, const both_work &w, unsigned tile, const both
     value8 raw[FORM::X_SEEN], old[FORM::X_SEEN];
 
     if (a.stages == 1) {
-        __syncthreads(); /* the tile before has left */
+        __syncthreads(); /* the previous tile has been stored */
         both_load(a, w, tile, m.images, s);
         copy_commit();
-        __syncthreads(); /* all know which pixels count */
+        __syncthreads(); /* all threads know which pixels have weight */
     }
     copy_wait<0>();
     both_finish<FORM>(s, m.of_y, a.finish.values != NULL);
     both_see<FORM>(s, m.of_x, least, raw);
-    __syncthreads(); /* this tile is there for all, and the one before has left */
+    __syncthreads(); /* this tile is complete, and the previous one has been stored */
     if (a.stages > 1 && tile + 1 < w.end)
         both_load(a, w, tile + 1, m.images, both_stage_at<FORM>(m.stages + (turn ^ 1) * FORM::STAGE));
     copy_commit();
@@ -237,7 +241,7 @@ both_tile(const conv_both_args &a, const both_work &w, unsigned tile, const both
     both_data<FORM>(m.weights, s, a.conv.out);
     if (!idle)
         both_weights<FORM>(sums.weights, s);
-    __syncthreads(); /* the product is there for all */
+    __syncthreads(); /* the product is complete */
     both_store<FORM>(a, w, tile, s, m.of_x, least, raw, old, sums.of_norm, sums.of_end);
 }
 
@@ -278,13 +282,13 @@ both(const conv_both_args &a, unsigned char *shared)
     if (c.sums.partial)
         both_store_sums<FORM>(c.sums, w, m.of_x, sums.of_norm, (float *)(void *)m.stages);
     if (FORM::END) {
-        __syncthreads(); /* the sums before are read */
+        __syncthreads(); /* the previous sums have been read */
         both_store_sums<FORM>(a.end.sums, w, m.of_x, sums.of_end, (float *)(void *)m.stages);
     }
 }
 } // namespace
 
-/* Registers of sm_70's fragments are too many for two blocks. */
+/* Two CTAs would need too many registers for sm_70's fragments. */
 #if DEVICE_ARCH >= 800
 #define BOTH_BLOCKS(blocks) blocks
 #else

@@ -1,5 +1,5 @@
 /*
- * both_end.h - what flows into x of both.h at the end of a block: struct both_end
+ * both_end.h - the gradient that the end of a dense block adds to x in both.h: struct both_end
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,11 +10,11 @@
 
 namespace
 {
-/* Figures of the table of x, the last ones with `end`. */
+/* Additional figures of the table of x; the last ones are only used with `end`. */
 enum { BOTH_GAMMA = NORM_INVERSE + 1, BOTH_END_SCALE, BOTH_END_SHIFT, BOTH_END_GAMMA };
 #define BOTH_NO_MEAN 0xffffffffu
 
-/* The table of x, channels column0 .. of x, has what belongs to its own normalisation: the rest of it. */
+/* Completes the table of x for channels column0 ..; the figures of x's own BN must be there. */
 DEVICE void
 both_make_end(const conv_both_args &a, const norm_table &t, unsigned column0)
 {
@@ -31,7 +31,7 @@ both_make_end(const conv_both_args &a, const norm_table &t, unsigned column0)
     __syncthreads();
 }
 
-/* Of a pixel of an image that counts, the pixel of dy. */
+/* Returns the pixel of dy for a pixel of an image with weight, or BOTH_NO_MEAN. */
 DEVICE unsigned
 both_mean_of(const conv_both_args &a, unsigned pixel, unsigned image)
 {
@@ -42,12 +42,14 @@ both_mean_of(const conv_both_args &a, unsigned pixel, unsigned image)
     return y < e.height && x < e.width ? (image * e.height + y) * e.width + x : BOTH_NO_MEAN;
 }
 
-/* Sums of g and of g * (x - mean) so far, of the eight channels of a thread. */
+/* The sums of g and of g * (x - mean) so far, for a thread's eight channels. */
 struct both_channels {
     float by_one[8], by_x[8];
 };
 
-/* With `end`: what of dy flows back becomes gamma * g of that normalisation, in float, and its sums grow. */
+/*
+ * With `end`: replaces the pool's gradient by gamma * g of the BN in front of the pool, in float, and adds to the sums.
+ */
 DEVICE void
 both_end8(float *y, const norm_table &t, unsigned channel, const float *x, float share, float least, both_channels &to)
 {

@@ -1,5 +1,5 @@
 /*
- * both_tile.h - what becomes of a tile of both.h
+ * both_tile.h - loads, transforms, multiplies and stores a tile of both.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,15 +19,15 @@ template <int COLUMNS_, int BLOCKS_, int END_> struct both_form {
         END = END_,
         Y_PIECES = BOTH_OUT / 8,
         X_PIECES = COLUMNS / 8,
-        Y_EACH = BOTH_THREADS / Y_PIECES, /* a thread has a piece of each so many-th pixel */
+        Y_EACH = BOTH_THREADS / Y_PIECES, /* a thread has one group of eight in every Y_EACH-th pixel */
         X_EACH = BOTH_THREADS / X_PIECES,
         Y_SEEN = BOTH_PIXELS / Y_EACH,
         X_SEEN = BOTH_PIXELS / X_EACH,
-        Y_STEP = Y_EACH * BOTH_OUT, /* values from one of them to the next */
+        Y_STEP = Y_EACH * BOTH_OUT, /* values between two of them */
         X_STEP = X_EACH * COLUMNS,
-        /* of a warp: tiles of 16 of the products of data and of weights */
+        /* per warp: tiles of 16 of the products of dgrad and wgrad */
         DATA_ACROSS = 2,
-        DATA_WARPS = COLUMNS / (16 * DATA_ACROSS), /* beside each other */
+        DATA_WARPS = COLUMNS / (16 * DATA_ACROSS), /* next to each other */
         DATA_DOWN = BOTH_PIXELS / 16 * DATA_WARPS / (BOTH_THREADS / 32),
         WEIGHTS_WARPS = 2,
         WEIGHTS_ACROSS = COLUMNS / 16 / WEIGHTS_WARPS,
@@ -36,7 +36,10 @@ template <int COLUMNS_, int BLOCKS_, int END_> struct both_form {
     };
 };
 
-/* Piece q of line l lies at q ^ (l & 7): eight lines of a piece, and eight pieces of a line, meet all banks. */
+/*
+ * Group q of line l is stored at q ^ (l & 7).  So eight lines of a group, and eight groups of a line, are in different
+ * banks.
+ */
 template <int PIECES>
 DEVICE unsigned
 both_place(unsigned line, unsigned piece)
@@ -46,8 +49,8 @@ both_place(unsigned line, unsigned piece)
 }
 
 /*
- * A number as the compiler does not know it, where registers are few: what is made of it is made in each tile, and not
- * kept in registers that are needed for sums.
+ * Hides a number from the compiler if registers are scarce.  The compiler then computes what depends on it again in
+ * each tile, instead of keeping it in registers that the sums need.
  */
 template <typename FORM>
 DEVICE unsigned
@@ -60,7 +63,7 @@ both_anew(unsigned n)
     return n;
 }
 
-/* An address of which the compiler knows no more than that: else it makes four stores of one. */
+/* Hides an address from the compiler, which would otherwise split the store into four. */
 DEVICE value_t *
 both_address(value_t *p)
 {
@@ -70,11 +73,11 @@ both_address(value_t *p)
     return p;
 }
 
-/* A tile in shared memory. */
+/* The tile of a stage in shared memory. */
 template <typename FORM> struct both_stage {
     value_t *y, *values, *x; /* [BOTH_PIXELS][BOTH_OUT], the same, [BOTH_PIXELS][COLUMNS] */
-    unsigned char *counts;   /* [BOTH_PIXELS] is it a pixel, of an image whose weight is not 0? */
-    unsigned *mean;          /* END: [BOTH_PIXELS] which pixel of dy flows back to it, or BOTH_NO_MEAN */
+    unsigned char *counts;   /* [BOTH_PIXELS] is this a pixel of an image with weight? */
+    unsigned *mean;          /* END: [BOTH_PIXELS] the pixel of dy whose gradient flows here, or BOTH_NO_MEAN */
 };
 
 template <typename FORM>
@@ -88,7 +91,7 @@ both_stage_at(unsigned char *at)
     return {y, values, x, counts, (unsigned *)(void *)(counts + BOTH_PIXELS)};
 }
 
-/* What a block works on. */
+/* The work of a CTA. */
 struct both_work {
     unsigned column0, first, end; /* of the slice; tiles of the stripe */
     unsigned pixels;              /* of all images */
@@ -97,9 +100,9 @@ struct both_work {
 /* ---- what y is finished with ------------------------------------------------------------------------------------- */
 
 /*
- * The sums that the last reader of y left, of all channels, to sum[2][BOTH_OUT].  Four threads share the rows of four
- * channels, four rows are added as floats, as the rows themselves were made, and the rest in double.  scratch: a double
- * for each sum of a channel and each of the four.
+ * Reduces the partial sums of the last consumer of y, for all channels, to sum[2][BOTH_OUT].  Four threads share the
+ * rows of four channels.  Four rows at a time are added as floats, like the rows themselves; the rest is added in
+ * double.  scratch: one double for each sum of a channel and each of the four threads.
  */
 enum { FINISH_QUADS = 2 * BOTH_OUT / 4, FINISH_PARTS = BOTH_THREADS / FINISH_QUADS };
 #define FINISH_SCRATCH (FINISH_PARTS * 2 * BOTH_OUT * 8)
@@ -133,7 +136,7 @@ finish_add_blocks(const channel_sums &s, double *scratch)
     for (i = 0; i < 4; i++)
         scratch[(part * 4 + i) * FINISH_QUADS + quad] = sum[i];
     __syncthreads();
-    for (i = threadIdx.x; i < 2 * BOTH_OUT; i += BOTH_THREADS) { /* each its own */
+    for (i = threadIdx.x; i < 2 * BOTH_OUT; i += BOTH_THREADS) { /* each thread reads only its own */
         double all = 0;
 
 #pragma unroll
@@ -144,14 +147,14 @@ finish_add_blocks(const channel_sums &s, double *scratch)
     __syncthreads();
 }
 
-/* The place of a sum of finish_add_blocks(). */
+/* Returns a sum of finish_add_blocks(). */
 DEVICE double
 finish_sum(const double *scratch, unsigned which, unsigned channel)
 {
     return scratch[channel % 4 * FINISH_QUADS + which * (BOTH_OUT / 4) + channel / 4];
 }
 
-/* What the last reader leaves for its parameters. */
+/* Writes the parameter gradients of the last consumer. */
 DEVICE void
 finish_settle(const norm_finish &f, unsigned c, double one, double by_x)
 {
@@ -162,7 +165,7 @@ finish_settle(const norm_finish &f, unsigned c, double one, double by_x)
     f.dgamma[c] = (keep ? f.dgamma[c] : 0) + (float)(by_x * unscale);
 }
 
-/* The table that y is finished with; 0 behind its channels.  All threads call it. */
+/* Makes the table that finalizes y, with zeros after its channels.  All threads must call it. */
 DEVICE void
 finish_make(const conv_both_args &a, const norm_table &t, double *scratch, bool settles)
 {
@@ -186,19 +189,25 @@ finish_make(const conv_both_args &a, const norm_table &t, double *scratch, bool 
                 if (settles)
                     finish_settle(f, c, one, second);
             }
-            /* Of one value nothing flows back: what A lost when it was stored would be left, over sqrt(epsilon). */
+            /*
+             * For a single value the gradient is exactly 0; otherwise the rounding error of A, divided by
+             * sqrt(epsilon), would remain.
+             */
             inverse = count > 1 ? norm_inverse(f.variance[c], f.epsilon) : 0.0f;
             by_x = inverse * by_gamma;
             mean = f.mean[c];
         }
         finish_put(t, c, {inverse, by_beta, mean, by_x});
     }
-    __syncthreads(); /* scratch is read */
+    __syncthreads(); /* scratch has been read */
 }
 
 /* ---- a tile on its way ------------------------------------------------------------------------------------------- */
 
-/* On its way to a stage.  A thread has a piece of each EACH-th line, so its places are a step apart. */
+/*
+ * Starts to load a tile into a stage.  A thread loads one group of eight in every EACH-th line, so its addresses differ
+ * by a constant step.
+ */
 template <typename FORM>
 DEVICE void
 both_load(const conv_both_args &a, const both_work &w, unsigned tile, const unsigned *images,
@@ -242,7 +251,7 @@ both_load(const conv_both_args &a, const both_work &w, unsigned tile, const unsi
 
 /* ---- before the products ----------------------------------------------------------------------------------------- */
 
-/* The pieces of y that this thread copied. */
+/* Finalizes the groups of y that this thread copied; sets those without weight to zero. */
 template <typename FORM>
 DEVICE void
 both_finish(const both_stage<FORM> &s, const norm_table &t, bool finish)
@@ -277,8 +286,8 @@ both_finish(const both_stage<FORM> &s, const norm_table &t, bool finish)
 }
 
 /*
- * The pieces of x that this thread copied, whose values stay with it; what does not count meets gradients of 0, and may
- * only not be NaN.  `least`: 0 with ReLU, else below all.
+ * Applies BN to the groups of x that this thread copied, and keeps their values in raw.  Pixels without weight meet
+ * gradients of 0, so they must only not be NaN.  `least`: 0 with ReLU, otherwise below all values.
  */
 template <typename FORM>
 DEVICE void
@@ -313,7 +322,7 @@ both_see(const both_stage<FORM> &s, const norm_table &t, float least, value8 *ra
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-/* The gradient of x of a tile, in the place of the values of y. */
+/* dgrad: writes the gradient of x of a tile over the values of y. */
 template <typename FORM>
 DEVICE void
 both_data(const value_t *w, const both_stage<FORM> &s, unsigned out)
@@ -365,7 +374,7 @@ both_data(const value_t *w, const both_stage<FORM> &s, unsigned out)
             }
 }
 
-/* Where a warp has its part of the gradient of weights. */
+/* The position of a warp's part of the wgrad product. */
 struct both_corner {
     unsigned row, column;
 };
@@ -411,7 +420,7 @@ both_weights(tile_sum (&sum)[FORM::WEIGHTS_DOWN][FORM::WEIGHTS_ACROSS], const bo
 
 /* ---- the gradient of x ------------------------------------------------------------------------------------------- */
 
-/* What x has of its gradient, where that is added to; else 0. */
+/* Loads the gradient of x so far, if this launch accumulates; otherwise 0. */
 template <typename FORM>
 DEVICE void
 both_load_old(const conv_args &a, const both_work &w, unsigned tile, value8 *old)
@@ -430,7 +439,7 @@ both_load_old(const conv_args &a, const both_work &w, unsigned tile, value8 *old
     }
 }
 
-/* With `end`: of dy, what flows back to the pixels of a tile. */
+/* With `end`: loads the gradient dy of the pool that flows to the pixels of a tile. */
 template <typename FORM>
 DEVICE void
 both_load_means(const conv_both_args &a, const both_work &w, const both_stage<FORM> &s, value8 *means)
@@ -449,8 +458,8 @@ both_load_means(const conv_both_args &a, const both_work &w, const both_stage<FO
 }
 
 /*
- * x (+)= gamma * g, and the sums of g and of g * (x - mean) of this thread's channels.  `old`: what x has, or with
- * `end` what flows back of its dy.
+ * x (+)= gamma * g, and the sums of g and of g * (x - mean) for this thread's channels.  `old`: the gradient of x so
+ * far, or, with `end`, the gradient of the pool.
  */
 template <typename FORM>
 DEVICE void

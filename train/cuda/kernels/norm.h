@@ -1,8 +1,16 @@
 /*
- * norm.h - a slab seen through a norm_view: what a block makes of the statistics, and what that makes of values
+ * norm.h - fused batch normalisation: computes per-channel scale and shift, and applies them on load
  *
- * A block makes a table of its channels in shared memory, norm_make(), and reads it by eight channels.  y = x * scale +
- * shift is one fused multiply-add wherever it is made, so whoever asks for y > 0 gets one answer.
+ *   scale = gamma / sqrt(variance + epsilon);  shift = beta - scale * mean;  y = max(fmaf(x, scale, shift), 0)
+ *
+ * A CTA first computes the constants of its channels and stores them in shared memory (norm_make()).  Its threads then
+ * load eight channels at a time and compute y, with an optional ReLU.  All kernels use the same FMA, so fprop and dgrad
+ * always agree on the ReLU mask y > 0.  If the statistics are not reduced yet, norm_make() reduces the partial sums
+ * first, in every CTA and in the same order.  A gradient is finalized with a similar table: dx = inverse * (A -
+ * by_beta - (x - mean) * by_x).
+ *
+ * table   float [figures][2][groups][4]; a group is 8 channels, [2] its lower and upper four.  The figures are scale
+ * and shift; for dgrad also mean and 1 / sqrt(variance + epsilon)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,11 +24,11 @@ namespace
 enum norm_figure { NORM_SCALE, NORM_SHIFT, NORM_MEAN, NORM_INVERSE };
 
 /*
- * Shared memory [figures][2][groups][4]: channels 0 .. 3 of all groups of eight, then 4 .. 7.  So lanes with
- * neighbouring groups read neighbouring 16 bytes, and meet all banks.
+ * In shared memory, [figures][2][groups][4]: channels 0 .. 3 of all groups of eight, then channels 4 .. 7.  So lanes
+ * with adjacent groups read adjacent 16 bytes, without bank conflicts.
  */
 struct norm_table {
-    float *at; /* NORM_TABLE_BYTES, by 16 bytes */
+    float *at; /* NORM_TABLE_BYTES, aligned to 16 bytes */
     unsigned groups;
 };
 
@@ -30,7 +38,7 @@ norm_entry(const norm_table &t, unsigned figure, unsigned channel)
     return t.at[((figure * 2 + channel / 4 % 2) * t.groups + channel / 8) * 4 + channel % 4];
 }
 
-/* A figure of eight channels, channel the first of a group. */
+/* Loads a figure of eight channels; channel is the first of a group. */
 DEVICE void
 norm_load8(float *to, const norm_table &t, unsigned figure, unsigned channel)
 {
@@ -53,7 +61,7 @@ norm_inverse(float variance, float epsilon)
     return 1.0f / sqrtf(variance + epsilon);
 }
 
-/* NaN stays NaN: a step with it is skipped. */
+/* NaN stays NaN; such a step is skipped. */
 DEVICE float
 norm_seen(float x, float scale, float shift, bool relu)
 {
@@ -75,11 +83,11 @@ norm_see8(value8 &v, const float *scale, const float *shift, bool relu)
 }
 
 /*
- * Sums of channels from .. from + count - 1 over all blocks that left some, to sum[2][count]; count is a multiple of 4
- * and at most NORM_FRESH.  All threads of a block call it, with NORM_SCRATCH bytes at sum.  The order of the sum
- * depends on count alone.
+ * Reduces the partial sums of channels from .. from + count - 1 to sum[2][count].  count is a multiple of 4 and at most
+ * NORM_FRESH.  All threads of a CTA must call it, with NORM_SCRATCH bytes at sum.  The order of the additions depends
+ * only on count.
  *
- * Four channels a load, eight rows on their way for each thread: what bounds it is the second level cache.
+ * A thread loads four channels at a time and has eight rows in flight; the L2 bounds the speed.
  */
 DEVICE void
 norm_add_blocks(const channel_sums &s, unsigned from, unsigned count, double *sum)
@@ -115,24 +123,27 @@ norm_add_blocks(const channel_sums &s, unsigned from, unsigned count, double *su
     __syncthreads();
 }
 
-/* What the gradient of a channel is finished with: dx = inverse * (A - by_beta - (x - mean) * by_x). */
+/* The constants that finalize the gradient of a channel: dx = inverse * (A - by_beta - (x - mean) * by_x). */
 struct norm_finished {
     float inverse, by_beta, mean, by_x;
 };
 
-/* Of sums of g and g * xhat over `count` values, beside what earlier readers left in by_beta and by_gamma. */
+/* Combines the sums of g and g * xhat over `count` values with by_beta and by_gamma of the other BNs. */
 DEVICE norm_finished
 norm_finish_of(double one, double xhat, double gamma, double count, float by_beta, float by_gamma, float mean,
                float variance, float epsilon)
 {
     double share = gamma / count;
-    /* Of one value nothing flows back: what A lost when it was stored would be left, over sqrt(epsilon). */
+    /*
+     * For a single value the gradient is exactly 0; otherwise the rounding error of A, divided by sqrt(epsilon), would
+     * remain.
+     */
     float inverse = count > 1 ? norm_inverse(variance, epsilon) : 0.0f;
 
     return {inverse, by_beta + (float)(one * share), mean, inverse * (by_gamma + (float)(xhat * share))};
 }
 
-/* Figures of a norm_table: dx = A * inverse + (x * slope + offset). */
+/* The same as figures of a norm_table: dx = A * inverse + (x * slope + offset). */
 enum finish_figure { FINISH_INVERSE, FINISH_SLOPE, FINISH_OFFSET };
 
 DEVICE void
@@ -143,7 +154,7 @@ finish_put(const norm_table &t, unsigned at, const norm_finished &f)
     norm_entry(t, FINISH_OFFSET, at) = f.inverse * fmaf(f.mean, f.by_x, -f.by_beta);
 }
 
-/* d, which is A, becomes dx. */
+/* Replaces A in d by dx. */
 DEVICE void
 finish8(float *d, const float *x, const float *inverse, const float *slope, const float *offset)
 {
@@ -152,7 +163,7 @@ finish8(float *d, const float *x, const float *inverse, const float *slope, cons
         d[i] = fmaf(inverse[i], d[i], fmaf(slope[i], x[i], offset[i]));
 }
 
-/* Mean and variance as floats: from here on all readers start from the same bits. */
+/* Mean and variance, rounded to float, so that all consumers start from the same bits. */
 struct norm_moments_pair {
     float mean, variance;
 };
@@ -162,7 +173,7 @@ norm_moments_of(double sum, double squares, double count, float pivot)
 {
     double shift = sum / count, variance = squares / count - shift * shift;
 
-    variance = count == 1 || variance < 0 ? 0 : variance; /* NaN stays NaN: a step with it is skipped */
+    variance = count == 1 || variance < 0 ? 0 : variance; /* NaN stays NaN; such a step is skipped */
     return {(float)((double)pivot + shift), (float)variance};
 }
 
@@ -170,7 +181,8 @@ template <int FIGURES>
 DEVICE void
 norm_put(const norm_table &t, unsigned at, const norm_view &v, unsigned channel, float mean, float variance)
 {
-    bool alone = v.pixels == 1 && v.block && v.block->images == 1; /* its own mean; padding may lie far from it */
+    /* A single value is its own mean; padding may be far from it. */
+    bool alone = v.pixels == 1 && v.block && v.block->images == 1;
     float inverse = alone ? 0 : norm_inverse(variance, v.epsilon), scale = v.gamma[channel] * inverse;
 
     norm_entry(t, NORM_SCALE, at) = scale;
@@ -182,11 +194,11 @@ norm_put(const norm_table &t, unsigned at, const norm_view &v, unsigned channel,
 }
 
 /*
- * The table of channels first .. first + count - 1 of a view whose gamma is not NULL, and 0 behind them: scale and
- * shift (FIGURES 2), or mean and inverse too (4).  All threads of a block of at least NORM_FRESH call it; the table
- * is there for all when it returns.  scratch: NORM_SCRATCH bytes of shared memory, by 8 bytes; not touched without
- * fresh sums.  One block of a launch `writes` mean and variance of each fresh channel: block (0, 0, 0), or
- * where blocks have channels of their own, the first of each.
+ * Makes the table of channels first .. first + count - 1 of a view whose gamma is not NULL, with zeros after them:
+ * scale and shift (FIGURES 2), or mean and inverse as well (4).  All threads of a CTA of at least NORM_FRESH threads
+ * must call it; when it returns, the table is complete for all.  scratch: NORM_SCRATCH bytes of shared memory, aligned
+ * to 8 bytes; used only with fresh sums.  `writes`: this CTA stores mean and variance of the fresh channels: CTA (0, 0,
+ * 0), or, if CTAs have different channels, the first one for each.
  */
 template <int FIGURES>
 DEVICE void
@@ -199,10 +211,10 @@ norm_make(const norm_view &v, unsigned first, unsigned count, const norm_table &
 #pragma unroll
             for (unsigned figure = 0; figure < FIGURES; figure++)
                 norm_entry(t, figure, c) = 0;
-        } else if (!v.mean) { /* to score: they are there already */
+        } else if (!v.mean) { /* for scoring they are ready */
             norm_entry(t, NORM_SCALE, c) = v.gamma[channel];
             norm_entry(t, NORM_SHIFT, c) = v.beta[channel];
-        } else if (!v.fresh.partial || channel - v.fresh_first >= v.fresh.channels) { /* before them is far above */
+        } else if (!v.fresh.partial || channel - v.fresh_first >= v.fresh.channels) { /* also before them: it wraps */
             norm_put<FIGURES>(t, c, v, channel, v.mean[channel], v.variance[channel]);
         }
     }
@@ -224,7 +236,7 @@ norm_make(const norm_view &v, unsigned first, unsigned count, const norm_table &
                     v.variance[from + i] = m.variance;
                 }
             }
-            __syncthreads(); /* scratch is read */
+            __syncthreads(); /* scratch has been read */
         }
     }
     __syncthreads();

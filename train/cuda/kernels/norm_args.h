@@ -1,5 +1,5 @@
 /*
- * norm_args.h - what kernels of normalisations take, and who normalises for himself; see args.h
+ * norm_args.h - arguments of BN kernels, and of kernels with a fused BN; see args.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,24 +11,26 @@
 /* ---- normalisations that nobody writes (norm.h) ------------------------------------------------------------- */
 
 /*
- * A normalised tensor that one convolution or one pool reads is written nowhere.  The reader makes it of the slab while
- * loading; who writes a slab leaves sums of its channels; the gradient of a normalisation is masked, summed and added
- * where the gradient of data is made, and is finished when the writer of a slice asks for it.  For the channel c of a
- * slab, with count = block->images * pixels and the readers i of c:
+ * If a normalised tensor has a single consumer (a convolution or a pool), it is never stored.  The consumer applies BN
+ * and ReLU in its prologue.  The producer of a slab writes per-channel partial sums in its epilogue.  In backward, the
+ * dgrad epilogue of each consumer applies the ReLU mask, adds to A and writes partial sums.  When the producer of a
+ * slice needs its gradient, A is finalized to dx.  For channel c of a slab, with count = block->images * pixels and the
+ * BNs i that read c:
  *
  *   y_i  = relu(x * scale_i + shift_i);  scale_i = gamma_i / sqrt(variance + epsilon)
  *   shift_i = beta_i - scale_i * mean
- *   g_i  = dy_i where y_i > 0 (in float, before it is rounded), else 0
+ *   g_i  = dy_i where y_i > 0 (in float, before rounding), else 0
  *   A    = sum over i of gamma_i g_i                      in the slab of gradients, as values
- *   by_beta  = sum over i of gamma_i sum(g_i) / count     float, of the channel
+ *   by_beta  = sum over i of gamma_i sum(g_i) / count     float, per channel
  *   by_gamma = sum over i of gamma_i sum(g_i xhat) / count
- *   dx   = (A - by_beta - xhat by_gamma) / sqrt(variance + epsilon);  0 of images of weight 0
+ *   dx   = (A - by_beta - xhat by_gamma) / sqrt(variance + epsilon);  0 for images of weight 0
  */
 
 /*
- * Sums of channels as the blocks of a writer leave them, [blocks][2][channels]: of x - pivot and of its square, or of
- * g and of g * xhat; of images whose weight is not 0.  The reader adds the blocks, in double and in their order, so all
- * blocks of all readers have the same bits.  Where that is too much for each block of a reader, fold_sums makes fewer.
+ * Per-channel partial sums, [CTAs of the producer][2][channels]: of x - pivot and of its square, or of g and g * xhat.
+ * Images of weight 0 are left out.  The consumer reduces the rows in double and in their order, so all CTAs of all
+ * consumers get the same bits.  If that is too much work for every CTA of a consumer, a fold_sums launch reduces the
+ * rows first.
  */
 struct channel_sums {
     float *partial;     /* NULL: none */
@@ -37,48 +39,48 @@ struct channel_sums {
 };
 
 /*
- * How a reader sees channels 0 .. channels - 1 of a slab.  gamma NULL: as they lie.  Channels fresh_first ..
- * fresh_first + fresh.channels - 1 have only sums yet: every block makes mean and variance of them for itself, and
- * block (0, 0, 0) writes them to mean and variance for the launches behind.
+ * How a consumer applies a BN to channels 0 .. channels - 1 of a slab.  gamma NULL: no BN.  Channels fresh_first ..
+ * fresh_first + fresh.channels - 1 have only partial sums so far: every CTA reduces them to mean and variance, and CTA
+ * (0, 0, 0) stores these for later launches.
  */
 struct norm_view {
-    float *mean, *variance;          /* [channels], of the batch (variance biased, 0 of one value); to score: NULL */
-    const float *gamma, *beta;       /* [channels]; with mean NULL scale and shift, which fold_weights has made */
-    const struct batch_block *block; /* NULL to score: no fresh sums */
+    float *mean, *variance;    /* [channels], of the batch (biased variance, 0 for a single value); NULL for scoring */
+    const float *gamma, *beta; /* [channels]; with mean NULL they are scale and shift, from fold_weights */
+    const struct batch_block *block; /* NULL for scoring: there are no fresh sums */
     struct channel_sums fresh;       /* partial NULL: none */
     unsigned fresh_first;
-    unsigned pixels; /* of an image: for the count */
+    unsigned pixels; /* of an image, for count */
     unsigned relu;
     float epsilon;
 };
 
 /*
- * Shared memory of a block that sees channels through a view (norm.h): 2 or 4 floats a channel, channels by eight;
- * and while it adds fresh sums, NORM_FRESH channels at a time.
+ * Shared memory of a CTA that applies a BN (norm.h): a table of 2 or 4 floats per channel, with channels in groups of
+ * eight; and scratch for reducing fresh sums, NORM_FRESH channels at a time.
  */
 #define NORM_FRESH                          128
 #define NORM_TABLE_BYTES(channels, figures) (((channels) + 7) / 8 * 8 * (figures)*4)
 #define NORM_SCRATCH                        8192
-#define NORM_FINISH_FIGURES                 3 /* of the table that finishes a gradient: struct norm_finished */
+#define NORM_FINISH_FIGURES                 3 /* of the table that finalizes a gradient: struct norm_finished */
 
 /*
- * What a normalisation (the last reader of a slice) has left is added up, and the slice's gradient is finished.
- * For all `sums.channels` channels that it read: dbeta and dgamma (times state->unscale; added to where block->number >
- * 0).  For those beside the slice: by_beta, by_gamma (+)= gamma * sum / count.  The slice is channels first ..
- * first + channels - 1 of them: its gradient, which is A, becomes dx in place; 0 of images of weight 0.
+ * Reduces the partial sums of a BN, the last consumer of a slice, and finalizes the gradient of the slice.  For all
+ * `sums.channels` channels of that BN it writes dbeta and dgamma (times state->unscale; accumulated if block->number >
+ * 0).  For those outside the slice, by_beta, by_gamma (+)= gamma * sum / count.  The slice is channels first .. first +
+ * channels - 1: its gradient A is replaced by dx; images of weight 0 get 0.
  *
- * Grid: F + G * S blocks.  The first F = groups of NORM_CHANNELS channels of sums.channels write what belongs to a
- * channel.  Behind them S blocks of each of the G groups of the slice go through the pixels.  These add the sums of
- * their own channels too, so no block waits for another.  They read by_beta and by_gamma of the slice, which nobody
- * writes: no reader of the slice is left that could ask.
+ * Grid: F + G * S CTAs.  The first F = groups of NORM_CHANNELS channels of sums.channels write the per-channel results.
+ * Then S CTAs for each of the G groups of the slice process the pixels.  They also reduce the partial sums of their own
+ * channels, so no CTA waits for another.  They read by_beta and by_gamma of the slice, which this launch does not
+ * write: the slice has no further consumers.
  */
 struct norm_settle_args {
     struct channel_sums sums;
     const float *gamma;           /* [sums.channels] */
     float *dgamma, *dbeta;        /* [sums.channels] */
     float *by_beta, *by_gamma;    /* [sums.channels], of the slab */
-    unsigned add;                 /* to by_beta and by_gamma */
-    unsigned first, channels;     /* of the slice; channels 0: none */
+    unsigned add;                 /* added to the existing by_beta and by_gamma */
+    unsigned first, channels;     /* of the slice; channels 0: no slice */
     void *gradient;               /* of the slice's first channel */
     const void *x;                /* the same */
     const float *mean, *variance; /* [sums.channels] */
@@ -90,19 +92,18 @@ struct norm_settle_args {
 };
 
 /*
- * How the gradient of the slice y becomes finished while it is loaded.  values NULL: it is finished already.  Else
- * conv.y is A of the slice, and what is written above of normalisations makes dy of it, which is written nowhere.
- * by_beta and by_gamma are those of the slice, of readers that were settled (NULL: there were none).  The sums of the
- * last reader may come as they were left: then every block adds them to these, and block (0, 0, 0) writes dbeta and
- * dgamma of that reader (times state->unscale; added to where block->number > 0); nobody writes by_beta and by_gamma
- * any more.
+ * How a consumer finalizes the gradient of slice y in its prologue.  values NULL: it is final already.  Otherwise
+ * conv.y is A of the slice, and the formulas above give dy, which is never stored.  by_beta and by_gamma are the sums
+ * over the BNs that were reduced already (NULL: none).  The last BN may still have partial sums: then every CTA reduces
+ * them, and CTA (0, 0, 0) writes dbeta and dgamma of that BN (times state->unscale; accumulated if block->number > 0).
+ * by_beta and by_gamma are not written any more.
  */
 struct norm_finish {
-    const void *values;           /* [pixels][values_ld], of the slice's first channel */
-    const float *mean, *variance; /* [out], as all that follow */
+    const void *values;           /* [pixels][values_ld]: x of the BNs, at the slice's first channel */
+    const float *mean, *variance; /* [out], as all pointers below */
     const float *by_beta, *by_gamma;
     struct channel_sums sums; /* of `out` channels; partial NULL: none */
-    const float *gamma;       /* with sums, as dgamma, dbeta and state */
+    const float *gamma;       /* used with sums, as are dgamma, dbeta and state */
     float *dgamma, *dbeta;
     const struct step_state *state;
     const struct batch_block *block;
@@ -113,15 +114,15 @@ struct norm_finish {
 /* ---- batch normalisation (norm.cu) -------------------------------------------------------------------------- */
 
 /*
- * Sums of a slab whose writer leaves none, and a normalised tensor that is written: one before a sum of two branches,
- * or before a convolution of cuDNN.
+ * norm_sums: partial sums of a slab whose producer writes none.  norm_apply: a BN whose output is stored, in front of
+ * the sum of two branches or of a convolution of cuDNN.
  */
 #define NORM_THREADS     256
-#define NORM_CHANNELS    32                                          /* of a block that sums */
-#define NORM_SUMS_SHARED (NORM_THREADS / 32 * 2 * NORM_CHANNELS * 4) /* two sums of each warp */
+#define NORM_CHANNELS    32                                          /* per CTA that sums */
+#define NORM_SUMS_SHARED (NORM_THREADS / 32 * 2 * NORM_CHANNELS * 4) /* two sums per warp */
 /*
- * Of the pixels of images whose weight is not 0: sums of x - pivot and of its square, one of each for each block.
- * pivot: a value near the mean (the running mean), so that the squares do not cancel.
+ * Partial sums of x - pivot and of its square over the pixels of images with weight, one row per CTA.  pivot is a value
+ * near the mean (the running mean), so that the squares do not cancel.
  */
 struct norm_sums_args {
     const void *x;
@@ -129,11 +130,11 @@ struct norm_sums_args {
     const float *weight;                   /* [images]; NULL: all 1 */
     float *partial;                        /* [blocks][2][channels] */
     unsigned images, pixels, channels, ld; /* pixels: of an image */
-    unsigned each;                         /* pixels, of all images, of a block */
+    unsigned each;                         /* pixels of all images per CTA */
 };
 /*
- * y = x seen through `norm`, and 0 of images of weight 0; x and y may be the same slab.  Grid: any number of blocks
- * across the pixels, groups of NORM_CHANNELS channels.
+ * y = BN and ReLU of x; 0 for images of weight 0.  x and y may be in the same slab.  Grid: any number of CTAs along the
+ * pixels, groups of NORM_CHANNELS channels.
  */
 struct norm_apply_args {
     const void *x;
