@@ -319,7 +319,7 @@ def _(work):
     for victim, process, pids, out in jobs:
         text = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 8, f"{process.returncode}: {text}"
-        assert re.search(rf"rank {victim} \S+ is lost: not a word for 300 s", text), text
+        assert re.search(rf"rank {victim} \S+ is lost: no message for 300 s", text), text
         wait_for(lambda pids=pids: gone(pids))
         assert not os.path.exists(f"{out}/manifest.json")
 

@@ -238,14 +238,14 @@ def _(work):
 
 @case("a rank that is stopped in a bucket: no progress, named, exit status 8")
 def _(work):
-    text = lose(work, f"1 sum {in_step(2)} stop", rf"chex-train: no progress for {TIMEOUT} s; waiting for rank 1 \S+\n",
+    text = lose(work, f"1 sum {in_step(2)} stop", rf"chex-train: rank 1 \S+ is lost: no message for {TIMEOUT} s\n",
                 "next     the same command again resumes from")
-    assert len(re.findall("no progress for", text)) == 1, text
+    assert len(re.findall("is lost: no message for", text)) == 1, text
 
 
 @case("rank 0 is stopped: rank 1 says so", slow=True)
 def _(work):
-    lose(work, f"0 sum {in_step(2)} stop", rf"no progress for {TIMEOUT} s; waiting for rank 0 \S+\n", late=3)
+    lose(work, f"0 sum {in_step(2)} stop", rf"rank 0 \S+ is lost: no message for {TIMEOUT} s\n", late=3)
 
 
 @case("a rank is lost in the last step of an epoch", slow=True)
@@ -253,12 +253,12 @@ def _(work):
     last = sums_of_an_epoch()
     lose(work, f"1 sum {last} kill", r"chex-train: .*rank 1 ", codes=(8, 137))
     shutil.rmtree(f"{work}/run")
-    lose(work, f"1 sum {last} stop", rf"no progress for {TIMEOUT} s; waiting for rank 1 \S+\n")
+    lose(work, f"1 sum {last} stop", rf"rank 1 \S+ is lost: no message for {TIMEOUT} s\n")
 
 
 @case("one of four ranks is stopped, and another killed", slow=True)
 def _(work):
-    lose(work, f"2 sum {in_step(2)} stop", rf"no progress for {TIMEOUT} s; waiting for rank 2 \S+\n", count=4)
+    lose(work, f"2 sum {in_step(2)} stop", rf"rank 2 \S+ is lost: no message for {TIMEOUT} s\n", count=4)
     shutil.rmtree(f"{work}/run")
     lose(work, f"3 sum {in_step(2)} kill", r"chex-train: .*rank 3 ", count=4, codes=(8, 137))
 
@@ -299,7 +299,7 @@ def _(work):
 
 @case("a rank that is stopped, or killed, when NCCL begins", slow=True)
 def _(work):
-    lose(work, "1 ncclCommInitRankConfig 1 stop", r"no progress for .*; waiting for rank 1 ", resumes=False)
+    lose(work, "1 ncclCommInitRankConfig 1 stop", r"rank 1 \S+ is lost: no message for ", resumes=False)
     lose(work, "1 ncclCommInitRankConfig 1 kill", r"chex-train: .*rank 1 ", codes=(8, 137), resumes=False)
 
 
@@ -325,7 +325,7 @@ def _(work):
     rank_1, = [pid for pid in pids if b"OMPI_COMM_WORLD_RANK=1\0" in slurp(f"/proc/{pid}/environ")]
     os.kill(rank_1, signal.SIGSTOP)
     text, code = mpi.finish(process)
-    assert code == 8 and re.search(rf"no progress for {TIMEOUT} s; waiting for rank 1 ", text), f"{code}: {text}"
+    assert code == 8 and re.search(rf"rank 1 \S+ is lost: no message for {TIMEOUT} s", text), f"{code}: {text}"
     mpi.wait_for(lambda: mpi.gone(pids))
 
 

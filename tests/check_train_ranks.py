@@ -437,8 +437,8 @@ def _(work):
         os.kill(pids[victim], signal.SIGSTOP)
         text, code = finish(process)
         assert code == 8, f"{code}: {text}"
-        assert re.search(rf"chex-train: no progress for 10 s; waiting for rank {victim} \S+\n", text), text
-        assert len(re.findall("no progress for", text)) == 1, text
+        assert re.search(rf"chex-train: rank {victim} \S+ is lost: no message for 10 s\n", text), text
+        assert len(re.findall("is lost: no message for", text)) == 1, text
         assert re.search(r"next     the same command again resumes from step-\d+", text), text
         wait_for(lambda pids=pids: gone(pids))
 

@@ -1,7 +1,7 @@
 /*
- * test_ranks.c - ranks that meet at barriers (comm.h, ranks.h)
+ * test_ranks.c - ranks that work independently and meet (rank_work.h)
  *
- * The ranks are threads here (post_office.h): what is tested is ranks.c, and one that sends nothing is easy to have.
+ * The ranks are threads here (post_office.h), so one that sends nothing is easy to have.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,45 +10,62 @@
 #include "unit.h"
 
 #include "cases.h"
+#include "convert/rank_work.h"
 #include "post_office.h"
-#include "ranks/ranks.h"
+#include "ranks/collective_private.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { RANKS = 4, BARRIERS = 50 };
+enum { RANKS = 4, MEETINGS = 50, NUMBERS = 4 };
 
 static struct post_office office;
 
-/* What a rank does before its barrier, and how that ended. */
+/* What a rank does before it meets, and how that ended. */
 struct member {
     struct comm *comm;
-    enum chex_status status; /* with which it comes */
-    bool silent;             /* it sends nothing at all */
+    enum chex_status status; /* with which it meets */
+    bool silent;             /* it sends nothing after it is connected */
+    bool old;                /* its program is of another version */
     bool waits_for_stop;     /* it works until it has to stop */
+    bool slow_start;
     const atomic_bool *user_stop;
-    const char *compares; /* a text, NULL: it does not */
-    double silence;
-    unsigned barriers;         /* how many, one behind the other */
+    double timeout;
+    unsigned meetings;         /* one after the other, until one returns an error */
     enum chex_status returned; /* by the last */
     struct chex_error err;
-    uint64_t sum[RANKS_SUMS];
+    uint64_t sum[NUMBERS];
     unsigned wrong; /* sums */
+    struct collective *ranks;
 };
 
 static struct member member[RANKS];
 
 static void
-pass_barriers(struct member *m, struct ranks *ranks)
+meet_often(struct member *m, struct rank_work *work)
 {
-    for (unsigned i = 0; i < m->barriers && m->returned == CHEX_OK; i++) {
-        uint64_t rank = (uint64_t)m->comm->rank, sum[RANKS_SUMS] = {1, rank, i};
+    for (unsigned i = 0; i < m->meetings && m->returned == CHEX_OK; i++) {
+        uint64_t rank = (uint64_t)m->comm->rank, sum[NUMBERS] = {1, rank, i};
 
-        m->returned = ranks_barrier(ranks, m->status, sum, &m->err);
+        m->returned = rank_work_meet(work, m->status, sum, NUMBERS, &m->err);
         memcpy(m->sum, sum, sizeof(sum));
         m->wrong += sum[0] != RANKS || sum[1] != RANKS * (RANKS - 1) / 2 || sum[2] != i * (uint64_t)RANKS;
     }
+}
+
+/* The first message of a version with another protocol. */
+static void
+connect_as_another_version(struct comm *comm)
+{
+    char message[sizeof(struct head) + 64] = {0};
+    int length = snprintf(message + sizeof(struct head), 64, "chex-collective 0 n07");
+    struct chex_error err;
+
+    for (int i = 0; i < RANKS; i++)
+        if (i != comm->rank)
+            ck_assert_int_eq(comm->ops->send(comm, i, TAG_GATHER, message, sizeof(struct head) + (size_t)length, &err),
+                             CHEX_OK);
 }
 
 static void *
@@ -56,25 +73,27 @@ live(void *argument)
 {
     static const struct timespec pause = {.tv_nsec = 1000000};
     struct member *m = argument;
-    struct ranks ranks;
+    const struct collective_options options = {
+        .timeout = m->timeout, .slow_start = m->slow_start, .stop = m->user_stop};
+    struct rank_work work = {0};
 
     m->err.text[0] = '\0';
-    if (m->silent || ranks_init(&ranks, m->comm, &m->err) != CHEX_OK)
+    if (m->old) {
+        connect_as_another_version(m->comm);
         return NULL;
-    ranks.silence = m->silence;
-    ranks.user_stop = m->user_stop;
+    }
+    m->returned = collective_new(m->comm, &options, &m->ranks, &m->err);
+    if (m->returned != CHEX_OK || m->silent)
+        return NULL;
+    work.ranks = m->ranks;
     if (m->waits_for_stop) {
-        for (; !atomic_load(&ranks.stop); nanosleep(&pause, NULL))
-            ranks_poll(&ranks);
+        for (; !atomic_load(&work.stop); nanosleep(&pause, NULL))
+            rank_work_poll(&work);
         m->status = error_stopped(&m->err);
     } else if (m->status != CHEX_OK) {
         error_set(&m->err, m->status, "error of %d", m->comm->rank);
     }
-    if (m->compares)
-        m->returned = ranks_compare(&ranks, m->status, m->compares, &m->err);
-    else
-        pass_barriers(m, &ranks);
-    ranks_release(&ranks);
+    meet_often(m, &work);
     return NULL;
 }
 
@@ -83,12 +102,14 @@ setup(void)
 {
     post_office_init(&office, RANKS, 0);
     for (int i = 0; i < RANKS; i++)
-        member[i] = (struct member){.comm = &office.comm[i], .silence = 60, .barriers = 1};
+        member[i] = (struct member){.comm = &office.comm[i], .timeout = 60, .meetings = 1};
 }
 
 static void
 teardown(void)
 {
+    for (int i = 0; i < RANKS; i++)
+        collective_free(member[i].ranks);
     post_office_release(&office);
 }
 
@@ -108,25 +129,26 @@ expect_all(enum chex_status status, const char *text)
     }
 }
 
-/* ---- barriers ------------------------------------------------------------------------------------------------- */
+/* ---- meetings ------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_process_that_is_alone_waits_for_none)
 {
     struct comm alone = comm_self();
-    uint64_t sum[RANKS_SUMS] = {7};
+    uint64_t sum[2] = {7, 8};
+    struct rank_work work = {0};
     struct chex_error err;
-    struct ranks ranks;
 
     ck_assert_int_eq(alone.size, 1);
-    ck_assert_int_eq(ranks_init(&ranks, &alone, &err), CHEX_OK);
-    ranks_poll(&ranks);
-    ck_assert_int_eq(ranks_barrier(&ranks, CHEX_OK, sum, &err), CHEX_OK);
-    ck_assert_uint_eq(sum[0], 7);
-    ck_assert_int_eq(ranks_barrier(&ranks, error_set(&err, CHEX_ERR_WRITE, "disk full"), NULL, &err), CHEX_ERR_WRITE);
+    ck_assert_int_eq(collective_new(&alone, NULL, &work.ranks, &err), CHEX_OK);
+    rank_work_poll(&work);
+    ck_assert(!atomic_load(&work.stop));
+    ck_assert_int_eq(rank_work_meet(&work, CHEX_OK, sum, 2, &err), CHEX_OK);
+    ck_assert(sum[0] == 7 && sum[1] == 8);
+    error_set(&err, CHEX_ERR_WRITE, "disk full");
+    ck_assert_int_eq(rank_work_meet(&work, CHEX_ERR_WRITE, NULL, 0, &err), CHEX_ERR_WRITE);
     ck_assert_str_eq(err.text, "disk full");
-    ck_assert_int_eq(ranks_compare(&ranks, CHEX_OK, "seed 1\n", &err), CHEX_OK);
     ck_assert_int_eq(alone.ops->send(&alone, 1, 0, "", 0, &err), CHEX_ERR_BUG);
-    ranks_release(&ranks);
+    collective_free(work.ranks);
 }
 END_TEST
 
@@ -142,13 +164,13 @@ START_TEST(all_ranks_get_the_sums)
 }
 END_TEST
 
-/* Messages come late, and a rank may be at the next barrier already. */
-START_TEST(barriers_one_behind_the_other_are_not_mixed_up)
+/* Messages come late, and a rank may be at the next meeting already. */
+START_TEST(meetings_one_after_the_other_are_not_mixed_up)
 {
     post_office_release(&office);
     post_office_init(&office, RANKS, 7);
     for (int i = 0; i < RANKS; i++)
-        member[i].barriers = BARRIERS;
+        member[i].meetings = MEETINGS;
     run_ranks();
     expect_all(CHEX_OK, NULL);
     for (int i = 0; i < RANKS; i++)
@@ -156,9 +178,20 @@ START_TEST(barriers_one_behind_the_other_are_not_mixed_up)
 }
 END_TEST
 
-START_TEST(the_error_of_one_is_the_error_of_all_and_names_the_rank)
+START_TEST(after_an_error_the_sums_are_those_of_all_ranks_too)
 {
     member[2].status = CHEX_ERR_WRITE;
+    run_ranks();
+    expect_all(CHEX_ERR_WRITE, "error of 2");
+    for (int i = 0; i < RANKS; i++)
+        ck_assert_uint_eq(member[i].wrong, 0);
+}
+END_TEST
+
+START_TEST(the_first_error_in_the_order_of_ranks_counts_and_rank_0_reports_it_with_the_name)
+{
+    member[2].status = CHEX_ERR_WRITE;
+    member[3].status = CHEX_ERR_READ;
     run_ranks();
     expect_all(CHEX_ERR_WRITE, "error of 2");
     ck_assert_ptr_eq(strstr(member[0].err.text, "rank 2 "), member[0].err.text);
@@ -166,18 +199,18 @@ START_TEST(the_error_of_one_is_the_error_of_all_and_names_the_rank)
 }
 END_TEST
 
-START_TEST(an_error_of_rank_0_needs_no_name)
+START_TEST(rank_0_reports_its_own_error_without_a_name)
 {
     member[0].status = CHEX_ERR_LOCKED;
     member[3].status = CHEX_ERR_WRITE;
     run_ranks();
-    expect_all(CHEX_ERR_LOCKED, NULL);
-    ck_assert_str_eq(member[1].err.text, "error of 0");
+    expect_all(CHEX_ERR_LOCKED, "error of 0");
+    ck_assert_str_eq(member[0].err.text, "error of 0");
 }
 END_TEST
 
 /* They stop because of it, and that does not hide it. */
-START_TEST(an_error_stops_the_peers_that_still_work)
+START_TEST(an_error_stops_the_ranks_that_still_work)
 {
     member[0].waits_for_stop = member[1].waits_for_stop = member[3].waits_for_stop = true;
     member[2].status = CHEX_ERR_READ;
@@ -186,56 +219,22 @@ START_TEST(an_error_stops_the_peers_that_still_work)
 }
 END_TEST
 
-START_TEST(a_wish_to_stop_at_one_rank_stops_all)
+/* Rank 2 works, or waits for the others already. */
+START_TEST(a_request_to_stop_at_one_rank_stops_all)
 {
-    static const atomic_bool wish = true;
+    static const atomic_bool request = true;
 
     for (int i = 0; i < RANKS; i++)
-        member[i].waits_for_stop = true;
-    member[2].user_stop = &wish;
+        member[i].waits_for_stop = i != 2 || _i == 0;
+    member[2].user_stop = &request;
     run_ranks();
     expect_all(CHEX_ERR_STOPPED, "stopped on request");
 }
 END_TEST
 
-/* ---- comparing ------------------------------------------------------------------------------------------------ */
-
-START_TEST(ranks_that_do_the_same_are_told_nothing)
+START_TEST(another_version_of_the_program_is_reported)
 {
-    for (int i = 0; i < RANKS; i++)
-        member[i].compares = "seed 1\nsize 256\n";
-    run_ranks();
-    expect_all(CHEX_OK, NULL);
-}
-END_TEST
-
-START_TEST(the_first_line_in_which_a_rank_differs_is_told)
-{
-    for (int i = 0; i < RANKS; i++)
-        member[i].compares = i < 2 ? "seed 1\nsize 256\nview PA\n" : "seed 1\nsize 64\nview AP\n";
-    run_ranks();
-    expect_all(CHEX_ERR_USAGE, "does not do the same as rank 0: it has 'size 64', rank 0 'size 256'");
-    ck_assert_ptr_eq(strstr(member[0].err.text, "rank 2 "), member[0].err.text);
-}
-END_TEST
-
-START_TEST(a_rank_that_failed_before_is_not_compared)
-{
-    for (int i = 0; i < RANKS; i++)
-        member[i].compares = "seed 1\n";
-    member[1].status = CHEX_ERR_MISSING;
-    run_ranks();
-    expect_all(CHEX_ERR_MISSING, "error of 1");
-}
-END_TEST
-
-START_TEST(another_version_of_the_program_is_told)
-{
-    struct chex_error err;
-
-    member[3].silent = true;
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(office.comm[3].ops->send(&office.comm[3], i, 3, "0\nhost\n\n", 8, &err), CHEX_OK);
+    member[3].old = true;
     run_ranks();
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(member[i].returned, CHEX_ERR_USAGE);
@@ -246,43 +245,38 @@ END_TEST
 
 /* ---- lost ranks ----------------------------------------------------------------------------------------------- */
 
-START_TEST(one_that_falls_silent_is_lost_and_none_waits_for_ever)
+/* Rank 0 waits, works until it has to stop, or has an error of its own, which explains more than the loss. */
+START_TEST(ranks_that_work_or_wait_notice_that_one_is_lost)
 {
     for (int i = 0; i < RANKS; i++)
-        member[i].silence = i == 0 ? 0.3 : 2; /* a busy machine is silent for a while, too */
+        member[i].timeout = 2; /* a busy machine is silent for a while, too */
     member[3].silent = true;
+    member[0].waits_for_stop = member[1].waits_for_stop = _i == 1;
+    member[0].status = _i == 2 ? CHEX_ERR_WRITE : CHEX_OK;
     run_ranks();
-    ck_assert_int_eq(member[0].returned, CHEX_ERR_LOST);
-    ck_assert_msg(strstr(member[0].err.text, "rank 3 is lost"), "%s", member[0].err.text);
-    /* The launcher ends them; where it does not, they notice that rank 0 is gone. */
-    ck_assert_int_eq(member[1].returned, CHEX_ERR_LOST);
-    ck_assert_ptr_nonnull(strstr(member[1].err.text, "rank 0"));
+    for (int i = 0; i < 3; i++) {
+        bool own = _i == 2 && i == 0;
+
+        ck_assert_int_eq(member[i].returned, own ? CHEX_ERR_WRITE : CHEX_ERR_LOST);
+        ck_assert_msg(own || (strncmp(member[i].err.text, "rank 3 ", 7) == 0 &&
+                              strstr(member[i].err.text, " is lost: no message for 2 s")),
+                      "%s", member[i].err.text);
+        ck_assert(collective_broken(member[i].ranks) && collective_reports_errors(member[i].ranks) == (i == 0));
+    }
 }
 END_TEST
 
-/* A rank 0 that works is stopped by the loss: that is the reason, and no wish to stop. */
-START_TEST(a_rank_0_that_is_stopped_by_the_loss_says_that_one_is_lost)
+/* The ranks of a conversion read labels and lists before they meet for the first time. */
+START_TEST(a_slow_start_has_six_times_as_long)
 {
-    for (int i = 0; i < RANKS; i++)
-        member[i].silence = i == 0 ? 0.3 : 2;
-    member[0].waits_for_stop = true;
+    for (int i = 0; i < RANKS; i++) {
+        member[i].timeout = 0.5;
+        member[i].slow_start = true;
+    }
     member[3].silent = true;
     run_ranks();
     ck_assert_int_eq(member[0].returned, CHEX_ERR_LOST);
-    ck_assert_msg(strstr(member[0].err.text, "rank 3 is lost"), "%s", member[0].err.text);
-}
-END_TEST
-
-/* An error of its own explains more than the loss that followed it. */
-START_TEST(an_error_of_rank_0_is_told_beside_a_loss)
-{
-    for (int i = 0; i < RANKS; i++)
-        member[i].silence = i == 0 ? 0.3 : 2;
-    member[0].status = CHEX_ERR_WRITE;
-    member[3].silent = true;
-    run_ranks();
-    ck_assert_int_eq(member[0].returned, CHEX_ERR_WRITE);
-    ck_assert_str_eq(member[0].err.text, "error of 0");
+    ck_assert_ptr_nonnull(strstr(member[0].err.text, " is lost: no message for 3 s"));
 }
 END_TEST
 
@@ -294,17 +288,14 @@ ranks_case(Suite *suite)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_process_that_is_alone_waits_for_none);
     tcase_add_test(tests, all_ranks_get_the_sums);
-    tcase_add_test(tests, barriers_one_behind_the_other_are_not_mixed_up);
-    tcase_add_test(tests, the_error_of_one_is_the_error_of_all_and_names_the_rank);
-    tcase_add_test(tests, an_error_of_rank_0_needs_no_name);
-    tcase_add_test(tests, an_error_stops_the_peers_that_still_work);
-    tcase_add_test(tests, a_wish_to_stop_at_one_rank_stops_all);
-    tcase_add_test(tests, ranks_that_do_the_same_are_told_nothing);
-    tcase_add_test(tests, the_first_line_in_which_a_rank_differs_is_told);
-    tcase_add_test(tests, a_rank_that_failed_before_is_not_compared);
-    tcase_add_test(tests, another_version_of_the_program_is_told);
-    tcase_add_test(tests, one_that_falls_silent_is_lost_and_none_waits_for_ever);
-    tcase_add_test(tests, a_rank_0_that_is_stopped_by_the_loss_says_that_one_is_lost);
-    tcase_add_test(tests, an_error_of_rank_0_is_told_beside_a_loss);
+    tcase_add_test(tests, meetings_one_after_the_other_are_not_mixed_up);
+    tcase_add_test(tests, after_an_error_the_sums_are_those_of_all_ranks_too);
+    tcase_add_test(tests, the_first_error_in_the_order_of_ranks_counts_and_rank_0_reports_it_with_the_name);
+    tcase_add_test(tests, rank_0_reports_its_own_error_without_a_name);
+    tcase_add_test(tests, an_error_stops_the_ranks_that_still_work);
+    tcase_add_loop_test(tests, a_request_to_stop_at_one_rank_stops_all, 0, 2);
+    tcase_add_test(tests, another_version_of_the_program_is_reported);
+    tcase_add_loop_test(tests, ranks_that_work_or_wait_notice_that_one_is_lost, 0, 3);
+    tcase_add_test(tests, a_slow_start_has_six_times_as_long);
     suite_add_tcase(suite, tests);
 }

@@ -17,10 +17,10 @@
 #include "convert/convert_options.h"
 #include "convert/convert_part.h"
 #include "convert/convert_report.h"
-#include "ranks/ranks.h"
+#include "ranks/collective.h"
 
 struct watcher {
-    const struct ranks *ranks;
+    const struct collective *ranks;
     const struct cli_common *common;
     struct part part; /* the part that the progress line shows */
     struct progress_line line;
@@ -189,7 +189,8 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
         if (status == CHEX_ERR_STOPPED && !c->running && !common->quiet)
             fprintf(stderr, "next     the same command again; nothing was written yet\n");
         else if ((status == CHEX_ERR_STOPPED ||
-                  ((status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && c->resumed.shards > 0)) &&
+                  ((status == CHEX_ERR_WRITE || status == CHEX_ERR_READ || status == CHEX_ERR_LOST) &&
+                   c->resumed.shards > 0)) &&
                  !common->quiet)
             wrap_line(stderr, "next", "the same command %s resumes; what is in '%s' is kept",
                       cli->convert.force ? "without --force" : "again", relative_path(cli->convert.out));
@@ -216,28 +217,22 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
 
 /* Runs one rank, from its options to its exit code. */
 static int
-convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct ranks *ranks, enum chex_status status,
-                struct chex_error *err)
+convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct collective *ranks,
+                enum chex_status status, struct chex_error *err)
 {
     struct convert c = {.ranks = ranks};
     int code = EXIT_GOOD;
 
     if (status == CHEX_OK)
         status = convert_cli_check(cli, err);
-    if (status == CHEX_OK && cli->convert.part.count > 0 && ranks->comm->size > 1)
+    if (status == CHEX_OK && cli->convert.part.count > 0 && collective_size(ranks) > 1)
         status = error_set(err, CHEX_ERR_USAGE, "--part is for processes without MPI: started as one of %d ranks",
-                           ranks->comm->size);
+                           collective_size(ranks));
     cli->convert.threads = common->threads;
     status = cli->dry_run ? dry_run(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);
     convert_cli_suggest(cli, err);
-    if (is_rank_0(ranks)) {
+    if (collective_reports_errors(ranks))
         code = print_summary(cli, common, &c, status, err);
-    } else if (ranks->broken != CHEX_OK) {
-        char who[RANK_NAME];
-
-        cli_complain(&convert_program, common, "%s%s", name_rank(ranks, who), err->text);
-        code = cli_exit_of(status);
-    }
     convert_release(&c);
     return code;
 }
@@ -247,27 +242,25 @@ static int
 convert(struct convert_cli *cli, const struct cli_common *common)
 {
     struct chex_error err = {.status = CHEX_OK};
-    struct ranks ranks;
+    struct collective_options options = {.slow_start = true};
+    struct collective *ranks;
     struct comm comm;
-    enum chex_status status;
+    enum chex_status status, met;
     int code;
 
     /* Before anything that may take long.  A dry run only reads, so a signal may end it at once. */
-    cli->convert.stop = stop_signals_catch("stopping after the images at hand");
+    cli->convert.stop = options.stop = stop_signals_catch("stopping after the images at hand");
     stop_signals_may_exit(EXIT_STOPPED);
     status = launcher_comm(launcher_probe(), &comm, &err);
-    if (ranks_init(&ranks, &comm, &err) != CHEX_OK) {
-        code = cli_error(&convert_program, common, &err);
-        comm.ops->abort(&comm, code);
-        return code;
-    }
-    code = convert_as_rank(cli, common, &ranks, status, &err);
-    if (ranks.broken != CHEX_OK) {
-        fflush(stdout);
-        comm.ops->abort(&comm, code);
-    }
+    met = collective_new(&comm, &options, &ranks, status == CHEX_OK ? &err : NULL);
+    if (met == CHEX_OK)
+        code = convert_as_rank(cli, common, ranks, status, &err);
+    else
+        code = comm.rank == 0 ? cli_error(&convert_program, common, &err) : cli_exit_of(met);
+    if (met != CHEX_OK || collective_broken(ranks))
+        launcher_end(&comm, ranks, code);
     comm.ops->close(&comm);
-    ranks_release(&ranks);
+    collective_free(ranks);
     return code;
 }
 

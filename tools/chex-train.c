@@ -118,22 +118,6 @@ exit_code_of(enum chex_status status, const struct trainer *t)
     return t && trainer_result(t)->skipped > 0 ? EXIT_DATA : EXIT_GOOD;
 }
 
-/*
- * Do not wait for the other ranks.  The rank that reports the error, rank 0 or the first that is not lost, had time to
- * report it.
- */
-static void
-end_all(struct comm *comm, struct collective *together, int code)
-{
-    fflush(stdout);
-    if (together) {
-        collective_abort(together, code);
-    } else {
-        sleep(comm->rank == 0 ? 0 : 2);
-        comm->ops->abort(comm, code);
-    }
-}
-
 /* Runs one rank, from its options to its exit code. */
 static int
 train_on_rank(struct train_cli *cli, const struct cli_common *common, struct comm *comm, const atomic_bool *stop,
@@ -187,7 +171,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
         train_report_json(&report, t, status == CHEX_OK ? NULL : err, code);
     train_report_close(&report, t, status == CHEX_OK ? NULL : err, code);
     if (broken)
-        end_all(comm, f.collective, code);
+        launcher_end(comm, f.collective, code);
     trainer_free(t);
     train_report_release(&report);
     /* Only rank 0 returns an exit code: as soon as one process returns another code than 0, mpirun kills all others. */

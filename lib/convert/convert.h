@@ -27,7 +27,7 @@
 
 #include <stdatomic.h>
 
-struct ranks;
+struct collective;
 
 /* All image files of ChestX-ray14 are smaller than 1 MiB.  A radiograph of 64 megapixels with 16 bits also fits. */
 #define CONVERT_MAX_FILE (256u << 20)
@@ -91,7 +91,8 @@ struct convert {
     bool synthetic;      /* LABELS_SYNTHETIC is next to the label file or an input, or in an input */
     bool official_found; /* the official split was chosen because both lists exist */
 
-    struct ranks *ranks;             /* the processes that share the work; NULL: only this process.  Not owned */
+    /* The processes that share the work, with watch->stop as their `stop`; NULL: only this process.  Not owned */
+    struct collective *ranks;
     struct archive_content *archive; /* [source.archive_count] content of the archives, set by the run */
     locale_t utf8;                   /* for names in archives; 0: the system has no such locale */
     size_t archives_damaged;

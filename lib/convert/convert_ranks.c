@@ -2,7 +2,7 @@
  * convert_ranks.c - runs a conversion in one process or with several ranks
  *
  * Each rank converts its part, then rank 0 publishes.  Rank 0 takes the folder's lock before it prepares the folder,
- * and keeps it to the end.  A barrier follows each step, so an error of one rank ends all ranks.
+ * and keeps it to the end.  The ranks meet after each step (rank_work.h), so an error of one rank ends all ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,7 +46,7 @@ convert_compare(const struct convert *c, const char *purpose, enum chex_status s
         return status;
     if (status == CHEX_OK)
         describe(c, purpose, text, sizeof(text));
-    return ranks_compare(c->ranks, status, text, err);
+    return collective_compare(c->ranks, status, text, err);
 }
 
 /* Open the folder and check that it is the one that rank 0 uses: then it contains the lock of rank 0. */
@@ -63,7 +63,7 @@ follow_rank_0(struct convert_run *r, struct chex_error *err)
         folder_close(&r->folder);
         r->folder = (struct folder){.fd = -1};
         nanosleep(&pause, NULL);
-        ranks_poll(r->ranks);
+        rank_work_poll(r->work);
     }
     return error_set(err, CHEX_ERR_WRITE,
                      "'%s' is not the folder that rank 0 sees: the output must lie on a file system that all share",
@@ -74,29 +74,30 @@ follow_rank_0(struct convert_run *r, struct chex_error *err)
 static enum chex_status
 open_output(struct convert_run *r, struct chex_error *err)
 {
-    enum chex_status status = r->ranks->comm->rank == 0 ? run_open_output(r, err) : CHEX_OK;
-    uint64_t sum[RANKS_SUMS] = {r->c->resumed.complete};
+    enum chex_status status = collective_rank(r->work->ranks) == 0 ? run_open_output(r, err) : CHEX_OK;
+    uint64_t complete = r->c->resumed.complete;
 
-    status = ranks_barrier(r->ranks, status, sum, err);
-    r->c->resumed.complete = status == CHEX_OK && sum[0] > 0;
+    status = rank_work_meet(r->work, status, &complete, 1, err);
+    r->c->resumed.complete = status == CHEX_OK && complete > 0;
     return status;
 }
 
-/* Every rank opens its part.  The barrier adds up the finished images and the space that all parts need. */
+/* Every rank opens its part.  The meeting adds up the finished images and the space that all parts need. */
 static enum chex_status
 resume_parts(struct convert_run *r, struct chex_error *err)
 {
-    enum chex_status status = r->ranks->comm->rank == 0 ? CHEX_OK : follow_rank_0(r, err);
+    int rank = collective_rank(r->work->ranks);
+    enum chex_status status = rank == 0 ? CHEX_OK : follow_rank_0(r, err);
     struct store_state *s = &r->c->resumed;
-    uint64_t sum[RANKS_SUMS] = {0};
+    uint64_t sum[6] = {0};
 
-    r->part = (struct part){(unsigned)r->ranks->comm->rank, (unsigned)r->ranks->comm->size};
+    r->part = (struct part){(unsigned)rank, (unsigned)collective_size(r->work->ranks)};
     if (status == CHEX_OK)
         status = run_resume(r, err);
     if (status == CHEX_OK)
         memcpy(sum, (const uint64_t[]){s->shards, s->images, s->shards_done, s->images_done, s->slots_full, r->needed},
-               6 * sizeof(*sum));
-    status = ranks_barrier(r->ranks, status, sum, err);
+               sizeof(sum));
+    status = rank_work_meet(r->work, status, sum, 6, err);
     *s = (struct store_state){
         .shards = sum[0], .images = sum[1], .shards_done = sum[2], .images_done = sum[3], .slots_full = sum[4]};
     r->needed = sum[5];
@@ -107,12 +108,10 @@ resume_parts(struct convert_run *r, struct chex_error *err)
 #define NOTICED      offsetof(struct convert_counts, rgba)
 #define NOTICED_SIZE (sizeof(struct convert_counts) - NOTICED)
 
-_Static_assert(NOTICED_SIZE <= RANKS_SUMS * sizeof(uint64_t), "a barrier adds up all counts");
-
 static enum chex_status
 fill_parts(struct convert_run *r, struct chex_error *err)
 {
-    uint64_t sum[RANKS_SUMS] = {0};
+    uint64_t sum[NOTICED_SIZE / sizeof(uint64_t)];
     enum chex_status status = run_begin(r, err);
 
     if (status == CHEX_OK)
@@ -120,7 +119,7 @@ fill_parts(struct convert_run *r, struct chex_error *err)
     store_free(r->store); /* close this part before rank 0 opens the whole data set */
     r->store = NULL;
     memcpy(sum, (char *)&r->c->counts + NOTICED, NOTICED_SIZE);
-    status = ranks_barrier(r->ranks, status, sum, err);
+    status = rank_work_meet(r->work, status, sum, NOTICED_SIZE / sizeof(*sum), err);
     memcpy((char *)&r->c->counts + NOTICED, sum, NOTICED_SIZE);
     return status;
 }
@@ -135,10 +134,10 @@ publish_parts(struct convert_run *r, struct chex_error *err)
     r->publishing = true;
     r->part = (struct part){0};
     r->c->counts.rejects = 0;
-    if (r->ranks->comm->rank == 0)
+    if (collective_rank(r->work->ranks) == 0)
         status = run_all(r, err);
     r->c->resumed = before;
-    return ranks_barrier(r->ranks, status, NULL, err);
+    return rank_work_meet(r->work, status, NULL, 0, err);
 }
 
 static enum chex_status
@@ -172,17 +171,17 @@ enum chex_status
 convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err)
 {
     double started = progress_clock();
+    struct rank_work work = {.ranks = c->ranks};
     struct convert_run r = {
         .c = c, .watch = watch, .stop = watch->stop, .part = c->options->part, .folder = {.fd = -1}};
     enum chex_status status;
 
     c->running = true;
-    if (c->ranks && c->ranks->comm->size > 1) {
-        r.ranks = c->ranks;
-        r.ranks->user_stop = watch->stop;
-        r.stop = &r.ranks->stop;
+    if (c->ranks && collective_size(c->ranks) > 1) {
+        r.work = &work;
+        r.stop = &work.stop;
     }
-    status = r.ranks ? run_ranks(&r, err) : run_alone(&r, err);
+    status = r.work ? run_ranks(&r, err) : run_alone(&r, err);
     status = run_close_output(&r, status, err);
     c->seconds = progress_clock() - started;
     return status;

@@ -17,7 +17,7 @@
 static bool
 is_reporting(const struct convert_run *r)
 {
-    return !r->ranks || (r->ranks->comm->rank == 0 && !r->publishing);
+    return !r->work || (collective_rank(r->work->ranks) == 0 && !r->publishing);
 }
 
 /* ---- watching ------------------------------------------------------------------------------------------------- */
@@ -27,8 +27,8 @@ on_wait(void *context)
 {
     struct convert_run *r = context;
 
-    if (r->ranks)
-        ranks_poll(r->ranks);
+    if (r->work)
+        rank_work_poll(r->work);
 }
 
 static void

@@ -11,12 +11,12 @@
 #define CHEX_LIB_CONVERT_RUN_H
 
 #include "convert/convert_private.h"
+#include "convert/rank_work.h"
 #include "io/lock.h"
-#include "ranks/ranks.h"
 
 struct convert_run {
     struct convert *c;
-    struct ranks *ranks; /* NULL: this process is alone */
+    struct rank_work *work; /* NULL: this process is alone */
     const struct convert_watch *watch;
     const atomic_bool *stop;
     struct part part;

@@ -10,4 +10,6 @@ libchexcore_la_SOURCES += \
 	lib/convert/convert_ranks.c \
 	lib/convert/convert_retry.c \
 	lib/convert/convert_run.c \
-	lib/convert/convert_run.h
+	lib/convert/convert_run.h \
+	lib/convert/rank_work.c \
+	lib/convert/rank_work.h

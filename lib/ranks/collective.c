@@ -173,6 +173,27 @@ collective_allgather(struct collective *c, const void *data, size_t size, struct
     return status;
 }
 
+enum chex_status
+collective_add(struct collective *c, uint64_t *number, size_t count, struct chex_error *err)
+{
+    struct buffer all = {0};
+    enum chex_status status = collective_allgather(c, number, count * sizeof(*number), &all, NULL, err);
+    size_t i;
+
+    if (status == CHEX_OK && all.size != (size_t)c->comm->size * count * sizeof(*number))
+        status = error_set(err, CHEX_ERR_BUG, "the ranks add up different counts of numbers");
+    if (status == CHEX_OK)
+        memset(number, 0, count * sizeof(*number));
+    for (i = 0; status == CHEX_OK && i < (size_t)c->comm->size * count; i++) {
+        uint64_t one;
+
+        memcpy(&one, all.data + i * sizeof(one), sizeof(one));
+        number[i % count] += one;
+    }
+    buffer_release(&all);
+    return status;
+}
+
 /* ---- meetings ------------------------------------------------------------------------------------------------- */
 
 /* Rank errors by how much they explain: none, received from another rank, stopped, its own error. */

@@ -1,9 +1,12 @@
 /*
- * collective.h - collective operations of the ranks of a run: allreduce, broadcast, allgather, agreement on a status
+ * collective.h - collective operations of the ranks of a job: agreement on a status, allgather, broadcast, allreduce
  *
  * Every rank makes the same calls in the same order.  The message library (comm.h) never blocks: a waiting rank polls
  * and sends heartbeats to its peers.  A rank that died, hangs in I/O or was stopped sends none, and its peers name it:
- * "no progress for 300 s; waiting for rank 3 n07".
+ * "rank 3 n07 is lost: no message for 300 s".
+ *
+ * Ranks that work independently, such as those of a conversion, call collective_watch() a few times per second and meet
+ * in collective_agree() after each step of the work.
  *
  * A training step is one allreduce.  The rank starts a sum for each bucket of gradients as soon as it is final;
  * collective_poll() makes progress; collective_allreduce_wait() returns when all sums are complete (reduce_host.h).
@@ -41,6 +44,14 @@ struct collective_options {
      * interface.
      */
     double timeout;
+    /* Allow six times as long until the ranks have met for the first time, not only until they are connected. */
+    bool slow_start;
+
+    /*
+     * Set when the user asks this rank to stop; may be NULL.  The heartbeats carry it: collective_stop_asked() becomes
+     * true on all ranks.
+     */
+    const atomic_bool *stop;
 
     /*
      * Set by the handler of SIGTERM; may be NULL.  The sender may have lost a rank, and may kill this process soon.  So
@@ -103,6 +114,8 @@ enum chex_status collective_allreduce_wait(struct collective *c, struct chex_err
  */
 enum chex_status collective_watch(struct collective *c, double *waited, struct chex_error *err);
 double collective_timeout(const struct collective *c);
+/* Returns whether the user asked any rank to stop, as far as this rank knows. */
+bool collective_stop_asked(const struct collective *c);
 /* Returns whether a message from every rank arrived within the last `seconds` of waiting in collective_watch(). */
 bool collective_heard_all(const struct collective *c, double seconds);
 
@@ -116,6 +129,9 @@ enum chex_status collective_broadcast(struct collective *c, void *data, size_t s
  */
 enum chex_status collective_allgather(struct collective *c, const void *data, size_t size, struct buffer *all,
                                       size_t *sizes, struct chex_error *err);
+
+/* Replace each number by its sum over the ranks; count is the same on all ranks.  Errors as in allgather. */
+enum chex_status collective_add(struct collective *c, uint64_t *number, size_t count, struct chex_error *err);
 
 /*
  * A meeting: combine the status of all ranks.  status and *err are the result of this rank; *flags (may be NULL)

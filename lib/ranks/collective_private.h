@@ -23,7 +23,7 @@
 /* Bytes of a broadcast per transfer. */
 #define COLLECTIVE_PIECE (8u << 20)
 
-/* Tags of messages; ranks.h uses others. */
+/* Tags of messages. */
 enum { TAG_BEAT = 16, TAG_GATHER, TAG_MEET };
 
 /* Precedes the data of a message. */
@@ -67,6 +67,8 @@ struct collective {
     double terminating_at; /* `waited` when the signal was seen; negative: none */
     bool all_met;          /* all ranks have met since then */
     bool warned;           /* warn_waiting() was called */
+    bool stop_asked;       /* by the user of any rank */
+    bool stop_sent;        /* a heartbeat with it was sent */
     double last_sent;      /* progress_clock() of the last beat */
     double watched;        /* progress_clock() of the last collective_watch() */
     double watching;       /* the `waited` argument of collective_watch() */

@@ -111,11 +111,20 @@ listen_to_all(struct collective *c, struct chex_error *err)
         peer->last_heard = c->waited;
         if (c->message.tag != TAG_BEAT)
             status = keep(peer, &c->message, err);
+        else
+            c->stop_asked = c->stop_asked || c->message.data.size > 0;
         if (status != CHEX_OK)
             return status;
     }
 }
 
+bool
+collective_stop_asked(const struct collective *c)
+{
+    return c->stop_asked || (c->options.stop && atomic_load(c->options.stop));
+}
+
+/* Send a heartbeat if it is time.  It has one byte if a user asked to stop, else none. */
 static enum chex_status
 beat(struct collective *c, struct chex_error *err)
 {
@@ -124,12 +133,14 @@ beat(struct collective *c, struct chex_error *err)
     enum chex_status status = CHEX_OK;
     int i;
 
-    if (now - c->last_sent < every)
+    c->stop_asked = collective_stop_asked(c);
+    if (now - c->last_sent < every && c->stop_sent == c->stop_asked)
         return CHEX_OK;
     c->last_sent = now;
+    c->stop_sent = c->stop_asked;
     for (i = 0; status == CHEX_OK && i < c->comm->size; i++)
         if (i != c->comm->rank)
-            status = c->comm->ops->send(c->comm, i, TAG_BEAT, NULL, 0, err);
+            status = c->comm->ops->send(c->comm, i, TAG_BEAT, "", c->stop_asked, err);
     return status == CHEX_OK ? CHEX_OK : fail_comm(c, status, err);
 }
 
@@ -202,14 +213,14 @@ static enum chex_status
 call_lost(struct collective *c, double patience, struct chex_error *err)
 {
     char who[600];
-    int i;
+    int count = name_silent(c, patience, who, sizeof(who)), i;
 
-    if (name_silent(c, patience, who, sizeof(who)) == 0)
+    if (count == 0)
         return CHEX_OK;
     for (i = 0; i < c->comm->size; i++)
         c->peer[i].lost = c->peer[i].missing && i != c->comm->rank && c->waited - c->peer[i].last_heard >= patience;
     c->lost = true;
-    error_set(&c->why, CHEX_ERR_LOST, "no progress for %.3g s; waiting for %s", patience, who);
+    error_set(&c->why, CHEX_ERR_LOST, "%s %s lost: no message for %.3g s", who, count == 1 ? "is" : "are", patience);
     return collective_lose(c, err);
 }
 
@@ -247,7 +258,7 @@ look_while_terminating(struct collective *c, double patience, struct chex_error 
 static enum chex_status
 look_for_lost(struct collective *c, struct chex_error *err)
 {
-    double patience = c->options.timeout * (c->meeting == 0 ? 6 : 1);
+    double patience = c->options.timeout * (c->meeting < (c->options.slow_start ? 2 : 1) ? 6 : 1);
     enum chex_status status = call_lost(c, patience, err);
 
     if (status == CHEX_OK && !c->all_met && c->options.terminating && atomic_load(c->options.terminating))

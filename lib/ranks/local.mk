@@ -7,6 +7,4 @@ libchexcore_la_SOURCES += \
 	lib/ranks/collective_sum.c \
 	lib/ranks/collective_wait.c \
 	lib/ranks/comm.c \
-	lib/ranks/comm.h \
-	lib/ranks/ranks.c \
-	lib/ranks/ranks.h
+	lib/ranks/comm.h

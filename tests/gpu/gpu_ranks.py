@@ -123,6 +123,6 @@ def check_ranks(r, o):
                lambda: twice(lab, "wire", 2, "sums     by NCCL .* bf16 on the wire", "--wire", "bf16"))
         r.case("two GPUs: a rank is killed", lambda: lost(lab, signal.SIGKILL, (8, 137), r"chex-train: .*rank \d "))
         r.case("two GPUs: a rank is stopped",
-               lambda: lost(lab, signal.SIGSTOP, (8,), r"no progress for 10 s; waiting for rank \d "))
+               lambda: lost(lab, signal.SIGSTOP, (8,), r"rank \d \S+ is lost: no message for 10 s"))
     finally:
         shutil.rmtree(lab.work, ignore_errors=True)

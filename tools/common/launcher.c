@@ -84,3 +84,15 @@ launcher_print_version(void)
 
     printf("%-14s %s\n", "mpi", launcher_library(text, sizeof(text)));
 }
+
+void
+launcher_end(struct comm *comm, struct collective *ranks, int exit_code)
+{
+    fflush(stdout);
+    if (ranks) {
+        collective_abort(ranks, exit_code);
+        return;
+    }
+    sleep(comm->rank == 0 ? 0 : 2);
+    comm->ops->abort(comm, exit_code);
+}

@@ -8,7 +8,7 @@
 #ifndef CHEX_TOOLS_LAUNCHER_H
 #define CHEX_TOOLS_LAUNCHER_H
 
-#include "ranks/comm.h"
+#include "ranks/collective.h"
 
 struct launcher {
     int rank, size; /* rank 0 of size 1: a plain start */
@@ -32,6 +32,12 @@ struct launcher_cores launcher_cores(void);
  * CHEX_ERR_USAGE  the job has several processes, but this build has no MPI or MPI does not find the others
  */
 enum chex_status launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err);
+
+/*
+ * End all processes after a rank was lost, or if the ranks could not be connected (`ranks` is NULL then).  A rank that
+ * does not report the error first waits two seconds for the rank that does.  With a single process: does nothing.
+ */
+void launcher_end(struct comm *comm, struct collective *ranks, int exit_code);
 
 /* Writes "Open MPI 4.1.4 ..." or "none" for --version --verbose to out. */
 const char *launcher_library(char *out, size_t size);

@@ -8,7 +8,7 @@
 #include "convert/convert_report.h"
 
 #include "base/json.h"
-#include "ranks/ranks.h"
+#include "ranks/collective.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -92,7 +92,7 @@ part_json(const struct convert *c)
 {
     struct part part = c->options ? c->options->part : (struct part){0};
 
-    return json_pack("{s:i,s:o,s:o}", "ranks", c->ranks->comm->size, "part",
+    return json_pack("{s:i,s:o,s:o}", "ranks", collective_size(c->ranks), "part",
                      part.count ? number(part.index + 1) : json_null(), "parts",
                      part.count ? number(part.count) : json_null());
 }

@@ -11,20 +11,21 @@
 #include "common/wrap.h"
 
 const char *
-name_rank(const struct ranks *ranks, char out[RANK_NAME])
+name_rank(const struct collective *ranks, char out[RANK_NAME])
 {
     out[0] = '\0';
     if (!is_rank_0(ranks))
-        snprintf(out, RANK_NAME, "rank %d %s: ", ranks->comm->rank, ranks->peer[ranks->comm->rank].host);
+        snprintf(out, RANK_NAME, "rank %d %s: ", collective_rank(ranks),
+                 collective_host(ranks, collective_rank(ranks)));
     return out;
 }
 
 struct part
 part_of(const struct convert *c)
 {
-    const struct comm *comm = c->ranks->comm;
+    int rank = collective_rank(c->ranks), size = collective_size(c->ranks);
 
-    return comm->size > 1 ? (struct part){(unsigned)comm->rank, (unsigned)comm->size} : c->options->part;
+    return size > 1 ? (struct part){(unsigned)rank, (unsigned)size} : c->options->part;
 }
 
 static size_t
@@ -46,7 +47,7 @@ void
 report_parts(const struct convert *c, const struct cli_common *common)
 {
     struct part part = c->options->part;
-    int size = c->ranks->comm->size;
+    int size = collective_size(c->ranks);
     char a[PROGRESS_TEXT], b[PROGRESS_THINGS], n[PROGRESS_THINGS];
     uint64_t images;
     size_t shards;

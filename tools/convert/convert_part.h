@@ -7,18 +7,18 @@
 #define CHEX_TOOLS_CONVERT_PART_H
 
 #include "convert/convert_options.h"
-#include "ranks/ranks.h"
+#include "ranks/collective.h"
 
-#define RANK_NAME (RANKS_HOST + 32)
+#define RANK_NAME 96
 
 static inline bool
-is_rank_0(const struct ranks *ranks)
+is_rank_0(const struct collective *ranks)
 {
-    return ranks->comm->rank == 0;
+    return collective_rank(ranks) == 0;
 }
 
 /* Write "rank 3 n07: ", or "" for rank 0 and for a single process.  Returns out. */
-const char *name_rank(const struct ranks *ranks, char out[RANK_NAME]);
+const char *name_rank(const struct collective *ranks, char out[RANK_NAME]);
 
 /* Returns the part of this process: that of its rank, or of --part. */
 struct part part_of(const struct convert *c);
