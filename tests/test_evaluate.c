@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static double
-sigmoid(double z)
+logistic(double z)
 {
     return 1 / (1 + exp(-z));
 }
@@ -83,7 +83,7 @@ START_TEST(every_image_is_scored_once)
         ck_assert_uint_eq(b.e.image[i].sample, i);
         ck_assert_uint_eq(b.e.image[i].patient, i);
         for (unsigned k = 0; k < CHEX_FINDINGS; k++) {
-            double p = sigmoid((v - 100) / 50 - k / 10.0);
+            double p = logistic((v - 100) / 50 - k / 10.0);
 
             ck_assert_uint_eq(b.e.label[i * CHEX_FINDINGS + k], i > 0 && i == k);
             ck_assert_double_eq_tol((double)b.e.probability[i * CHEX_FINDINGS + k], p, 1e-7);
@@ -137,16 +137,16 @@ START_TEST(probabilities_of_the_views_are_averaged)
     for (unsigned v = 0; v < 10; v++) {
         static const unsigned sum[10] = {0, 2, 2, 4, 2, 2 + 5, 0 + 5, 4 + 5, 2 + 5, 2 + 5};
 
-        mean += sigmoid((40.0 + sum[v] - 100) / 50) / 10;
+        mean += logistic((40.0 + sum[v] - 100) / 50) / 10;
     }
     ck_assert_double_eq_tol((double)b.e.probability[2 * CHEX_FINDINGS], mean, 1e-7);
     z = (double)b.e.logit[2 * CHEX_FINDINGS];
-    ck_assert_double_eq_tol(sigmoid(z), mean, 1e-7);
+    ck_assert_double_eq_tol(logistic(z), mean, 1e-7);
     evaluation_release(&b.e);
     b.o.tta = TTA_FLIP;
     scorer_run(&b);
     ck_assert_double_eq_tol((double)b.e.probability[2 * CHEX_FINDINGS],
-                            (sigmoid((42.0 - 100) / 50) + sigmoid((47.0 - 100) / 50)) / 2, 1e-7);
+                            (logistic((42.0 - 100) / 50) + logistic((47.0 - 100) / 50)) / 2, 1e-7);
     scorer_release(&b);
 }
 END_TEST
@@ -162,7 +162,7 @@ START_TEST(the_loss_is_that_of_training)
     b.o.loss = &focal;
     scorer_run(&b);
     for (unsigned i = 0; i < IMAGES * CHEX_FINDINGS; i++) {
-        double p = sigmoid((double)b.e.logit[i]), q = b.e.label[i] ? p : 1 - p;
+        double p = logistic((double)b.e.logit[i]), q = b.e.label[i] ? p : 1 - p;
 
         expected -= (b.e.label[i] ? 3 : 1) * (1 - q) * (1 - q) * log(q) / (IMAGES * CHEX_FINDINGS);
     }

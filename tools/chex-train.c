@@ -8,13 +8,13 @@
 #include <config.h>
 
 #include "backend/backend.h"
+#include "base/clock.h"
 #include "common/launcher.h"
 #include "common/stop_signals.h"
 #include "train/train_report.h"
 
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
@@ -185,12 +185,11 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
 static int
 close_and_return(struct comm *comm, int code)
 {
-    static const struct timespec pause = {.tv_nsec = 200000000};
     bool others = comm->size > 1;
 
     comm->ops->close(comm);
     if (others && code != EXIT_GOOD)
-        nanosleep(&pause, NULL);
+        backoff(0.2);
     return code;
 }
 

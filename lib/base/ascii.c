@@ -24,6 +24,18 @@ ascii_same(const char *a, size_t a_length, const char *b, size_t b_length)
     return true;
 }
 
+bool
+ascii_is(const char *text, size_t length, const char *word)
+{
+    return ascii_same(text, length, word, strlen(word));
+}
+
+int
+compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 int
 name_index(const char *const *names, const char *text)
 {

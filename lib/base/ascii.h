@@ -51,6 +51,12 @@ ascii_trim(const char **text, size_t *length)
 /* Returns whether the texts are equal, ignoring case. */
 bool ascii_same(const char *a, size_t a_length, const char *b, size_t b_length);
 
+/* Returns whether the text is this word, ignoring case. */
+bool ascii_is(const char *text, size_t length, const char *word);
+
+/* Compare two elements of an array of texts (const char *), for qsort() and bsearch(). */
+int compare_texts(const void *a, const void *b);
+
 /* Returns the index of a text in a list of names that ends with NULL, or -1. */
 int name_index(const char *const *names, const char *text);
 

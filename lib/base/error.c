@@ -198,3 +198,9 @@ status_of_read_errno(int error)
         return CHEX_ERR_READ;
     }
 }
+
+bool
+status_is_of_input(enum chex_status status)
+{
+    return chex_status_is_data(status) || status == CHEX_ERR_READ || status == CHEX_ERR_MISSING;
+}

@@ -46,6 +46,9 @@ const char *errno_text(int error);
 /* Returns whether permission to read the input is missing.  The status of such an error is CHEX_ERR_MISSING. */
 bool error_is_denied(const struct chex_error *err);
 
+/* Returns whether the error is in an input: its data are wrong, or it cannot be read. */
+bool status_is_of_input(enum chex_status status);
+
 /* Returns the status that error_read() uses for this errno. */
 enum chex_status status_of_read_errno(int error);
 

@@ -198,13 +198,6 @@ convert_is_read_error(const struct chex_error *why)
     return why->status == CHEX_ERR_READ && why->cause != 0;
 }
 
-/* Returns whether the failure concerns only this file: the run rejects it and continues. */
-static bool
-is_reject(enum chex_status status)
-{
-    return chex_status_is_data(status) || status == CHEX_ERR_READ || status == CHEX_ERR_MISSING;
-}
-
 static enum chex_status
 convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *err)
 {
@@ -222,7 +215,7 @@ convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *er
         status = store_put(job->store, e->shard, e->index, w->record, err);
     } else if (convert_is_read_error(&why)) {
         return take_unread(job, e, &why, err);
-    } else if (is_reject(status)) {
+    } else if (status_is_of_input(status)) { /* only this file: the run rejects it and continues */
         status = take_reject(job, e, &why, err);
     } else {
         *err = why;

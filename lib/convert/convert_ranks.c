@@ -10,13 +10,13 @@
 
 #include "convert/convert_run.h"
 
+#include "base/clock.h"
 #include "base/progress.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* On NFS other hosts may see a new name late.  The ranks try this many times, 0.2 s apart. */
 #define FOLDER_TRIES 50
@@ -53,7 +53,6 @@ convert_compare(const struct convert *c, const char *purpose, enum chex_status s
 static enum chex_status
 follow_rank_0(struct convert_run *r, struct chex_error *err)
 {
-    static const struct timespec pause = {.tv_nsec = 200000000};
     const char *path = r->c->options->out;
     int tries;
 
@@ -62,7 +61,7 @@ follow_rank_0(struct convert_run *r, struct chex_error *err)
             return CHEX_OK;
         folder_close(&r->folder);
         r->folder = (struct folder){.fd = -1};
-        nanosleep(&pause, NULL);
+        backoff(0.2);
         rank_work_poll(r->work);
     }
     return error_set(err, CHEX_ERR_WRITE,

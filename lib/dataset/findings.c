@@ -62,12 +62,6 @@ fold(const char *name, size_t length, char out[NAME_MAX_LENGTH])
     return used;
 }
 
-static bool
-is(const char *folded, size_t length, const char *name)
-{
-    return ascii_same(folded, length, name, strlen(name));
-}
-
 int
 finding_index(const char *name, size_t length)
 {
@@ -75,10 +69,10 @@ finding_index(const char *name, size_t length)
     size_t size = fold(name, length, folded);
 
     for (int i = 0; i < CHEX_FINDINGS; i++)
-        if (is(folded, size, finding_names[i]))
+        if (ascii_is(folded, size, finding_names[i]))
             return i;
     for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
-        if (is(folded, size, aliases[i].name))
+        if (ascii_is(folded, size, aliases[i].name))
             return finding_index(aliases[i].of, strlen(aliases[i].of));
     return -1;
 }
@@ -89,7 +83,7 @@ finding_is_none(const char *name, size_t length)
     char folded[NAME_MAX_LENGTH];
     size_t size = fold(name, length, folded);
 
-    return is(folded, size, "no_finding") || is(folded, size, "nofinding");
+    return ascii_is(folded, size, "no_finding") || ascii_is(folded, size, "nofinding");
 }
 
 const char *

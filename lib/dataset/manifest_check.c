@@ -7,6 +7,7 @@
 
 #include "dataset/manifest_json.h"
 
+#include "base/ascii.h"
 #include "base/sha256.h"
 #include "dataset/format.h"
 
@@ -90,12 +91,6 @@ check_shard(const struct manifest *m, unsigned i, struct chex_error *err)
     return CHEX_OK;
 }
 
-static int
-compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Check that shard names are unique. */
 static enum chex_status
 check_names(const struct manifest *m, struct chex_error *err)
@@ -108,7 +103,7 @@ check_names(const struct manifest *m, struct chex_error *err)
         return error_memory(err);
     for (i = 0; i < m->shard_count; i++)
         name[i] = m->shard[i].name;
-    qsort(name, m->shard_count, sizeof(*name), compare_names);
+    qsort(name, m->shard_count, sizeof(*name), compare_texts);
     for (i = 1; i < m->shard_count && status == CHEX_OK; i++)
         if (strcmp(name[i - 1], name[i]) == 0)
             status = error_set(err, CHEX_ERR_DAMAGED, "shards: '%s' is there twice", name[i]);

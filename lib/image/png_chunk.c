@@ -15,8 +15,8 @@
 
 #define FRAME 12 /* length, type and CRC around the data */
 
-static uint32_t
-read_u32(const uint8_t *p)
+uint32_t
+get_u32be(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
@@ -29,7 +29,7 @@ chunk_next(const uint8_t *data, size_t size, size_t *position, struct chunk *chu
     if (*position > size || size - *position < FRAME)
         return false;
     p = data + *position;
-    chunk->length = read_u32(p);
+    chunk->length = get_u32be(p);
     if (chunk->length > size - *position - FRAME)
         return false;
     memcpy(chunk->type, p + 4, 4);
@@ -77,7 +77,7 @@ chunk_check(const uint8_t *data, size_t size, struct chunk_checks *out)
         size_t covered = (size_t)chunk.length + 4;
 
         out->ended = strcmp(chunk.type, "IEND") == 0;
-        if (crc32_z(0, chunk.body, covered) == read_u32(chunk.body + covered))
+        if (crc32_z(0, chunk.body, covered) == get_u32be(chunk.body + covered))
             continue;
         if (!critical)
             out->bad_other++;

@@ -18,6 +18,9 @@ struct chunk {
     const uint8_t *body; /* type, length bytes of data, CRC; points into the file */
 };
 
+/* Read a big-endian number at any alignment. */
+uint32_t get_u32be(const uint8_t *p);
+
 /* Read the chunk at *position and advance *position.  Returns false if none is complete.  Start at CHUNK_FIRST. */
 bool chunk_next(const uint8_t *data, size_t size, size_t *position, struct chunk *chunk);
 #define CHUNK_FIRST 8 /* after the signature */

@@ -60,12 +60,6 @@ fastpng_free(struct fastpng *fast)
     free(fast);
 }
 
-static uint32_t
-get_u32be(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 struct header {
     uint32_t width, height;
     unsigned channels;

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "base/ascii.h"
 #include "input/image_name.h"
 #include "input/input_scan.h"
 
@@ -105,12 +106,6 @@ listing_release(struct listing *l)
     while (l->count > 0)
         free(l->name[--l->count]);
     free(l->name);
-}
-
-static int
-compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 static bool
@@ -301,7 +296,7 @@ scan_folder(struct source *s, const char *path, const struct ancestor *up, struc
         status = list_whole_folder(s, dir, &list, err);
     closedir(dir);
     if (below->count > 1)
-        qsort(below->name, below->count, sizeof(*below->name), compare_names);
+        qsort(below->name, below->count, sizeof(*below->name), compare_texts);
     for (i = 0; status == CHEX_OK && i < below->count && here.depth < MAX_DEPTH; i++) {
         char child[MAX_PATH];
 

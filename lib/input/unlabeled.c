@@ -7,17 +7,13 @@
 
 #include "input/unlabeled.h"
 
+#include "base/ascii.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* The number of names above UNLABELED_MAX that triggers the next sort. */
 #define SLACK 65536
-
-static int
-compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 void
 unlabeled_sort(struct unlabeled *s)
@@ -25,7 +21,7 @@ unlabeled_sort(struct unlabeled *s)
     size_t i, kept = 0;
 
     if (s->count > 1)
-        qsort(s->name, s->count, sizeof(*s->name), compare);
+        qsort(s->name, s->count, sizeof(*s->name), compare_texts);
     for (i = 0; i < s->count; i++) {
         bool again = kept > 0 && strcmp(s->name[kept - 1], s->name[i]) == 0;
 

@@ -7,10 +7,11 @@
 
 #include "io/file.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TRIES         3    /* after the first */
@@ -26,16 +27,13 @@ is_interrupted(int error, unsigned *failures)
 bool
 file_try_again(int error, unsigned *failures)
 {
-    /* 20, 80, 320 ms */
-    struct timespec pause = {.tv_nsec = 20000000L << (2 * (*failures & 15))};
-
     if (is_interrupted(error, failures))
         return true;
     /* EAGAIN: another process must first give up its lease (fcntl(2)). */
     if ((error != EIO && error != ESTALE && error != ETIMEDOUT && error != EAGAIN) || (*failures & 15) == TRIES)
         return false;
+    backoff(0.02 * (1 << (2 * (*failures & 15)))); /* 20, 80, 320 ms */
     (*failures)++;
-    nanosleep(&pause, NULL);
     return true;
 }
 

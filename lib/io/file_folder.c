@@ -7,18 +7,14 @@
 
 #include "io/file.h"
 
+#include "base/ascii.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int
-compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 static enum chex_status
 read_names(DIR *dir, const char *path, bool (*wanted)(const char *name), struct folder_names *out,
@@ -76,7 +72,7 @@ folder_list(const struct folder *folder, bool (*wanted)(const char *name), struc
     if (status != CHEX_OK && err)
         *err = why;
     if (out->count > 0)
-        qsort(out->name, out->count, sizeof(*out->name), compare_names);
+        qsort(out->name, out->count, sizeof(*out->name), compare_texts);
     return status;
 }
 

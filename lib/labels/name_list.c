@@ -171,12 +171,6 @@ read_list(struct adding *a, const char *path, bool *is_csv, struct chex_error *e
     return status;
 }
 
-static int
-compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void
 sort_unique(struct names *names)
 {
@@ -184,7 +178,7 @@ sort_unique(struct names *names)
 
     for (size_t i = 1; i < names->count; i++) {
         if (strcmp(names->name[i - 1], names->name[i]) > 0) { /* NIH's lists are sorted */
-            qsort(names->name, names->count, sizeof(*names->name), compare_names);
+            qsort(names->name, names->count, sizeof(*names->name), compare_texts);
             break;
         }
     }
@@ -223,5 +217,5 @@ names_release(struct names *names)
 bool
 names_have(const struct names *names, const char *name)
 {
-    return names->count > 0 && bsearch(&name, names->name, names->count, sizeof(*names->name), compare_names) != NULL;
+    return names->count > 0 && bsearch(&name, names->name, names->count, sizeof(*names->name), compare_texts) != NULL;
 }

@@ -8,12 +8,12 @@
 #include "ranks/collective_private.h"
 
 #include "base/ascii.h"
+#include "base/clock.h"
 #include "base/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Change it whenever the messages change. */
@@ -445,10 +445,9 @@ collective_broken(const struct collective *c)
 void
 collective_abort(struct collective *c, int exit_code)
 {
-    static const struct timespec word = {.tv_sec = 2};
 
     if (!collective_reports_errors(c))
-        nanosleep(&word, NULL);
+        backoff(2);
     c->comm->ops->abort(c->comm, exit_code);
 }
 

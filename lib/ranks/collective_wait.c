@@ -7,13 +7,13 @@
 
 #include "ranks/collective_private.h"
 
+#include "base/clock.h"
 #include "base/progress.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Seconds between two heartbeats of a waiting rank; less if the timeout is short. */
 #define BEAT_SECONDS 1.0
@@ -26,8 +26,8 @@
 
 /* Iterations without a pause, and the lengths of the pauses after them. */
 #define BUSY_TURNS  100
-#define SHORT_PAUSE 20000
-#define LONG_PAUSE  1000000 /* ns */
+#define SHORT_PAUSE 20e-6
+#define LONG_PAUSE  1e-3 /* s */
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
@@ -365,15 +365,12 @@ collective_heard_all(const struct collective *c, double seconds)
 static void
 make_pause(unsigned turn)
 {
-    struct timespec pause = {.tv_nsec = SHORT_PAUSE * (long)(turn - BUSY_TURNS + 1)};
+    double pause = turn < BUSY_TURNS ? 0 : SHORT_PAUSE * (turn - BUSY_TURNS + 1);
 
-    if (turn < BUSY_TURNS) {
+    if (turn < BUSY_TURNS)
         sched_yield();
-        return;
-    }
-    if (pause.tv_nsec > LONG_PAUSE)
-        pause.tv_nsec = LONG_PAUSE;
-    nanosleep(&pause, NULL);
+    else
+        backoff(pause < LONG_PAUSE ? pause : LONG_PAUSE);
 }
 
 enum chex_status

@@ -10,6 +10,7 @@
 #include "store/journal.h"
 
 #include "base/ascii.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "plan/plan.h"
 
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define JOURNAL_VERSION 1
@@ -181,13 +181,12 @@ read_one(const struct reading *r, uint64_t *end, struct chex_error *err)
 static enum chex_status
 read_living(const struct reading *r, struct chex_error *err)
 {
-    static const struct timespec pause = {.tv_nsec = 50000000};
     enum chex_status status;
     uint64_t end;
     int tries = 0;
 
     while ((status = read_one(r, &end, err)) == CHEX_ERR_READ && tries++ < 20)
-        nanosleep(&pause, NULL);
+        backoff(0.05);
     return status;
 }
 

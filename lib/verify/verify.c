@@ -11,6 +11,7 @@
 
 #include "verify/verify_private.h"
 
+#include "base/ascii.h"
 #include "base/progress.h"
 #include "base/threads.h"
 #include "dataset/format.h"
@@ -173,12 +174,6 @@ check_sums(struct verify_run *run)
 
 /* ---- other files in the folder --------------------------------------------------------------------------------- */
 
-static int
-compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool
 ends_with(const char *text, const char *end)
 {
@@ -207,7 +202,7 @@ name_fault(const char **known, size_t count, const char *name)
         return "lock of a conversion that is running or was killed";
     if (name[0] == '.' && (ends_with(name, ".part") || strstr(name, ".tmp.")))
         return "left over from a conversion that was interrupted";
-    if (is_shard_name(name) && !bsearch(&name, known, count, sizeof(*known), compare_names))
+    if (is_shard_name(name) && !bsearch(&name, known, count, sizeof(*known), compare_texts))
         return "a shard that is not in the manifest";
     return NULL;
 }
@@ -230,7 +225,7 @@ check_folder(struct verify *v, struct chex_error *err)
     for (i = 0; known && i < ds->info.shard_count; i++)
         known[i] = ds->shard[i].name;
     if (known)
-        qsort(known, ds->info.shard_count, sizeof(*known), compare_names);
+        qsort(known, ds->info.shard_count, sizeof(*known), compare_texts);
     for (i = 0; i < names.count && status == CHEX_OK; i++) {
         const char *text = name_fault(known, ds->info.shard_count, names.name[i]);
         struct verify_fault fault = {CHEX_ERR_DAMAGED, names.name[i], -1, 0, text, NULL};

@@ -53,12 +53,6 @@ parse_age(struct where_term *t, struct chex_error *err)
     return error_set(err, CHEX_ERR_USAGE, "an age is years, as 60 or 40-59, not '%s'", text);
 }
 
-static bool
-key_is(const char *text, size_t length, const char *key)
-{
-    return ascii_same(text, length, key, strlen(key));
-}
-
 static enum chex_status
 parse_finding(struct where_term *t, const char *text, size_t name, size_t length, struct chex_error *err)
 {
@@ -90,7 +84,7 @@ parse_term(struct where_term *t, const char *text, size_t length, struct chex_er
     if (length == 0)
         return error_set(err, CHEX_ERR_USAGE, "an empty term");
     for (i = 0; equals && i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (!key_is(text, name, keys[i]))
+        if (!ascii_is(text, name, keys[i]))
             continue;
         t->kind = (enum where_kind)(WHERE_VIEW + i);
         t->text = (struct chex_bytes){equals + 1, length - name - 1};

@@ -10,6 +10,7 @@
 
 #include "data/staging_private.h"
 
+#include "base/clock.h"
 #include "base/progress.h"
 #include "dataset/dataset.h"
 
@@ -19,7 +20,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MAX_THREADS 16
@@ -152,12 +152,11 @@ remove_leftovers(struct staging *s, struct chex_error *err)
 static enum chex_status
 take_lock(struct staging *s, struct chex_error *err)
 {
-    static const struct timespec pause = {.tv_nsec = 200000000};
     enum chex_status status;
 
     while ((status = lock_take(&s->lock, &s->folder, s->o.break_lock, err)) == CHEX_ERR_LOCKED) {
         report_waiting(s, true, err->text);
-        nanosleep(&pause, NULL);
+        backoff(0.2);
         if (staging_is_stopped(s))
             return error_set(err, CHEX_ERR_STOPPED, "stopped while waiting: %s", s->progress.why);
     }

@@ -8,6 +8,7 @@
 #include "eval/evaluate_private.h"
 
 #include "base/progress.h"
+#include "math/loss.h"
 #include "ranks/collective.h"
 
 #include <math.h>
@@ -117,12 +118,6 @@ share_start(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct ch
         s->crop[i] = s->view[i / o->batch];
     loader.order = s->order;
     return loader_start(&loader, &s->loader, err);
-}
-
-static double
-sigmoid(double x)
-{
-    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
 }
 
 /* Average over the views; a single view keeps its logit unchanged. */

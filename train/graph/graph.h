@@ -31,6 +31,18 @@ struct graph_slice {
     unsigned buffer, first, channels;
 };
 
+static inline bool
+graph_slice_same(const struct graph_slice *a, const struct graph_slice *b)
+{
+    return a->buffer == b->buffer && a->first == b->first && a->channels == b->channels;
+}
+
+static inline bool
+graph_slice_overlaps(const struct graph_slice *a, const struct graph_slice *b)
+{
+    return a->buffer == b->buffer && a->first < b->first + b->channels && b->first < a->first + a->channels;
+}
+
 struct graph_node {
     enum graph_op op;
     struct graph_slice in, in2, out; /* in2: GRAPH_ADD only */

@@ -19,7 +19,7 @@ softplus(double x)
     return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
-static double
+double
 sigmoid(double x)
 {
     return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));

@@ -23,6 +23,8 @@ struct loss_options {
     const double *positive_weight; /* [outputs]; NULL: all 1.  Must outlive its users */
 };
 
+double sigmoid(double x);
+
 /*
  * Returns the sum of weight[i] * scale * loss(z[i][o], label[i][o]), and sets gradient[i][o] to its derivative by
  * z[i][o].  z, gradient [count][outputs]; gradient may be NULL

@@ -22,6 +22,13 @@ struct slice {
     unsigned images, channels, height, width;
 };
 
+/* Returns the first value of a channel of an image. */
+static inline float *
+slice_plane(struct slice v, unsigned image, unsigned channel)
+{
+    return v.data + image * v.image + (size_t)channel * v.height * v.width;
+}
+
 /* w [out][in][kernel][kernel] */
 void conv_forward(const struct graph_node *node, struct slice x, const float *w, struct slice y);
 /* dx.data may be NULL: the input of the network needs no gradient. */

@@ -9,12 +9,6 @@
 
 #include "ref/ops.h"
 
-static float *
-plane(struct slice v, unsigned image, unsigned channel)
-{
-    return v.data + image * v.image + (size_t)channel * v.height * v.width;
-}
-
 /* Find the outputs first .. last - 1 of a row whose tap k is inside the input: 0 <= out * stride + k - pad < side. */
 static void
 valid_range(unsigned k, const struct graph_node *node, unsigned side, unsigned outputs, unsigned *first, unsigned *last)
@@ -33,13 +27,13 @@ conv_forward(const struct graph_node *node, struct slice x, const float *w, stru
 
     for (n = 0; n < y.images; n++) {
         for (o = 0; o < y.channels; o++) {
-            float *out = plane(y, n, o);
+            float *out = slice_plane(y, n, o);
             size_t p;
 
             for (p = 0; p < (size_t)y.height * y.width; p++)
                 out[p] = 0;
             for (i = 0; i < x.channels; i++) {
-                const float *in = plane(x, n, i);
+                const float *in = slice_plane(x, n, i);
                 const float *tap = w + ((size_t)o * x.channels + i) * kernel * kernel;
 
                 for (ky = 0; ky < kernel; ky++) {
@@ -96,13 +90,13 @@ conv_backward(const struct graph_node *node, struct slice x, struct slice dx, co
     for (n = 0; n < dy.images; n++) {
         for (o = 0; o < dy.channels; o++) {
             for (i = 0; i < x.channels; i++) {
-                float *d = dx.data ? plane(dx, n, i) : NULL;
+                float *d = dx.data ? slice_plane(dx, n, i) : NULL;
                 size_t at = ((size_t)o * x.channels + i) * kernel * kernel;
 
                 for (ky = 0; ky < kernel; ky++)
                     for (kx = 0; kx < kernel; kx++, at++)
-                        dw[at] += (float)tap_backward(node, plane(x, n, i), d, x.height, x.width, w[at],
-                                                      plane(dy, n, o), dy.height, dy.width, ky, kx);
+                        dw[at] += (float)tap_backward(node, slice_plane(x, n, i), d, x.height, x.width, w[at],
+                                                      slice_plane(dy, n, o), dy.height, dy.width, ky, kx);
             }
         }
     }
@@ -118,8 +112,8 @@ linear_forward(struct slice x, const float *w, const float *bias, struct slice y
             double sum = (double)bias[o];
 
             for (i = 0; i < x.channels; i++)
-                sum += (double)w[(size_t)o * x.channels + i] * (double)plane(x, n, i)[0];
-            plane(y, n, o)[0] = (float)sum;
+                sum += (double)w[(size_t)o * x.channels + i] * (double)slice_plane(x, n, i)[0];
+            slice_plane(y, n, o)[0] = (float)sum;
         }
     }
 }
@@ -131,14 +125,14 @@ linear_backward(struct slice x, struct slice dx, const float *w, float *dw, floa
 
     for (n = 0; n < dy.images; n++) {
         for (o = 0; o < dy.channels; o++) {
-            float d = plane(dy, n, o)[0];
+            float d = slice_plane(dy, n, o)[0];
 
             dbias[o] += d;
             for (i = 0; i < x.channels; i++) {
                 size_t at = (size_t)o * x.channels + i;
 
-                dw[at] += d * plane(x, n, i)[0];
-                plane(dx, n, i)[0] += d * w[at];
+                dw[at] += d * slice_plane(x, n, i)[0];
+                slice_plane(dx, n, i)[0] += d * w[at];
             }
         }
     }

@@ -11,12 +11,6 @@
 
 #include <math.h>
 
-static float *
-plane(struct slice v, unsigned image, unsigned channel)
-{
-    return v.data + image * v.image + (size_t)channel * v.height * v.width;
-}
-
 static size_t
 pixels_of(struct slice v)
 {
@@ -35,11 +29,11 @@ norm_statistics(struct slice x, float *mean, float *variance)
 
         for (n = 0; n < x.images; n++)
             for (p = 0; p < pixels_of(x); p++)
-                sum += (double)plane(x, n, c)[p];
+                sum += (double)slice_plane(x, n, c)[p];
         m = sum / count;
         for (n = 0; n < x.images; n++) {
             for (p = 0; p < pixels_of(x); p++) {
-                double d = (double)plane(x, n, c)[p] - m;
+                double d = (double)slice_plane(x, n, c)[p] - m;
 
                 squares += d * d;
             }
@@ -74,8 +68,8 @@ norm_forward(const struct graph_node *node, struct slice x, const float *mean, c
         float scale = gamma[c] / sqrtf(variance[c] + GRAPH_NORM_EPSILON);
 
         for (n = 0; n < x.images; n++) {
-            const float *from = plane(x, n, c);
-            float *to = plane(y, n, c);
+            const float *from = slice_plane(x, n, c);
+            float *to = slice_plane(y, n, c);
 
             for (p = 0; p < pixels_of(x); p++) {
                 float v = scale * (from[p] - mean[c]) + beta[c];
@@ -103,20 +97,20 @@ norm_backward(const struct graph_node *node, struct slice x, struct slice dx, co
 
         for (n = 0; n < x.images; n++) {
             for (p = 0; p < pixels_of(x); p++) {
-                double g = node->relu && !(plane(y, n, c)[p] > 0) ? 0 : (double)plane(dy, n, c)[p];
+                double g = node->relu && !(slice_plane(y, n, c)[p] > 0) ? 0 : (double)slice_plane(dy, n, c)[p];
 
                 sum += g;
-                product += g * ((double)plane(x, n, c)[p] - (double)mean[c]) * s;
+                product += g * ((double)slice_plane(x, n, c)[p] - (double)mean[c]) * s;
             }
         }
         dbeta[c] += (float)sum;
         dgamma[c] += (float)product;
         for (n = 0; n < x.images; n++) {
             for (p = 0; p < pixels_of(x); p++) {
-                double g = node->relu && !(plane(y, n, c)[p] > 0) ? 0 : (double)plane(dy, n, c)[p];
-                double xhat = ((double)plane(x, n, c)[p] - (double)mean[c]) * s;
+                double g = node->relu && !(slice_plane(y, n, c)[p] > 0) ? 0 : (double)slice_plane(dy, n, c)[p];
+                double xhat = ((double)slice_plane(x, n, c)[p] - (double)mean[c]) * s;
 
-                plane(dx, n, c)[p] += (float)((double)gamma[c] * s * (g - sum / count - xhat * product / count));
+                slice_plane(dx, n, c)[p] += (float)((double)gamma[c] * s * (g - sum / count - xhat * product / count));
             }
         }
     }
@@ -131,9 +125,9 @@ add_forward(const struct graph_node *node, struct slice x, struct slice x2, stru
     for (n = 0; n < y.images; n++) {
         for (c = 0; c < y.channels; c++) {
             for (p = 0; p < pixels_of(y); p++) {
-                float v = plane(x, n, c)[p] + plane(x2, n, c)[p];
+                float v = slice_plane(x, n, c)[p] + slice_plane(x2, n, c)[p];
 
-                plane(y, n, c)[p] = node->relu && !(v > 0) ? 0 : v;
+                slice_plane(y, n, c)[p] = node->relu && !(v > 0) ? 0 : v;
             }
         }
     }
@@ -148,10 +142,10 @@ add_backward(const struct graph_node *node, struct slice dx, struct slice dx2, s
     for (n = 0; n < y.images; n++) {
         for (c = 0; c < y.channels; c++) {
             for (p = 0; p < pixels_of(y); p++) {
-                float g = node->relu && !(plane(y, n, c)[p] > 0) ? 0 : plane(dy, n, c)[p];
+                float g = node->relu && !(slice_plane(y, n, c)[p] > 0) ? 0 : slice_plane(dy, n, c)[p];
 
-                plane(dx, n, c)[p] += g;
-                plane(dx2, n, c)[p] += g;
+                slice_plane(dx, n, c)[p] += g;
+                slice_plane(dx2, n, c)[p] += g;
             }
         }
     }

@@ -7,12 +7,6 @@
 
 #include "ref/ops.h"
 
-static float *
-plane(struct slice v, unsigned image, unsigned channel)
-{
-    return v.data + image * v.image + (size_t)channel * v.height * v.width;
-}
-
 /* Returns the index of the maximum under the window of output (row, col), the first of equal values.  NaN wins. */
 static size_t
 window_max(const struct graph_node *node, const float *in, unsigned height, unsigned width, unsigned row, unsigned col)
@@ -42,8 +36,8 @@ max_pool_forward(const struct graph_node *node, struct slice x, struct slice y)
 
     for (n = 0; n < y.images; n++) {
         for (c = 0; c < y.channels; c++) {
-            const float *in = plane(x, n, c);
-            float *out = plane(y, n, c);
+            const float *in = slice_plane(x, n, c);
+            float *out = slice_plane(y, n, c);
 
             for (row = 0; row < y.height; row++)
                 for (col = 0; col < y.width; col++)
@@ -59,8 +53,8 @@ max_pool_backward(const struct graph_node *node, struct slice x, struct slice dx
 
     for (n = 0; n < dy.images; n++) {
         for (c = 0; c < dy.channels; c++) {
-            const float *in = plane(x, n, c), *g = plane(dy, n, c);
-            float *d = plane(dx, n, c);
+            const float *in = slice_plane(x, n, c), *g = slice_plane(dy, n, c);
+            float *d = slice_plane(dx, n, c);
 
             for (row = 0; row < dy.height; row++)
                 for (col = 0; col < dy.width; col++)
@@ -83,9 +77,9 @@ avg_pool_forward(const struct graph_node *node, struct slice x, struct slice y)
 
                     for (ky = 0; ky < node->kernel; ky++)
                         for (kx = 0; kx < node->kernel; kx++)
-                            sum += plane(x, n,
-                                         c)[(size_t)(row * node->stride + ky) * x.width + col * node->stride + kx];
-                    plane(y, n, c)[(size_t)row * y.width + col] = sum * weight;
+                            sum += slice_plane(
+                                x, n, c)[(size_t)(row * node->stride + ky) * x.width + col * node->stride + kx];
+                    slice_plane(y, n, c)[(size_t)row * y.width + col] = sum * weight;
                 }
             }
         }
@@ -102,12 +96,12 @@ avg_pool_backward(const struct graph_node *node, struct slice dx, struct slice d
         for (c = 0; c < dy.channels; c++) {
             for (row = 0; row < dy.height; row++) {
                 for (col = 0; col < dy.width; col++) {
-                    float g = plane(dy, n, c)[(size_t)row * dy.width + col] * weight;
+                    float g = slice_plane(dy, n, c)[(size_t)row * dy.width + col] * weight;
 
                     for (ky = 0; ky < node->kernel; ky++)
                         for (kx = 0; kx < node->kernel; kx++)
-                            plane(dx, n,
-                                  c)[(size_t)(row * node->stride + ky) * dx.width + col * node->stride + kx] += g;
+                            slice_plane(dx, n,
+                                        c)[(size_t)(row * node->stride + ky) * dx.width + col * node->stride + kx] += g;
                 }
             }
         }
@@ -125,8 +119,8 @@ mean_pool_forward(struct slice x, struct slice y)
             double sum = 0;
 
             for (p = 0; p < pixels; p++)
-                sum += (double)plane(x, n, c)[p];
-            plane(y, n, c)[0] = (float)(sum / (double)pixels);
+                sum += (double)slice_plane(x, n, c)[p];
+            slice_plane(y, n, c)[0] = (float)(sum / (double)pixels);
         }
     }
 }
@@ -140,5 +134,5 @@ mean_pool_backward(struct slice dx, struct slice dy)
     for (n = 0; n < dy.images; n++)
         for (c = 0; c < dy.channels; c++)
             for (p = 0; p < pixels; p++)
-                plane(dx, n, c)[p] += plane(dy, n, c)[0] / (float)pixels;
+                slice_plane(dx, n, c)[p] += slice_plane(dy, n, c)[0] / (float)pixels;
 }

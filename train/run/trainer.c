@@ -56,16 +56,6 @@ train_step(struct trainer *t, double since, struct chex_error *err)
     return status == CHEX_OK ? between_steps(t, requests, err) : status;
 }
 
-/*
- * Returns whether this error of a record is known to all ranks, in a step or an evaluation; then the last good step is
- * saved.  After the record is repaired, the run resumes from there.
- */
-static bool
-is_saved(enum chex_status status)
-{
-    return chex_status_is_data(status) || status == CHEX_ERR_READ || status == CHEX_ERR_MISSING;
-}
-
 static enum chex_status
 train_epoch(struct trainer *t, struct chex_error *err)
 {
@@ -79,20 +69,23 @@ train_epoch(struct trainer *t, struct chex_error *err)
     open = status == CHEX_OK;
     while (status == CHEX_OK && t->state.batches < t->task.steps)
         status = train_step(t, since, err);
-    if (open && is_saved(status)) /* saved after the epoch is closed */
+    if (open && status_is_of_input(status)) /* saved after the epoch is closed */
         (void)trainer_count_bad(t, &other);
     t->result.seconds += progress_clock() - since;
     trainer_close_epoch(&t->pass, &t->stepping);
     return status;
 }
 
-/* Save the last good step after such an error. */
+/*
+ * After an error of a record, save the last good step; all ranks know of the error.  When the record is repaired, the
+ * run resumes from there.
+ */
 static void
 keep_reached(struct trainer *t, enum chex_status status)
 {
     struct chex_error other = {.status = CHEX_OK};
 
-    if (!is_saved(status))
+    if (!status_is_of_input(status))
         return;
     if (trainer_save_now(t, &other) != CHEX_OK)
         trainer_warn(&t->job, "%s", other.text);

@@ -10,13 +10,13 @@
 
 #include "backend/host.h"
 #include "backend/host_memory.h"
+#include "base/clock.h"
 #include "base/progress.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Leave a quarter of the available memory, for files of other processes and for growth. */
 static uint64_t
@@ -173,7 +173,6 @@ static enum chex_status
 wait_for_copies(const struct trainer_job *job, struct staging *s, struct staging_progress *p, enum chex_status status,
                 struct chex_error *err)
 {
-    static const struct timespec pause = {.tv_nsec = 50000000};
     bool told = false;
     uint64_t flags;
 
@@ -185,7 +184,7 @@ wait_for_copies(const struct trainer_job *job, struct staging *s, struct staging
         if (s && job->is_rank_0 && job->w->staging && !p->waiting)
             job->w->staging(job->w->context, job->trainer, p->done, p->total);
         if (flags)
-            nanosleep(&pause, NULL);
+            backoff(0.05);
         status = collective_agree(job->all, status, &flags, err);
     } while (status == CHEX_OK && flags & STAGE_BUSY);
     return status;

@@ -14,11 +14,11 @@
 #include "run/trainer_private.h"
 
 #include "backend/ranges.h"
+#include "base/clock.h"
 #include "base/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum chex_status
 trainer_read_arrays(const struct trainer *t, bool concurrently, struct chex_error *err)
@@ -43,10 +43,8 @@ trainer_read_arrays(const struct trainer *t, bool concurrently, struct chex_erro
 static void
 wait_for_arrays(const struct saving *saving)
 {
-    static const struct timespec pause = {.tv_nsec = 1000000};
-
     while (saving->running && !atomic_load(&saving->done))
-        nanosleep(&pause, NULL);
+        backoff(0.001);
 }
 
 static enum chex_status

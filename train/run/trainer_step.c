@@ -13,13 +13,13 @@
 #include "run/trainer_private.h"
 
 #include "backend/ranges.h"
+#include "base/clock.h"
 #include "base/progress.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define AHEAD   4   /* micro-batches of read-ahead */
 #define THREADS 2   /* reader threads */
@@ -242,7 +242,6 @@ static enum chex_status
 wait_for_result(const struct trainer_job *job, const struct trainer_engine *engine, struct stepping *stepping,
                 struct step_under_way **step, struct step_result *r, struct chex_error *err)
 {
-    static const struct timespec pause = {.tv_nsec = 50000};
     struct step_under_way *s = &stepping->step[stepping->first];
     double began = progress_clock();
     bool done = false;
@@ -256,7 +255,7 @@ wait_for_result(const struct trainer_job *job, const struct trainer_engine *engi
         status = collective_poll(job->all, err);
         if (status != CHEX_OK)
             break;
-        nanosleep(&pause, NULL);
+        backoff(50e-6);
         if (job->w->on_wait)
             job->w->on_wait(job->w->context);
     }

@@ -7,6 +7,7 @@
 
 #include "inspect/report/report.h"
 
+#include "base/ascii.h"
 #include "base/progress.h"
 
 #include <stdlib.h>
@@ -234,12 +235,6 @@ report_table_equal(struct html *h, const struct html_report *r)
 
 /* ---- rejects ----------------------------------------------------------------------------------------------------- */
 
-static int
-by_reason(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Write the count of each reason, if memory allows. */
 static void
 reasons(struct html *h, const struct html_report *r)
@@ -250,7 +245,7 @@ reasons(struct html *h, const struct html_report *r)
     for (i = 0; all && i < r->reject_count; i++)
         all[i] = r->reject[i].reason;
     if (all)
-        qsort(all, r->reject_count, sizeof(*all), by_reason);
+        qsort(all, r->reject_count, sizeof(*all), compare_texts);
     html_raw(h, "<p>By reason:");
     for (i = 0; all && i < r->reject_count && shown < REASONS; i = next, shown++) {
         for (next = i; next < r->reject_count && strcmp(all[i], all[next]) == 0;)

@@ -12,6 +12,7 @@
  */
 #include <config.h>
 
+#include "base/clock.h"
 #include "cuda/comm/nccl_library.h"
 #include "cuda/comm/reduce.h"
 #include "cuda/run/plan.h"
@@ -21,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define OLDEST   21400 /* 2.14: the first version with nonblocking communicators */
 #define NEW_KIND 10000 /* the encoding of version numbers since 2.9 */
@@ -51,14 +51,6 @@ static struct nccl_reduce *
 nccl_of(struct reduce *r)
 {
     return (struct nccl_reduce *)(void *)r;
-}
-
-static void
-make_pause(void)
-{
-    static const struct timespec pause = {.tv_nsec = 50000};
-
-    nanosleep(&pause, NULL);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
@@ -223,7 +215,7 @@ fail_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct c
         r->failed_in = what;
     }
     while ((status = wait_turn(&r->base, false, err)) == CHEX_OK)
-        make_pause();
+        backoff(50e-6);
     return status;
 }
 
@@ -243,7 +235,7 @@ finish_call(struct nccl_reduce *r, ncclResult_t result, const char *what, struct
             break;
         status = wait_turn(&r->base, begins, err);
         begins = false;
-        make_pause();
+        backoff(50e-6);
     }
     return status == CHEX_OK && result != ncclSuccess ? fail_call(r, result, what, err) : status;
 }
@@ -359,7 +351,7 @@ try_sum(struct nccl_reduce *r, struct chex_error *err)
         status = wait_turn(&r->base, begins, err);
         begins = false;
         e = cudaSuccess;
-        make_pause();
+        backoff(50e-6);
     }
     if (status == CHEX_OK && e == cudaSuccess && *r->pinned != (float)r->base.size)
         return error_set(err, CHEX_ERR_LOST, "NCCL: %d ranks with 1 each have the sum %g", r->base.size,
@@ -388,7 +380,7 @@ end_comm(struct nccl_reduce *r)
             result = r->nccl->CommGetAsyncError(r->comm, &state);
             if (collective_watch(r->collective, &waited, &ignored) != CHEX_OK)
                 break;
-            make_pause();
+            backoff(50e-6);
         }
     }
     if (state == ncclSuccess)

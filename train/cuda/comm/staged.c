@@ -10,13 +10,13 @@
  */
 #include <config.h>
 
+#include "base/clock.h"
 #include "cuda/comm/reduce.h"
 #include "cuda/run/plan.h"
 
 #include "ranks/collective.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #define PIECE ((size_t)1 << 19) /* floats in a chunk: 2 MiB */
 
@@ -202,7 +202,6 @@ give_back(const struct staged *s, cudaStream_t queue, struct chex_error *err)
 static enum chex_status
 join(struct reduce *reduce, void *queue, struct chex_error *err)
 {
-    static const struct timespec pause = {.tv_nsec = 20000};
     struct staged_reduce *r = staged_of(reduce);
     const struct staged *s = r->first;
     bool all = false;
@@ -210,7 +209,7 @@ join(struct reduce *reduce, void *queue, struct chex_error *err)
 
     while (status == CHEX_OK && !all) {
         status = collective_poll(r->collective, err);
-        nanosleep(&pause, NULL);
+        backoff(20e-6);
         if (status == CHEX_OK)
             status = start_pieces(r, &all, err);
     }

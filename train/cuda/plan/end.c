@@ -14,18 +14,6 @@
 
 #include "cuda/plan/build.h"
 
-static bool
-is_same(const struct graph_slice *a, const struct graph_slice *b)
-{
-    return a->buffer == b->buffer && a->first == b->first && a->channels == b->channels;
-}
-
-static bool
-meets(const struct graph_slice *a, const struct graph_slice *b)
-{
-    return a->buffer == b->buffer && a->first < b->first + b->channels && b->first < a->first + a->channels;
-}
-
 /* Can conv_both finalize the gradient of the convolution's output?  Predicts what build_can_finish() will return. */
 static bool
 will_finish(const struct cuda_builder *b, const struct graph_slice *out)
@@ -36,9 +24,9 @@ will_finish(const struct cuda_builder *b, const struct graph_slice *out)
     for (i = 0; i < b->graph->node_count; i++) {
         const struct graph_node *n = &b->graph->node[i];
 
-        if (n->op != GRAPH_NORM || !meets(&n->in, out))
+        if (n->op != GRAPH_NORM || !graph_slice_overlaps(&n->in, out))
             continue;
-        if (seen || !is_same(&n->in, out))
+        if (seen || !graph_slice_same(&n->in, out))
             return false;
         seen = true;
     }

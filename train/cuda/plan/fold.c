@@ -9,18 +9,6 @@
 
 #include <stdlib.h>
 
-static bool
-meets(const struct graph_slice *a, const struct graph_slice *b)
-{
-    return a->buffer == b->buffer && a->first < b->first + b->channels && b->first < a->first + a->channels;
-}
-
-static bool
-is_same(const struct graph_slice *a, const struct graph_slice *b)
-{
-    return a->buffer == b->buffer && a->first == b->first && a->channels == b->channels;
-}
-
 /* Is there a kernel that applies a BN while it loads the input of this node? */
 static bool
 can_read_through(const struct graph_node *n)
@@ -48,11 +36,11 @@ only_reader(const struct graph *g, const struct graph_node *norm)
     for (i = 0; i < g->node_count; i++) {
         const struct graph_node *n = &g->node[i];
 
-        if (n->op == GRAPH_ADD && meets(&n->in2, &norm->out))
+        if (n->op == GRAPH_ADD && graph_slice_overlaps(&n->in2, &norm->out))
             return NULL;
-        if (!meets(&n->in, &norm->out))
+        if (!graph_slice_overlaps(&n->in, &norm->out))
             continue;
-        if (reader || !is_same(&n->in, &norm->out) || !can_read_through(n))
+        if (reader || !graph_slice_same(&n->in, &norm->out) || !can_read_through(n))
             return NULL;
         reader = n;
     }
@@ -71,9 +59,10 @@ only_writer(const struct graph *g, const struct graph_node *norm)
     for (i = 0; i < g->node_count; i++) {
         const struct graph_node *n = &g->node[i];
 
-        if (n != norm && (meets(&n->in, &norm->in) || (n->op == GRAPH_ADD && meets(&n->in2, &norm->in))))
+        if (n != norm && (graph_slice_overlaps(&n->in, &norm->in) ||
+                          (n->op == GRAPH_ADD && graph_slice_overlaps(&n->in2, &norm->in))))
             return NULL;
-        if (n->op == GRAPH_CONV && is_same(&n->out, &norm->in))
+        if (n->op == GRAPH_CONV && graph_slice_same(&n->out, &norm->in))
             writer = n;
     }
     return writer;
@@ -157,7 +146,7 @@ cuda_fold_norm_of(const struct graph *g, const struct graph_slice *s)
     size_t i;
 
     for (i = 0; i < g->node_count; i++)
-        if (g->node[i].op == GRAPH_NORM && meets(&g->node[i].in, s))
+        if (g->node[i].op == GRAPH_NORM && graph_slice_overlaps(&g->node[i].in, s))
             return &g->node[i];
     return NULL;
 }

@@ -7,8 +7,9 @@
 
 #include "cuda/run/plan.h"
 
+#include "base/clock.h"
+
 #include <string.h>
-#include <time.h>
 
 static enum chex_status
 find_arena(struct plan *plan, enum arena_id arena, void **out, struct chex_error *err)
@@ -73,7 +74,6 @@ cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *
 enum chex_status
 cuda_read_concurrently(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
 {
-    static const struct timespec pause = {.tv_nsec = 50000};
     size_t bytes = arena_bytes(plan, arena);
     void *from;
     enum chex_status status = find_arena(plan, arena, &from, err);
@@ -86,7 +86,7 @@ cuda_read_concurrently(struct plan *plan, enum arena_id arena, float *to, struct
         e = cudaEventRecord(plan->landed, plan->read_stream);
     if (e == cudaSuccess)
         while ((e = cudaEventQuery(plan->landed)) == cudaErrorNotReady)
-            nanosleep(&pause, NULL);
+            backoff(50e-6);
     if (e != cudaSuccess)
         return cuda_check(e, "reading from the GPU", err);
     memcpy(to, plan->landing, bytes);

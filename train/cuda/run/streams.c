@@ -7,10 +7,10 @@
 
 #include "cuda/run/plan.h"
 
+#include "base/clock.h"
 #include "base/progress.h"
 
 #include <string.h>
-#include <time.h>
 
 /* Time limit for the remaining work of a device when a plan ends, before its sums are aborted. */
 #define QUIESCE_SECONDS 1.0
@@ -225,14 +225,6 @@ cuda_enter(const struct plan *plan, struct chex_error *err)
     return cuda_check(cudaSetDevice(plan->device->number), "choosing the GPU", err);
 }
 
-static void
-make_pause(void)
-{
-    static const struct timespec pause = {.tv_nsec = 20000};
-
-    nanosleep(&pause, NULL);
-}
-
 enum chex_status
 cuda_watch(struct plan *plan, bool begins, struct chex_error *err)
 {
@@ -259,7 +251,7 @@ wait_until(struct plan *plan, cudaEvent_t event, cudaError_t *e, struct chex_err
         if (status != CHEX_OK)
             return status;
         begins = false;
-        make_pause();
+        backoff(20e-6);
     }
     return CHEX_OK;
 }
@@ -297,7 +289,7 @@ is_idle_within(const struct plan *plan, double seconds)
     cudaError_t e;
 
     while ((e = cudaStreamQuery(plan->compute)) == cudaErrorNotReady && progress_clock() < end)
-        make_pause();
+        backoff(20e-6);
     return e != cudaErrorNotReady;
 }
 
