@@ -19,8 +19,8 @@ struct font; /* constant */
 extern const struct font font_large, font_small;
 
 struct glyph {
-    const char *row
-        [FONT_MAX_HEIGHT]; /* [height]: '#' is ink; only the first `width` characters of each row belong to the glyph */
+    /* [height]: '#' is ink; only the first `width` characters of each row belong to the glyph */
+    const char *row[FONT_MAX_HEIGHT];
     unsigned width, height;
 };
 

@@ -40,8 +40,8 @@ struct image_store; /* of a backend: images in device memory */
 
 struct batch {
     const uint8_t *pixels; /* [batch][source][source], 0 = black */
-    const uint32_t
-        *index; /* [batch]: image of the store, or STORE_NONE for an image in `pixels`; NULL: all are in `pixels` */
+    /* [batch]: image of the store, or STORE_NONE for an image in `pixels`; NULL: all are in `pixels` */
+    const uint32_t *index;
     const struct image_store *store;
     const struct crop *crop; /* [batch]; score() has its own crops */
     const uint8_t *label;    /* [batch][outputs], 0 or 1; not read by score() */

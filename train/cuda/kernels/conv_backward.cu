@@ -1,5 +1,5 @@
 /*
- * conv_backward.cu - the kernels of gemm.h, kinds DATA and WEIGHTS of one convolution in one launch
+ * conv_backward.cu - the kernels of gemm.h: dgrad and wgrad of one convolution in one launch
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * conv_data.cu - the kernels of gemm.h, kind DATA
+ * conv_data.cu - the kernels of gemm.h: dgrad
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * conv_forward.cu - the kernels of gemm.h, kind FORWARD
+ * conv_forward.cu - the kernels of gemm.h: fprop
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -21,9 +21,8 @@ enum { HALO_STAGE = (HALO_LINES + HALO_TAPS * HALO_COLUMNS) * GEMM_DEEP, HALO_DO
 /* The constants of a CTA. */
 struct halo {
     value_t *shared;
-    const value_t
-        *zeros; /* HALO_ZEROS values: enough to keep the swizzled offset, so that reads of zeros hit different banks */
-    unsigned before; /* pixels of the halo on each side */
+    const value_t *zeros; /* HALO_ZEROS values; more than one, to avoid bank conflicts */
+    unsigned before;      /* pixels of the halo on each side */
     unsigned taps, chunks;
 };
 

@@ -1,5 +1,5 @@
 /*
- * conv_weights.cu - the kernels of gemm.h, kind WEIGHTS
+ * conv_weights.cu - the kernels of gemm.h: wgrad
  *
  * SPDX-License-Identifier: Apache-2.0
  */

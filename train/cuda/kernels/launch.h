@@ -1,8 +1,8 @@
 /*
- * launch.h - kernels from plain C: which there are, which form of a convolution to take, and launches
+ * launch.h - the table of kernels and their launches, for C
  *
- * A kernel is chosen by its number in the set of one type of value.  Launches are put into a stream and return; what
- * goes wrong on the device is said by a later call.
+ * A kernel is identified by its index in the table of one type of value.  A launch is put into a stream and returns; a
+ * later call reports an error on the device.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,11 +17,11 @@
 struct cuda_kernel {
     const char *name;
     const void *function;
-    unsigned threads; /* of a block */
-    size_t shared;    /* dynamic shared memory of a block */
+    unsigned threads; /* of a CTA */
+    size_t shared;    /* dynamic shared memory of a CTA */
 };
 
-/* Numbers of kernels: of each form of tile five, weights of larger kernels, both gradients, then the others. */
+/* Indices of kernels: five per tile shape, wgrad of larger kernels, pairs of gradients, then the others. */
 #define CUDA_TILE_IDS(form, ...)                                                         \
     CUDA_CONV_FORWARD_##form, CUDA_CONV_FORWARD_POINTWISE_##form, CUDA_CONV_DATA_##form, \
         CUDA_CONV_DATA_POINTWISE_##form, CUDA_CONV_WEIGHTS_POINTWISE_##form,
@@ -71,22 +71,22 @@ enum cuda_kernel_id {
 #define CUDA_ONE_BOTH(...) +1
 enum { BOTH_FORM_COUNT = BOTH_FORMS(CUDA_ONE_BOTH) };
 
-/* The sets of this program: those that table.c was compiled for. */
+/* The tables of this program, one per type for which table.c was compiled. */
 extern const struct cuda_kernel cuda_kernels_fp16[CUDA_KERNEL_COUNT];
 extern const struct cuda_kernel cuda_kernels_bf16[CUDA_KERNEL_COUNT];
-extern const struct cuda_kernel cuda_kernels_float[CUDA_KERNEL_COUNT]; /* of the emulator */
+extern const struct cuda_kernel cuda_kernels_float[CUDA_KERNEL_COUNT]; /* only in the emulator */
 
-/* Once for a device, before the first launch. */
+/* Call it once per device, before the first launch. */
 cudaError_t cuda_prepare(const struct cuda_kernel *set);
 
 /*
- * A launch as data: a kernel of a set, its grid and its argument.  A plan is lists of these, made once; to run a step,
- * to record a graph of it, and to say what it does is to walk them.
+ * A launch as data: a kernel, its grid and its argument.  A plan is made of lists of them, built once.  Running a step,
+ * recording a graph and describing the plan all walk these lists.
  */
 struct cuda_op {
     enum cuda_kernel_id kernel;
     unsigned x, y, z;
-    unsigned shared; /* dynamic shared memory of a block beyond the kernel's, at most CUDA_MORE_SHARED */
+    unsigned shared; /* dynamic shared memory of a CTA in addition to the kernel's, at most CUDA_MORE_SHARED */
     union {
         struct input_args input;
         struct conv_args conv;
@@ -113,10 +113,10 @@ struct cuda_op {
         struct wire_args wire;
         struct widen_args widen;
     } args;
-    bool by_cudnn;   /* a plain convolution that cuDNN does; the kernel is the own one in whose place it is */
-    void *workspace; /* of cuDNN, CUDNN_WORKSPACE bytes; convolutions use it in turn */
-    unsigned node;   /* of the graph that it belongs to, or CUDA_NO_NODE */
-    size_t final; /* floats of the arena of gradients from here on are final behind it; SIZE_MAX: no more than before */
+    bool by_cudnn;   /* cuDNN runs this plain convolution; `kernel` is the own kernel that it replaces */
+    void *workspace; /* for cuDNN, CUDNN_WORKSPACE bytes; convolutions share it */
+    unsigned node;   /* node of the graph, or CUDA_NO_NODE */
+    size_t final; /* after it, the gradients from this index to the end of the arena are final; SIZE_MAX: no change */
 };
 #define CUDNN_WORKSPACE  ((size_t)32 << 20)
 #define CUDA_NO_NODE     UINT32_MAX
@@ -125,20 +125,21 @@ struct cuda_op {
 cudaError_t cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
 
 /*
- * The same by programmatic dependent launch: its blocks may begin while the kernel in front still runs, and wait for it
- * (device.h).  What was put into the stream just before is a kernel of a set, and cuda_launches_early() is true.
+ * As cuda_launch(), with programmatic dependent launch: its CTAs may start while the preceding kernel is still running,
+ * and then wait for it (device.h).  The preceding entry of the stream must be a kernel of a table, and
+ * cuda_launches_early() must be true.
  */
 cudaError_t cuda_launch_early(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
 /*
- * Has the current device such launches, and do the kernels that it runs wait?  Code that a driver made of the PTX of an
- * older generation does not.
+ * Sets *early if the current device supports such launches and its kernels contain the wait.  Code that a driver
+ * compiled from PTX of an older generation does not.
  */
 cudaError_t cuda_launches_early(const struct cuda_kernel *set, bool *early);
 
-/* Blocks for count things, `each` a block. */
+/* Returns the CTAs for `count` elements, `each` per CTA. */
 unsigned cuda_blocks(size_t count, unsigned each);
 
-/* Of sum_all for an entry. */
+/* Returns the CTAs of sum_all for an entry. */
 unsigned cuda_sum_blocks(const struct splits_entry *e);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * norm.cu - batch normalisation: sums of channels whose writer leaves none, and a normalised tensor
+ * norm.cu - BN kernels that are not fused: partial sums of a slab whose producer writes none, and BN with a stored
+ * output
  *
- * Sums over pixels are partial sums of blocks, which the readers add (norm.h).  Squares are of x - pivot: of
- * values far from zero they would cancel.  A block has NORM_CHANNELS channels: four lanes side by side have a pixel,
- * eight channels each.
+ *   y = max((x - mean) / sqrt(variance + epsilon) * gamma + beta, 0)      (train/ref/ops_norm.c)
  *
- * Formulas as in train/ref/ops_norm.c (Ioffe and Szegedy, 2015).
+ * Each CTA writes one row of partial sums, which the consumers reduce (norm.h).  The sums are of x - pivot and its
+ * square, because squares of values far from zero would cancel.  A CTA has NORM_CHANNELS channels; four adjacent lanes
+ * share a pixel, with eight channels each.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

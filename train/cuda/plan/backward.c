@@ -1,8 +1,8 @@
 /*
- * backward.c - the launches of a micro-batch backward
+ * backward.c - the launches of the backward pass of a micro-batch
  *
- * The first launch that makes a gradient of values writes it, the others add to it; the order of the launches is the
- * order of the sum.  What normalisations leave for later is in settle.c.
+ * The first launch that computes a gradient of activations writes it; later launches accumulate.  So the order of the
+ * launches is the order of the sum.  settle.c has the deferred reductions of BN backward.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,13 +10,13 @@
 
 #include "cuda/plan/build.h"
 
-#define BOTH_AT_ONCE 2 /* blocks of conv_both that a multiprocessor has, or less work for one */
+#define BOTH_AT_ONCE 2 /* CTAs of conv_both that fit on a multiprocessor; fewer need less time per CTA */
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
 /*
- * Places are asked for when the form is there, and what comes before the launch was put in: both gradients are one
- * launch.
+ * Sets addresses and fused operations.  The tile shape must be chosen, and all launches that must come first appended,
+ * because both gradients are one launch.
  */
 static void
 place_data(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
@@ -47,7 +47,7 @@ place_weights(struct cuda_builder *b, const struct graph_node *n, struct cuda_co
     return partial;
 }
 
-/* A launch that makes gradients of parameters final. */
+/* Appends a launch that makes gradients of parameters final. */
 static void
 launch_final(struct cuda_builder *b, struct cuda_op op)
 {
@@ -57,7 +57,7 @@ launch_final(struct cuda_builder *b, struct cuda_op op)
     build_launch(b, op);
 }
 
-/* Images need no gradient. */
+/* The images need no gradient, so there is only wgrad. */
 static void
 stem_backward(struct cuda_builder *b, const struct graph_node *n)
 {
@@ -90,7 +90,7 @@ pair_backward(struct cuda_builder *b, const struct graph_node *n)
     build_add_later(b, n, &partial);
 }
 
-/* Both gradients in one pass, whose gradient of the output nobody has finished before. */
+/* dgrad and wgrad in one pass, which also finalizes the gradient of the output. */
 static void
 both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_both *both)
 {
@@ -138,7 +138,7 @@ conv_backward(struct cuda_builder *b, const struct graph_node *n)
 
 /* ---- batch normalisation ----------------------------------------------------------------------------------------- */
 
-/* One that was written. */
+/* A BN whose output is stored. */
 static void
 norm_backward(struct cuda_builder *b, const struct graph_node *n)
 {
@@ -198,14 +198,14 @@ mean_pool_backward(struct cuda_builder *b, const struct graph_node *n)
     build_launch(b, op);
 }
 
-/* Of an address on the device, which may be 0 on a walk that is no plan yet. */
+/* Adds to an address on the device, which may be 0 in the first walk. */
 static float *
 behind(const float *first, unsigned count)
 {
     return (float *)((uintptr_t)first + count * sizeof(*first));
 }
 
-/* A view of all channels becomes one of those behind the first ones. */
+/* Removes the first channels from a view. */
 static void
 skip_channels(struct norm_view *v, unsigned count)
 {
@@ -215,7 +215,7 @@ skip_channels(struct norm_view *v, unsigned count)
     v->beta = behind(v->beta, count);
 }
 
-/* A pool and the normalisation before it; at the end of a block of the last slice alone. */
+/* A pool fused with the BN in front of it; at the end of a dense block, only for the last slice. */
 static void
 norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *norm)
 {
@@ -316,7 +316,7 @@ node_backward(struct cuda_builder *b, const struct graph_node *n)
 
     bool sees = norm && (n->op == GRAPH_MAX_POOL || n->op == GRAPH_AVG_POOL || n->op == GRAPH_MEAN_POOL);
 
-    if (!sees && (n->op != GRAPH_CONV || build_is_plain(b, n))) /* others see themselves who finishes it */
+    if (!sees && (n->op != GRAPH_CONV || build_is_plain(b, n))) /* the others call it, or finalize in their prologue */
         build_settle(b, &n->out);
     switch (n->op) {
     case GRAPH_CONV:
@@ -349,7 +349,7 @@ build_backward(struct cuda_builder *b)
     b->final = b->graph->param_count;
     for (i = b->graph->node_count; i > 0 && b->status == CHEX_OK; i--) {
         b->node = (unsigned)(i - 1);
-        if (!b->fold.reader[i - 1]) /* else it is a part of its reader */
+        if (!b->fold.reader[i - 1]) /* otherwise the node is a part of its consumer */
             node_backward(b, &b->graph->node[i - 1]);
     }
     b->node = CUDA_NO_NODE;

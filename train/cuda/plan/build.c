@@ -1,5 +1,5 @@
 /*
- * build.c - see build.h: places and launches, one by one
+ * build.c - addresses and launches, one at a time; see build.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_BLOCKS (1u << 24) /* of a grid, along x: kernels count threads, 256 of a block, in 32 bits */
+#define MOST_BLOCKS (1u << 24) /* of a grid along x: kernels count threads, 256 per CTA, in 32 bits */
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
@@ -20,7 +20,7 @@ static const char *const op_name[] = {
     [GRAPH_LINEAR] = "linear layer",
 };
 
-/* "features.conv0" where it has parameters, else "max pool". */
+/* Sets the name to "features.conv0" if the node has parameters, otherwise "max pool". */
 static void
 name_node(const struct graph *g, const struct graph_node *n, char name[GRAPH_NAME])
 {
@@ -73,7 +73,7 @@ build_take(struct cuda_builder *b, size_t bytes)
     return piece;
 }
 
-/* Addresses are numbers until they are whole: with base 0 they are offsets. */
+/* Addresses are computed as numbers; with base 0 they are offsets. */
 static uintptr_t
 address_of(struct cuda_builder *b, size_t piece)
 {
@@ -109,7 +109,7 @@ build_all_pixels(const struct cuda_builder *b, unsigned buffer)
     return b->layout->options->batch * build_pixels(b, buffer);
 }
 
-/* cuda_layout_make() has asked whether these bytes can be counted. */
+/* cuda_layout_make() has checked that these sizes fit. */
 static void *
 slab_at(struct cuda_builder *b, size_t *piece, const struct graph_slice *s)
 {
@@ -128,7 +128,7 @@ slab_at(struct cuda_builder *b, size_t *piece, const struct graph_slice *s)
     return (void *)(address_of(b, *piece) + s->first * value);
 }
 
-/* How many channels of a slice were written. */
+/* Returns how many channels of a slice were written. */
 static unsigned
 count_written(const struct cuda_builder *b, const bool *is, const struct graph_slice *s)
 {
@@ -208,7 +208,7 @@ build_adds(const struct cuda_builder *b, const struct graph_slice *s)
     return count_written(b, b->gradient_is, s) > 0;
 }
 
-/* Two floats for each channel of a buffer, as two arrays. */
+/* Returns two arrays of a float per channel of a buffer. */
 static struct build_pair
 pair_at(struct cuda_builder *b, size_t *piece, unsigned buffer, unsigned first)
 {
@@ -293,7 +293,7 @@ build_each(const struct cuda_builder *b, unsigned pixels, unsigned channels)
     unsigned blocks = cuda_blocks((size_t)4 * b->layout->chip.processors, across);
     unsigned each = cuda_blocks(cuda_blocks(pixels, blocks), step) * step;
 
-    return each < 4 * step ? 4 * step : each; /* a block has some work: each is one more number to add */
+    return each < 4 * step ? 4 * step : each; /* gives each CTA enough work, because each adds a row to reduce */
 }
 
 unsigned

@@ -1,9 +1,12 @@
 /*
- * build.h - a layout while it is made: private to layout.c and to those that are named below
+ * build.h - the builder of a layout: private to layout.c and the files named below
  *
- * The graph is walked twice by the same code (memory.h): the first walk counts launches as moments and says what
- * each of them touches, the second one knows the places and keeps the launches.  The first error stays, and what is
- * added behind it has no effect: callers look once, at the end.
+ * The builder walks the graph twice with the same code (memory.h).  The first walk only records which launch touches
+ * which piece of memory, so that live ranges are known.  Then every piece gets its address.  The second walk takes the
+ * same pieces in the same order, finds their addresses and keeps the launches.  So both walks must make the same calls
+ * in the same order; a decision must not depend on an address.
+ *
+ * The first error is kept, and later calls have no effect.  So callers check b->status once, at the end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,73 +22,76 @@
 #define BUILD_NONE     SIZE_MAX
 #define CUDA_TOO_LARGE "a micro-batch of %u images is larger than a GPU can count"
 
-/* Of a buffer of the graph, numbers of pieces of memory; BUILD_NONE: nothing has asked for it yet. */
+/* The pieces of memory of a buffer of the graph, as indices; BUILD_NONE: not taken yet. */
 struct build_pieces {
     size_t value, gradient;
     size_t moments; /* float [2][channels]: mean, variance */
     size_t by;      /* float [2][channels]: by_beta, by_gamma of kernels/args.h */
 };
 
-/* Sums of channels that a launch has left, as in struct channel_sums; piece BUILD_NONE: none, or they were added up. */
+/*
+ * The per-channel partial sums that a launch has written, as in struct channel_sums; piece BUILD_NONE: there are none,
+ * or they are reduced.
+ */
 struct build_sums {
     size_t piece;
     const float *pivot;
     unsigned blocks, channels;
     /*
-     * Of a gradient: whose gradient it is, and the first of these channels.  Of what a normalisation read, all channels
-     * or those of the last slice, and the others later.
+     * For the sums of a gradient: the BN that it belongs to, and the first of its channels.  They are all channels that
+     * the BN read, or those of the last slice, and the others follow later.
      */
     const struct graph_node *norm;
     unsigned first;
 };
 
-/* Sums of gradients of weights that are still partial. */
+/* wgrad partial sums that are not reduced yet. */
 struct build_partial {
     size_t piece;
     unsigned weight; /* the parameter */
     struct splits_entry entry;
 };
 
-/* What scoring has of its own. */
+/* Data that only scoring needs. */
 struct build_scoring {
     struct cuda_fold fold;
-    size_t *at;     /* [node_count] bytes behind base: packed weights, a bias, scale and shift */
-    size_t entries; /* of fold_weights */
-    size_t bytes;   /* of all */
-    uintptr_t base; /* on the walk at hand */
+    size_t *at;     /* [node_count] offsets from base: packed weights, a bias, scale and shift */
+    size_t entries; /* number of entries of fold_weights */
+    size_t bytes;   /* total size */
+    uintptr_t base; /* in the current walk */
 };
 
 struct cuda_builder {
     struct cuda_layout *layout;
     const struct graph *graph;
     struct cuda_memory memory;
-    uintptr_t lived; /* where that memory lies */
+    uintptr_t lived; /* address of that memory */
 
     struct build_pieces *pieces;  /* [buffer_count] */
-    size_t *first;                /* [buffer_count] its first channel among those of all buffers */
-    bool *value_is, *gradient_is; /* [channels of all buffers]: was it written? */
-    bool *by_is;                  /* the same of by_beta and by_gamma */
+    size_t *first;                /* [buffer_count] index of its first channel in the arrays over all channels */
+    bool *value_is, *gradient_is; /* [channels of all buffers] has this walk written the channel? */
+    bool *by_is;                  /* the same for by_beta and by_gamma */
     size_t channels;              /* of all buffers */
-    struct cuda_fold fold;        /* of training */
+    struct cuda_fold fold;        /* for training */
     struct build_scoring scoring;
-    struct build_sums *fresh;             /* [node_count] of what the node wrote, until a normalisation reads it */
-    struct build_sums *left;              /* [buffer_count] of its gradient, by the last normalisation that was there */
-    const struct graph_node **end;        /* [buffer_count] a pool whose gradient conv_both takes in, or NULL */
-    bool *param_is;                       /* [param_count]: was its gradient made? */
-    struct build_partial *partial;        /* [node_count] that wait for one launch */
-    size_t partials, splits;              /* how many of these, and of those that were added */
-    size_t partial_bytes, partial_floats; /* of their pieces; of the gradients that become final with them */
-    uintptr_t *packed;                    /* [node_count] weights of a convolution as the kernels read them */
-    unsigned pack_blocks;                 /* of the launch that packs all of them */
-    uintptr_t squares;                    /* partial sums of squares of gradients */
+    struct build_sums *fresh;             /* [node_count] partial sums of the node's output, until a BN reads it */
+    struct build_sums *left;              /* [buffer_count] partial sums of its gradient, from the last BN's backward */
+    const struct graph_node **end;        /* [buffer_count] a pool whose gradient conv_both computes, or NULL */
+    bool *param_is;                       /* [param_count] is its gradient computed? */
+    struct build_partial *partial;        /* [node_count] waiting to be reduced by one launch */
+    size_t partials, splits;              /* number of these; number of those that are reduced */
+    size_t partial_bytes, partial_floats; /* bytes of their pieces; floats of gradients that become final with them */
+    uintptr_t *packed;                    /* [node_count] packed weights of a convolution */
+    unsigned pack_blocks;                 /* CTAs of the launch that packs all of them */
+    uintptr_t squares;                    /* partial sums of squares of the gradients */
 
-    /* The walk at hand. */
+    /* The current walk. */
     enum cuda_list_id list;
-    enum arena_id weights; /* parameters, or their average */
-    bool score;            /* running statistics in weights, and nothing is kept for a way back */
-    size_t moment;         /* of the next launch */
-    unsigned node;         /* that it belongs to, or CUDA_NO_NODE */
-    size_t final;          /* parameters from here on have a final gradient */
+    enum arena_id weights; /* the parameters, or their average */
+    bool score;            /* scoring: running statistics are folded into the weights, nothing is kept for backward */
+    size_t moment;         /* index of the next launch */
+    unsigned node;         /* node of the next launch, or CUDA_NO_NODE */
+    size_t final;          /* index of the first parameter whose gradient is final; so are all after it */
 
     enum chex_status status;
     struct chex_error *err;
@@ -93,29 +99,34 @@ struct cuda_builder {
 
 /* ---- build.c ------------------------------------------------------------------------------------------------ */
 
-/* Fail with a text that begins with the name of the node at hand. */
+/* Fails with a text that starts with the name of the current node. */
 void build_fail(struct cuda_builder *b, enum chex_status status, const char *why);
 
-/* Room that stays, for `count` things behind what there is. */
+/* Returns the address of permanent memory for `count` elements, at the end of the layout so far. */
 uintptr_t build_place(struct cuda_builder *b, size_t count, size_t size);
 
-/* A piece of memory, and its address for the launch at hand, which touches it. */
+/*
+ * build_take() takes a piece of memory; build_at() returns its address and extends its live range to the next launch.
+ */
 size_t build_take(struct cuda_builder *b, size_t bytes);
 void *build_at(struct cuda_builder *b, size_t piece);
 
-/* A slice of a buffer for the launch at hand: its values to read (all were written) or to write (none was). */
+/*
+ * Return the address of a slice for the next launch, to read its values (all must be written) or to write them (none
+ * may be).
+ */
 void *build_read(struct cuda_builder *b, const struct graph_slice *s);
 void *build_write(struct cuda_builder *b, const struct graph_slice *s);
-/* The same of gradients; *add: an earlier launch wrote there, so this one adds. */
+/* The same for gradients; *add: an earlier launch wrote there, so this one must accumulate. */
 void *build_read_gradient(struct cuda_builder *b, const struct graph_slice *s);
 void *build_write_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
-/* The same where a normalisation read the slice: what is written is A of kernels/args.h. */
+/* The same for a slice that a BN read: the launch writes A (kernels/norm_args.h). */
 void *build_write_masked(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
 
-/* Would it add? */
+/* Would build_write_gradient() return *add? */
 bool build_adds(const struct cuda_builder *b, const struct graph_slice *s);
 
-/* Two arrays of a float for each channel of a buffer, from channel `first` on, for the launch at hand. */
+/* Two float arrays for the channels of a buffer, starting at channel `first`, for the next launch. */
 struct build_pair {
     float *one, *two;
 };
@@ -123,66 +134,71 @@ struct build_pair {
 struct build_pair build_moments(struct cuda_builder *b, unsigned buffer, unsigned first);
 /* by_beta and by_gamma of a slice; *add: an earlier launch wrote there. */
 struct build_pair build_by(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
-/* The same to read; NULL where nothing was written. */
+/* The same for reading; NULL if nothing was written. */
 struct build_pair build_read_by(struct cuda_builder *b, const struct graph_slice *s);
 
-/* Places in arenas: a parameter of the weights at hand, its gradient, a statistic of the plan or of the step. */
+/* Addresses in arenas: a parameter, from the current arena of weights; its gradient; a statistic of the plan. */
 const float *build_weight(const struct cuda_builder *b, unsigned param);
 float *build_gradient_of(const struct cuda_builder *b, unsigned param);
 const float *build_statistic(const struct cuda_builder *b, unsigned stat, unsigned channel);
 
-/* Blocks of one thing for each of a * c, `each` a block; a plan for which that is too much fails. */
+/* Returns the CTAs for a * c elements, `each` per CTA; fails if there are too many. */
 unsigned build_blocks(struct cuda_builder *b, size_t a, size_t c, unsigned each);
 
-/* A launch without an argument yet: of this kernel, this node. */
+/* Returns a launch of a kernel for the current node, with grid (x, 1, 1) and without arguments. */
 struct cuda_op build_op(const struct cuda_builder *b, enum cuda_kernel_id kernel, unsigned x);
-/* It is the next of the list at hand. */
+/* Appends it to the current list. */
 void build_launch(struct cuda_builder *b, struct cuda_op op);
-/* A launch makes the gradient of a parameter; and what of all gradients is final behind that launch. */
+/*
+ * build_made(): the next launch computes the gradient of a parameter.  build_final(): sets which gradients are final
+ * after this launch.
+ */
 void build_made(struct cuda_builder *b, unsigned param);
 void build_final(struct cuda_builder *b, struct cuda_op *op);
 
-/* Is there no other rank to sum with? */
+/* Is there only one rank? */
 bool build_alone(const struct cuda_builder *b);
 
-/* Pixels of an image of a buffer, and of all images. */
+/* Pixels of one image of a buffer, and of all images. */
 unsigned build_pixels(const struct cuda_builder *b, unsigned buffer);
 unsigned build_all_pixels(const struct cuda_builder *b, unsigned buffer);
-/* Pixels of a block that sums over pixels, for so many channels; the grid is what follows. */
+/* Returns the pixels per CTA of a kernel that sums over pixels, for this number of channels. */
 unsigned build_each(const struct cuda_builder *b, unsigned pixels, unsigned channels);
-/* Blocks along x of a kernel of groups of NORM_CHANNELS channels, for so many pixels, of which it sums none. */
+/*
+ * Returns the CTAs along x of a kernel with groups of NORM_CHANNELS channels that has a grid-stride loop over pixels.
+ */
 unsigned build_strides(const struct cuda_builder *b, unsigned pixels, unsigned channels);
 
 bool build_is_stem(const struct cuda_builder *b, const struct graph_node *n);
-/* Which normalisations are written nowhere, on the walk at hand. */
+/* Returns which BNs are fused in the current walk. */
 const struct cuda_fold *build_norms(const struct cuda_builder *b);
-/* What a node reads: its own slice, or that of the normalisation through which it reads. */
+/* Returns the slice that a node reads from memory: its own input, or the input of its fused BN. */
 const struct graph_slice *build_source(const struct cuda_builder *b, const struct graph_node *n);
-/* The normalisation through which it reads, or NULL. */
+/* Returns the BN that the node applies in its prologue, or NULL. */
 const struct graph_node *build_through(const struct cuda_builder *b, const struct graph_node *n);
-/* To score: the normalisation that a convolution does itself, or NULL. */
+/* Scoring: returns the BN that is folded into a convolution, or NULL. */
 const struct graph_node *build_behind(const struct cuda_builder *b, const struct graph_node *conv);
-/* Shapes and weights of a convolution; its form and places are missing. */
+/* Returns a convolution with shapes and weights, but without tile shape and addresses. */
 struct cuda_conv build_conv(struct cuda_builder *b, const struct graph_node *n, enum conv_kind kind);
-/* Is it one that the kernels do?  Its launch, or that of both gradients. */
+/* Fails if the kernels do not support the convolution; appends its launch, or that of both gradients. */
 void build_conv_check(struct cuda_builder *b, const struct cuda_conv *c);
 void build_conv_launch(struct cuda_builder *b, struct cuda_op op);
-bool build_is_plain(const struct cuda_builder *b, const struct graph_node *n); /* it is cuDNN's */
+bool build_is_plain(const struct cuda_builder *b, const struct graph_node *n); /* cuDNN runs it */
 
 /* ---- tables.c ----------------------------------------------------------------------------------------------- */
 
-/* The tables of the layout, and places of packed weights. */
+/* Makes the tables of the layout and places the packed weights. */
 void build_tables(struct cuda_builder *b);
-/* The weights of a convolution, packed to this place; without its first block. */
+/* Returns the entry that packs the weights of a convolution to this address, without first_block. */
 struct pack_entry build_pack_entry(const struct cuda_builder *b, const struct graph_node *conv, void *packed);
 
 /* ---- scoring.c ---------------------------------------------------------------------------------------------- */
 
-/* Where everything lies in the piece of memory of these weights; how many entries there are. */
+/* Assigns offsets to all weights for scoring, and counts the entries. */
 void build_scoring_places(struct cuda_builder *b);
-/* The launch that makes them, at scoring.base. */
+/* Appends the launch that computes them, at scoring.base. */
 void build_scoring_weights_all(struct cuda_builder *b, enum arena_id weights);
-/* On such a walk: weights, the bias of a convolution with a normalisation behind it; scale and shift of another one. */
+/* For scoring: the weights of a convolution; the bias from the BN folded into it; scale and shift of another BN. */
 const void *build_scoring_weights(const struct cuda_builder *b, const struct graph_node *conv);
 const float *build_scoring_bias(const struct cuda_builder *b, const struct graph_node *conv);
 struct build_pair build_scoring_view(const struct cuda_builder *b, const struct graph_node *norm);
@@ -190,62 +206,72 @@ struct build_pair build_scoring_view(const struct cuda_builder *b, const struct 
 /* ---- sums.c ------------------------------------------------------------------------------------------------- */
 
 /*
- * Sums of channels from who leaves them to who adds them.  A launch that writes values leaves sums where a
- * normalisation reads them; the next launch that sees them makes mean and variance.
+ * Per-channel partial sums.  A launch that writes values also writes their partial sums if a BN reads them.  The next
+ * launch that applies the BN reduces them to mean and variance.
  */
 struct build_sums build_no_sums(void);
-/* Room for sums of so many blocks; and as an argument of the launch at hand. */
+/* Takes memory for this number of rows; returns the sums as an argument of the next launch. */
 struct build_sums build_take_sums(struct cuda_builder *b, unsigned blocks, unsigned channels);
 struct channel_sums build_sums_at(struct cuda_builder *b, const struct build_sums *sums);
-/* Who adds them: each of so many blocks, sums of so many channels; at_once: blocks that a multiprocessor has. */
+/*
+ * The launch that reduces them: its CTAs, the channels that each CTA reduces, and the CTAs that fit on a
+ * multiprocessor.
+ */
 struct build_readers {
     unsigned blocks, channels, at_once;
 };
-/* Of a kernel of groups of NORM_CHANNELS channels: blocks of each group, of which those of so many channels add. */
+/* For a kernel with groups of NORM_CHANNELS channels: `strides` CTAs per group. */
 struct build_readers build_norm_readers(unsigned strides, unsigned channels);
-/* Fewer blocks of sums, by a launch before the one at hand, where that is less work than all of them for each. */
+/* Appends a fold_sums launch that reduces the rows first, if that is cheaper than reducing all of them in every CTA. */
 void build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers);
 
-/* A slice is written by the launch at hand in so many blocks: the sums that it leaves, or none. */
+/*
+ * For a launch that writes a slice with this number of CTAs: returns the partial sums that it must also write, or none.
+ */
 struct channel_sums build_leave_sums(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks);
-/* A slice was written by a kernel that leaves no sums. */
+/* Appends a norm_sums launch for a slice whose producer wrote no partial sums. */
 void build_make_sums(struct cuda_builder *b, const struct graph_slice *s);
 
-/* Before a launch that sees a slab through a normalisation. */
+/* Call before a launch that applies a BN: appends a fold_sums launch if needed. */
 void build_before_view(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers);
-/* The same before a kernel of groups of NORM_CHANNELS channels, with so many blocks of each. */
+/* The same for a kernel with groups of NORM_CHANNELS channels and `strides` CTAs per group. */
 void build_before_norm_view(struct cuda_builder *b, const struct graph_node *norm, unsigned strides);
 struct norm_view build_view(struct cuda_builder *b, const struct graph_node *norm);
 
-/* Running statistics of all normalisations, by so many blocks of the launch at hand. */
+/* Sets the arguments for the running statistics of all BNs; returns the CTAs that they add to the next launch. */
 unsigned build_running(struct cuda_builder *b, struct norm_running_args *a);
 
 /* ---- settle.c ----------------------------------------------------------------------------------------------- */
 
 /*
- * What backward leaves for later.  build_masked(): the launch at hand leaves the gradient of a normalisation, of a
- * slice of what it read, in so many blocks; build_before_masked() comes before it.
+ * Deferred reductions of backward.  build_masked() is for a launch that writes the gradient A of a slice that a BN
+ * read: it returns the partial sums that the launch must also write.  Call build_before_masked() before: it appends a
+ * launch that reduces the partial sums of an earlier BN.
  */
 void build_before_masked(struct cuda_builder *b, const struct graph_node *norm);
 struct channel_sums build_masked(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s,
                                  unsigned blocks);
-/* The same of a second normalisation, and the launch behind that one, which adds its sums up. */
+/* The same for a second BN in the same launch; build_settle_too() appends the launch that reduces its partial sums. */
 struct channel_sums build_masked_too(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s,
                                      unsigned blocks, struct build_sums *too);
 void build_settle_too(struct cuda_builder *b, const struct build_sums *too);
-/* The gradient of a slice is asked for by who wrote the slice: it is finished where normalisations have read it. */
+/*
+ * Called when the producer of a slice needs its gradient: appends a launch that reduces the partial sums of the last BN
+ * and finalizes the gradient.  Does nothing if no BN reads the slice.
+ */
 void build_settle(struct cuda_builder *b, const struct graph_slice *s);
 /*
- * Or the launch that asks finishes it while loading.  Can it?  The last normalisation has read this slice alone.
- * build_before_finish() comes before that launch, build_finish() is for it; it makes gradients of parameters final.
+ * Alternatively the next launch finalizes the gradient in its prologue.  build_can_finish(): is this possible?  The
+ * last BN must have read exactly this slice.  build_before_finish() may append a fold_sums launch; build_finish()
+ * returns the argument of the next launch, which also makes the gradients of the BN's parameters final.
  */
 bool build_can_finish(const struct cuda_builder *b, const struct graph_slice *s);
 void build_before_finish(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers);
 struct norm_finish build_finish(struct cuda_builder *b, const struct graph_slice *s);
 
 /*
- * Partial sums that a convolution leaves of its gradient of weights, so many of all splits in a piece; they are added
- * when there are enough of them.
+ * wgrad partial sums of a convolution: `count` floats of each of `splits`, in one piece.  build_add_later() queues
+ * them; build_add_all() appends a launch that reduces all that are queued.
  */
 struct build_splits {
     size_t piece, count, bytes;
@@ -262,22 +288,23 @@ void build_plain_backward(struct cuda_builder *b, const struct graph_node *n);
 
 /* ---- forward.c ---------------------------------------------------------------------------------------------- */
 
-/* Blocks of each group of a pool behind a normalisation, over so many pixels. */
+/* Returns the CTAs per group of a pool that is fused with a BN, over this number of pixels. */
 unsigned build_pool_strides(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels);
-/* Shapes of a pool; with `through`, of its source. */
+/* Sets the shapes of a pool; with a fused BN, those of the BN's input. */
 struct pool_args build_pool(const struct cuda_builder *b, const struct graph_node *n);
 
-/* All nodes; with training the loss behind them. */
+/* Appends the launches of all nodes and, when training, the loss. */
 void build_forward(struct cuda_builder *b);
 
 /* ---- end.c -------------------------------------------------------------------------------------------------- */
 
 /*
- * The end of a dense block backward: the gradient of a pool and the normalisation before it, of all channels of the
- * slab but the last slice, is made by the convolution that writes the gradient of these channels next.
- * build_can_end(): can that one?  Then the rest, that slice, is left to the launch at hand.  Of that convolution
- * build_end_shape() is what it takes in, without places, and build_end() the same for the launch at hand, which leaves
- * `too` in so many blocks; dy_ld 0, and no sums: nothing.
+ * The end of a dense block in backward (end.c).  The convolution that next writes the gradient of these channels also
+ * computes the gradient of the pool and of the BN in front of it, for all channels of the slab except the last slice.
+ *
+ *   build_can_end()    is this possible?  If so, the pool's own launch only handles *rest, that last slice
+ *   build_end_shape()  the argument without addresses; dy_ld 0: nothing to do
+ *   build_end()        the argument for the next launch, which also writes the partial sums `too`, one row per CTA
  */
 bool build_can_end(struct cuda_builder *b, const struct graph_node *pool, const struct graph_node *norm,
                    struct graph_slice *rest);
@@ -287,7 +314,7 @@ struct both_end build_end(struct cuda_builder *b, const struct graph_node *conv,
 
 /* ---- backward.c --------------------------------------------------------------------------------------------- */
 
-/* A convolution whose gradients could come in one pass: shapes, and of places none. */
+/* Returns the arguments of conv_both for a convolution: shapes, but no addresses. */
 struct cuda_both build_both(struct cuda_builder *b, const struct graph_node *n);
 
 void build_backward(struct cuda_builder *b);

@@ -1,6 +1,5 @@
 /*
- * conv.c - convolutions as launches: which form of tile, how many splits, how many tiles a block; see
- * conv.h
+ * conv.c - convolutions as launches: chooses the tile shape, the splits and the tiles per CTA; see conv.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,8 +9,8 @@
 
 /* ---- what kernels take ------------------------------------------------------------------------------------------- */
 
-#define MOST_PIXELS ((size_t)1 << 31) /* of conv_divisor */
-#define MOST_SIDE   (1u << 15)        /* of a gemm_line */
+#define MOST_PIXELS ((size_t)1 << 31) /* limit of conv_divisor */
+#define MOST_SIDE   (1u << 15)        /* limit of gemm_line */
 
 static bool
 is_aligned(const void *p)
@@ -19,7 +18,7 @@ is_aligned(const void *p)
     return (uintptr_t)p % 16 == 0;
 }
 
-/* Pixels share channels with those behind them, as the stem's cells: no row may be read beyond its end. */
+/* Pixels overlap the following pixels, as in the stem's input; no row may be read beyond its end. */
 static bool
 overlaps_within_rows(const struct conv_args *a)
 {
@@ -55,7 +54,9 @@ partial_bytes(const struct conv_args *a)
     return (double)PARTIAL_SIZE(splits, 2) * splits * a->out * a->kernel_h * a->kernel_w * a->in;
 }
 
-/* Bytes that it moves; of a pair, whose products read the same, those of the data and the partial sums. */
+/*
+ * Returns the bytes moved.  A pair reads the same data for both products, so only dgrad's and the partial sums count.
+ */
 static double
 bytes_of(enum conv_kind kind, const struct conv_args *a)
 {
@@ -65,12 +66,12 @@ bytes_of(enum conv_kind kind, const struct conv_args *a)
 
     if (kind == CONV_WEIGHTS)
         return 2 * (inputs + outputs) + partial_bytes(a);
-    return 2 * (inputs + outputs + weights) + (kind == CONV_DATA ? 4 * inputs : 0); /* mask, and A before */
+    return 2 * (inputs + outputs + weights) + (kind == CONV_DATA ? 4 * inputs : 0); /* mask, and A so far */
 }
 
 /*
- * What comes behind it: sum_all reads the splits; more rows of sums than FEW_ROWS for each multiprocessor are made
- * fewer by a launch.
+ * Returns the time of later launches: sum_all reads the splits; more rows of partial sums than FEW_ROWS per
+ * multiprocessor need a fold_sums launch.
  */
 #define FEW_ROWS 2
 static double
@@ -81,7 +82,7 @@ later_of(const struct cuda_gpu *gpu, const struct cuda_product *p, enum conv_kin
     return cuda_blocks(p->down, p->each) > FEW_ROWS * gpu->processors ? gpu->gap : 0;
 }
 
-/* Of those that cost the same, the one whose products take less. */
+/* Weight of the product time: decides between choices with the same cost. */
 #define NEXT 1e-3
 static double
 cost_of(double memory, double product, double later)
@@ -112,9 +113,9 @@ cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const s
 
 /* ---- what is chosen ---------------------------------------------------------------------------------------------- */
 
-#define LEAST_STEPS 8  /* of a split */
-#define MOST_EACH   32 /* tiles of a block */
-#define HALO_MAJOR  8  /* before it a multiprocessor has shared memory for one block with a halo */
+#define LEAST_STEPS 8  /* k-steps of a split */
+#define MOST_EACH   32 /* tiles of a CTA */
+#define HALO_MAJOR  8  /* older GPUs have shared memory for only one CTA with a halo per multiprocessor */
 
 static struct conv_divisor
 divisor_of(unsigned by)
@@ -146,7 +147,7 @@ split(struct cuda_conv *c, unsigned splits)
     c->splits = cuda_conv_splits(&c->args);
 }
 
-/* At most, to have so many blocks. */
+/* Returns the largest number of splits that does not exceed this number of CTAs. */
 static unsigned
 most_splits(const struct cuda_conv *c, struct cuda_form f, unsigned blocks)
 {
@@ -165,7 +166,7 @@ most_each(const struct cuda_conv *c, struct cuda_form f)
     return c->kind == CONV_WEIGHTS ? 1 : down < MOST_EACH ? down : MOST_EACH;
 }
 
-/* Two blocks for each multiprocessor.  Returns the cost of what it took. */
+/* Chooses the best parameters for a tile shape, with up to two CTAs per multiprocessor.  Returns the cost. */
 static double
 take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
 {
@@ -197,7 +198,7 @@ take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
     return least;
 }
 
-/* The form among those of one product. */
+/* Returns the index of this tile shape among those of a single product. */
 static unsigned
 tile_like(const struct cuda_conv *c, struct cuda_form f)
 {
@@ -209,7 +210,7 @@ tile_like(const struct cuda_conv *c, struct cuda_form f)
     return tile;
 }
 
-/* One block for each multiprocessor, since blocks of the other gradient fill the rest. */
+/* Uses up to one wgrad CTA per multiprocessor, because dgrad CTAs fill the rest. */
 static double
 take_best_pair(struct cuda_conv_pair *p, unsigned forms, unsigned processors)
 {
@@ -302,7 +303,7 @@ cuda_conv_partial(const struct cuda_conv *c)
     return c->kind == CONV_WEIGHTS ? (size_t)c->splits * a->out * a->kernel_h * a->kernel_w * a->in : 0;
 }
 
-/* Shared memory for the table of `norm`. */
+/* Returns the shared memory of the BN table. */
 static unsigned
 table_bytes(const struct cuda_conv *c)
 {

@@ -16,38 +16,41 @@ enum conv_kind { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
 struct cuda_conv {
     enum conv_kind kind;
     struct conv_args args;
-    unsigned tile, splits; /* tile: of cuda_conv_forms(); splits: CONV_WEIGHTS: partial sums, else 1 */
-    unsigned major;        /* of the device's compute capability, whose figures are taken; 0: the newest */
+    unsigned tile,
+        splits;     /* tile: index of a tile shape; splits: for CONV_WEIGHTS, number of partial sums; otherwise 1 */
+    unsigned major; /* major compute capability, which selects the figures of the GPU; 0: the newest */
 };
 
-/* Are channels, lds, sides and pointers such as the kernels take them? */
+/* Do channels, lds, sides and pointers meet the requirements of the kernels? */
 bool cuda_conv_fits(const struct conv_args *a);
 
-/* How many forms of tile there are for it. */
+/* Returns the number of tile shapes for it. */
 unsigned cuda_conv_forms(const struct cuda_conv *c);
 
 /*
- * Choose the form of tile, the number of splits, and how many tiles a block has, for a device with so many
- * multiprocessors: those that take least by plan/gpu.h, with figures of the device's architecture.  Fills
- * args.steps_each, tiles_each and divisors.  Depends on shapes alone.
+ * Chooses the tile shape, the number of splits and the tiles per CTA for a device with this number of multiprocessors:
+ * the fastest according to plan/gpu.h.  Sets args.steps_each, tiles_each and divisors.  Depends only on shapes.
  */
 void cuda_conv_choose(struct cuda_conv *c, unsigned processors);
-/* The same for a form that is given. */
+/* The same with a given tile shape. */
 void cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors);
 
-/* Floats of args.partial; 0 but of CONV_WEIGHTS. */
+/* Returns the floats of args.partial; 0 except for CONV_WEIGHTS. */
 size_t cuda_conv_partial(const struct cuda_conv *c);
 
-/* Of CONV_WEIGHTS: splits that its arguments ask for. */
+/* For CONV_WEIGHTS: returns the number of splits that the arguments imply. */
 unsigned cuda_conv_splits(const struct conv_args *a);
 
-/* Its launch.  Forward and data: blocks of sums are op.x. */
+/* Returns its launch.  fprop and dgrad write op.x rows of partial sums. */
 struct cuda_op cuda_conv_op(const struct cuda_conv *c);
 
-/* Both gradients of one convolution, in forms of as many threads: the same bits as two launches leave. */
+/*
+ * dgrad and wgrad of one convolution in one launch, with tile shapes that have the same number of threads.  The bits
+ * are the same as with two launches.
+ */
 struct cuda_conv_pair {
     struct cuda_conv data, weights;
-    unsigned forms; /* of cuda_conv_pair_forms() */
+    unsigned forms; /* index of a pair of tile shapes */
 };
 unsigned cuda_conv_pair_forms(const struct cuda_conv_pair *p);
 void cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors);

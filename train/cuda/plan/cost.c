@@ -1,5 +1,5 @@
 /*
- * cost.c - see cost.h: what each kernel reads and writes, but for normalisations
+ * cost.c - what each kernel reads and writes, except BN; see cost.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
-/* Of `size` places in a row, how many are met by some of `outputs` windows. */
+/* Returns how many of `size` positions in a row are read by some of `outputs` windows. */
 static size_t
 places_met(unsigned size, unsigned outputs, unsigned kernel, unsigned stride, unsigned pad)
 {
@@ -29,14 +29,14 @@ places_met(unsigned size, unsigned outputs, unsigned kernel, unsigned stride, un
     return met;
 }
 
-/* Of x, the pixels that some output sees: with a stride beyond the kernel not all. */
+/* Adds the pixels of x that some output reads; a stride larger than the kernel skips pixels. */
 static void
 add_input(const struct cuda_place *l, struct cuda_areas *to, const struct conv_args *a)
 {
     size_t down = places_met(a->height, a->out_height, a->kernel_h, a->stride, a->pad_h);
     size_t across = places_met(a->width, a->out_width, a->kernel_w, a->stride, a->pad_w);
 
-    if (a->in > a->x_ld) /* the stem: a pixel reaches into those behind it */
+    if (a->in > a->x_ld) /* the stem: a row of k extends into the following pixels */
         cuda_add_slab(l, to, a->x, (size_t)a->images * a->height * a->width, a->x_ld, a->x_ld);
     else if (down == a->height && across == a->width)
         cuda_add_slab(l, to, a->x, (size_t)a->images * a->height * a->width, a->in, a->x_ld);
@@ -64,7 +64,10 @@ conv_shape(enum conv_kind kind, const struct conv_args *a, struct cuda_work *w)
     }
 }
 
-/* What it leaves, and of data what is there before; cuDNN leaves a gradient of weights as values, and one of it. */
+/*
+ * Adds what it writes and, for dgrad, what it accumulates into.  cuDNN writes the gradient of weights as values,
+ * without splits.
+ */
 static void
 conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, bool by_cudnn,
              struct cuda_work *w)
@@ -114,7 +117,7 @@ work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_arg
     conv_written(l, kind, a, by_cudnn, w);
 }
 
-/* Both gradients in one pass. */
+/* dgrad and wgrad in one pass. */
 static void
 work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
@@ -147,7 +150,7 @@ work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work
 
 /* ---- what comes in, weights -------------------------------------------------------------------------------------- */
 
-/* A crop lies in the middle here; where it lies changes little. */
+/* Assumes that the crop is in the middle; its position matters little. */
 static void
 work_input(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
@@ -226,7 +229,7 @@ work_fold_weights(const struct cuda_place *l, const struct cuda_op *op, struct c
     }
 }
 
-/* Gradients are read from the second micro-batch of a step on: here the first is counted. */
+/* Counts the first micro-batch, in which gradients are only written, not read. */
 static void
 work_sum_all(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
@@ -388,7 +391,7 @@ cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_w
     *out = (struct cuda_work){.flop = 0};
     if (cuda_is_conv(op)) {
         work_conv(l, cuda_products_of(op).kind, &op->args.conv, op->by_cudnn, out);
-    } else if (cuda_is_pair(op)) { /* its shape is that of the gradient of data */
+    } else if (cuda_is_pair(op)) { /* its shape is that of dgrad */
         work_conv(l, CONV_WEIGHTS, &op->args.pair.weights, false, out);
         work_conv(l, CONV_DATA, &op->args.pair.data, false, out);
     } else if (work_of[op->kernel]) {

@@ -1,9 +1,9 @@
 /*
- * cost.h - what a launch reads, writes and multiplies, from its arguments alone
+ * cost.h - what a launch reads, writes and multiplies, computed from its arguments
  *
- * Bytes are those of sectors of 32 bytes of global memory that a launch touches, each counted once, with no image of
- * weight 0, in the first micro-batch of a step: what comes from DRAM were the cache large enough for what one launch
- * reads again.  The test traffic_steps counts the same in the kernels themselves.
+ * Bytes are sectors of 32 bytes of global memory, each counted once per launch.  That is the DRAM traffic of a cache
+ * that holds everything which one launch reads more than once.  The counts assume no image of weight 0, and the first
+ * micro-batch of a step.  The test traffic_steps compares them with counts in the kernels.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 
 #define CUDA_SECTOR 32 /* bytes */
 
-/* Rows of `width` bytes, `step` apart. */
+/* Rows of `width` bytes at a distance of `step` bytes. */
 struct cuda_area {
     uintptr_t at;
     size_t rows, width, step;
@@ -26,16 +26,16 @@ struct cuda_area {
 struct cuda_areas {
     struct cuda_area area[CUDA_AREAS];
     unsigned count;
-    uint64_t alone; /* sectors of areas that nobody needs to know of any more */
+    uint64_t alone; /* sectors of areas that are not compared with others */
 };
 
 struct cuda_work {
     struct cuda_areas read, written;
     double flop;                 /* multiplications and additions of tensor cores */
-    size_t rows, columns, depth; /* of a product; else pixels and channels, or what there is, and depth 0 */
+    size_t rows, columns, depth; /* of a product; otherwise pixels and channels, or other sizes, and depth 0 */
 };
 
-/* What arguments do not say: bytes of a value, and tables on the device as the host has them. */
+/* What the arguments do not contain: the bytes of a value, and the host's copies of tables on the device. */
 struct cuda_known_table {
     const void *host;
     uintptr_t at;
@@ -47,37 +47,37 @@ struct cuda_place {
     struct cuda_known_table table[CUDA_KNOWN_TABLES];
 };
 
-/* Of a launch of a plan that lies in this place. */
+/* Computes the work of a launch of the plan that `l` describes. */
 void cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *out);
 bool cuda_is_conv(const struct cuda_op *op); /* one product */
-bool cuda_is_pair(const struct cuda_op *op); /* both gradients of a convolution */
+bool cuda_is_pair(const struct cuda_op *op); /* dgrad and wgrad of a convolution in one launch */
 bool cuda_is_both(const struct cuda_op *op); /* the same in one pass */
 
 /* ---- areas (cost_areas.c) ---------------------------------------------------------------------------------------- */
 
-/* Bytes of the sectors of all areas.  Areas of several rows lie apart from all others. */
+/* Returns the bytes of the sectors of all areas.  Areas with several rows must not overlap others. */
 uint64_t cuda_area_bytes(const struct cuda_areas *a);
 
 void cuda_add_rows(struct cuda_areas *to, const void *at, size_t rows, size_t width, size_t step);
 void cuda_add_bytes(struct cuda_areas *to, const void *at, size_t bytes);
 void cuda_add_floats(struct cuda_areas *to, const float *at, size_t count);
-/* Partial sums of a gradient of so many weights. */
+/* Adds the partial sums of the gradient of this number of weights. */
 void cuda_add_partial(const struct cuda_place *l, struct cuda_areas *to, const void *at, size_t splits, size_t weights);
-/* Bytes that lie apart from all others: there may be any number of them. */
+/* Adds bytes that overlap no other area; any number of them may be added. */
 void cuda_add_alone(struct cuda_areas *to, const void *at, size_t bytes);
-/* A table on the device, as the host has it; NULL: it is not known. */
+/* Returns the host's copy of a table on the device; NULL: unknown. */
 const void *cuda_known(const struct cuda_place *l, const void *at);
 
-/* Channels of pixels of a slab. */
+/* Adds `channels` of each pixel of a slab. */
 void cuda_add_slab(const struct cuda_place *l, struct cuda_areas *to, const void *at, size_t pixels, size_t channels,
                    size_t ld);
-/* A member of a struct on the device. */
+/* Adds a member of a struct on the device. */
 #define CUDA_ADD_MEMBER(to, pointer, member) cuda_add_bytes(to, &(pointer)->member, sizeof((pointer)->member))
 
 void cuda_add_sums(struct cuda_areas *to, const struct channel_sums *s);
-/* Statistics of so many channels that are seen through a view. */
+/* Adds the statistics of this number of channels, for a fused BN. */
 void cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels);
-/* What finishes a gradient of so many pixels and channels while it is loaded, but for the gradient itself. */
+/* Adds what finalizing a gradient in the prologue reads and writes, except the gradient itself. */
 void cuda_add_finish(const struct cuda_place *l, const struct norm_finish *f, size_t pixels, size_t channels,
                      struct cuda_work *w);
 
@@ -99,7 +99,7 @@ CUDA_WORK(squares)
 CUDA_WORK(decide)
 CUDA_WORK(optimizer)
 #undef CUDA_WORK
-/* What rides with another launch. */
+/* Additional work that is done by CTAs of another launch. */
 void cuda_add_running(const struct cuda_place *l, const struct norm_running_args *a, struct cuda_work *w);
 void cuda_add_step_begin(const struct step_begin_args *a, struct cuda_work *w);
 

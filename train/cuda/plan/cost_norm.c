@@ -1,5 +1,5 @@
 /*
- * cost_norm.c - see cost.h: what the kernels of normalisations read and write
+ * cost_norm.c - what the BN kernels read and write; see cost.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,8 +46,8 @@ cuda_work_fold_sums(const struct cuda_place *l, const struct cuda_op *op, struct
 }
 
 /*
- * Of all channels that were read, and of those among them that are finished; without values and gradients of these.
- * Gradients of parameters are read from the second micro-batch on: here the first is counted.
+ * Adds the work for all channels that the BN read, and for those that are finalized, except their values and gradients.
+ * Counts the first micro-batch, in which gradients of parameters are only written, not read.
  */
 static void
 add_settle(const struct norm_settle_args *a, struct cuda_work *w)
@@ -110,7 +110,7 @@ cuda_work_norm_mask(const struct cuda_place *l, const struct cuda_op *op, struct
     cuda_add_sums(&w->written, &a->sums);
 }
 
-/* Readers of one slab have the same statistics: of which others have all, nothing is added. */
+/* BNs that read one slab share its statistics.  Returns true if other entries cover all of this one. */
 static bool
 others_have_it(const struct running_entry *all, unsigned count, unsigned which)
 {
@@ -128,7 +128,7 @@ others_have_it(const struct running_entry *all, unsigned count, unsigned which)
     return false;
 }
 
-/* Running statistics lie side by side: of all entries, from the first to the end of the last. */
+/* Running statistics are adjacent: adds one area from the first to the end of the last. */
 static void
 add_moved(struct cuda_work *w, const struct norm_running_args *a, const struct running_entry *e)
 {
@@ -169,7 +169,7 @@ cuda_add_running(const struct cuda_place *l, const struct norm_running_args *a, 
     }
 }
 
-/* An average leaves the last row and column out where they are odd. */
+/* An average pool ignores the last row and column if their number is odd. */
 static size_t
 pixels_seen(const struct cuda_op *op, const struct pool_args *p)
 {

@@ -1,9 +1,11 @@
 /*
- * settle.c - see build.h: what backward leaves for later, and the launches that finish it
+ * settle.c - deferred reductions of the backward pass: finalizes BN gradients, reduces wgrad partial sums
  *
- * The gradient of a slab is A until the writer of a slice asks for it; sums of the last normalisation that was there
- * are still partial then, for all channels that it read.  norm_settle adds them up for all of these channels and
- * finishes the gradient of the slice.  So sums of one normalisation are added once.
+ * Several BNs may read one slab.  The dgrad epilogue of each adds gamma * g (g: dy under the ReLU mask) to the slab's
+ * gradient, which is called A until it is finalized, and writes partial sums for the mean terms of BN backward.  When
+ * the node that produced a slice needs its gradient, only the BN that ran last still has unreduced partial sums.  One
+ * norm_settle launch reduces them for all channels of that BN and finalizes the slice in place.  So the partial sums of
+ * each BN are reduced by exactly one launch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,9 +14,9 @@
 #include "cuda/plan/build.h"
 
 /*
- * Gradients of weights are added in one launch for a bucket of them, which is what the ranks can sum next; those that
- * are made last, in front of the arena, have launches of their own.  One rank has no buckets.  Partial sums live until
- * then, so a launch is also for that many bytes of these.
+ * One launch reduces the wgrad partial sums of a bucket, which is what the ranks can sum next.  The gradients at the
+ * front of the arena come last and have launches of their own.  A single rank has no buckets.  The partial sums stay in
+ * memory until they are reduced, so a launch is also appended after this number of bytes.
  */
 #ifndef PARTIAL_BYTES
 #define PARTIAL_BYTES ((size_t)512 << 20)
@@ -60,7 +62,7 @@ settle_args(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s
         a.x = build_read(b, s);
         a.gradient = build_read_gradient(b, s);
     }
-    if (skipped == 0) { /* those of the first channels come last */
+    if (skipped == 0) { /* the gradients of the first channels come last */
         build_made(b, norm->weight);
         build_made(b, norm->bias);
     }
@@ -118,7 +120,7 @@ build_settle_too(struct cuda_builder *b, const struct build_sums *too)
     *left = other;
 }
 
-/* Were the sums that are left made by a normalisation that has read this slice? */
+/* Are the unreduced partial sums from a BN that has read this slice? */
 static bool
 is_left(const struct cuda_builder *b, const struct graph_slice *s)
 {
