@@ -1,5 +1,5 @@
 /*
- * archive_fixture.h - tars and gzip for the tests, made without libarchive
+ * archive_fixture.h - makes tars and gzip files for the tests, without libarchive
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,11 +8,11 @@
 
 #include "base/memory.h"
 
-/* Append a member in the form of POSIX 1003.1-1990, ustar; type '0': a file. */
+/* Appends a member in the ustar form of POSIX 1003.1-1990; type '0' is a file. */
 void archive_add_bytes(struct buffer *b, const char *name, char type, const void *data, size_t length);
 void archive_add(struct buffer *b, const char *name, char type, const char *text);
 
-/* Append a gzip member. */
+/* Appends a gzip member. */
 void archive_gzip(const void *data, size_t size, struct buffer *out);
 
 #endif

@@ -114,7 +114,7 @@ WRAP(DIR *, opendir, CALL_OPEN, NULL, (const char *path), (path))
 WRAP(struct dirent *, readdir, CALL_LIST, NULL, (DIR * dir), (dir))
 WRAP(int, unlinkat, CALL_UNLINK, -1, (int folder, const char *name, int flags), (folder, name, flags))
 
-/* Of the C library: what is called with a mode is given one. */
+/* The C library's functions with a mode argument. */
 #define WRAP_OPEN(name, parameters, arguments)                  \
     int __real_##name parameters;                               \
     int __wrap_##name parameters;                               \
@@ -186,7 +186,7 @@ __wrap_fsync(int fd)
 int __real_close(int fd);
 int __wrap_close(int fd);
 
-/* As on Linux: the descriptor is closed even where close() fails. */
+/* As on Linux: the descriptor is closed even if close() fails. */
 int
 __wrap_close(int fd)
 {
@@ -223,7 +223,7 @@ calls_each(enum call kind, int error, calls_act *act, calls_after *then, enum ch
             if (then)
                 then();
         }
-        /* What only reads is tried again, so of single failures none need be noticed. */
+        /* Calls that only read are tried again, so a single failure may go unnoticed. */
         ck_assert_msg(n - 2 > spared ||
                           (!ever && spared <= spare && (kind == CALL_STAT || kind == CALL_OPEN || kind == CALL_LIST)),
                       "%u calls, and not one was missed", n - 2);

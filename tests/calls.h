@@ -1,9 +1,9 @@
 /*
- * calls.h - the N-th call of a kind fails, in this process and only of what is linked into it
+ * calls.h - makes the N-th call of a kind fail, in this process and only in code that is linked into it
  *
- * By the linker's --wrap: what the library and the tests call is meant, not what the C library or libpng call for
- * themselves.  So every failed call is one whose error path is ours.  tests/faults does the same to whole programs,
- * from outside.
+ * The linker's --wrap replaces the calls of the library and of the tests, but not those that the C library or libpng
+ * make internally.  So every failed call is one whose error path is in our code.  tests/faults does the same to whole
+ * programs, from outside.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,9 +13,9 @@
 #include "base/error.h"
 
 /*
- * The kinds, with what is wrapped: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes all the
- * same); fstat and fstatat; openat, open and opendir; renameat, linkat (which with EEXIST links all the same, as over
- * NFS when the answer is lost); unlinkat; readdir.
+ * The kinds and the wrapped functions: malloc, calloc, realloc; pread; pwrite, write; fsync; close (which closes in any
+ * case); fstat and fstatat; openat, open and opendir; renameat, linkat (with EEXIST it links nevertheless, as NFS does
+ * when the answer is lost); unlinkat; readdir.
  */
 enum call {
     CALL_MEMORY,
@@ -32,36 +32,31 @@ enum call {
 };
 
 /*
- * Pauses between two tries take no time while calls fail.
- *
- * From now on call number `nth` (1, 2, ...) of this kind fails with `error`; with `ever` all behind it too.  Meanwhile
- * no fsync() reaches the disk.
+ * Makes call number `nth` (1, 2, ...) of this kind fail with `error`; with `ever`, all later ones too.  Until
+ * calls_end() no fsync() reaches the disk, and pauses between two tries take no time.
  */
 void calls_fail(enum call kind, unsigned nth, bool ever, int error);
-/* All succeed again; how many failed. */
+/* Makes all calls succeed again; returns how many failed. */
 unsigned calls_end(void);
 
 /*
- * From now on the disk has a bad block at this offset of every file, until -1: pread() gives the bytes before it, and
- * from there on fails with ENXIO, which is not tried again.
+ * Simulates a bad block at this offset of every file, until -1: pread() returns the bytes before it, and from there on
+ * fails with ENXIO, which is not tried again.
  */
 void calls_bad_block(int64_t offset);
 
-/* Before the next renameat() that does not fail, once: what a rival does at that moment. */
+/* Calls this once, before the next renameat() that does not fail: the action of a rival at that moment. */
 void calls_before_rename(void (*rival)(void));
 
-/*
- * Something to be done; it frees what it makes, whatever happens.  Check allocates too, so nothing is asserted in it.
- */
+/* An action; it must free what it allocates, whatever happens.  Check allocates memory too, so it must not assert. */
 typedef enum chex_status calls_act(struct chex_error *err);
-/* What is done when nothing fails any more. */
+/* An action after the failures are over. */
 typedef void calls_after(void);
 
 /*
- * Each call of the kind fails, once and for ever.  Where one failed the status is `wanted`, with a text, or it was done
- * without: `spare` is how many may fail and nothing is said, since it was done once more, in another way, or need not
- * be
- * done.  Where none failed it is done.
+ * Makes each call of the kind fail, once and then permanently.  If a call failed, either the status is `wanted` and
+ * there is a text, or the action succeeded.  It may succeed in up to `spare` cases, because the call was tried again or
+ * was not needed.  If no call failed, the action must succeed.
  */
 void calls_each(enum call kind, int error, calls_act *act, calls_after *then, enum chex_status wanted, unsigned spare);
 

@@ -1,7 +1,7 @@
 /*
- * cases.h - the parts of suites that have a file of their own
+ * cases.h - test cases that have a file of their own
  *
- * Each adds its test cases to the suite of its group, which unit.h names.
+ * Each function adds its cases to the suite of its group; unit.h names the suites.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,12 +1,12 @@
 /*
- * check_images.c - decode and resize image files, for comparison with other software (png_cases.py)
+ * check_images.c - decodes and resizes image files, for comparison with other software (png_cases.py)
  *
  * check-images METHOD WIDTH HEIGHT FILE...      METHOD: gray (as decoded; the size is ignored), bilinear, lanczos,
- *                                               area, none
- * For each file one line and, where it is "ok", WIDTH * HEIGHT bytes behind it:
- *   ok WIDTH HEIGHT BIT-DEPTH CHANNELS FLAGS WARNINGS    FLAGS: letters of palette, interlaced, colour, transparent,
- *                                                        animated, or -
- *   error STATUS: TEXT
+ *                                             area, none
+ * Prints one line per file and, after "ok", WIDTH * HEIGHT bytes:
+ * ok WIDTH HEIGHT BIT-DEPTH CHANNELS FLAGS WARNINGS    FLAGS: letters of palette, interlaced, colour, transparent,
+ *                                                      animated, or -
+ * error STATUS: TEXT
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -107,7 +107,7 @@ main(int argc, char **argv)
     s.method = s.resize ? (enum resample_method)method : s.method;
     s.width = (uint32_t)strtoul(argv[2], NULL, 10);
     s.height = (uint32_t)strtoul(argv[3], NULL, 10);
-    /* As chex-convert does it; CHEX_ONLY_LIBPNG leaves every PNG to libpng. */
+    /* Decode like chex-convert.  With CHEX_ONLY_LIBPNG, libpng decodes every PNG. */
     if (!getenv("CHEX_ONLY_LIBPNG") && decoder_init(&s.decoder, NULL) != CHEX_OK)
         return 1;
     for (int i = 4; i < argc; i++) {

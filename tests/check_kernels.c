@@ -1,8 +1,8 @@
 /*
- * check_kernels.c - every implementation of the unfilter and convolve kernels that this CPU has, against plain C
+ * check_kernels.c - compares every implementation of the unfilter and convolve kernels on this CPU with plain C
  *
- * Needs nothing but the kernels, so it is also built for other CPUs and run by an emulator: check_aarch64.sh.  Prints
- * the implementations and what was compared; the exit code is 1 where one differs.
+ * It needs only the kernels, so it can also be built for other CPUs and run in an emulator: check_aarch64.sh.  Prints
+ * the implementations and the comparisons; the exit code is 1 if one differs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 #define MAX_WIDTH  160
 #define MAX_HEIGHT 80
 
-/* xorshift32 (Marsaglia 2003): the same numbers everywhere. */
+/* xorshift32 (Marsaglia 2003): the same numbers on every machine. */
 static uint32_t
 next_random(void)
 {
@@ -51,7 +51,7 @@ unfilter_agrees(const struct unfilter_kind *kind, const struct unfilter_kind *pl
     return memcmp(want, got, (size_t)width * height) == 0;
 }
 
-/* Random factors within the promise of convolve_private.h; the whitest samples too, for the largest sums. */
+/* Uses random factors in the range that convolve_private.h promises, and also white samples, for the largest sums. */
 static bool
 convolve_agrees(const struct convolve_kind *kind, const struct convolve_kind *plain)
 {

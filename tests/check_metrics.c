@@ -1,12 +1,11 @@
 /*
- * check_metrics.c - metrics.h on scores from elsewhere, for comparison with other software
+ * check_metrics.c - computes metrics.h for scores from a file, for comparison with other software
  *
  *     check-metrics COUNT OUTPUTS PATIENTS REPLICATES SEED THREADS < IN
  *
  * IN   float32 scores [COUNT][OUTPUTS], uint8 labels [COUNT][OUTPUTS], uint32 patients [COUNT], in the byte order of
  *      the machine
- * OUT  a line for each finding, then one for their mean: NAME VALUE pairs, reals with all their digits.  On stderr the
- *      seconds that it took.
+ * OUT  one line per finding, then one for their mean: NAME VALUE pairs with all digits.  The seconds are on stderr.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,11 +1,11 @@
 /*
- * check_tables.c - prints what libchex reads from label files, lists and splits, for check_tables.py to compare
+ * check_tables.c - prints what libchex reads from label files, lists and splits, for check_tables.py
  *
  *     check-tables labels FILE                  name, patient, findings (bit mask), age, sex, view of each entry
- *     check-tables names FILE                   one name a line
- *     check-tables split RULE LABELS [FOLDER]   name, patient, split; FOLDER holds the lists of `official`
+ *     check-tables names FILE                   one name per line
+ *     check-tables split RULE LABELS [FOLDER]   name, patient, split; FOLDER has the lists of `official`
  *
- * Tab-separated, sorted by name.  A line that starts with '#' is a fact about the whole: "# key value".
+ * Tab-separated, sorted by name.  A line that starts with '#' is a fact about the whole file: "# key value".
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ print_entry(const struct entry *e)
 {
     printf("%s\t%s\t%u\t", e->name, e->patient, (unsigned)e->findings);
     if (isnan(e->age))
-        printf("nan"); /* printf's own may have a sign */
+        printf("nan"); /* printf might print a sign */
     else
         printf("%.9g", (double)e->age);
     printf("\t%c\t%s\n", e->sex, e->view);

@@ -1,5 +1,5 @@
 /*
- * checkpoint_fixture.h - a run of densenet-micro with numbers of its own in every array, and its folder
+ * checkpoint_fixture.h - a run of densenet-micro with different numbers in every array, and its folder
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,11 +15,11 @@ struct saved_run {
     struct checkpoint_state state;
 };
 
-/* first, and then numbers that rise by 2^-12; free() */
+/* Returns an array that starts with `first` and rises by 2^-12; free() it. */
 float *saved_array(size_t count, float first);
 void saved_run_make(struct saved_run *r);
 void saved_run_release(struct saved_run *r);
-/* A checkpoint of this step; all but the newest `keep` go. */
+/* Saves a checkpoint of this step; only the newest `keep` remain. */
 void saved_run_save(struct saved_run *r, uint64_t step, unsigned keep);
 void saved_arrays_free(struct checkpoint_arrays *a);
 

@@ -1,11 +1,11 @@
 /*
- * collective_ranks.c - collective.h by MPI: for tests/check_train_ranks.py
+ * collective_ranks.c - runs collective.h over MPI, for tests/check_train_ranks.py
  *
  *     collective-ranks sums             sums of many sizes, broadcast, gathering; rank 0 prints a hash of all results
- *     collective-ranks fail RANK        that rank comes to a meeting with an error
- *     collective-ranks wait SECONDS     meetings and sums for so long, with a timeout of 2 s; "at work" when they begin
+ *     collective-ranks fail RANK        this rank comes to a meeting with an error
+ *     collective-ranks wait SECONDS     meetings and sums for this time, with a timeout of 2 s; prints "at work" first
  *
- * Exit codes as those of the programs, by rank 0 alone; where a rank is lost by the one that speaks.
+ * Exit codes are those of the programs.  Rank 0 returns it; if a rank is lost, the rank that reports errors does.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -49,7 +49,7 @@ number_of(int rank, size_t i)
     return (double)((int)(x % 2001) - 1000) * (double)(1u << (x >> 27)) * 0.37;
 }
 
-/* In buckets, all under way at once; compared with the sum in the order of ranks. */
+/* Starts the sums of all buckets, then compares them with the sum in the order of ranks. */
 static enum chex_status
 try_sum(struct collective *c, size_t count, uint64_t *hash, struct chex_error *err)
 {
@@ -152,7 +152,7 @@ sums(struct collective *c, struct chex_error *err)
     return collective_agree(c, status, NULL, err);
 }
 
-/* Steps as those of a training: some work, a meeting, a sum. */
+/* Like the steps of a training: work, a meeting, a sum. */
 static enum chex_status
 wait_and_meet(struct collective *c, double seconds, struct chex_error *err)
 {
@@ -214,7 +214,7 @@ main(int argc, char **argv)
     if (argc < (argc > 1 && strcmp(argv[1], "sums") == 0 ? 2 : 3))
         return EXIT_USAGE;
     if (strcmp(argv[1], "wait") != 0)
-        options.timeout = 120; /* nobody is lost: a busy machine is no loss */
+        options.timeout = 120; /* no rank is lost here, but a busy machine may be slow */
     signal(SIGTERM, on_signal);
     status = launcher_comm(launcher_probe(), &comm, &err);
     options.context = &comm;

@@ -109,7 +109,7 @@ put_symbol(struct bits *b, const uint8_t *length, unsigned symbols, unsigned sym
 
 /* ---- judging --------------------------------------------------------------------------------------------------- */
 
-/* What zlib makes of it: NULL, its message, or "short" where the stream ends before its end. */
+/* Returns zlib's result: NULL, its message, or "short" if the stream has no end. */
 static const char *
 ask_zlib(const uint8_t *data, size_t size, uint8_t *out, size_t *out_size)
 {
@@ -164,7 +164,7 @@ judge(struct bits *b, const char *text)
         ck_assert_int_eq(ours(t, b, body + 6, want, out_size), !text);
         ck_assert(!ours(t, b, body + 6, want, out_size + 1));
         ck_assert(out_size == 0 || !ours(t, b, body + 6, want, out_size - 1));
-        b->data[body + 5] ^= 1; /* the checksum */
+        b->data[body + 5] ^= 1; /* a byte of the checksum */
         ck_assert(!ours(t, b, body + 6, want, out_size));
         b->data[body + 5] ^= 1;
         inflater_free(t);

@@ -1,5 +1,5 @@
 /*
- * deflate_fixture.h - zlib streams put together bit by bit, and what zlib and ours make of them
+ * deflate_fixture.h - builds zlib streams bit by bit, and compares the results of zlib and of our inflate
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,34 +8,34 @@
 
 #include "kernels/inflate_private.h"
 
-#define ROOM (1u << 17) /* bytes of a stream, and of what comes out of it */
+#define ROOM (1u << 17) /* bytes of a stream, and of its output */
 
 struct bits {
     uint8_t data[ROOM + INFLATER_IN_SLACK];
-    size_t used; /* bits */
+    size_t used; /* in bits */
 };
 
-/* A stream with its header of two bytes; judge() frees it. */
+/* Returns a stream with its header of two bytes; judge() frees it. */
 struct bits *new_bits(void);
 void put(struct bits *b, uint32_t value, unsigned n);
-/* Huffman codes come with their first bit first. */
+/* Appends a Huffman code, most significant bit first. */
 void put_code(struct bits *b, uint32_t code, unsigned n);
 
-/* The head of a block; type: 0 stored, 1 fixed code, 2 with codes of its own. */
+/* Appends the header of a block; type: 0 stored, 1 fixed codes, 2 dynamic codes. */
 void put_block(struct bits *b, bool last, unsigned type);
-/* A symbol in the fixed code of RFC 1951, 3.2.6. */
+/* Appends a symbol in the fixed code of RFC 1951, 3.2.6. */
 void put_fixed(struct bits *b, unsigned symbol);
 
-/* The head of a last block with codes of its own: then this number of lengths, in the code of put_length(). */
+/* Appends the header of a last block with dynamic codes; these numbers of lengths must follow, by put_length(). */
 void put_counts(struct bits *b, unsigned litlen, unsigned dist);
-/* A code length or a repetition, in a code where 0 to 12 have four bits and 13 to 18 five: it is complete. */
+/* Appends a code length or a repetition, in a complete code where 0 to 12 have four bits and 13 to 18 five. */
 void put_length(struct bits *b, unsigned symbol);
-/* Both; what is behind the arrays' contents is 0, a symbol without a code. */
+/* Appends header and lengths; symbols after the end of the arrays have length 0, no code. */
 void put_dynamic(struct bits *b, unsigned litlen, const uint8_t *litlen_bits, unsigned dist, const uint8_t *dist_bits);
-/* A symbol in the code of these lengths (RFC 1951, 3.2.2). */
+/* Appends a symbol in the code of these lengths (RFC 1951, 3.2.2). */
 void put_symbol(struct bits *b, const uint8_t *length, unsigned symbols, unsigned symbol);
 
-/* The end of the stream: zlib's word on it is `text`, NULL for a good one, and ours is the same.  Frees b. */
+/* Ends the stream and requires that zlib reports `text` (NULL: no error), and that our inflate agrees.  Frees b. */
 void judge(struct bits *b, const char *text);
 
 #endif

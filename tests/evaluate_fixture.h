@@ -1,9 +1,9 @@
 /*
- * evaluate_fixture.h - a data set and a network whose logits can be told by hand, for the tests of evaluate.h
+ * evaluate_fixture.h - a data set and a network whose logits are known, for the tests of evaluate.h
  *
- * The network is a stub: finding k of an image has the logit (v - 100) / 50 - k / 10, with v the first pixel of the
- * crop that it is shown (the last of the row where that is mirrored).  Image i of the data set has the pixels i * 20 +
- * x + y (small_dataset.h), 5 is constant.
+ * The network is a stub.  Finding k of an image has the logit (v - 100) / 50 - k / 10, where v is the first pixel of
+ * the crop (the last pixel of the row if the crop is mirrored).  Image i of the data set has the pixels i * 20 + x + y
+ * (small_dataset.h), and image 5 is constant.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@ enum { SIDE = 6, IMAGES = 6 };
 
 struct stub {
     unsigned batch;
-    bool breaks; /* the logits of image 2 */
+    bool breaks; /* image 2 gets logits that are not finite */
     atomic_bool *stop;
     unsigned passes, stop_after;
 };
@@ -35,9 +35,9 @@ struct scorer {
 
 void scorer_make(struct scorer *b);
 void scorer_release(struct scorer *b);
-/* evaluate() must end well. */
+/* Runs evaluate(), which must succeed. */
 void scorer_run(struct scorer *b);
-/* Flip a bit in the pixels of a record. */
+/* Flips a bit in the pixels of a record. */
 void scorer_damage(struct scorer *b, unsigned shard, unsigned record);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * evaluate_split.c - score a split with given weights, alone or under mpirun, and write what follows from it: the part
- * of chex-train that check_auroc.py and check_weights.py compare with other software
+ * evaluate_split.c - scores a split with given weights, alone or under mpirun, and writes the results
+ *
+ * It is the part of chex-train that check_auroc.py and check_weights.py compare with other software.
  *
  *     evaluate-split data=FOLDER out=FOLDER [NAME=VALUE ...]
  *
  * split=val model=densenet-micro backend=NAME side=N (0: that of the images) batch=8 threads=2 tta=none replicates=200
- * seed=1 skip=0
- * weights=FILE  else random ones; head=new: its last layer may have another number of outputs and is then left random
- * spread=X      random weights of the last layer times X
- * save=NAME     write the weights to a file of the folder before
- * Writes predictions.csv, metrics.json and auroc.svg, and on stdout the line "loss AUROC seconds wait gather judging".
+ * seed=1 skip=0 weights=FILE  otherwise random; head=new: the last layer of the file may have another number of
+ * outputs; it stays random spread=X      multiplies the random weights of the last layer by X save=NAME     first write
+ * the weights to a file of the folder Writes predictions.csv, metrics.json and auroc.svg; prints "loss AUROC seconds
+ * wait gather computing".
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * file_fixture.h - a folder for each test, and files in it
+ * file_fixture.h - a folder with files for each test
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,9 +10,9 @@
 
 #include <sys/types.h>
 
-/* Of the test at hand. */
+/* The state of the current test. */
 struct file_fixture {
-    char base[512]; /* the path of folder */
+    char base[512]; /* path of the folder */
     struct folder folder;
     struct chex_error err;
     struct buffer content;
@@ -27,10 +27,10 @@ bool files_has(const char *name);
 off_t files_size(const char *name);
 void files_put(const char *name, const char *text);
 void files_expect(const char *name, const char *wanted);
-/* ".NAME.tmp.PID": file.h */
+/* Returns ".NAME.tmp.PID" (file.h). */
 const char *files_temporary(const char *name);
 struct safe_file *files_create(const char *name, enum safe_file_kind kind, uint64_t size);
-/* The status, and files.err with this text. */
+/* Requires this status and, in files.err, this text. */
 void files_expect_error(enum chex_status got, enum chex_status wanted, const char *text);
 
 #endif

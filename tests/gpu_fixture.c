@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define GPU_SEED 7
-#define GPU_RATE 1e-4 /* small: what begins as rounding grows with each step */
+#define GPU_RATE 1e-4 /* small, because rounding errors grow with each step */
 
 struct plan_options
 gpu_options(const struct graph *g)
@@ -30,7 +30,7 @@ gpu_options(const struct graph *g)
                                  .optimizer = optimizer_default(OPTIMIZER_ADAM)};
 }
 
-/* With random weights, in parameters and average. */
+/* Makes a plan with random weights, in parameters and average. */
 void
 gpu_make_on(struct gpu_plan *p, const struct backend *backend, unsigned device, const struct plan_options *o)
 {
@@ -54,7 +54,7 @@ gpu_make(struct gpu_plan *p, const struct backend *backend, const struct plan_op
     gpu_make_on(p, backend, 0, o);
 }
 
-/* A layer of a dense block: norm, 1 x 1, norm, 3 x 3 behind what the slab holds. */
+/* A layer of a dense block: norm, 1 x 1, norm, 3 x 3, appended to the slab. */
 static void
 add_layer(struct graph_builder *b, const char *names[4], unsigned slab, unsigned side, unsigned channels)
 {
@@ -67,7 +67,7 @@ add_layer(struct graph_builder *b, const char *names[4], unsigned slab, unsigned
     graph_add_conv(b, names[3], graph_whole(b, active2), graph_slice(slab, channels, 8), 3, 1, 1);
 }
 
-/* A small DenseNet of two blocks. */
+/* Returns a small DenseNet of two blocks. */
 struct graph *
 gpu_graph(void)
 {
@@ -108,7 +108,7 @@ gpu_graph(void)
     return b.graph;
 }
 
-/* The images differ in all that an image has: pixels, labels, crop.  images: how many are no padding. */
+/* Draws a batch whose images differ in pixels, labels and crop; the first `images` are not padding. */
 void
 gpu_draw(struct gpu_batch *b, uint32_t number, unsigned images)
 {
@@ -142,7 +142,7 @@ gpu_wait(struct step_plan *p, uint64_t ticket, struct step_result *r, struct che
     return status;
 }
 
-/* A step of so many micro-batches, the last of which has one image. */
+/* Starts a step of this number of micro-batches; the last one has one image. */
 enum chex_status
 gpu_start(struct step_plan *p, uint32_t number, unsigned batches, uint64_t *ticket, struct chex_error *err)
 {
@@ -157,7 +157,7 @@ gpu_start(struct step_plan *p, uint32_t number, unsigned batches, uint64_t *tick
         gpu_draw(&b, number * GPU_MICRO + i, last && batches > 1 ? 1 : GPU_BATCH);
         status = p->backend->accumulate(p->plan, &b.batch, (i == 0 ? STEP_FIRST : 0) | (last ? STEP_LAST : 0),
                                         last ? &end : NULL, err);
-        memset(&b, 0x5a, sizeof(b)); /* it was read before the call returned */
+        memset(&b, 0x5a, sizeof(b)); /* the backend must have read it before it returned */
     }
     return status == CHEX_OK ? p->backend->update(p->plan, GPU_RATE, 1, ticket, err) : status;
 }

@@ -1,5 +1,5 @@
 /*
- * gpu_fixture.h - plans on emulated GPUs and beside them, for the tests of train/cuda
+ * gpu_fixture.h - plans on emulated GPUs and on the reference, for the tests of train/cuda
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,11 +25,11 @@ struct gpu_plan {
     struct plan_options options;
 };
 
-/* A DenseNet of two blocks, small enough for the emulator; graph_free(). */
+/* Returns a DenseNet of two blocks, small enough for the emulator; graph_free(). */
 struct graph *gpu_graph(void);
-/* To train it in fp32, a precision of the emulated device alone; Adam, with an average. */
+/* Options to train it in fp32, which only the emulated device supports; Adam, with an average. */
 struct plan_options gpu_options(const struct graph *g);
-/* With random weights, in parameters and average. */
+/* Make a plan with random weights, in parameters and average. */
 void gpu_make(struct gpu_plan *p, const struct backend *backend, const struct plan_options *o);
 void gpu_make_on(struct gpu_plan *p, const struct backend *backend, unsigned device, const struct plan_options *o);
 
@@ -40,19 +40,19 @@ struct gpu_batch {
     struct batch batch;
 };
 
-/* Micro-batches differ in all that an image has.  images: how many are no padding. */
+/* Draws a micro-batch that differs from others in every part; the first `images` are not padding. */
 void gpu_draw(struct gpu_batch *b, uint32_t number, unsigned images);
 
-/* A step of so many micro-batches, the last of several with one image; what it takes to get its result. */
+/* Starts a step of this number of micro-batches (the last of several has one image); sets its ticket. */
 enum chex_status gpu_start(struct step_plan *p, uint32_t number, unsigned batches, uint64_t *ticket,
                            struct chex_error *err);
 enum chex_status gpu_wait(struct step_plan *p, uint64_t ticket, struct step_result *r, struct chex_error *err);
-/* Both, which must end well. */
+/* Makes a step, which must succeed. */
 void gpu_step(struct step_plan *p, uint32_t number, unsigned batches, struct step_result *r);
 
-/* An arena; free(). */
+/* Returns a copy of an arena; free(). */
 float *gpu_read(const struct gpu_plan *p, enum arena_id arena);
-/* The norm of the difference over that of what is wanted. */
+/* Returns the norm of the difference divided by the norm of `wanted`. */
 double gpu_distance(const float *got, const float *wanted, size_t count);
 void gpu_is_near(const struct gpu_plan *got, const struct gpu_plan *wanted, enum arena_id arena, double most);
 

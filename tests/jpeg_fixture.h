@@ -18,17 +18,17 @@
 struct jpeg_form {
     int components; /* 1 gray, 3 RGB, 4 CMYK */
     bool progressive;
-    bool separate_scans; /* a sequential file with a scan for each component */
+    bool separate_scans; /* a sequential file with one scan per component */
     unsigned restart;    /* MCUs between restart markers, 0 = none */
-    bool flat;           /* all samples are those of `colour` */
+    bool flat;           /* all samples have the value `colour` */
     uint8_t colour[4];
-    const jpeg_scan_info *scans; /* instead of the usual ones */
+    const jpeg_scan_info *scans; /* instead of the default scans */
     int scan_count;
 };
 
-/* A file in memory from malloc(), of exactly that length. */
+/* Returns a file in memory from malloc(), with exactly this length. */
 uint8_t *jpeg_make(const struct jpeg_form *form, size_t *size);
-/* What libjpeg makes of it without our callbacks: the reference. */
+/* Decodes it with libjpeg and without our callbacks: the reference. */
 void jpeg_reference(const uint8_t *data, size_t size, uint8_t gray[JPEG_HEIGHT][JPEG_WIDTH]);
 
 #endif

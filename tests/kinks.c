@@ -12,7 +12,7 @@
 /* One channel of a buffer. */
 struct channel {
     const float *first;
-    size_t pixels, stride; /* of an image; from one image to the next */
+    size_t pixels, stride; /* of an image; distance of two images */
     unsigned images;
 };
 
@@ -31,7 +31,7 @@ value(const struct channel *c, unsigned image, size_t pixel)
     return (double)c->first[image * c->stride + pixel];
 }
 
-/* Of gamma (x - mean) / deviation + beta. */
+/* For gamma (x - mean) / deviation + beta. */
 static double
 norm_distance(const struct channel *c, double gamma, double beta)
 {
@@ -65,7 +65,7 @@ sum_distance(const struct channel *a, const struct channel *b)
     return least;
 }
 
-/* Of the window whose first pixel is at (y, x), outside the plane perhaps. */
+/* For the window whose first pixel is (y, x), which may be outside the plane. */
 static double
 window_distance(const struct graph_buffer *b, const struct channel *c, unsigned image, int y, int x, unsigned kernel)
 {

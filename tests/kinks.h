@@ -1,9 +1,10 @@
 /*
- * kinks.h - how near a training step is to where its gradient jumps
+ * kinks.h - measures how near a training step is to a discontinuity of its gradient
  *
- * Two backends round differently.  Where the input of a ReLU is zero but for rounding, or the two largest values under
- * a max pool are equal but for it, one lets a gradient through and the other does not: a difference of finite size, for
- * which no tolerance is right.  So tests that compare gradients take weights and images without such a place.
+ * Two backends round differently.  If the input of a ReLU is zero except for rounding, or the two largest values of a
+ * max pool are equal except for rounding, one backend passes a gradient and the other does not.  This difference is
+ * finite, so no tolerance is right for it.  Tests that compare gradients therefore use weights and images without such
+ * points.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,11 +14,11 @@
 #include "graph/graph.h"
 
 /*
- * The least distance of an input of a ReLU from zero, and of the two largest values of a max pool's window from each
- * other where the ReLU before it lets the largest through.
+ * Returns the minimum of two distances: of the inputs of ReLUs from zero, and of the two largest values in the windows
+ * of max pools from each other (if the ReLU before them passes the largest).
  *
- * parameters  those of the forward pass, in the form of the graph
- * buffer      what it left, [buffer_count] of [images][channels][height][width], all there (backend "ref")
+ * parameters  those of fprop, in the form of the graph buffer      results of fprop, [buffer_count] of
+ * [images][channels][height][width], all kept (backend "ref")
  */
 double kink_distance(const struct graph *g, const float *parameters, float *const *buffer, unsigned images);
 

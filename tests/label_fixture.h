@@ -11,9 +11,9 @@
 #define LABELS_HEADER "Image Index,Finding Labels,Patient ID\n"
 #define LABELS_FULL   "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View Position\n"
 
-/* A file with this text is read without an error. */
+/* Reads a file with this text, which must succeed. */
 void labels_read_text(const char *csv, const struct labels_options *options, struct labels *out);
-/* It is refused, and the error's text is the path and `wanted`. */
+/* Requires an error whose text is the path and `wanted`. */
 void labels_expect_error(const char *csv, const char *wanted);
 
 #endif

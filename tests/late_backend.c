@@ -1,24 +1,23 @@
 /*
- * late_backend.c - a device as bad as a device may be, for tests: the reference behind a queue
+ * late_backend.c - an adversarial device for tests: the reference backend with a queue in front of it
  *
- * late-train is chex-train with this list of backends; check_late.py runs it beside the reference, which must leave the
- * same bytes.
+ * late-train is chex-train with this list of backends.  check_late.py compares it with the reference; both must write
+ * the same bytes.
  *
- *     work     is done when a result is asked for, as late as the rules allow; results come after some askings
- *     memory   arenas and all else that a plan allocates lie in pages that nothing can touch but the device at work,
- *              and so does the plan itself: a read of the host ends the process
- *     batches  are overwritten as soon as the call is over
- *     sums     go through memory of the host; where two ranks share a device, in small pieces
- *     results  that are not there are full of garbage
- *     steps    are skipped, as by a loss scale, where LATE_SKIP is set: which, depends on plan_state alone
+ *     work     is done when a result is requested, as late as the rules allow; a result takes several requests
+ *     memory   all memory of a plan is in pages that only the device may access; an access of the host ends the process
+ *     batches  are overwritten as soon as the call returns
+ *     sums     go through host memory; if two ranks share a device, in small pieces
+ *     results  are garbage until they are ready
+ *     steps    are skipped, as by loss scaling, if LATE_SKIP is set; which ones depends only on plan_state
  *
- * There are four devices, of which the last two are the same.  The environment:
- *     LATE_SEED=N       of the askings; 0: a result is there at once
+ * There are four devices; the last two are the same.  The environment:
+ *     LATE_SEED=N       seed of the number of requests; 0: a result is ready at once
  *     LATE_AHEAD=0      the trainer waits for each result, as with host memory
  *     LATE_SKIP=1       skip steps
- *     LATE_PRECISION=fp16, LATE_ALGORITHMS=N   what the plan says of itself; it computes the same
- *     LATE_PLANT=pointer, batch, result        a mistake that must be found: the host reads from an arena; a batch is
- *                       kept after the call; a result is taken that is not there
+ *     LATE_PRECISION=fp16, LATE_ALGORITHMS=N   the properties that the plan reports; the computation is the same
+ *     LATE_PLANT=pointer, batch, result        a fault that must be found: the host reads from an arena; a batch
+ *                       is kept after the call; a result is used before it is ready
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -96,20 +95,20 @@ late_close(struct device *device)
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
-/* At the beginning of its region. */
+/* At the start of its region. */
 struct plan {
     struct late_region region;
     struct plan *ref;
     struct plan_options options;
-    struct op *op; /* [QUEUE], memory of the host */
+    struct op *op; /* [QUEUE], host memory */
     size_t first, count;
     uint64_t given, made; /* tickets */
     struct step_result result[2];
-    unsigned askings; /* that are still to come before the next result is there */
+    unsigned askings; /* requests that are still needed before the next result is ready */
     uint32_t draw;
     double loss_scale;
     uint32_t good;
-    bool skips; /* the step at hand */
+    bool skips; /* does the current step skip? */
 };
 
 static enum chex_status
@@ -233,7 +232,7 @@ push(struct plan *plan)
     return &plan->op[(plan->first + plan->count++) % QUEUE];
 }
 
-/* A third of the steps, never two running: as a function of what a checkpoint has. */
+/* Skips a third of the steps, never two in a row; depends only on the state in a checkpoint. */
 static bool
 should_skip(const struct plan *plan, uint64_t applied)
 {
@@ -289,7 +288,7 @@ run_op(struct plan *plan, struct op *op, struct chex_error *err)
     return status;
 }
 
-/* Until this ticket has its result. */
+/* Works until this ticket has its result. */
 static enum chex_status
 run_until(struct plan *plan, uint64_t ticket, struct chex_error *err)
 {
@@ -349,7 +348,7 @@ late_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
     struct op *op;
 
     late_open_memory(plan);
-    if (plan->count > QUEUE / 2) /* there is no other place: the device has worked meanwhile */
+    if (plan->count > QUEUE / 2) /* the queue is full: the device had to work meanwhile */
         status = run_all(plan, err);
     op = push(plan);
     op->flags = flags;
@@ -387,7 +386,7 @@ late_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *
     } else if (!*done) {
         plan->askings--;
         if (is_planted("result")) {
-            *done = true; /* as if the caller had not looked */
+            *done = true; /* the caller did not check *done */
             out->applied = true;
             out->halted = false;
             out->loss = 1;

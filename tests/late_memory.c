@@ -1,5 +1,5 @@
 /*
- * late_memory.c - memory that nothing but the device at work can touch; see late.h
+ * late_memory.c - memory that only the working device may access; see late.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define REGION ((size_t)1 << 30) /* of addresses, for a plan */
+#define REGION ((size_t)1 << 30) /* address space of a plan */
 #define PLANS  4
 
 static void *regions[PLANS];
@@ -41,7 +41,7 @@ __wrap_malloc(size_t size)
     void *p = allocating ? take(size) : __real_malloc(size);
 
     if (allocating && p)
-        memset(p, 0xff, size); /* floats: not a number */
+        memset(p, 0xff, size); /* as floats: NaN */
     return p;
 }
 

@@ -1,5 +1,5 @@
 /*
- * late_reduce.c - sums through the memory of the host; see late.h
+ * late_reduce.c - sums through host memory; see late.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE 1000 /* numbers, where two ranks share a device */
+#define PIECE 1000 /* numbers, if two ranks share a device */
 
 struct staged {
     struct staged *next;
@@ -24,7 +24,7 @@ struct late_reduce {
     struct reduce base;
     struct reduce *host;
     struct staged *staged;
-    size_t piece; /* numbers at a time */
+    size_t piece; /* numbers per transfer */
 };
 
 static enum chex_status
@@ -84,7 +84,7 @@ late_reduce_free(struct reduce *reduce)
     struct late_reduce *r = (struct late_reduce *)(void *)reduce;
 
     r->host->ops->free(r->host);
-    free(r); /* what is staged of a run that broke off may still be under way */
+    free(r); /* after an aborted run, staged transfers may still be in flight */
 }
 
 enum chex_status

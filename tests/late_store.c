@@ -1,5 +1,5 @@
 /*
- * late_store.c - images in pages that only the device may touch; see late.h
+ * late_store.c - images in pages that only the device may access; see late.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pages that only the device may touch, and a put that is on its way. */
+/* Pages that only the device may access, and a put in flight. */
 struct image_store {
     void *pages;
     size_t size, image;

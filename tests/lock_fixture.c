@@ -88,7 +88,7 @@ lock_expect_locked(bool break_lock, const char *text)
     ck_assert_int_eq(lock_take(&lock, &locked.folder, break_lock, &locked.err), CHEX_ERR_LOCKED);
     ck_assert_msg(strstr(locked.err.text, text), "\"%s\" is not in \"%s\"", text, locked.err.text);
     ck_assert(!lock.held);
-    lock_drop(&lock, NULL); /* does nothing: it is another's */
+    lock_drop(&lock, NULL); /* does nothing: another process owns it */
     ck_assert_uint_eq(lock_files(), 1);
 }
 

@@ -1,7 +1,7 @@
 /*
- * nvtx_injection.c - a tool for NVTX that writes down the ranges of a process; for check_nvtx.py
+ * nvtx_injection.c - an NVTX tool that logs the ranges of a process, for check_nvtx.py
  *
- * The program opens it where NVTX_INJECTION64_PATH names it, as it opens Nsight's.  Lines of NVTX_RANGES.PID:
+ * The program loads it from NVTX_INJECTION64_PATH, like Nsight's.  It writes these lines to NVTX_RANGES.PID:
  *     domain NAME
  *     push THREAD NAME [NUMBER]      THREAD: 0, 1, ... in the order of their first range
  *     pop THREAD
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Of nvtxDetail/nvtxTypes.h, which no program may include. */
+/* From nvtxDetail/nvtxTypes.h, which programs must not include. */
 enum { TABLE_CALLBACKS = 1, MODULE_CORE2 = 5, RANGE_PUSH = 4, RANGE_POP = 5, DOMAIN_CREATE = 12, FUNCTIONS = 15 };
 typedef void (*function)(void);
 struct callbacks {

@@ -92,7 +92,7 @@ fixture_header(struct buffer *b, const struct fixture *f)
         fixture_chunk(b, "tRNS", f->trns, f->trns_size);
 }
 
-/* The rows of a (sub)image: columns x0, x0 + dx, ... of rows y0, y0 + dy, ... */
+/* Appends the rows of a (sub)image: columns x0, x0 + dx, ... of rows y0, y0 + dy, ... */
 static void
 raw_pass(struct buffer *b, const struct fixture *f, uint32_t x0, uint32_t y0, uint32_t dx, uint32_t dy)
 {

@@ -1,5 +1,5 @@
 /*
- * png_fixture.h - PNG files for the tests, written chunk by chunk with zlib alone, so that any part can be wrong
+ * png_fixture.h - PNG files for the tests, written chunk by chunk with zlib only, so that any part can be wrong
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@ struct fixture {
     uint32_t width, height;
     int colour, depth;
     bool interlaced;
-    unsigned (*sample)(uint32_t x, uint32_t y, int channel); /* any number; cut to depth bits */
+    unsigned (*sample)(uint32_t x, uint32_t y, int channel); /* any number; cut to `depth` bits */
     const uint8_t *palette;                                  /* [palette_size][3], or NULL */
     size_t palette_size;
     const uint8_t *trns; /* as in the chunk, or NULL */
@@ -24,24 +24,24 @@ struct fixture {
 };
 
 int fixture_channels(int colour);
-/* A sample as stored. */
+/* Returns a sample as stored. */
 unsigned fixture_sample(const struct fixture *f, uint32_t x, uint32_t y, int channel);
 
-/* Append to b.  A chunk gets its right CRC. */
+/* These append to b.  A chunk gets its correct CRC. */
 void fixture_signature(struct buffer *b);
 void fixture_chunk(struct buffer *b, const char *type, const void *data, size_t size);
 void fixture_header(struct buffer *b, const struct fixture *f); /* signature, IHDR, PLTE, tRNS */
 
-/* The rows with their filter bytes (all 0), passes after each other, as they are before and after compression. */
+/* The rows with their filter bytes (all 0), one pass after another, before and after compression. */
 void fixture_raw(struct buffer *b, const struct fixture *f);
 void fixture_deflate(struct buffer *b, const void *raw, size_t size);
 
-/* A whole file. */
+/* Appends a complete file. */
 void fixture_png(struct buffer *b, const struct fixture *f);
 
-/* Where the first chunk of this type begins (at its length), asserted to be there. */
+/* Returns the offset of the first chunk of this type (of its length); it must exist. */
 size_t fixture_find(const struct buffer *b, const char *type);
-/* Write the right CRC of the chunk at this place again. */
+/* Corrects the CRC of the chunk at this offset. */
 void fixture_repair(struct buffer *b, size_t at);
 
 void png_faults_case(Suite *suite); /* test_png_faults.c */

@@ -17,9 +17,9 @@ struct post_item {
     struct post_item *next;
     enum post_kind kind;
     int from, to, tag;
-    uint8_t *copy;       /* of a message */
-    const uint8_t *data; /* of a send */
-    uint8_t *place;      /* of a receive */
+    uint8_t *copy;       /* for a message */
+    const uint8_t *data; /* for a send */
+    uint8_t *place;      /* for a receive */
     size_t size;
     bool done; /* a transfer */
     bool wrong_size;
@@ -108,7 +108,7 @@ box_poll(struct comm *comm, struct comm_message *out, bool *arrived, struct chex
 
 /* ---- transfers ------------------------------------------------------------------------------------------------ */
 
-/* The first of the other side that is not done, where this one is the first of its own. */
+/* Returns the first incomplete item of the other side, if this item is the first one of its own side. */
 static struct post_item *
 find_peer(const struct post_office *office, const struct post_item *item)
 {

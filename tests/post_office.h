@@ -1,8 +1,8 @@
 /*
- * post_office.h - comm.h for threads of one process, so that what ranks do together is tested without MPI
+ * post_office.h - comm.h between threads of one process, so that ranks are tested without MPI
  *
- * Each rank is a thread with a comm of its own.  Messages and transfers come late at random, but the same way for the
- * same seed and the same order of calls.  A rank that says nothing is a thread that does nothing.
+ * Each rank is a thread with its own comm.  Messages and transfers are delayed at random, but in the same way for the
+ * same seed and the same order of calls.  A silent rank is a thread that does nothing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,18 +20,18 @@ struct post_item;
 struct post_office {
     pthread_mutex_t lock;
     int size;
-    uint32_t delay;          /* seed of the delays; 0: none */
-    struct post_item *items; /* messages and transfers, in the order in which they were handed in */
+    uint32_t delay;          /* seed of the delays; 0: no delays */
+    struct post_item *items; /* messages and transfers in the order of their calls */
     struct comm comm[POST_RANKS];
-    int aborted; /* by whom, the last; -1: nobody */
+    int aborted; /* the last rank that aborted; -1: none */
     int exit_code;
 };
 
 void post_office_init(struct post_office *office, int size, uint32_t delay);
-/* What nobody took is freed. */
+/* Frees also the messages that no rank took. */
 void post_office_release(struct post_office *office);
 
-/* Run the ranks, each in a thread, with argument[rank] of `each` bytes, and wait for them. */
+/* Runs the ranks, each in a thread, with argument[rank] of `each` bytes, and waits for them. */
 void post_office_run(int size, void *(*live)(void *), void *arguments, size_t each);
 
 #endif

@@ -39,7 +39,7 @@ ranks_play(int size, unsigned seed, void (*part)(struct rank *, struct collectiv
         rank[i].seed = seed;
     }
     post_office_run(size, live, rank, sizeof(rank[0]));
-    /* After all have ended, since a transfer that one forgets may be another's. */
+    /* After all threads have ended: a transfer that one rank forgets may belong to another's. */
     for (int i = 0; i < size; i++)
         collective_free(rank[i].c);
     post_office_release(&ranks_office);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The entries by their place. */
+/* Indices of the entries. */
 enum {
     FRONT,
     RAW,
@@ -69,7 +69,7 @@ random_values(uint64_t *state, struct text_sizes sizes)
     v.sex = sexes[pick_below(state, 3)];
     v.shard = pick_below(state, 100000);
     v.index = pick_below(state, 100000);
-    /* Any bytes: the strict reader looks at sizes only. */
+    /* Random bytes: the strict reader only checks sizes. */
     for (size_t i = 0; i < sizeof(text); i++)
         text[i / RECORD_MAX_TEXT][i % RECORD_MAX_TEXT] = (char)random_next(state);
     snprintf(v.dataset_id, sizeof(v.dataset_id), "%016llx", (unsigned long long)random_next(state));
@@ -207,7 +207,7 @@ message_pixel_offset(const struct message *m)
     Chex__Features first = m->features;
     size_t before = chex__example__get_packed_size(&m->example) - chex__features__get_packed_size(&m->features);
 
-    /* All up to the pixels: the first two entries alone. */
+    /* The size up to the pixels: the first two entries. */
     first.n_feature = 2;
     return TFRECORD_HEADER + before + chex__features__get_packed_size(&first) - m->value[RAW].len;
 }
@@ -222,7 +222,7 @@ message_fit(struct message *m, size_t stride)
         empty = chex__example__get_packed_size(&m->example) + TFRECORD_FRAME;
         if (empty > stride)
             return false;
-        /* A longer padding has longer lengths: a few bytes less than the gap. */
+        /* A longer padding has a longer length field, so start a few bytes below the gap. */
         for (end = stride - empty; end + 16 > stride - empty; end--) {
             message_pad(m, front, end);
             if (chex__example__get_packed_size(&m->example) + TFRECORD_FRAME == stride &&

@@ -1,7 +1,7 @@
 /*
- * record_fixture.h - records made twice: by record.h, and by protobuf-c from the same values
+ * record_fixture.h - makes records twice from the same values: with record.h, and with protobuf-c
  *
- * The second is the witness: it knows nothing of varints, and finds its padding by trying.
+ * The second is independent: it does not compute varints, and finds its padding by trying.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,14 +23,14 @@ struct text_sizes {
     size_t view, patient, name;
 };
 
-/* Values at random, with texts of these sizes, which live until the next call. */
+/* Returns random values with texts of these sizes; valid until the next call. */
 struct record_values random_values(uint64_t *state, struct text_sizes sizes);
-/* Everything the same, NaN equal to NaN. */
+/* Compares all values; NaN equals NaN. */
 bool same_values(const struct record_values *a, const struct record_values *b);
 
-/* The layout for images of these sides and one size of texts. */
+/* Returns the layout for images of these sides and one set of text sizes. */
 struct record_layout layout_for(uint32_t height, uint32_t width, uint32_t align, struct text_sizes sizes);
-/* A sealed record on the heap, of exactly the stride; its pixels are random. */
+/* Returns a sealed record on the heap, exactly one stride long, with random pixels. */
 uint8_t *sealed_record(const struct record_layout *layout, const struct record_values *values, uint64_t *state);
 
 /* ---- the witness ---------------------------------------------------------------------------------------------- */
@@ -54,14 +54,14 @@ struct message {
     uint8_t zeros[16384];
 };
 
-/* The message of these values, in the order of record.h, without padding.  It points to pixels and texts. */
+/* Makes the message of these values, in the order of record.h, without padding.  It points to pixels and texts. */
 void message_make(struct message *m, uint32_t height, uint32_t width, const uint8_t *pixels,
                   const struct record_values *values);
-/* So many bytes of padding in _p0 and in _p1. */
+/* Sets the bytes of padding in _p0 and in _p1. */
 void message_pad(struct message *m, size_t front, size_t end);
-/* Where the first pixel is in a record of this message, the frame included. */
+/* Returns the offset of the first pixel in a record of this message, including the frame. */
 size_t message_pixel_offset(const struct message *m);
-/* Find the padding for a record of `stride` bytes whose pixels begin at a multiple of 64; false where there is none. */
+/* Finds the padding for a record of `stride` bytes whose pixels are aligned to 64; returns false if there is none. */
 bool message_fit(struct message *m, size_t stride);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * resume_fixture.h - a conversion of eleven images that ends before its time, and is resumed
+ * resume_fixture.h - a conversion of eleven images that is interrupted and resumed
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,21 +11,21 @@
 enum { RESUME_IMAGES = 11, RESUME_SHARDS = 3 }; /* four, four, three and a slot of the tail */
 
 extern struct bench resumed;
-extern char resume_reference[DIGEST_HEX]; /* what must come out */
+extern char resume_reference[DIGEST_HEX]; /* the expected digest */
 
-/* A run without a break, with two rejects, makes resume_reference; then resumed has a new folder. */
+/* A complete run with two rejects computes resume_reference; then `resumed` gets a new folder. */
 void resume_setup(void);
 void resume_teardown(void);
 
 void resume_expect_reference(void);
-/* Resume from what is there, to the end. */
+/* Resumes to the end. */
 void resume_complete(uint64_t seed);
-/* A whole run in a new folder, before its journal is published away; the store is closed. */
+/* A complete run in a new folder, before the data set is published and the journal removed; the store is closed. */
 void resume_finished_run(void);
-/* The same without rejects, which would be tried again: every shard is finished for good. */
+/* The same without rejects, which would be tried again: every shard is final. */
 void resume_finished_without_rejects(void);
 void resume_expect_state(size_t shards_done, size_t slots_full);
-/* Of the items, those of the list "0 3 4" are wanted and no other. */
+/* Requires that exactly the items in the list "0 3 4" are wanted. */
 void resume_expect_wanted(const char *wanted);
 
 #endif

@@ -148,7 +148,7 @@ small_put(const struct small_dataset *s, const char *name, const void *data, siz
     int fd;
 
     path_of(s, name, path, sizeof(path));
-    /* Not truncated first: ext4 would write a file that is replaced in this way to the disk at once, 3 ms each. */
+    /* Without O_TRUNC: ext4 would write a file that is replaced in that way to the disk at once, which takes 3 ms. */
     fd = open(path, O_CREAT | O_WRONLY, 0666);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(pwrite(fd, data, size, 0), (int)size);
@@ -171,7 +171,7 @@ small_put_shard(const struct small_dataset *s, unsigned shard)
     small_put(s, s->shard[shard].name, s->bytes[shard], s->size);
 }
 
-/* CRC-32C over the checksums that the records of a shard end with. */
+/* CRC-32C over the checksums at the end of the shard's records. */
 void
 small_sum_shard(struct small_dataset *s, unsigned shard)
 {

@@ -1,5 +1,5 @@
 /*
- * source_fixture.h - a folder of files for each test, and what a scan finds there
+ * source_fixture.h - a folder of files for each test, and the result of a scan
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "input/input_scan.h"
 
-/* Of the test at hand. */
+/* The state of the current test. */
 struct source_fixture {
     char base[512]; /* the folder */
     struct source source;
@@ -20,11 +20,11 @@ extern struct source_fixture inputs;
 void inputs_setup(void);
 void inputs_teardown(void);
 
-/* A path below the folder of this test; static, four of them alive at a time. */
+/* Returns a path below the folder of this test; static, valid for four calls. */
 const char *inputs_at(const char *name);
 void inputs_folder(const char *name);
 void inputs_file(const char *name, const char *content);
-/* Into inputs.source; b may be NULL. */
+/* Scans into inputs.source; b may be NULL. */
 enum chex_status inputs_scan(const char *a, const char *b);
 
 #endif

@@ -20,7 +20,7 @@ put_real(struct state_case *out, const char *what, bool fits, double number)
     snprintf(out->json, sizeof(out->json), "\"%a\"", number);
 }
 
-/* A decimal number, which may be -1 or 2^64, with quotes if it is a text. */
+/* Writes a decimal number, which may be -1 or 2^64, with quotes if it is a text. */
 static void
 put_integer(struct state_case *out, const char *what, bool fits, bool text, uint64_t number, const char *digits)
 {
@@ -33,7 +33,7 @@ put_integer(struct state_case *out, const char *what, bool fits, bool text, uint
     snprintf(out->json, sizeof(out->json), "%s%s%s", quote, digits ? digits : plain, quote);
 }
 
-/* Values that no field takes, or only one of a kind. */
+/* Values that no field accepts, or only fields of one kind. */
 static bool
 other_type(const struct state_field *f, unsigned number, struct state_case *out)
 {
@@ -74,7 +74,7 @@ integer_case(const struct state_field *f, const struct checkpoint_state *state, 
     case 5:
         put_integer(out, "2^64", false, text, 0, "18446744073709551616");
         return true;
-    case 6: /* a number for a text and the reverse */
+    case 6: /* a number instead of a text, and the reverse */
         put_integer(out, "of the other type", false, !text, f->min, NULL);
         return true;
     case 7:
@@ -98,7 +98,7 @@ real_case(const struct state_field *f, unsigned number, struct state_case *out)
     case 2:
         put_real(out, "the largest", true, f->most);
         return true;
-    case 3: /* infinite after the largest of all */
+    case 3: /* infinity, after the largest finite number */
         put_real(out, "above the largest", isinf(nextafter(f->most, (double)INFINITY)) && f->also & STATE_INFINITY,
                  nextafter(f->most, (double)INFINITY));
         return true;
@@ -181,7 +181,7 @@ state_with(const char *text, const char *field, const char *json)
     json_decref(top);
     if (!json[0])
         return out;
-    /* jansson would not write some of the values: they are put in as text, at the end. */
+    /* jansson cannot write some of the values, so they are appended as text. */
     length = strlen(out) + strlen(field) + strlen(json) + 8;
     with = realloc(out, length);
     if (!with) {
@@ -193,7 +193,7 @@ state_with(const char *text, const char *field, const char *json)
     return with;
 }
 
-/* Other fields are bounded by this one: they are 0. */
+/* Other fields are bounded by this one, so they are 0. */
 struct checkpoint_state
 state_plain(const struct state_field *f)
 {

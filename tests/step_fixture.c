@@ -14,7 +14,7 @@
 
 /* ---- graphs ---------------------------------------------------------------------------------------------------- */
 
-/* Windows of all kinds, and channel counts that fill no block. */
+/* Windows of all kinds, and channel counts that are not multiples of a block. */
 static unsigned
 build_windows(struct graph_builder *b)
 {
@@ -34,7 +34,7 @@ build_windows(struct graph_builder *b)
     return mean;
 }
 
-/* A slab with three readers of different length, the first segment of which leaves a hole. */
+/* A slab with three consumers of different length; the first segment leaves a gap. */
 static unsigned
 build_slab(struct graph_builder *b)
 {
@@ -58,7 +58,7 @@ build_slab(struct graph_builder *b)
     return mean;
 }
 
-/* Sums of two normalised branches, and of a branch with what went into it. */
+/* Sums of two normalised branches, and of a branch with its input. */
 static unsigned
 build_sums(struct graph_builder *b)
 {
@@ -80,7 +80,7 @@ build_sums(struct graph_builder *b)
     return mean;
 }
 
-/* What every backend supports: square images, a stem of 7 x 7, slices at multiples of 8 channels. */
+/* What every backend supports: square images, a 7 x 7 stem, slices at multiples of 8 channels. */
 static unsigned
 build_square(struct graph_builder *b)
 {
@@ -200,8 +200,8 @@ uniform(uint64_t *state)
 }
 
 /*
- * Beta stands two gammas off zero, so that few inputs of a ReLU are near it; less far in the last normalisation, whose
- * gradient, the same for all pixels of an image, comes through it only where the ReLU cuts something off.
+ * Beta is two gammas away from zero, so that few inputs of a ReLU are near it.  It is less in the last BN: its gradient
+ * is the same for all pixels of an image, so only the ReLU mask makes it different from zero.
  */
 static float
 random_beta(float r, bool last)
@@ -271,7 +271,7 @@ buffers_free(float **buffer, const struct graph *g, unsigned images)
     free(buffer);
 }
 
-/* Image `number` of BATCH_MAX, and its labels. */
+/* Draws image `number` of BATCH_MAX, and its labels. */
 static void
 draw_image(unsigned number, uint8_t *pixels, uint8_t *label)
 {
@@ -360,7 +360,7 @@ read_concurrently(void *context)
     return NULL;
 }
 
-/* An evaluation, while a second thread reads what the outcome has of the plan already. */
+/* Runs an evaluation while a second thread reads what the outcome already has of the plan. */
 static void
 score_and_read(const struct step_plan *p, const struct batch *batch, const struct crop *crop, struct outcome *o)
 {
@@ -418,7 +418,7 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
     step_fill_parameters(g, setup->seed, o.after);
     step_plan_make(&p, backend, &options);
     step_check_ok(backend->write(p.plan, ARENA_PARAMETERS, o.after, &err), &err);
-    /* Two micro-batches of the same images: gradients add up. */
+    /* Two micro-batches with the same images: gradients accumulate. */
     step_accumulate(&p, &batch, STEP_FIRST);
     step_accumulate(&p, &batch, STEP_LAST);
     step_check_ok(backend->peek(p.plan, g->output, false, o.logits, &err), &err);

@@ -196,7 +196,7 @@ bench_run(struct bench *b, uint64_t seed)
 
 /* ---- what must come out --------------------------------------------------------------------------------------- */
 
-/* The items of a shard that are usable; of one without any, the first usable of its split. */
+/* Returns the usable items of a shard; if it has none, the first usable one of its split. */
 static size_t
 usable(const struct bench *b, size_t shard, size_t *item)
 {

@@ -1,8 +1,8 @@
 /*
- * store_fixture.h - a small data set on its way through the store, without images and decoders
+ * store_fixture.h - converts a small data set with the store, without images and decoders
  *
- * The pixels of an image follow from its place in the plan; what a shard must hold is worked out here once more, by
- * the rule of chex-shard(5), and compared with the file.
+ * The pixels of an image are computed from its position in the plan.  The fixture computes the expected content of a
+ * shard again, by the rule of chex-shard(5), and compares it with the file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@ struct bench {
     struct spec spec;
     struct labels labels;
     struct slot_plan plan;
-    bool rejected[BENCH_MAX_IMAGES]; /* by item: its place in plan.image */
+    bool rejected[BENCH_MAX_IMAGES]; /* indexed by item, its position in plan.image */
 
     struct store_options options;
     struct store *store;
@@ -27,39 +27,41 @@ struct bench {
     struct chex_error err;
 };
 
-/* Images of 8x8, four a shard, one split. */
+/* Images of 8x8, four per shard, one split. */
 struct spec bench_spec(void);
-/* The rule that gives the odd patients to train and the even ones to test; there are three images to a patient. */
+/* A rule that puts odd patients into train and even ones into test; three images per patient. */
 struct split_rule bench_two_splits(void);
 
-/* A plan for this number of images and a new, empty folder.  bench_release() frees all but the files. */
+/*
+ * Makes a plan for this number of images and a new, empty folder.  bench_release() frees everything except the files.
+ */
 void bench_make(struct bench *b, const struct spec *spec, unsigned images);
 void bench_release(struct bench *b);
-/* Another empty folder for the same plan. */
+/* Changes to another empty folder with the same plan. */
 void bench_move(struct bench *b);
 
 enum chex_status bench_try_open(struct bench *b);
 void bench_open(struct bench *b); /* must succeed */
 void bench_close(struct bench *b);
 
-/* Where item number `item` of the plan goes. */
+/* Returns the slot of item number `item` of the plan. */
 void bench_slot(const struct bench *b, size_t item, size_t *shard, uint32_t *index);
-/* The sealed record of a slot, a copy of this item's image; on the heap. */
+/* Returns the sealed record of a slot with a copy of this item's image; on the heap. */
 uint8_t *bench_record(const struct bench *b, size_t shard, uint32_t index, size_t item, uint8_t weight);
 
-/* Put or reject an item, if the store wants it.  Thread-safe. */
+/* Puts or rejects an item, if the store wants it.  Thread-safe. */
 enum chex_status bench_try_item(struct bench *b, size_t item, struct chex_error *err);
 void bench_item(struct bench *b, size_t item); /* must succeed */
-/* All items in random order, and store_finish(). */
+/* Handles all items in random order, and calls store_finish(). */
 void bench_fill(struct bench *b, uint64_t seed);
-/* Open, fill, close. */
+/* Opens, fills, closes. */
 void bench_run(struct bench *b, uint64_t seed);
-/* rejects.jsonl, if there are rejects, and a manifest. */
+/* Writes rejects.jsonl, if there are rejects, and a manifest. */
 void bench_publish(struct bench *b);
 
-/* Every shard is what it must be, byte for byte, and its result says so. */
+/* Requires that every shard is correct, byte for byte, and that its result says so. */
 void bench_expect_shards(const struct bench *b);
-/* SHA-256 over names and contents of all files but the journal. */
+/* Returns the SHA-256 over names and contents of all files except the journal. */
 void bench_digest(const struct bench *b, char out[DIGEST_HEX]);
 
 /* ---- files of the folder -------------------------------------------------------------------------------------- */
@@ -67,12 +69,12 @@ void bench_digest(const struct bench *b, char out[DIGEST_HEX]);
 bool bench_has(const struct bench *b, const char *name);
 void bench_put(const struct bench *b, const char *name, const void *data, size_t size);
 void bench_text(const struct bench *b, const char *name, const char *text);
-/* The whole file, to be released. */
+/* Returns the whole file; release it. */
 struct buffer bench_get(const struct bench *b, const char *name);
-/* Turn the bits of `mask` in one byte; offset from the end where negative. */
+/* Flips the bits of `mask` in one byte; a negative offset counts from the end. */
 void bench_flip(const struct bench *b, const char *name, long offset, uint8_t mask);
 void bench_resize(const struct bench *b, const char *name, long size);
-/* ".NAME.part" of a shard; static. */
+/* Returns ".NAME.part" of a shard; static. */
 const char *bench_part(const struct bench *b, size_t shard);
 
 #endif
