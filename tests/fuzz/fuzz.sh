@@ -27,7 +27,7 @@ exec 9< "$tree"
 ! command -v flock > /dev/null || flock 9
 [ -f "$tree/Makefile" ] || (
     cd "$tree"
-    "$source/configure" -q CC="${FUZZ_CC:-clang}" CFLAGS='-g -O1' --disable-hardening \
+    "$source/configure" -q CC="${FUZZ_CC:-clang}" CFLAGS='-g -O1' --disable-hardening --with-cuda=no \
         --enable-sanitizers=fuzzer-no-link,address,undefined
 )
 make -s -C "$tree" schemas/example.pb-c.h schemas/event.pb-c.h train/backends.c
