@@ -86,6 +86,16 @@ def _(work):
     assert "neither" in inspect(path, code=3).stderr
 
 
+@case("a checkpoint that ends within its header is damaged, not an unknown file")
+def _(work):
+    path = os.path.join(work, "x")
+    head = {"w": {"dtype": "F32", "shape": [7], "data_offsets": [0, 28]}}
+    for end in (9, 20, 60):
+        write(path, raw(head, bytes(28))[:end])
+        assert "the file ends within its header" in inspect(path, code=1).stdout, end
+        assert document(path, code=1)["checkpoint"] is None
+
+
 @case("--list has name, type and shape of each tensor, in each type")
 def _(work):
     tensors = {}

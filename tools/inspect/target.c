@@ -9,6 +9,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "dataset/tfrecord.h"
+#include "io/content.h"
 #include "store/journal.h"
 
 #include <dirent.h>
@@ -182,14 +183,13 @@ open_folder(struct target *t, struct chex_error *err)
 
 /* ---- a file ------------------------------------------------------------------------------------------------------ */
 
-#define HEAD      64
 #define WALL_TIME 9 /* bytes of the first field of an Event */
 
-/* safetensors: the size of a JSON object, which fits the file, then the object. */
+/* safetensors: the size of a JSON object, then the object.  A truncated file is a checkpoint too, a damaged one. */
 static bool
-is_checkpoint(const uint8_t *head, size_t got, uint64_t size)
+is_checkpoint(const uint8_t *head, size_t got)
 {
-    return got > 8 && head[8] == '{' && get_u64le(head) >= 2 && get_u64le(head) <= size - 8;
+    return got > 8 && head[8] == '{' && get_u64le(head) >= 2 && get_u64le(head) <= SAFETENSORS_HEADER_MAX;
 }
 
 /* TensorBoard: the first record is an Event with the fields wall_time and file_version. */
@@ -206,7 +206,8 @@ static enum chex_status
 check_first_bytes(struct target *t, struct chex_error *err)
 {
     const char *path = t->path;
-    uint8_t head[HEAD];
+    const char *look;
+    uint8_t head[CONTENT_LOOK];
     uint64_t size, unused;
     size_t got;
     int fd;
@@ -222,9 +223,12 @@ check_first_bytes(struct target *t, struct chex_error *err)
         return is_event_file(head, got)
                    ? error_set(err, CHEX_ERR_MISSING, "'%s' is an event file: use tensorboard --logdir FOLDER", path)
                    : CHEX_OK;
-    if (!is_checkpoint(head, got, size))
+    if (!is_checkpoint(head, got)) {
+        look = got > 0 ? content_look(head, got) : "empty file";
         return error_set(err, CHEX_ERR_MISSING,
-                         "'%s' is neither a data set nor a TFRecord or checkpoint (a download: --source)", path);
+                         "'%s' is neither a data set nor a TFRecord or checkpoint%s%s (a download: --source)", path,
+                         look ? ": " : "", look ? look : "");
+    }
     t->kind = TARGET_CHECKPOINT;
     t->file = strdup(path);
     return t->file ? CHEX_OK : error_memory(err);

@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "io/content.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -229,16 +230,24 @@ read_entries(struct safetensors *s, json_t *top, uint64_t data, struct chex_erro
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
-/* Name common other formats: PyTorch's own format is a ZIP or a pickle. */
+/* Say what the file is instead.  PyTorch's own format is a ZIP or a pickle. */
 static enum chex_status
-not_safetensors(const uint8_t head[8], struct chex_error *err)
+not_safetensors(const struct safetensors *s, struct chex_error *err)
 {
-    if (memcmp(head, "PK\3\4", 4) == 0 || head[0] == 0x80)
+    uint8_t head[CONTENT_LOOK];
+    size_t got;
+    const char *look;
+    enum chex_status status = file_pread(s->fd, 0, head, sizeof(head), &got, err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (got >= 4 && (memcmp(head, "PK\3\4", 4) == 0 || head[0] == 0x80))
         return error_set(
             err, CHEX_ERR_NOT_IMAGE,
             "this is a file of torch.save(): convert it by safetensors.torch.save_file(model.state_dict(), "
             "...) (chex-train(1), WEIGHTS FROM PYTORCH, has the recipe)");
-    return error_set(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file");
+    look = got > 0 ? content_look(head, got) : NULL;
+    return error_set(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file%s%s", look ? ": " : "", look ? look : "");
 }
 
 static enum chex_status
@@ -254,12 +263,11 @@ read_header(struct safetensors *s, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     if (got < sizeof(head))
-        return s->size == 0 ? error_set(err, CHEX_ERR_EMPTY, "the file is empty")
-                            : error_set(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file");
+        return s->size == 0 ? error_set(err, CHEX_ERR_EMPTY, "the file is empty") : not_safetensors(s, err);
     for (i = 0; i < sizeof(head); i++)
         length |= (uint64_t)head[i] << (8 * i);
     if (length > SAFETENSORS_HEADER_MAX)
-        return not_safetensors(head, err);
+        return not_safetensors(s, err);
     if (length > s->size - sizeof(head))
         return error_set(err, CHEX_ERR_TRUNCATED, "the file ends within its header");
     status = buffer_reserve(&text, length + 1, err);
@@ -268,7 +276,7 @@ read_header(struct safetensors *s, struct chex_error *err)
     if (status == CHEX_OK && got < length)
         status = error_set(err, CHEX_ERR_TRUNCATED, "the file ends within its header");
     if (status == CHEX_OK && (length == 0 || text.data[0] != '{'))
-        status = not_safetensors(head, err);
+        status = not_safetensors(s, err);
     if (status == CHEX_OK)
         status = parse_json(text.data, length, &bounds, &top, err);
     if (status == CHEX_OK)
