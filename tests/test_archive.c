@@ -1,7 +1,5 @@
 /*
- * test_archive.c - images in archives (archive.h)
- *
- * What a whole run makes of archives is in check_archive.py.
+ * test_archive.c - images in archives (archive.h); check_archive.py tests whole runs
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,7 +31,7 @@ open_archive(const struct buffer *b)
     return a;
 }
 
-/* Go to the next image, which is no error. */
+/* Goes to the next image, which must succeed. */
 static bool
 next(struct image_archive *a, struct image_member *m)
 {
@@ -102,7 +100,7 @@ START_TEST(one_too_large_is_no_fault_of_the_archive)
 }
 END_TEST
 
-/* Go through an archive; how many of its images are whole. */
+/* Reads an archive to its end; returns the number of complete images. */
 static unsigned
 read_all(struct image_archive *a)
 {
@@ -123,9 +121,9 @@ START_TEST(wherever_a_tar_is_cut_that_is_a_fault)
 
     archive_add(&b, "1.png", '0', "first");
     archive_add(&b, "2.png", '0', "second");
-    whole = b.size; /* of two members, a kilobyte each */
+    whole = b.size; /* after two members of a kilobyte each */
     buffer_append(&b, (char[1024]){0}, 1024, &err);
-    for (cut = 512; cut < whole + 512; cut += 32) { /* at all boundaries too */
+    for (cut = 512; cut < whole + 512; cut += 32) { /* includes all boundaries */
         struct image_archive *a;
 
         b.size = cut;
@@ -140,7 +138,7 @@ START_TEST(wherever_a_tar_is_cut_that_is_a_fault)
 }
 END_TEST
 
-/* A tar of some members and this number of zeros, plain and in gzip: the text of its fault, or "". */
+/* Requires the text of the fault, or "", for a tar of some members and this number of zeros, plain and in gzip. */
 static void
 require_end(const struct buffer *tar, unsigned images, size_t zeros, const char *printable_text,
             const char *packed_text)
@@ -161,7 +159,7 @@ require_end(const struct buffer *tar, unsigned images, size_t zeros, const char 
         if (*text) {
             ck_assert_msg(image_archive_fault(a) != NULL, "%zu zeros", zeros);
             ck_assert_str_eq(image_archive_fault(a)->error.text, text);
-            if (text == packed_text && strstr(text, "zeros")) /* known before its end */
+            if (text == packed_text && strstr(text, "zeros")) /* found before the end */
                 ck_assert_uint_le(image_archive_fault(a)->offset, b[i].size);
             else
                 ck_assert_uint_eq(image_archive_fault(a)->offset, zeros > 0 ? tar->size : b[i].size);
@@ -180,7 +178,7 @@ START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them)
     struct buffer b = {0}, none = {0};
     char zeros[3000] = {0};
 
-    /* What ends with zeros itself has no end by that; one that has is not too long by it. */
+    /* A member that ends with zeros is no end marker, and does not make a correct end too long. */
     archive_add_bytes(&b, "disk.img", '0', zeros, sizeof(zeros));
     require_end(&b, 0, 0, no_end, no_end);
     require_end(&b, 0, (1 << 20) + 1024, "", "");
@@ -195,7 +193,7 @@ START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them)
     require_end(&none, 0, 1024, "", "");
     require_end(&none, 0, 1 << 20, "", "");
     require_end(&none, 0, (1 << 20) + 1536, text, text);
-    /* Two archives, one behind the other. */
+    /* Two archives, one after the other. */
     buffer_append(&b, zeros, 1024, &err);
     archive_add(&b, "3.png", '0', "third");
     require_end(&b, 3, 0, no_end, no_end);
@@ -204,10 +202,10 @@ START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them)
 }
 END_TEST
 
-/* libarchive ends this text with a LF; one of ours is one line. */
+/* libarchive ends this text with a LF; our message must be a single line. */
 START_TEST(what_is_wrong_with_a_member_is_said_in_one_line)
 {
-    /* A zip with a member of 2 bytes, deflated with fixed codes, that is said to have 3. */
+    /* A zip with a member of 2 bytes, deflated with fixed codes; the header gives 3 bytes. */
     static const uint8_t zip[] = "PK\3\4\x14\0\0\0\x08\0\0\0\0\0\0\0\0\0\x04\0\0\0\x03\0\0\0\x05\0\0\0"
                                  "a.png\x4b\x4c\x02\0";
     struct image_archive *a;
@@ -275,7 +273,7 @@ START_TEST(a_lack_of_memory_and_a_read_error_are_not_damage)
 }
 END_TEST
 
-/* Before it is opened, and between two members. */
+/* Before the archive is opened, and between two members. */
 START_TEST(a_wish_to_stop_is_heard_and_no_fault)
 {
     atomic_bool stop = true;
@@ -305,7 +303,7 @@ START_TEST(a_wish_to_stop_is_heard_and_no_fault)
         ck_assert_int_eq(image_archive_next(a, &m, &found, &err), CHEX_ERR_STOPPED);
         ck_assert(!found);
         stop = false;
-        ck_assert_int_eq(image_archive_next(a, &m, &found, &err), CHEX_ERR_STOPPED); /* for good */
+        ck_assert_int_eq(image_archive_next(a, &m, &found, &err), CHEX_ERR_STOPPED); /* permanent */
         ck_assert_ptr_null(image_archive_fault(a));
         image_archive_close(a);
     }
@@ -330,7 +328,7 @@ START_TEST(what_is_no_archive_is_not_opened)
 }
 END_TEST
 
-/* A zip of a folder and a member that is encrypted, or (by its flags) not. */
+/* A zip of a folder and a member that is encrypted, or (by its flags) not encrypted. */
 static const uint8_t zip_with_folder[] = "PK\3\4\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0x/"
                                          "PK\3\4\x14\0\1\0\0\0\0\0\0\0\0\0\0\0\x0d\0\0\0\1\0\0\0\7\0\0\0"
                                          "x/a.png0123456789abc";

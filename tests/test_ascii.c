@@ -1,5 +1,5 @@
 /*
- * test_ascii.c - text that is printed, and the distance of two words (ascii.h)
+ * test_ascii.c - escaped text, and the distance of two words (ascii.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ START_TEST(escaped_text_is_printable_and_fits)
 }
 END_TEST
 
-/* kitten and sitting: the example of the literature, 3. */
+/* kitten and sitting: the textbook example, 3. */
 START_TEST(distance_counts_edits_without_case)
 {
     ck_assert_uint_eq(ascii_distance("kitten", 6, "SITTING", 7), 3);

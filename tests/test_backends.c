@@ -1,9 +1,9 @@
 /*
- * test_backends.c - every backend of this build beside the reference, on small graphs with odd shapes
+ * test_backends.c - compares every backend of this build with the reference, on small graphs with odd shapes
  *
- * Each graph runs one training step and an evaluation (step_fixture.h) on the reference and on each other backend:
- * logits, loss, gradients, running statistics, parameters after the step and every buffer that the backend keeps.
- * Errors are relative: the norm of the difference over the norm of what the reference says.
+ * Each graph runs one training step and an evaluation (step_fixture.h) on the reference and on each other backend.
+ * Compared are logits, loss, gradients, running statistics, parameters after the step and every buffer that the backend
+ * keeps.  Errors are relative: the norm of the difference divided by the norm of the reference's result.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -195,7 +195,7 @@ START_TEST(what_a_plan_would_be_is_what_it_is)
 }
 END_TEST
 
-/* 30 TB: the question comes before any of it is taken. */
+/* 30 TB: the plan must fail before it allocates anything. */
 START_TEST(a_plan_that_is_too_large_says_what_it_needs_and_what_there_is)
 {
     struct plan_options options = {.batch = 1u << 20, .source = 224, .train = true, .threads = 2};

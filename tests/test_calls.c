@@ -1,8 +1,8 @@
 /*
- * test_calls.c - every allocation, read, write, fsync, ... that can fail does, one after the other
+ * test_calls.c - makes every allocation, read, write, fsync and so on fail, one at a time
  *
- * Whatever fails is told by a status and a text, nothing leaks (in a build with sanitizers, or under valgrind), and
- * where nothing failed it is done.
+ * Every failure must give a status and a text, and nothing may leak (in a build with sanitizers, or under valgrind).
+ * If no call fails, the action must succeed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -115,7 +115,7 @@ END_TEST
 START_TEST(tables_that_cannot_be_read)
 {
     write_tables();
-    /* One failure of three in a row is tried again. */
+    /* A single failure, or two in a row, are tried again. */
     calls_each(CALL_READ, ENXIO, read_tables, NULL, CHEX_ERR_READ, 0);
     calls_each(CALL_STAT, EIO, read_tables, NULL, CHEX_ERR_READ, 99);
 }
@@ -149,7 +149,7 @@ decode_all(struct chex_error *err)
     return status;
 }
 
-/* What the fast path has no memory for, libpng may have. */
+/* If the fast path has no memory, libpng may still have enough. */
 START_TEST(images_without_memory)
 {
     struct fixture f = {.width = 40, .height = 30, .colour = GRAY, .depth = 8, .sample = any_sample};
@@ -210,7 +210,7 @@ scan_sources(struct chex_error *err)
     return status;
 }
 
-/* Whether two files are one another's copy cannot be said where one of them cannot be read. */
+/* If a file cannot be read, it is unknown whether two files are copies. */
 START_TEST(sources_without_memory)
 {
     make_sources();
@@ -291,7 +291,7 @@ START_TEST(a_data_set_that_cannot_be_read_is_not_good)
     calls_each(CALL_READ, ENXIO, verify_full, NULL, CHEX_ERR_READ, 0);
     calls_each(CALL_READ, ENXIO, verify_sample, NULL, CHEX_ERR_READ, 0);
     calls_each(CALL_READ, ENXIO, verify_alone, NULL, CHEX_ERR_READ, 0);
-    calls_each(CALL_STAT, EIO, verify_full, NULL, CHEX_ERR_READ, 99); /* one that fails once is made again */
+    calls_each(CALL_STAT, EIO, verify_full, NULL, CHEX_ERR_READ, 99); /* a single failure is tried again */
     small_release(&small);
 }
 END_TEST
@@ -300,7 +300,7 @@ END_TEST
 
 static struct bench bench;
 
-/* Put or reject each item that is wanted. */
+/* Puts or rejects each item that is wanted. */
 static enum chex_status
 put_items(struct chex_error *err)
 {
@@ -328,7 +328,7 @@ put_items(struct chex_error *err)
     return status;
 }
 
-/* A conversion, under a lock. */
+/* Runs a conversion, under a lock. */
 static enum chex_status
 fill_store(struct chex_error *err)
 {
@@ -356,7 +356,7 @@ fill_store(struct chex_error *err)
     return status;
 }
 
-/* What failed is gone, and the next run resumes where it ended; then for the next one an empty folder. */
+/* The failed run is over; the next run resumes after it.  Then makes an empty folder for the next test. */
 static void
 go_on(void)
 {
@@ -364,7 +364,7 @@ go_on(void)
     struct dirent *d;
     DIR *dir;
 
-    unlinkat(bench.folder.fd, LOCK_NAME, 0); /* of a process that is alive: this one */
+    unlinkat(bench.folder.fd, LOCK_NAME, 0); /* its process is alive: this one */
     ck_assert_msg(fill_store(&err) == CHEX_OK, "%s", err.text);
     ck_assert(bench_has(&bench, bench.plan.shard[0].name) && bench_has(&bench, bench.plan.shard[1].name));
     ck_assert(!bench_has(&bench, LOCK_NAME));

@@ -60,7 +60,7 @@ START_TEST(a_checkpoint_is_read_back_to_the_bit)
 }
 END_TEST
 
-/* The field gets a name that nobody knows: so it looks as if it were not there. */
+/* The field is renamed, so it looks as if it were missing. */
 START_TEST(a_checkpoint_without_a_count_of_micro_batches_counts_its_steps)
 {
     const char wanted[] = "micro_batches";
@@ -100,7 +100,7 @@ START_TEST(old_checkpoints_go_and_the_newest_stay)
 }
 END_TEST
 
-/* As a power loss leaves it: `latest` is replaced, and what was removed after that is there again. */
+/* Imitates a power loss: `latest` is replaced, but files that were removed after that exist again. */
 static void
 put_back(const struct saved_run *r, uint64_t step, unsigned seed, bool model)
 {
@@ -149,7 +149,7 @@ START_TEST(what_a_power_loss_left_behind_is_swept_and_nothing_else)
         ck_assert_msg(is_there(&r, stay[i]), "%s", stay[i]);
     for (size_t i = 0; i < sizeof(go) / sizeof(go[0]); i++)
         ck_assert_msg(!is_there(&r, go[i]), "%s", go[i]);
-    /* What `latest` names stays, whatever is to be kept now; and without a `latest` that is whole all does. */
+    /* The files in `latest` stay, whatever the limit is now.  Without a complete `latest`, all files stay. */
     ck_assert_int_eq(checkpoint_sweep(&r.folder, r.g, &r.state, 1, &err), CHEX_OK);
     ck_assert(is_there(&r, "step-000003.safetensors"));
     put_back(&r, 0, 7, true);
@@ -187,7 +187,7 @@ START_TEST(a_damaged_one_is_passed_over)
     ck_assert_str_eq(name, "step-000010");
     ck_assert(fallback);
     ck_assert_msg(strstr(err.text, "step-000020.opt.safetensors"), "%s", err.text);
-    /* A single bit of a value: only the hash in `latest` tells. */
+    /* A single flipped bit in a value: only the hash in `latest` detects it. */
     saved_run_save(&r, 20, 0);
     fd = openat(r.folder.fd, "step-000020.safetensors", O_RDWR);
     ck_assert_int_eq(pwrite(fd, "\1", 1, lseek(fd, 0, SEEK_END) - 1000), 1);
@@ -196,7 +196,7 @@ START_TEST(a_damaged_one_is_passed_over)
     ck_assert_str_eq(name, "step-000010");
     ck_assert(fallback);
     ck_assert_msg(strstr(err.text, "SHA-256"), "%s", err.text);
-    /* Without `latest` the headers must do. */
+    /* Without `latest`, the headers must be enough. */
     ck_assert_int_eq(unlinkat(r.folder.fd, "latest", 0), 0);
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_OK);
     ck_assert_str_eq(name, "step-000020");
@@ -222,14 +222,14 @@ START_TEST(what_is_damaged_is_set_aside_and_named_ones_are_checked)
     ck_assert_int_eq(checkpoint_set_aside(&r.folder, "step-000010", &err), CHEX_OK);
     ck_assert(is_there(&r, "step-000020.safetensors.bad") && is_there(&r, "step-000020.opt.safetensors.bad"));
     ck_assert(!is_there(&r, "step-000020.safetensors") && is_there(&r, "step-000010.safetensors"));
-    /* None is whole: that is no new run. */
+    /* No checkpoint is complete: that is an error, not a new run. */
     ck_assert_int_eq(truncateat(&r, "step-000010.opt.safetensors", 5000), 0);
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_ERR_DAMAGED);
     saved_run_release(&r);
 }
 END_TEST
 
-/* A run that resumes from an older one would find the later ones at its next start. */
+/* If a run resumed from an older checkpoint, its next start would find the newer ones. */
 START_TEST(a_folder_that_cannot_be_listed_is_an_error)
 {
     struct saved_run r;
@@ -300,7 +300,7 @@ START_TEST(an_empty_folder_holds_no_checkpoint)
 
     saved_run_make(&r);
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_ERR_MISSING);
-    /* A kill before the first `latest`: nothing was begun. */
+    /* A kill before the first `latest`: the run had not begun. */
     saved_run_save(&r, 0, 2);
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_OK);
     ck_assert_int_eq(unlinkat(r.folder.fd, "latest", 0), 0);

@@ -1,5 +1,5 @@
 /*
- * test_collective.c - what ranks do together (collective.h): sums, broadcast, gathering
+ * test_collective.c - collective operations of ranks (collective.h): sums, broadcast, gathering
  *
  * Sums are compared bit by bit.
  *
@@ -68,7 +68,7 @@ START_TEST(sums_have_the_bits_of_adding_in_the_order_of_ranks)
 }
 END_TEST
 
-/* The numbers are such that it matters: this is what keeps the test above honest. */
+/* With these numbers the order matters; otherwise the test above would prove nothing. */
 START_TEST(another_order_of_adding_would_give_other_bits)
 {
     size_t differ = 0;
@@ -84,7 +84,7 @@ END_TEST
 
 enum { ARENA = 10007, BUCKET = 1500 };
 
-/* As a step does it: buckets from the end of an arena on, each begun while the ones before it are under way. */
+/* Like a step: sums buckets from the end of an arena, each started while the previous ones are in flight. */
 static void
 play_buckets(struct rank *r, struct collective *c)
 {
@@ -163,7 +163,7 @@ play_gather(struct rank *r, struct collective *c)
     struct buffer all = {0};
     size_t sizes[POST_RANKS];
 
-    /* All are of this machine. */
+    /* All ranks are on this machine. */
     ck_assert_int_eq(collective_local_rank(c), collective_rank(c));
     ck_assert_int_eq(collective_local_size(c), collective_size(c));
     for (unsigned round = 0; round < 20; round++) {
@@ -191,7 +191,7 @@ END_TEST
 
 /* ---- clocks ------------------------------------------------------------------------------------------------------ */
 
-/* Each rank's clock is ahead by its own distance. */
+/* The clock of each rank is ahead by a different amount. */
 static double
 skewed(void *context)
 {
@@ -217,7 +217,7 @@ play_clock(struct rank *r, struct collective *c)
         ck_assert(m.now.least == 0 && m.now.most == 0 && clock_map_time(&m, now) == now);
         return;
     }
-    /* The bounds hold, they are no further apart than a round takes, and the distance is one between them. */
+    /* The true difference is within the bounds, and these are no further apart than a round trip takes. */
     ck_assert_double_lt(m.now.most - m.now.least, 5);
     ck_assert(m.now.least <= ahead + 1e-9 && ahead - 1e-9 <= m.now.most);
     ck_assert(m.now.least - 1e-9 <= now - clock_map_time(&m, now) &&
@@ -232,8 +232,9 @@ START_TEST(clocks_are_compared_by_messages_that_come_late)
 END_TEST
 
 /*
- * A clock that is 10 ahead.  Rank 0 sends at 100, here by 113; this rank sends at 120 (110 there), there by 115: it is
- * between 5 and 13 ahead.  Better messages narrow that, worse ones change nothing.
+ * The peer's clock is 10 ahead.  Rank 0 sends at 100, which arrives by 113; this rank sends at 120 (110 there), which
+ * arrives there by 115.  So the clock is between 5 and 13 ahead.  Better messages narrow that range, worse ones do not
+ * change it.
  */
 START_TEST(bounds_of_a_clock_become_tighter_only)
 {
@@ -251,7 +252,7 @@ START_TEST(bounds_of_a_clock_become_tighter_only)
 }
 END_TEST
 
-/* A busy machine: the distance of two clocks that are equal is measured as -0.1 to 0.1, then as 0.2 to 1, as 0 to 0. */
+/* A busy machine: the difference of two equal clocks is measured as -0.1 to 0.1, then 0.2 to 1, then 0 to 0. */
 START_TEST(times_keep_their_order_whatever_is_measured_of_the_clock)
 {
     static const struct clock_distance found[] = {{-0.1, 0.1}, {0.2, 1}, {-3, -3}, {0, 0}, {-1, 1}};
@@ -269,7 +270,7 @@ START_TEST(times_keep_their_order_whatever_is_measured_of_the_clock)
 }
 END_TEST
 
-/* No further than the bounds require; linear in between. */
+/* No more than the bounds require; linear between them. */
 START_TEST(the_distance_of_a_clock_changes_within_a_piece)
 {
     struct clock_map m = {.measured = false};

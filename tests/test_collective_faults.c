@@ -1,6 +1,6 @@
 /*
- * test_collective_faults.c - ranks that fail, differ, or are lost (collective.h): it is said once, and nobody waits for
- * ever
+ * test_collective_faults.c - ranks that fail, differ, or are lost (collective.h): the error is reported once, and no
+ * rank waits forever
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 /* ---- meetings and errors -------------------------------------------------------------------------------------- */
 
-/* rank[].status is what each brings. */
+/* rank[].status is the status of each rank. */
 static void
 play_agree(struct rank *r, struct collective *c)
 {
@@ -59,7 +59,7 @@ START_TEST(to_be_stopped_is_less_than_an_error)
 }
 END_TEST
 
-/* Rank 1 has an error where the others wait in one of the calls; after the meeting all continue. */
+/* Rank 1 has an error while the others wait in one of the calls; after the meeting all continue. */
 static void
 play_failure(struct rank *r, struct collective *c)
 {
@@ -76,7 +76,7 @@ play_failure(struct rank *r, struct collective *c)
             r->status = collective_allreduce_wait(c, &r->err);
     } else if (r->count == 2) {
         r->status = collective_broadcast(c, data, sizeof(data), &r->err);
-        if (r->status == CHEX_OK) /* its way did not lead through rank 1 */
+        if (r->status == CHEX_OK) /* the call of this rank does not depend on rank 1 */
             r->status = collective_allgather(c, "x", 1, &all, NULL, &r->err);
     } else {
         r->status = CHEX_OK;
@@ -104,15 +104,17 @@ START_TEST(who_waits_hears_of_an_error_elsewhere)
         ck_assert_str_eq(rank[0].err.text, want);
         ck_assert_str_eq(rank[1].err.text, "bad record");
         ck_assert_str_eq(rank[2].err.text, want);
-        /* A sum that a rank did not take part in leaves transfers, and so does what rank 0 sends to rank 1; rank 2 may
-         * have got its part or not. */
+        /*
+         * An abandoned sum leaves open transfers, and so does a transfer from rank 0 to rank 1; rank 2 may have
+         * received its part or not.
+         */
         ck_assert(rank[0].broken == (_i == 1 || _i == 2));
         ck_assert(_i == 2 || rank[2].broken == (_i == 1));
     }
 }
 END_TEST
 
-/* The last rank ends the sum before all others do and fails after it: theirs ends well. */
+/* The last rank completes the sum before the others and fails after it; theirs must succeed. */
 static void
 play_late_failure(struct rank *r, struct collective *c)
 {
@@ -161,7 +163,7 @@ START_TEST(ranks_that_make_different_calls_are_a_bug_and_no_hang)
 }
 END_TEST
 
-/* What one rank says it does differs. */
+/* The text of one rank differs. */
 static void
 play_compare(struct rank *r, struct collective *c)
 {
@@ -188,10 +190,10 @@ END_TEST
 
 /* ---- lost ranks ----------------------------------------------------------------------------------------------- */
 
-/* Seconds of the timeout: on a busy machine a rank that is not lost may call a second late. */
+/* Timeout in seconds: on a busy machine a rank that is not lost may be a second late. */
 #define PATIENT 3
 
-/* The last rank falls silent after it was there; count says what the others wait in. */
+/* The last rank falls silent after it was connected; count selects what the others wait in. */
 static void
 play_lost(struct rank *r, struct collective *c)
 {
@@ -230,7 +232,7 @@ START_TEST(a_rank_that_falls_silent_is_named_by_all_others)
 }
 END_TEST
 
-/* Rank 0 is the silent one: rank 1 speaks, and its abort ends the run. */
+/* Rank 0 is silent, so rank 1 reports the error, and its abort ends the run. */
 static void
 play_without_lead(struct rank *r, struct collective *c)
 {
@@ -252,7 +254,7 @@ START_TEST(where_rank_0_is_lost_the_next_one_speaks)
 }
 END_TEST
 
-/* Rank 1 works two timeouts long, and calls poll() now and then. */
+/* Rank 1 works for two timeouts and calls poll() now and then. */
 static void
 play_long_work(struct rank *r, struct collective *c)
 {
@@ -272,7 +274,7 @@ START_TEST(a_rank_that_works_for_long_and_tells_so_is_not_lost)
 }
 END_TEST
 
-/* Ranks 0 and 2 wait for their devices, and listen; rank 1 computes for a while, then is silent or has an error. */
+/* Ranks 0 and 2 wait for their devices and watch; rank 1 computes for a while, then is silent or has an error. */
 static void
 play_watch(struct rank *r, struct collective *c)
 {
@@ -291,7 +293,7 @@ play_watch(struct rank *r, struct collective *c)
         rank_sleep(0.001);
     }
     r->status = collective_agree(c, r->status, NULL, &r->err);
-    /* The device was waited for, no rank. */
+    /* The time was spent waiting for the device, not for a rank. */
     ck_assert(collective_rank(c) == 1 || (waited >= r->options.timeout / 2 && collective_waited(c) < waited / 2));
 }
 
@@ -344,7 +346,7 @@ START_TEST(after_a_signal_nobody_waits_for_long)
     rank_host(who, sizeof(who), 2);
     snprintf(want, sizeof(want), "waiting for %s", who);
     ck_assert_int_eq(rank[0].status, CHEX_ERR_LOST);
-    /* For how long depends on how quiet the ranks were before, as on a busy machine. */
+    /* The number of seconds depends on how quiet the ranks were before, as on a busy machine. */
     ck_assert_msg(strncmp(rank[0].err.text, who, strlen(who)) == 0 &&
                       strstr(rank[0].err.text, " is lost: no message for "),
                   "%s", rank[0].err.text);
@@ -352,7 +354,7 @@ START_TEST(after_a_signal_nobody_waits_for_long)
 }
 END_TEST
 
-/* All were there after the signal; then rank 1 saves for longer than the grace. */
+/* All ranks were connected after the signal; then rank 1 saves for longer than the grace period. */
 static void
 play_saving(struct rank *r, struct collective *c)
 {

@@ -1,7 +1,7 @@
 /*
- * test_convert.c - a whole conversion (convert.h) in which each call fails, from loose files and from an archive
+ * test_convert.c - a whole conversion (convert.h), from files and from an archive, in which each call fails once
  *
- * What it writes when nothing fails is the business of check_convert.py and check_archive.py.
+ * check_convert.py and check_archive.py test its output if nothing fails.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,17 +25,17 @@
 #include <unistd.h>
 
 /*
- * SPARE: what may fail unnoticed.  Without memory the fast path leaves an image to libpng, and without a thread that
- * reads the calling thread reads; how many of their buffers were new depends on who took which image, so this is
- * a bound, not a count.
+ * SPARE: how many failures may go unnoticed.  Without memory, the fast path passes an image to libpng; without a reader
+ * thread, the calling thread reads.  How many buffers are allocated depends on which thread takes which image, so this
+ * is a bound and not a count.
  */
 enum { IMAGES = 7, SPARE = 99 };
 
 static char base[600], labels[700], exclude[700], out[700], loose[700], archive[700];
 static const char *inputs[2];
 static struct convert_options options;
-static enum chex_status expected; /* how it ends where nothing fails */
-static uint64_t members;          /* images in the archive, as the run counted them */
+static enum chex_status expected; /* the status if nothing fails */
+static uint64_t members;          /* images in the archive, as counted by the run */
 
 static unsigned
 any_sample(uint32_t x, uint32_t y, int channel)
@@ -54,7 +54,10 @@ put(const char *path, const void *data, size_t size)
     ck_assert_int_eq(fclose(f), 0);
 }
 
-/* Image 0 lies loose and in the archive, 1 and 2 loose, 3 to 5 in the archive, 6 nowhere; 2 and 4 are damaged. */
+/*
+ * Image 0 is a file and in the archive, 1 and 2 are files, 3 to 5 are in the archive, 6 is missing; 2 and 4 are
+ * damaged.
+ */
 static void
 setup(void)
 {
@@ -112,7 +115,7 @@ setup(void)
     expected = CHEX_OK;
 }
 
-static struct convert_watch watch; /* nothing, but where a test says otherwise */
+static struct convert_watch watch; /* no callbacks, unless a test sets some */
 
 static enum chex_status
 convert(struct chex_error *err)
@@ -129,7 +132,7 @@ convert(struct chex_error *err)
     return status == expected ? CHEX_OK : status;
 }
 
-/* Whatever failed: started again, it is done, and the folder is whole. */
+/* Whatever failed before: a second run succeeds, and the folder is complete. */
 static void
 convert_again(void)
 {
@@ -138,7 +141,7 @@ convert_again(void)
     char lock[800];
 
     snprintf(lock, sizeof(lock), "%s/" LOCK_NAME, out);
-    unlink(lock); /* where it could not be removed it is of a process that is alive: this one */
+    unlink(lock); /* if it could not be removed, its process is alive: this one */
     ck_assert_msg(convert(&err) == CHEX_OK, "%s", err.text);
     ck_assert_msg(chex_dataset_open(out, &ds, &err) == CHEX_OK, "%s", err.text);
     ck_assert_uint_eq(chex_dataset_info(ds)->shard_count, 2);
@@ -203,7 +206,7 @@ stop_at_reject(void *context, const char *name, const struct chex_error *why)
     atomic_store(&stop_now, true);
 }
 
-/* Images 2 and 4 are rejects, so behind the first of them one is left undone. */
+/* Images 2 and 4 are rejects, so after the first of them one image is not converted. */
 START_TEST(a_stop_between_two_images_leaves_the_rest_to_the_next_run)
 {
     struct chex_error err;
@@ -219,7 +222,7 @@ START_TEST(a_stop_between_two_images_leaves_the_rest_to_the_next_run)
 }
 END_TEST
 
-/* However often the archive was read. */
+/* The archive may be read any number of times. */
 static void
 count_members_and_convert_again(void)
 {
@@ -227,7 +230,7 @@ count_members_and_convert_again(void)
     convert_again();
 }
 
-/* What a damaged archive held is rejected when all else is in its slots, and that may finish a shard. */
+/* The content of a damaged archive is rejected after all other images are in their slots, which may finish a shard. */
 START_TEST(a_disk_that_fails_once_beside_a_damaged_archive)
 {
     struct stat st;

@@ -2,8 +2,8 @@
  * test_crc32c.c - CRC-32C and its masked form
  *
  * Check values: RFC 3720, appendix B.4; "123456789" is the check value of CRC-32/ISCSI in Ross Williams' model.  The
- * mask is that of TensorFlow's crc32c.h; its value for "123456789" follows from the formula by hand: the CRC e3069283
- * turned right by 15 bits is 2507c60d, plus a282ead8 is c78ab0e5.
+ * mask is that of TensorFlow's crc32c.h.  Its value for "123456789" follows from the formula: the CRC e3069283, rotated
+ * right by 15 bits, is 2507c60d; plus a282ead8 is c78ab0e5.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Castagnoli's polynomial, reflected: the definition, bit by bit. */
+/* Castagnoli's polynomial, reflected; computed bit by bit from the definition. */
 static uint32_t
 crc_by_definition(const uint8_t *data, size_t size)
 {
@@ -63,7 +63,7 @@ START_TEST(nothing_changes_nothing)
 }
 END_TEST
 
-/* Sizes and alignments around those at which the fast versions change their ways. */
+/* Sizes and alignments around those at which the fast versions switch between code paths. */
 START_TEST(every_size_and_alignment_agrees_with_the_definition)
 {
     static uint8_t data[2100];

@@ -1,8 +1,7 @@
 /*
- * test_cuda.c - the backend of NVIDIA GPUs on emulated ones, beside the reference: steps, the graph that a step is,
- * evaluations
+ * test_cuda.c - compares the backend of NVIDIA GPUs, on emulated ones, with the reference: steps, graphs, evaluations
  *
- * Whatever is compared with the reference is computed in fp32, a precision of the emulated device alone.
+ * Comparisons with the reference use fp32, which only the emulated device supports.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +15,7 @@
 
 /* ---- beside the reference ---------------------------------------------------------------------------------------- */
 
-/* How far the parameters went from where they were: the distance to how far they should go, over that. */
+/* Returns the difference of the changes of the parameters, relative to the reference's change. */
 static double
 moved(const struct gpu_plan *gpu, const struct gpu_plan *ref, const float *before)
 {
@@ -107,7 +106,7 @@ START_TEST(optimizers_and_losses_are_those_of_the_reference)
 }
 END_TEST
 
-/* A normalised tensor of this graph has one reader, and is a part of that: kept nowhere. */
+/* A normalised tensor of this graph has a single consumer, which applies BN itself: the tensor is never stored. */
 static bool
 is_nowhere(const struct graph *g, unsigned buffer)
 {
@@ -120,8 +119,8 @@ is_nowhere(const struct graph *g, unsigned buffer)
 }
 
 /*
- * A 1x1 convolution or a max pool finalizes the gradient of its output while it loads, if one normalisation reads that
- * output alone.  So the finalized gradient is never stored.
+ * A 1x1 convolution or a max pool finalizes the gradient of its output in its prologue, if a single BN reads exactly
+ * that output.  So the finalized gradient is never stored.
  */
 static bool
 is_finished_by_reader(const struct graph *g, unsigned buffer)
@@ -146,10 +145,10 @@ is_finished_by_reader(const struct graph *g, unsigned buffer)
     return false;
 }
 
-/* Every value and gradient that is kept, of a step of two micro-batches. */
+/* Compares every value and gradient that is kept, after a step of two micro-batches. */
 START_TEST(all_that_is_kept_is_that_of_the_reference)
 {
-    enum { COUNTS = 1 }; /* images of the last micro-batch that are no padding */
+    enum { COUNTS = 1 }; /* images of the last micro-batch that are not padding */
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
     struct gpu_plan gpu, ref;
@@ -167,7 +166,7 @@ START_TEST(all_that_is_kept_is_that_of_the_reference)
         float *got = calloc(all, sizeof(*got)), *wanted = calloc(all, sizeof(*wanted));
 
         for (gradient = 0; gradient < 2; gradient++) {
-            size_t floats = gradient ? all : all / GPU_BATCH * COUNTS; /* values of padding count in nothing */
+            size_t floats = gradient ? all : all / GPU_BATCH * COUNTS; /* ignore the values of padding */
             bool there = i != g->input && !is_nowhere(g, i) && !(gradient && is_finished_by_reader(g, i));
             enum chex_status status = gpu.p.backend->peek(gpu.p.plan, i, gradient, got, &err);
 
@@ -191,7 +190,7 @@ END_TEST
 
 /* ---- one graph a step -------------------------------------------------------------------------------------------- */
 
-/* Steps whose results are asked for one step late; all arenas that they leave, one behind the other, free(). */
+/* Makes steps whose results are requested one step late; returns all arenas in one array, free(). */
 static float *
 late_steps(const struct plan_options *o, unsigned steps, unsigned batches, struct emulator_counts *during)
 {
@@ -243,7 +242,7 @@ START_TEST(a_step_is_one_graph_and_the_host_waits_for_none)
     ck_assert_uint_eq(c.graphs, 6);
     ck_assert_uint_eq(c.waits, 0);
     ck_assert_uint_eq(c.allocations, 0);
-    /* Micro-batches before the last are two graphs; for a pinned slot the host may wait. */
+    /* Micro-batches before the last one are two graphs each; the host may wait for a pinned slot. */
     free(late_steps(&o, 4, GPU_MICRO, &c));
     ck_assert_uint_eq(c.graphs, 4 * (2 * (GPU_MICRO - 1) + 1));
     ck_assert_uint_le(c.waits, 4 * GPU_MICRO);
@@ -278,7 +277,7 @@ START_TEST(without_graphs_and_in_any_order_of_streams_and_threads_the_bits_are_t
 }
 END_TEST
 
-/* The first kernel of each list stands behind a copy, an event or nothing; all others may begin early. */
+/* A copy, an event or nothing precedes the first kernel of each list; all other kernels may start early. */
 START_TEST(kernels_may_begin_early_and_the_bits_are_the_same)
 {
     enum { STEPS = 3, BATCHES = 2, LISTS = STEPS * (3 + 3 * BATCHES) };
@@ -298,7 +297,7 @@ START_TEST(kernels_may_begin_early_and_the_bits_are_the_same)
         ck_assert_uint_eq(with.early, with.kernels - LISTS);
         free(got);
     }
-    o.no_graph = true; /* each is waited for by the host */
+    o.no_graph = true; /* the host waits for each kernel */
     got = late_steps(&o, STEPS, BATCHES, &with);
     ck_assert_mem_eq(got, wanted, late_bytes(g));
     ck_assert_uint_eq(with.early, 0);
@@ -308,7 +307,7 @@ START_TEST(kernels_may_begin_early_and_the_bits_are_the_same)
 }
 END_TEST
 
-/* On a GPU without such launches, and where its driver made the kernels of older PTX: they would not wait. */
+/* On a GPU without such launches, or if the driver compiled the kernels from older PTX, they would not wait. */
 START_TEST(where_kernels_do_not_wait_none_begins_early)
 {
     struct graph *g = gpu_graph();
@@ -340,7 +339,7 @@ END_TEST
 
 #define LOGITS (GPU_BATCH * OUTPUTS)
 
-/* Logits of one view of a batch are those of the reference; how many kernels that took. */
+/* Compares the logits of one view with the reference; returns the number of kernels. */
 static unsigned
 score_both(struct gpu_plan *gpu, struct gpu_plan *ref, enum arena_id weights)
 {
@@ -358,7 +357,7 @@ score_both(struct gpu_plan *gpu, struct gpu_plan *ref, enum arena_id weights)
     return (unsigned)(after.kernels - before.kernels);
 }
 
-/* Behind whatever changes what they were made of, or the memory where they lie, they are made again. */
+/* The weights are prepared again after any change of their inputs or of their memory. */
 START_TEST(weights_to_score_with_are_made_once_for_an_evaluation)
 {
     struct graph *g = gpu_graph();
@@ -392,7 +391,7 @@ START_TEST(weights_to_score_with_are_made_once_for_an_evaluation)
 }
 END_TEST
 
-/* Convolutions before a sum too; with cuDNN the normalisations behind its convolutions are kernels. */
+/* Includes convolutions in front of a sum; with cuDNN, the BNs after its convolutions are kernels. */
 START_TEST(an_evaluation_of_a_resnet_is_that_of_the_reference)
 {
     struct chex_error err;

@@ -1,7 +1,8 @@
 /*
- * test_cuda_cudnn.c - convolutions by cuDNN (train/cuda/cudnn/engine.h), with that of tests/cudnn on an emulated GPU
+ * test_cuda_cudnn.c - convolutions by cuDNN (train/cuda/cudnn/engine.h), with the fake of tests/cudnn on an emulated
+ * GPU
  *
- * Values are multiples of 1/8, so that sums of products are exact in float, and both engines agree in every bit.
+ * Values are multiples of 1/8, so sums of products are exact in float, and both engines agree in every bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +23,7 @@
 
 static const struct convolution {
     unsigned images, height, width, in, out, kernel, stride, pad;
-    unsigned x_more, y_more; /* channels of the slabs beside the slice */
+    unsigned x_more, y_more; /* channels of the slabs outside the slice */
 } convolutions[] = {
     {2, 7, 7, 64, 128, 1, 1, 0, 0, 0},  {2, 7, 5, 40, 24, 1, 1, 0, 16, 8}, {1, 6, 7, 64, 136, 1, 2, 0, 0, 0},
     {1, 7, 7, 128, 32, 3, 1, 1, 0, 96}, {2, 9, 8, 16, 40, 3, 2, 1, 0, 16}, {1, 13, 15, 8, 64, 7, 2, 3, 0, 0},
@@ -43,7 +44,7 @@ static const struct value {
 };
 #define VALUES (sizeof(values) / sizeof(values[0]))
 
-/* A number that has a place among normal values of the type, exactly. */
+/* Stores a number that is exact in the type. */
 static void
 put_value(const struct value *v, void *to, float f)
 {
@@ -158,7 +159,7 @@ make_problem(const struct value *v, const struct convolution *s, enum conv_kind 
     return p;
 }
 
-/* Slabs of its own; what a convolution writes of them comes back. */
+/* Allocates slabs for the problem; the output is copied back. */
 static struct cuda_conv
 place(const struct value *v, const struct problem *p)
 {
@@ -207,7 +208,7 @@ compare_weights(const struct value *v, const struct problem *p, const struct cud
     free(b);
 }
 
-/* Own kernels round a product before they add it: then a last bit may differ. */
+/* Own kernels round a product before they accumulate it, so the last bit may differ. */
 static void
 compare_slabs(const struct value *v, const void *got, const void *wanted, size_t count, bool added)
 {
@@ -291,7 +292,7 @@ takes(struct cudnn *c, const struct convolution *s, enum conv_kind kind, unsigne
     return yes;
 }
 
-/* cuDNN is asked about a GPU that is not there; nothing is run. */
+/* cuDNN is asked about a GPU that does not exist; nothing is run. */
 START_TEST(a_device_may_be_described)
 {
     struct chex_error err;
@@ -323,7 +324,7 @@ START_TEST(a_convolution_that_cudnn_refuses_is_no_error)
 }
 END_TEST
 
-/* One with a normalisation, sums or splits is none that cuDNN is asked about. */
+/* cuDNN must not be asked about a convolution with a fused BN, with partial sums or with splits. */
 START_TEST(only_plain_convolutions_are_asked_about)
 {
     static float some[8];
@@ -379,7 +380,7 @@ START_TEST(without_the_library_there_is_a_reason)
 }
 END_TEST
 
-/* Every descriptor that is not made, and every one that is not finalized: an error or another answer, and no leak. */
+/* Every descriptor that cannot be created or finalized gives an error or another engine, and no leak. */
 START_TEST(what_cudnn_fails_in_is_an_error_or_a_no)
 {
     static const char *const calls[] = {"cudnnBackendCreateDescriptor", "cudnnBackendFinalize"};
@@ -403,7 +404,7 @@ START_TEST(what_cudnn_fails_in_is_an_error_or_a_no)
             ck_assert_int_eq(status, CHEX_ERR_UNSUPPORTED);
             ck_assert_str_eq(err.text,
                              "cuDNN, asking about a convolution: CUDNN_STATUS 4000; --engine own does without it");
-            step_check_ok(cudnn_takes(c, &p.conv, &yes, &err), &err); /* nothing of it was kept */
+            step_check_ok(cudnn_takes(c, &p.conv, &yes, &err), &err); /* nothing of the failed query was kept */
             ck_assert(yes);
         }
         cudnn_free(c);

@@ -1,6 +1,6 @@
 /*
- * test_cuda_engine.c - plans with --engine cudnn: steps compared with ref, which convolutions cuDNN computes, and what
- * the cost model says of them
+ * test_cuda_engine.c - plans with --engine cudnn: compares steps with the reference; tests which convolutions cuDNN
+ * computes, and their cost model
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 
 /* ---- whole steps ------------------------------------------------------------------------------------------------- */
 
-/* A bottleneck of a ResNet, in -> 8 -> 8 (3 x 3, stride) -> 32 channels; returns the sum. */
+/* Adds a bottleneck of a ResNet, in -> 8 -> 8 (3 x 3, stride) -> 32 channels; returns the sum. */
 static unsigned
 add_block(struct graph_builder *b, const char *const names[8], unsigned in, unsigned channels, unsigned side,
           unsigned stride)
@@ -89,7 +89,7 @@ compare_scores(const struct gpu_plan *gpu, const struct gpu_plan *ref)
     ck_assert_double_lt(gpu_distance(got, wanted, GPU_BATCH * OUTPUTS), 1e-3);
 }
 
-/* Steps of two micro-batches beside ref; `kinds` of convolutions that cuDNN has run. */
+/* Compares steps of two micro-batches with the reference; `kinds` are the kinds of convolutions that cuDNN runs. */
 static void
 compare_with_ref(const struct plan_options *o, unsigned kinds)
 {
@@ -138,8 +138,8 @@ network(int number)
 }
 
 /*
- * A ResNet, and two DenseNets, whose convolutions read and write slices of slabs; as a graph and one by one.  In the
- * graph own kernels may begin early, but none behind a convolution of cuDNN.
+ * A ResNet and two DenseNets, whose convolutions read and write slices of slabs; as a graph, and as single launches.
+ * In the graph own kernels may start early, except after a convolution of cuDNN.
  */
 START_TEST(steps_with_cudnn_are_those_of_the_reference)
 {
@@ -154,7 +154,7 @@ START_TEST(steps_with_cudnn_are_those_of_the_reference)
 }
 END_TEST
 
-/* Own kernels do what cuDNN refuses. */
+/* Own kernels run what cuDNN refuses. */
 START_TEST(steps_of_which_cudnn_refuses_a_part_are_those_of_the_reference)
 {
     static const char *const refused[] = {"forward", "data", "add", "weights"};
@@ -169,7 +169,7 @@ START_TEST(steps_of_which_cudnn_refuses_a_part_are_those_of_the_reference)
 }
 END_TEST
 
-/* In half precision the gradients of both engines are as close as their rounding. */
+/* In half precision the gradients of both engines differ only by rounding. */
 START_TEST(both_engines_agree_in_half_precision)
 {
     struct graph *g = small_resnet();
@@ -278,7 +278,7 @@ START_TEST(a_gpu_is_known_by_a_word_of_its_name)
 }
 END_TEST
 
-/* The longer of the time for its bytes and that for its products, at 70 % of the peak of a Hopper. */
+/* The larger of the memory time and the product time, at 70 % of the peak of a Hopper. */
 START_TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
 {
     const struct cuda_gpu *gpu = cuda_gpu_like("H200", 9);
@@ -308,7 +308,7 @@ START_TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
         ck_assert_double_eq_tol(k->seconds, (moves > computes ? moves : computes) + gpu->gap, 1e-12);
         launches++;
     }
-    ck_assert_uint_eq(launches, 3 * 52); /* of three kinds; the first convolution is not cuDNN's */
+    ck_assert_uint_eq(launches, 3 * 52); /* three kinds; cuDNN does not run the first convolution */
     plan_model_free(&p);
     cuda_layout_free(&l);
     graph_free(g);

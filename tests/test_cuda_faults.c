@@ -1,6 +1,6 @@
 /*
- * test_cuda_faults.c - GPUs that cannot be used, and each call of the runtime failing once: a line that says what there
- * is and what to do, and nothing that leaks
+ * test_cuda_faults.c - GPUs that cannot be used, and failures of each call of the runtime: the message gives the cause
+ * and a solution, and nothing leaks
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -70,7 +70,7 @@ START_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a
     if (_i == 0) {
         ck_assert_int_eq(backend_cuda.device_open(0, &there, &err), CHEX_ERR_UNSUPPORTED);
         ck_assert(says(&err, "no such GPU"));
-    } else { /* it is what the emulated one is */
+    } else { /* the emulated device has it */
         step_check_ok(backend_cuda.device_open(0, &there, &err), &err);
         step_check_ok(backend_cuda.plan_size(there, &o, &real, &err), &err);
         ck_assert_mem_eq(&real.memory, &facts.memory, sizeof(real.memory));
@@ -81,7 +81,7 @@ START_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a
 }
 END_TEST
 
-/* What a call fails with when a device is counted or opened, what comes of it, and words of its text. */
+/* The error of a call when devices are counted or opened, the resulting status, and words of its text. */
 static const struct refusal {
     const char *call;
     cudaError_t error;
@@ -106,7 +106,7 @@ START_TEST(a_device_that_cannot_be_used_says_why)
     struct chex_error err;
 
     emulator_fail("cudaGetDeviceCount", 1, r->error);
-    ck_assert_uint_eq(backend_cuda.device_count(), 1); /* opening it says why */
+    ck_assert_uint_eq(backend_cuda.device_count(), 1); /* opening it reports the reason */
     emulator_fail(r->call, 1, r->error);
     ck_assert_int_eq(backend_cuda.device_open(0, &device, &err), r->status);
     ck_assert(says(&err, r->words[0]) && says(&err, r->words[1]));
@@ -144,7 +144,7 @@ END_TEST
 
 /* ---- kernels and memory that fail -------------------------------------------------------------------------------- */
 
-/* All that a run does with a plan; free() and close() whatever comes. */
+/* Everything that a run does with a plan; frees and closes in any case. */
 static enum chex_status
 use_all(struct gpu_plan *p, const struct plan_options *o, float *params, struct chex_error *err)
 {
@@ -238,7 +238,7 @@ static const char *const calls[] = {
     "cudaStreamSynchronize",
 };
 
-/* Each of them in turn, up to the one after the last: it is not made, and all ends well. */
+/* Makes each call fail in turn, until none is left. */
 START_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text)
 {
     struct chex_error err;
@@ -253,12 +253,12 @@ START_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text)
         if (emulator_unfail() > 0)
             break;
         failed++;
-        /* Times that cannot be asked for are none; an error while all is freed has no one to hear it. */
+        /* Times are missing if they cannot be read; nothing reports an error while everything is freed. */
         if (status == CHEX_OK)
             continue;
         ck_assert_msg(err.text[0] && err.status == status, "%s, call %u: no text", calls[_i], n);
         ck_assert_msg(status == (n % 2 ? CHEX_ERR_MEMORY : CHEX_ERR_LOST), "%s, call %u: %s", calls[_i], n, err.text);
-        if (n >= 12) /* of hundreds every 41st */
+        if (n >= 12) /* there are hundreds: test every 41st */
             step = 41;
     }
     ck_assert_msg(failed > 0, "%s is never called", calls[_i]);

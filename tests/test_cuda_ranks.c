@@ -1,6 +1,6 @@
 /*
- * test_cuda_ranks.c - ranks on emulated GPUs: the step of one process, the same bits on all, and errors of one; sums by
- * messages and by NCCL (tests/nccl/)
+ * test_cuda_ranks.c - ranks on emulated GPUs, with sums by messages and by NCCL (tests/nccl/): the step equals that of
+ * one process, all ranks have the same bits, and an error of one rank ends all
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 
 #define STEPS 2
 
-/* What each rank has in the end. */
+/* The final state of each rank. */
 static struct {
     float *arena[ARENA_COUNT];
     struct step_result result;
@@ -29,7 +29,7 @@ static struct {
 
 static struct plan_options shared_options;
 
-/* How the ranks sum: those on one GPU by messages, those that have one each by NCCL; `own`: NCCL whatever there is. */
+/* The method of the sums: ranks on one GPU use messages, ranks with a GPU each use NCCL; `own`: always NCCL. */
 static struct {
     bool apart, own;
 } way;
@@ -45,7 +45,7 @@ on_part(void *context, enum step_part part, double begin, double end)
         told->reduce += end - begin;
 }
 
-/* Rank r of N has micro-batch r of each step; of two ranks rank 1 has none in the last step. */
+/* Rank r of N has micro-batch r of each step; with two ranks, rank 1 has none in the last step. */
 static enum chex_status
 play_step(struct step_plan *p, int of, int size, uint32_t number, struct step_result *out, struct chex_error *err)
 {
@@ -113,7 +113,7 @@ play_alone_on_gpu(struct rank *r, struct collective *c)
     step_plan_free(&p.p);
 }
 
-/* What NCCL is asked for in one step. */
+/* The requests to NCCL in one step. */
 static void
 play_first_step(struct rank *r, struct collective *c)
 {
@@ -125,7 +125,7 @@ play_first_step(struct rank *r, struct collective *c)
     ranks_good(backend_cuda.device_open((unsigned)of, &device, &r->err), &r->err);
     ranks_good(reduce_nccl_new(device, c, &o.reduce, &r->err), &r->err);
     gpu_make_on(&p, &backend_cuda, (unsigned)of, &o);
-    ranks_good(collective_agree(c, CHEX_OK, NULL, &r->err), &r->err); /* all have tried their sums */
+    ranks_good(collective_agree(c, CHEX_OK, NULL, &r->err), &r->err); /* all ranks have completed their first sum */
     if (of == 0)
         (void)fake_nccl_count();
     ranks_good(collective_agree(c, CHEX_OK, NULL, &r->err), &r->err);
@@ -135,7 +135,7 @@ play_first_step(struct rank *r, struct collective *c)
     backend_cuda.device_close(device);
 }
 
-/* All micro-batches of the steps on the reference, in one process. */
+/* Makes the steps of all micro-batches on the reference, in one process. */
 static void
 play_alone(struct gpu_plan *p, int size, struct step_result *out)
 {
@@ -173,7 +173,7 @@ forget(int of)
     }
 }
 
-/* GPUs, before the first call of the runtime. */
+/* Sets the number of GPUs, before the first call of the runtime. */
 static void
 be_four(void)
 {
@@ -236,7 +236,7 @@ END_TEST
 
 /* ---- sums on the device ------------------------------------------------------------------------------------------ */
 
-/* The order of addition differs, and messages carry doubles. */
+/* The order of addition differs, and messages use doubles. */
 START_TEST(nccl_makes_the_sums_of_messages_but_for_rounding)
 {
     static float *staged[ARENA_COUNT];
@@ -260,7 +260,7 @@ START_TEST(nccl_makes_the_sums_of_messages_but_for_rounding)
 }
 END_TEST
 
-/* The graph of a step with its sums in it, where there is nobody to sum with. */
+/* The graph of a step contains its sums although there is no other rank. */
 START_TEST(one_rank_with_nccl_makes_the_step_without)
 {
     struct graph *g = gpu_graph();
@@ -283,8 +283,8 @@ START_TEST(one_rank_with_nccl_makes_the_step_without)
 END_TEST
 
 /*
- * Kernels of the way back run behind the first sum and before the last, of the rank that comes last.  Those of an
- * update, which the other one may have begun before that, are no more than four.
+ * Kernels of backward run between the first sum and the last one, on the slower rank.  At most four of them belong to
+ * the update, which the other rank may have started before.
  */
 START_TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
 {
@@ -294,7 +294,7 @@ START_TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
     shared_options = gpu_options(g);
     way.apart = true;
     be_four();
-    setenv("FAKE_NCCL_LATE", "0", 1); /* a sum is made as soon as all have what it adds */
+    setenv("FAKE_NCCL_LATE", "0", 1); /* a sum runs as soon as all ranks have its input */
     ranks_play(2, 3, play_first_step);
     ranks_expect(2, CHEX_OK);
     counts = fake_nccl_count();
@@ -306,7 +306,7 @@ START_TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
 }
 END_TEST
 
-/* Rules of tests/nccl/ that other tests here lean on: they end with SIGABRT. */
+/* Tests rules of tests/nccl/ on which other tests here depend: a violation ends with SIGABRT. */
 
 static void
 play_wait(struct rank *r, struct collective *c)
@@ -322,7 +322,7 @@ play_wait(struct rank *r, struct collective *c)
     ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
     ck_assert_int_eq(cudaMemsetAsync(data, 0, 4, stream), cudaSuccess);
     ranks_good(reduce->ops->start(reduce, data, 1, stream, &r->err), &r->err);
-    ck_assert_int_eq(cudaStreamSynchronize(stream), cudaSuccess); /* that may be waited for */
+    ck_assert_int_eq(cudaStreamSynchronize(stream), cudaSuccess); /* waiting is allowed here */
     ranks_good(reduce->ops->join(reduce, stream, &r->err), &r->err);
     (void)cudaStreamSynchronize(stream);
 }

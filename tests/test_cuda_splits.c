@@ -1,5 +1,5 @@
 /*
- * test_cuda_splits.c - unit tests for train/cuda/plan: micro-batches so large that sums are split over blocks
+ * test_cuda_splits.c - micro-batches so large that sums are split over CTAs (train/cuda/plan)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 #define MOST_IMAGES 80
 
-/* A micro-batch of what two images of gpu_draw() have, each time others. */
+/* A micro-batch with the content of two images of gpu_draw(), in changing order. */
 struct large_batch {
     uint8_t pixels[MOST_IMAGES * GPU_FROM * GPU_FROM], label[MOST_IMAGES * OUTPUTS];
     struct crop crop[MOST_IMAGES];
@@ -40,7 +40,7 @@ draw(struct large_batch *b, unsigned images)
     b->batch.scale = 1.0 / (images * OUTPUTS);
 }
 
-/* Of the gradients of weights, the largest number of partial sums. */
+/* Returns the largest number of splits of a wgrad. */
 static unsigned
 most_splits(const struct plan *plan)
 {
@@ -55,7 +55,7 @@ most_splits(const struct plan *plan)
     return most;
 }
 
-/* Two steps, so that a gradient is written over another one. */
+/* Makes two steps, so that gradients are overwritten. */
 static void
 compare_gradients(const struct gpu_plan *gpu, const struct gpu_plan *ref, const struct large_batch *b)
 {
@@ -87,7 +87,7 @@ compare_gradients(const struct gpu_plan *gpu, const struct gpu_plan *ref, const 
 }
 
 static const struct split_case {
-    unsigned images, least; /* least: partial sums of some gradient */
+    unsigned images, least; /* least: number of splits that some wgrad must have */
 } split_cases[] = {{18, 2}, {MOST_IMAGES, 9}};
 
 START_TEST(gradients_that_are_sums_of_splits_are_those_of_the_reference)

@@ -1,6 +1,6 @@
 /*
- * test_cuda_state.c - what the backend of NVIDIA GPUs keeps on the device, on emulated ones: times, steps that change
- * nothing, loss scales, an evaluation in the middle of steps, images
+ * test_cuda_state.c - state that the backend of NVIDIA GPUs keeps on the device: times, steps that change nothing, loss
+ * scales, evaluations between micro-batches, images
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -47,7 +47,7 @@ START_TEST(times_are_those_of_the_device)
         gpu_make(&p, &backend_cuda, &o);
         gpu_step(&p.p, 1, batches, &r);
         ck_assert_uint_ge(told.count, 2 * batches + 1);
-        ck_assert_uint_le(told.count, 2 * batches + 1 + batches - 1); /* copies that nothing hid */
+        ck_assert_uint_le(told.count, 2 * batches + 1 + batches - 1); /* copies that were not hidden */
         for (part = 0; part < PART_COUNT; part++) {
             bool there = part == PART_FORWARD || part == PART_BACKWARD || part == PART_UPDATE;
 
@@ -61,9 +61,9 @@ START_TEST(times_are_those_of_the_device)
 }
 END_TEST
 
-#define EVENTS 1e-3 /* seconds of the emulated clock that no step's events reach */
+#define EVENTS 1e-3 /* seconds of the emulated clock, longer than the events of a step */
 
-/* While the host gives the device nothing it has nothing to do, and its parts take no longer. */
+/* While the host queues no work the device is idle, and its parts take no longer. */
 START_TEST(a_device_without_work_is_idle)
 {
     const struct step_end end = {.requests = 0};
@@ -79,7 +79,7 @@ START_TEST(a_device_without_work_is_idle)
     emulator_set_clock(1);
     gpu_make(&p, &backend_cuda, &o);
     gpu_step(&p.p, 1, 1, &r);
-    ck_assert(r.idle == 0); /* nothing came before */
+    ck_assert(r.idle == 0); /* no step before it */
     emulator_set_clock(2);
     gpu_step(&p.p, 2, 1, &r);
     ck_assert_double_eq_tol(r.idle, 1, EVENTS);
@@ -130,7 +130,7 @@ START_TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)
     a = gpu_read(&one, ARENA_PARAMETERS);
     b = gpu_read(&two, ARENA_PARAMETERS);
     ck_assert_mem_eq(a, b, g->param_floats * sizeof(*a));
-    /* And a step without any: gradients are zero, which Adam takes as it is. */
+    /* A step without any image: gradients are zero, and Adam is applied. */
     step_check_ok(backend_cuda.accumulate(two.p.plan, NULL, STEP_FIRST | STEP_LAST, &end, &err), &err);
     step_check_ok(backend_cuda.update(two.p.plan, 0.1, 0, &ticket, &err), &err);
     step_check_ok(gpu_wait(&two.p, ticket, &r, &err), &err);
@@ -143,7 +143,7 @@ START_TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)
 }
 END_TEST
 
-/* A loss of 1e300 is finite, its slope is no half; and one of 1e-6 leaves room for any loss scale. */
+/* A loss of 1e300 is finite, but its gradient overflows a half; a loss of 1e-6 works with any loss scale. */
 static void
 odd_step(struct gpu_plan *p, double scale, struct step_result *r)
 {
@@ -190,7 +190,7 @@ START_TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has
     odd_step(&p, 1e-6, &r);
     ck_assert(r.applied);
     ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_MOST);
-    /* At the lowest there is nothing to fall to: the plan halts. */
+    /* The lowest scale cannot be halved: the plan halts. */
     set_scale(&p, 2, 0);
     odd_step(&p, 1e300, &r);
     ck_assert(!r.halted && r.state.loss_scale == LOSS_SCALE_LEAST);
@@ -200,7 +200,7 @@ START_TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has
     gpu_step(&p.p, 2, 1, &r);
     ck_assert(!r.applied && r.halted);
     step_check_ok(backend_cuda.resume(p.p.plan, &err), &err);
-    set_scale(&p, LOSS_SCALE_LEAST, 7); /* a run that resumes at the lowest stays there */
+    set_scale(&p, LOSS_SCALE_LEAST, 7); /* a run that resumes at the lowest scale keeps it */
     gpu_step(&p.p, 2, 1, &r);
     ck_assert(r.applied && !r.halted && r.state.good == 8);
     ck_assert_double_eq(r.state.loss_scale, LOSS_SCALE_LEAST);
@@ -215,7 +215,7 @@ START_TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has
 }
 END_TEST
 
-/* Steps that were given before anyone knew. */
+/* Steps that were queued before the host knew. */
 START_TEST(steps_behind_one_that_halts_change_nothing)
 {
     struct graph *g = gpu_graph();

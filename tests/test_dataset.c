@@ -1,5 +1,5 @@
 /*
- * test_dataset.c - a data set as programs of others read it: the functions of chex.h
+ * test_dataset.c - reads a data set as other programs do: the functions of chex.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,7 +51,7 @@ START_TEST(a_data_set_is_read_by_the_public_names)
     buffer[chex_dataset_info(ds)->pixel_offset] ^= 1;
     ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, true, &r, NULL), CHEX_ERR_CHECKSUM);
     ck_assert_int_eq(chex_record_view(ds, 2, 1, buffer, false, &r, NULL), CHEX_OK);
-    /* A length with a checksum of its own that is not the record's: a fault of the form, longer as well as shorter. */
+    /* A length with a correct checksum that is not the record's length, longer or shorter: a fault of the form. */
     for (i = 0; i < 2; i++) {
         put_u64le(buffer, i ? 7 : UINT64_MAX / 2);
         put_u32le(buffer + 8, chex_crc32c_mask(chex_crc32c(0, buffer, 8)));
@@ -97,7 +97,7 @@ END_TEST
 
 enum { SMALL_PIXELS = SMALL_SIDE * SMALL_SIDE };
 
-/* Where image `number` should be in the batch: its first pixel (number 5 is constant) and its label. */
+/* Checks image `number` in the batch: its first pixel (image 5 is constant) and its label. */
 static void
 check_image(const struct chex_batch *batch, size_t at, unsigned number)
 {
@@ -108,7 +108,7 @@ check_image(const struct chex_batch *batch, size_t at, unsigned number)
         ck_assert_uint_eq(batch->labels[at * CHEX_FINDINGS + k], number > 0 && k == number);
 }
 
-/* Train has images 0 to 5 in two shards, val 6 and 7 and a padding record. */
+/* Train has images 0 to 5 in two shards; val has 6 and 7 and a padding record. */
 START_TEST(a_split_is_read_in_batches_of_any_size)
 {
     static const struct {
@@ -170,7 +170,7 @@ START_TEST(arrays_that_are_not_wanted_are_not_filled)
 }
 END_TEST
 
-/* What cannot be read is named; once it can, the same call gives the batch that it would have given. */
+/* The unreadable record is named.  After a repair, the same call gives the batch that it would have given. */
 START_TEST(a_batch_that_failed_may_be_read_again)
 {
     uint8_t pixels[4 * SMALL_PIXELS], labels[4 * CHEX_FINDINGS];

@@ -1,5 +1,5 @@
 /*
- * test_decode.c - what kind of file it is, by its first bytes
+ * test_decode.c - recognises the type of a file by its first bytes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +27,7 @@ decode(const void *data, size_t size, struct chex_error *err)
     return status;
 }
 
-/* content behind a number of bytes of 2 */
+/* content at this offset, after bytes of 2 */
 struct sample {
     size_t offset;
     const char *content;

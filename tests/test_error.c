@@ -75,7 +75,7 @@ START_TEST(context_goes_before_the_text_and_may_change_the_status)
 }
 END_TEST
 
-/* Every length of context on a text of every length around the room that there is. */
+/* Contexts of every length on texts of every length, around the available room. */
 START_TEST(long_texts_are_cut_and_terminated)
 {
     static char filler[2 * CHEX_ERROR_TEXT];
@@ -125,7 +125,7 @@ START_TEST(every_status_has_a_name_of_its_own)
 }
 END_TEST
 
-/* The numbers of chex.h are promises: programs are compiled with them. */
+/* The numbers of chex.h must not change, because programs are compiled with them. */
 START_TEST(statuses_of_data_have_a_range_of_numbers)
 {
     static const enum chex_status data[] = {CHEX_ERR_EMPTY,    CHEX_ERR_TRUNCATED,   CHEX_ERR_CHECKSUM,
@@ -143,7 +143,9 @@ START_TEST(statuses_of_data_have_a_range_of_numbers)
 }
 END_TEST
 
-/* A missing file is one input's fault; no more file descriptors or memory is not, and must not reject images. */
+/*
+ * A missing file is the fault of one input.  A lack of file descriptors or memory is not, and must not reject images.
+ */
 START_TEST(errno_becomes_the_status_that_steers)
 {
     const int missing[] = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EISDIR};
@@ -200,7 +202,7 @@ START_TEST(a_buffer_keeps_what_was_appended)
 }
 END_TEST
 
-/* Texts of every length around what there is room for. */
+/* Texts of every length around the available room. */
 START_TEST(a_formatted_text_of_any_length_is_appended)
 {
     struct buffer b = {0};
@@ -244,7 +246,7 @@ START_TEST(a_buffer_that_cannot_grow_keeps_its_content)
     struct buffer b = {0};
 
     ck_assert_int_eq(buffer_append(&b, "abc", 3, &err), CHEX_OK);
-    /* The sum does not fit, so nothing is allocated. */
+    /* The sum overflows, so nothing is allocated. */
     ck_assert_int_eq(buffer_append(&b, "abc", SIZE_MAX - 1, &err), CHEX_ERR_MEMORY);
     ck_assert_str_eq(err.text, "out of memory");
     ck_assert_uint_eq(b.size, 3);
@@ -296,7 +298,7 @@ START_TEST(strings_of_an_arena_stay_where_they_are)
 
     memset(large, 'L', sizeof(large));
     for (unsigned i = 0; i < COUNT; i++) {
-        /* One that is larger than a block now and then. */
+        /* Sometimes a text larger than a block. */
         if (i % 1000 == 999) {
             copy[i] = arena_copy(&arena, large, sizeof(large));
         } else {

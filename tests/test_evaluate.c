@@ -1,6 +1,5 @@
 /*
- * test_evaluate.c - scores of a split (evaluate_fixture.h), and what is written about them; check_auroc.py reads that
- * back
+ * test_evaluate.c - scores of a split (evaluate_fixture.h) and the files written from them; check_auroc.py reads those
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +35,7 @@ expect_views(enum tta tta, unsigned side, unsigned source, unsigned count, const
                       "view %u is at %u, %u", i, view[i].x, view[i].y);
 }
 
-/* torchvision.transforms.functional: five_crop(), ten_crop(), center_crop(); check_auroc.py asks itself. */
+/* torchvision.transforms.functional: five_crop(), ten_crop(), center_crop(); check_auroc.py calls them. */
 START_TEST(views_are_torchvisions)
 {
     static const struct crop flip[] = {{16, 16, false}, {16, 16, true}};
@@ -44,7 +43,9 @@ START_TEST(views_are_torchvisions)
         {0, 0, false}, {32, 0, false}, {0, 32, false}, {32, 32, false}, {16, 16, false},
         {32, 0, true}, {0, 0, true},   {32, 32, true}, {0, 32, true},   {16, 16, true},
     };
-    /* Of a room of 3 pixels the middle begins at round(1.5) = 2, that of the mirrored image 2 from its other edge. */
+    /*
+     * With a margin of 3 pixels the centre starts at round(1.5) = 2; that of the mirrored image, 2 from the other edge.
+     */
     static const struct crop odd[] = {
         {0, 0, false}, {3, 0, false}, {0, 3, false}, {3, 3, false}, {2, 2, false},
         {3, 0, true},  {0, 0, true},  {3, 3, true},  {0, 3, true},  {1, 2, true},
@@ -91,7 +92,10 @@ START_TEST(every_image_is_scored_once)
         }
     }
     ck_assert_double_eq_tol(b.e.loss, loss, 1e-6);
-    /* Finding 5: its image has the largest score; 0 has no positive; 1: four images of five are above it. */
+    /*
+     * Finding 5: its image has the largest score.  Finding 0 has no positive.  Finding 1: four of five images score
+     * higher.
+     */
     ck_assert_double_eq(b.e.metrics.finding[5].metric[METRIC_AUROC].value, 1);
     ck_assert_double_eq(b.e.metrics.finding[1].metric[METRIC_AUROC].value, 0.2);
     ck_assert(isnan(b.e.metrics.finding[0].metric[METRIC_AUROC].value));
@@ -133,7 +137,7 @@ START_TEST(probabilities_of_the_views_are_averaged)
     scorer_run(&b);
     ck_assert_uint_eq(b.e.views, 10);
     ck_assert_uint_eq(b.stub.passes, 20);
-    /* Image 2: 40 + x + y at the corners 0 and 2 and the middle 1; mirrored the pixel 5 further right. */
+    /* Image 2: 40 + x + y at the corners 0 and 2 and the centre 1; mirrored, the pixel 5 further right. */
     for (unsigned v = 0; v < 10; v++) {
         static const unsigned sum[10] = {0, 2, 2, 4, 2, 2 + 5, 0 + 5, 4 + 5, 2 + 5, 2 + 5};
 
@@ -270,7 +274,7 @@ START_TEST(predictions_are_one_line_an_image)
 
     scorer_make(&b);
     scorer_run(&b);
-    b.e.image[1].name = "a \"b\", c.png"; /* no name of the data set, but one that a field can hold */
+    b.e.image[1].name = "a \"b\", c.png"; /* no name of the data set, but valid in a field */
     ck_assert_int_eq(folder_open(b.small.path, false, &folder, &err), CHEX_OK);
     {
         const struct evaluation_source from = {.ds = b.ds, .model = "stub", .side = SIDE};

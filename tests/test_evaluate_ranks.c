@@ -1,5 +1,5 @@
 /*
- * test_evaluate_ranks.c - an evaluation by several ranks: the same numbers, and one error of all
+ * test_evaluate_ranks.c - an evaluation by several ranks gives the same numbers, and one error for all
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 struct member {
     struct comm *comm;
     double timeout;  /* 0: long */
-    struct scorer b; /* small, ds and samples are those of all */
+    struct scorer b; /* small, ds and samples are shared */
     enum chex_status status;
     struct chex_error err;
     struct collective *c;
@@ -40,7 +40,7 @@ member_live(void *argument)
     return NULL;
 }
 
-/* As many members as ranks, each with the data of one bench; change() makes one of them different. */
+/* Runs one member per rank, each with the data of one bench; change() makes one of them different. */
 static void
 evaluate_together(struct scorer *shared, int ranks, struct member *member, void (*change)(struct member *, int))
 {
@@ -99,7 +99,7 @@ START_TEST(ranks_change_nothing)
     b.o.replicates = replicates[_i];
     scorer_run(&b);
     for (int ranks = 1; ranks <= POST_RANKS; ranks++) {
-        /* Six images: with micro-batches of 2 some of more than three ranks have none. */
+        /* Six images: with micro-batches of 2, some of more than three ranks have none. */
         b.o.batch = b.stub.batch = (unsigned)ranks % 2 + 1;
         b.o.threads = (unsigned)ranks % 3 + 1;
         evaluate_together(&b, ranks, member, NULL);
@@ -120,7 +120,7 @@ START_TEST(a_bad_record_of_one_rank_is_the_error_of_all)
 
     scorer_make(&b);
     scorer_damage(&b, 0, 1);
-    b.o.batch = b.stub.batch = 1; /* record 1 is rank 1's */
+    b.o.batch = b.stub.batch = 1; /* record 1 belongs to rank 1 */
     evaluate_together(&b, 3, member, NULL);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(member[i].status, CHEX_ERR_CHECKSUM);
@@ -159,12 +159,15 @@ END_TEST
 
 /* ---- a rank that is lost ---------------------------------------------------------------------------------------- */
 
-/* A pass of the bootstrap: eight replicates of two metrics, of all findings and their mean.  Scores take less. */
+/*
+ * The bytes of one pass of the bootstrap: eight replicates of two metrics, for all findings and their mean.  Scores
+ * take less.
+ */
 enum { PASS_BYTES = 8 * METRIC_COUNT * (CHEX_FINDINGS + 1) * (int)sizeof(double) };
 
 static const struct comm_ops *talking;
 
-/* What this rank has drawn never leaves it, and it says nothing until the others have ended. */
+/* The results of this rank are never sent; it stays silent until the others have ended. */
 static enum chex_status
 fall_silent(struct comm *comm, int to, int tag, const void *data, size_t size, struct chex_error *err)
 {

@@ -63,7 +63,7 @@ START_TEST(entries_may_come_in_any_order_without_padding)
 }
 END_TEST
 
-/* TensorFlow takes it too: who looks at a file before training on it must see the same. */
+/* TensorFlow does the same, so both see the same file before training. */
 START_TEST(of_a_key_that_is_there_twice_the_last_value_counts)
 {
     struct message *m = message_8x8();
@@ -110,7 +110,7 @@ START_TEST(every_key_must_be_there)
 }
 END_TEST
 
-/* Each value in turn becomes a list of floats, or of two numbers, or is not there. */
+/* Each value in turn becomes a list of floats, or of two numbers, or is missing. */
 START_TEST(every_value_must_be_of_its_type)
 {
     static int64_t two[] = {0, 0};
@@ -163,7 +163,7 @@ START_TEST(values_out_of_range_are_refused)
 }
 END_TEST
 
-/* A sign or a blank is no digit: "-9380" would be shard 4294957916. */
+/* A sign or a blank is not a digit: "-9380" would be shard 4294957916. */
 START_TEST(a_slot_of_another_form_is_refused)
 {
     static const char *const wrong[] = {
@@ -185,7 +185,7 @@ START_TEST(a_slot_of_another_form_is_refused)
 }
 END_TEST
 
-/* Consistent, so only the rule itself refuses it: its 64 pixels are not there. */
+/* It is consistent, so only the rule itself refuses it: its 64 pixels are missing. */
 START_TEST(an_image_without_a_byte_is_refused)
 {
     static const char *const keys[] = {"image/height", "image/width", "image/channels"};
@@ -220,7 +220,7 @@ START_TEST(what_is_no_example_is_refused)
 }
 END_TEST
 
-/* Entries of two bytes each, or numbers of one. */
+/* Many entries of two bytes each, or numbers of one byte. */
 START_TEST(a_small_record_does_not_fill_the_memory)
 {
     static uint8_t data[1 << 20];

@@ -52,7 +52,7 @@ START_TEST(a_missing_folder_is_made_with_its_parents)
 }
 END_TEST
 
-/* Else a power loss could take a whole data set with it. */
+/* Otherwise a power loss could remove a whole data set. */
 START_TEST(the_name_of_a_new_folder_is_synced)
 {
     const char *tails[] = {"/synced", "/synced///"};
@@ -132,7 +132,7 @@ START_TEST(a_scratch_folder_and_what_is_made_in_it_are_for_this_user_alone)
     ck_assert_uint_eq(mode_of(scratch.fd, LOCK_NAME), 0600);
     ck_assert_int_eq(lock_drop(&lock, &files.err), CHEX_OK);
     folder_close(&scratch);
-    /* One that others may read is closed to them. */
+    /* An existing folder with other permissions is restricted. */
     ck_assert_int_eq(fchmodat(files.folder.fd, "scratch", 02755, 0), 0);
     ck_assert_int_eq(folder_open_private(&files.folder, "scratch", true, &scratch, &files.err), CHEX_OK);
     ck_assert_uint_eq(mode_of(files.folder.fd, "scratch"), 0700);
@@ -208,7 +208,7 @@ START_TEST(a_file_is_replaced_as_a_whole)
 }
 END_TEST
 
-/* A process of this number on another host, writing to the same folder over a network. */
+/* A process with this number on another host writes to the same folder over a network. */
 START_TEST(the_temporary_file_of_a_rival_is_neither_overwritten_nor_removed)
 {
     struct safe_file *f;
@@ -238,7 +238,7 @@ START_TEST(a_folder_that_takes_no_files_is_a_write_error)
     struct folder proc;
     struct safe_file *f;
 
-    /* Nobody makes files there, not even root. */
+    /* Nobody can create files there, not even root. */
     ck_assert_int_eq(folder_open("/proc/self", false, &proc, &files.err), CHEX_OK);
     files_expect_error(safe_file_create(&proc, "a", SAFE_FILE_NEW, 0, &f, &files.err), CHEX_ERR_WRITE,
                        "cannot create '/proc/self/a'");
@@ -268,7 +268,7 @@ START_TEST(a_part_survives_and_goes_on)
 }
 END_TEST
 
-/* Whatever a damaged file system or a copy left behind it would end up in the shard, outside its checksum. */
+/* Old content from a damaged file system or a copy would get into the shard, outside its checksum. */
 START_TEST(a_part_has_its_size_from_the_start)
 {
     struct safe_file *f = files_create("s", SAFE_FILE_PARTIAL, 100000);

@@ -1,5 +1,5 @@
 /*
- * test_file_read.c - reading a file whole or in pieces (file.h)
+ * test_file_read.c - reads a file at once or in pieces (file.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,7 +42,7 @@ START_TEST(what_is_no_regular_file_is_refused_without_waiting)
                        "No such file");
     files_expect_error(file_read(files.folder.fd, ".", 9, &files.content, &files.err), CHEX_ERR_NOT_IMAGE,
                        "not a regular file");
-    /* A FIFO without a writer would block an open for ever. */
+    /* Opening a FIFO without a writer would block forever. */
     ck_assert_int_eq(mkfifoat(files.folder.fd, "fifo", 0666), 0);
     files_expect_error(file_read(files.folder.fd, "fifo", 9, &files.content, &files.err), CHEX_ERR_NOT_IMAGE,
                        "not a regular file");
@@ -54,7 +54,7 @@ START_TEST(what_is_no_regular_file_is_refused_without_waiting)
 }
 END_TEST
 
-/* Files in /proc have size 0 and content all the same: like a file that grew between stat and read. */
+/* Files in /proc have size 0 but have content, like a file that grew between stat and read. */
 START_TEST(more_bytes_than_the_size_said_are_noticed)
 {
     files_expect_error(file_read(AT_FDCWD, "/proc/self/status", 1 << 20, &files.content, &files.err), CHEX_ERR_READ,
@@ -122,7 +122,7 @@ START_TEST(a_piece_is_read_up_to_the_end)
 }
 END_TEST
 
-/* Of the output: an interruption alone. */
+/* Calls on the output are only interrupted. */
 START_TEST(an_interrupted_call_is_no_failure)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_WRITE, CALL_STAT, CALL_READ};
@@ -146,7 +146,7 @@ START_TEST(an_interrupted_call_is_no_failure)
 }
 END_TEST
 
-/* A call that is interrupted for ever must not keep the process from its end. */
+/* A call that is interrupted forever must not keep the process from ending. */
 START_TEST(a_call_that_is_interrupted_for_ever_ends)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_STAT, CALL_READ};
@@ -185,7 +185,7 @@ START_TEST(an_input_that_cannot_be_opened_for_a_moment_is_read)
 }
 END_TEST
 
-/* The page at address 0 is not mapped: reading it through /proc/self/mem is EIO, like a bad block. */
+/* The page at address 0 is not mapped, so reading it through /proc/self/mem gives EIO, like a bad block. */
 START_TEST(an_input_output_error_is_tried_again_and_then_reported)
 {
     struct timespec a, b;

@@ -1,8 +1,8 @@
 /*
  * test_graph.c - networks as data
  *
- * Expected numbers: torchvision 0.14 (parameters of densenet121 and resnet50 with 14 outputs); check_parity.py compares
- * every name and shape.
+ * Expected numbers are from torchvision 0.14 (parameters of densenet121 and resnet50 with 14 outputs); check_parity.py
+ * compares every name and shape.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,7 +39,7 @@ START_TEST(densenet121_has_torchvisions_tensors)
 }
 END_TEST
 
-/* torchvision/models/densenet.py: class DenseNet adds "norm5" whatever the number of blocks. */
+/* torchvision/models/densenet.py: class DenseNet adds "norm5" for any number of blocks. */
 START_TEST(the_last_norm_is_norm5_with_three_blocks_too)
 {
     struct graph *g = new_graph("densenet-micro", 64);
@@ -65,7 +65,7 @@ START_TEST(transitions_pool_before_they_convolve)
 {
     struct graph *g = new_graph("densenet121", 224);
 
-    /* 5.67 GFLOP as torchvision orders it; three quarters of the transitions' 0.62 are saved. */
+    /* 5.67 GFLOP in torchvision's order; pooling first saves three quarters of the transitions' 0.62. */
     ck_assert_double_eq_tol(graph_flops(g) / 1e9, 5.20, 0.01);
     graph_free(g);
 }

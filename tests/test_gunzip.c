@@ -22,7 +22,7 @@ static struct chex_error err;
 
 enum { TEXT_SIZE = 3000000 };
 
-/* Bytes of which some repeat: a linear congruential generator. */
+/* Bytes with some repetitions, from a linear congruential generator. */
 static uint8_t *
 make_text(void)
 {
@@ -37,7 +37,7 @@ make_text(void)
     return text;
 }
 
-/* Decompress; *got bytes agreed with the text. */
+/* Decompresses; *got bytes agree with the text. */
 static enum chex_status
 unpack(const void *data, size_t size, const uint8_t *text, size_t *got)
 {
@@ -56,7 +56,7 @@ unpack(const void *data, size_t size, const uint8_t *text, size_t *got)
     }
     ck_assert_uint_le(gunzip_offset(g), size);
     if (status != CHEX_OK)
-        ck_assert_int_eq(gunzip_read(g, &piece, &length, NULL), status); /* for good */
+        ck_assert_int_eq(gunzip_read(g, &piece, &length, NULL), status); /* permanent */
     gunzip_free(g);
     close(fd);
     return status;
@@ -85,7 +85,7 @@ END_TEST
 
 START_TEST(behind_a_gzip_stream_there_may_be_zeros_and_nothing_else)
 {
-    enum { MORE = 3 << 20 }; /* than is read at a time */
+    enum { MORE = 3 << 20 }; /* than one read returns */
     static const uint8_t zeros[MORE];
     uint8_t *text = make_text();
     struct buffer b = {0};
@@ -99,10 +99,10 @@ START_TEST(behind_a_gzip_stream_there_may_be_zeros_and_nothing_else)
         b.data[one + more - 1] = 1;
         ck_assert_int_eq(unpack(b.data, one + more, text, &got), CHEX_ERR_DAMAGED);
         ck_assert_str_eq(err.text, "what follows the gzip stream is neither gzip nor zeros");
-        ck_assert_uint_eq(got, 100); /* what came before is handed out */
+        ck_assert_uint_eq(got, 100); /* the data before the fault are returned */
         b.data[one + more - 1] = 0;
     }
-    /* A second member, one bit of whose magic is wrong. */
+    /* A second member, with one wrong bit in its magic. */
     b.size = one;
     archive_gzip(text + 100, 100, &b);
     ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_OK);
@@ -117,7 +117,7 @@ START_TEST(behind_a_gzip_stream_there_may_be_zeros_and_nothing_else)
 }
 END_TEST
 
-/* RFC 1952, 2.3: eight bytes behind the data, CRC-32 and length. */
+/* RFC 1952, 2.3: eight bytes follow the data, CRC-32 and length. */
 START_TEST(a_gzip_file_that_is_cut_or_changed_is_noticed)
 {
     uint8_t *text = make_text();
@@ -133,17 +133,17 @@ START_TEST(a_gzip_file_that_is_cut_or_changed_is_noticed)
     for (i = 1; i < 9; i++) {
         b.data[b.size - i] ^= 4;
         ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_ERR_CHECKSUM);
-        ck_assert_uint_eq(got, TEXT_SIZE); /* what came before is handed out */
+        ck_assert_uint_eq(got, TEXT_SIZE); /* the data before the fault are returned */
         b.data[b.size - i] ^= 4;
     }
-    b.data[2] = 7; /* a method that there is not */
+    b.data[2] = 7; /* an unknown method */
     ck_assert_int_eq(unpack(b.data, b.size, text, &got), CHEX_ERR_DAMAGED);
     buffer_release(&b);
     free(text);
 }
 END_TEST
 
-/* Append bits to those at *bit, as deflate has them: a number's lowest first, a Huffman code's highest. */
+/* Appends bits at *bit in the order of deflate: numbers start with the lowest bit, Huffman codes with the highest. */
 static void
 put_bits(uint8_t *data, size_t *bit, unsigned value, unsigned count, bool code)
 {
@@ -151,7 +151,7 @@ put_bits(uint8_t *data, size_t *bit, unsigned value, unsigned count, bool code)
         data[*bit / 8] |= (uint8_t)((value >> (code ? count - 1 - i : i) & 1) << (*bit % 8));
 }
 
-/* `before` bytes of text, then a block with literals and a match of 258 bytes whose distance has this code. */
+/* Makes `before` bytes of text, then a block with literals and a match of 258 bytes whose distance has this code. */
 static void
 gzip_with_match(const uint8_t *text, size_t before, unsigned literals, unsigned distance, struct buffer *out)
 {
@@ -195,7 +195,7 @@ START_TEST(nothing_that_was_never_in_the_data_is_handed_out)
         ck_assert_ptr_nonnull(true_text);
         memcpy(true_text, text, cases[i].before);
         memset(true_text + cases[i].before, 'm', cases[i].literals);
-        memset(true_text + wanted, 0xa5, TEXT_SIZE - wanted); /* where there is nothing */
+        memset(true_text + wanted, 0xa5, TEXT_SIZE - wanted); /* before the start of the text */
         gzip_with_match(true_text, cases[i].before, cases[i].literals, cases[i].distance, &b);
         ck_assert_int_eq(unpack(b.data, b.size, true_text, &got), CHEX_ERR_DAMAGED);
         ck_assert_uint_le(got, wanted);

@@ -1,5 +1,5 @@
 /*
- * test_inflate.c - inflate.h: every implementation against zlib
+ * test_inflate.c - compares every implementation of inflate.h with zlib
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <zlib.h>
 
-/* xorshift32 (Marsaglia 2003): the same numbers everywhere. */
+/* xorshift32 (Marsaglia 2003): the same numbers on every machine. */
 static uint32_t
 next_random(uint32_t *state)
 {
@@ -27,7 +27,7 @@ next_random(uint32_t *state)
 
 /* ---- streams -------------------------------------------------------------------------------------------------- */
 
-/* What is compressed: noise, small noise as of filtered rows, rows like the one above, and runs of a short period. */
+/* Inputs: noise, small noise as in filtered rows, rows like the previous one, and runs of a short period. */
 static void
 make_data(uint8_t *data, size_t size, unsigned what, uint32_t *random)
 {
@@ -52,7 +52,7 @@ make_data(uint8_t *data, size_t size, unsigned what, uint32_t *random)
     }
 }
 
-/* A zlib stream of data, with some blocks of their own. */
+/* Compresses data to a zlib stream, with some forced block boundaries. */
 static void
 compress_data(struct buffer *out, const uint8_t *data, size_t size, uint32_t *random)
 {
@@ -75,7 +75,7 @@ compress_data(struct buffer *out, const uint8_t *data, size_t size, uint32_t *ra
     deflateEnd(&z);
 }
 
-/* What is behind the room that an implementation may write to is not touched. */
+/* An implementation must not write beyond its slack. */
 #define GUARD 64
 
 static uint8_t *
@@ -97,7 +97,7 @@ check_guard(const uint8_t *out, size_t size)
         ck_assert_uint_eq(out[size + INFLATER_OUT_SLACK + (size_t)i], 0xa5);
 }
 
-/* All of it, in as many parts as comes; true where it is said to be right. */
+/* Decodes everything in random parts; returns true if the stream is accepted. */
 static bool
 inflater_parts(const struct inflater_kind *kind, const struct buffer *in, uint8_t *out, size_t size, uint32_t random)
 {
@@ -146,7 +146,7 @@ END_TEST
 
 /* ---- damage --------------------------------------------------------------------------------------------------- */
 
-/* The sum at the end made right for what comes out, so that it is not what notices the damage. */
+/* Corrects the checksum for this output, so that it does not reveal the damage. */
 static void
 repair_sum(struct buffer *b, const uint8_t *data, size_t size)
 {
@@ -157,7 +157,7 @@ repair_sum(struct buffer *b, const uint8_t *data, size_t size)
         b->data[b->size - 4 + (size_t)i] = (uint8_t)(sum >> (24 - 8 * i));
 }
 
-/* What zlib makes of a stream that may be damaged: true where it takes all of it and exactly size bytes come out. */
+/* Decodes a stream that may be damaged with zlib; returns true if it accepts all of it and gives exactly size bytes. */
 static bool
 zlib_takes(struct buffer *b, uint8_t *out, size_t size)
 {
@@ -211,7 +211,7 @@ START_TEST(every_kind_says_of_damage_what_zlib_says)
         free(want);
         free(data);
     }
-    /* Both happen, or nothing was tested. */
+    /* Both must occur, otherwise the test proves nothing. */
     ck_assert_uint_gt(taken, 100);
     ck_assert_uint_gt(refused, 100);
 }
@@ -221,7 +221,7 @@ END_TEST
 
 struct bits {
     struct buffer b;
-    unsigned used; /* of the last byte */
+    unsigned used; /* bits of the last byte */
 };
 
 static void
@@ -234,7 +234,7 @@ put_bits(struct bits *w, uint32_t value, unsigned n)
     }
 }
 
-/* A code, which comes with its first bit highest. */
+/* Appends a Huffman code, most significant bit first. */
 static void
 put_code(struct bits *w, uint32_t code, unsigned n)
 {
@@ -242,7 +242,7 @@ put_code(struct bits *w, uint32_t code, unsigned n)
         put_bits(w, code >> n & 1, 1);
 }
 
-/* `literals` bytes in a block of fixed codes, a match of 3 whose distance has no extra bits or 3, and the end. */
+/* Makes a block of fixed codes: `literals` bytes, a match of 3 whose distance has 0 or 3 extra bits, and the end. */
 static void
 make_match(struct buffer *out, unsigned literals, uint32_t distance)
 {
@@ -269,7 +269,7 @@ make_match(struct buffer *out, unsigned literals, uint32_t distance)
     memset(out->data + out->size, 0, INFLATER_IN_SLACK);
 }
 
-/* What stands before the output, where nothing may be taken from. */
+/* Memory in front of the output, from which no match may copy. */
 #define BEFORE 32
 
 START_TEST(no_distance_reaches_over_the_beginning)
@@ -290,7 +290,7 @@ START_TEST(no_distance_reaches_over_the_beginning)
         make_match(&b, cases[i].literals, cases[i].distance);
         for (k = 0; k < size; k++)
             want[BEFORE + k] = k < cases[i].literals ? (uint8_t)k : want[BEFORE + k - cases[i].distance];
-        /* So that it is not the sum by which a distance too far is noticed. */
+        /* A checksum must not be the reason why a distance beyond the start is refused. */
         repair_sum(&b, want + BEFORE, size);
         ck_assert_int_eq(zlib_takes(&b, unused, size), right);
         repair_sum(&b, want + BEFORE, size);

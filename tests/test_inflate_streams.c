@@ -1,8 +1,8 @@
 /*
- * test_inflate_streams.c - our inflate against zlib, bit by bit: streams that no compressor makes
+ * test_inflate_streams.c - compares our inflate with zlib on streams that no compressor makes
  *
- * A stream is put together by hand.  zlib says what is wrong with it, in its own words; ours must take what zlib takes,
- * with the same bytes, and nothing else; in plain C and in the variant of this CPU.
+ * Each stream is built by hand.  zlib's message is the expected fault.  Our inflate must accept exactly what zlib
+ * accepts, with the same bytes, in plain C and in the variant of this CPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,7 +48,7 @@ END_TEST
 
 START_TEST(code_lengths_in_an_incomplete_or_oversubscribed_code_are_refused)
 {
-    for (unsigned bits = 1; bits <= 3; bits += 2) { /* of the four of them: too many, or too few */
+    for (unsigned bits = 1; bits <= 3; bits += 2) { /* too many or too few bits for four of them */
         struct bits *b = new_bits();
 
         put_block(b, true, 2);
@@ -100,7 +100,7 @@ START_TEST(every_kind_of_repetition_is_taken)
     put_length(b, 17);
     put(b, 7, 3); /* 10: up to 255 */
     put_length(b, 2);
-    put_length(b, 0); /* no distance at all */
+    put_length(b, 0); /* no distances */
     put_symbol(b, length, 257, 2);
     put_symbol(b, length, 257, 256);
     judge(b, NULL);
@@ -113,7 +113,7 @@ START_TEST(every_kind_of_repetition_is_taken)
         put_length(b, 0);
     put_length(b, 2); /* the end */
     put_length(b, 16);
-    put(b, 0, 2); /* three times more: the repetition runs over into the distances */
+    put(b, 0, 2); /* three more: the repetition continues into the distances */
     put_length(b, 2);
     put(b, 0, 32);
     judge(b, "invalid literal/lengths set");
@@ -168,7 +168,7 @@ START_TEST(a_distance_that_has_no_code_is_refused)
     put_dynamic(b, 258, small_litlen, 1, one_dist);
     put_symbol(b, small_litlen, 258, 'a');
     put_symbol(b, small_litlen, 258, 257);
-    put(b, 1, 1); /* the other half of the only code */
+    put(b, 1, 1); /* the unused half of the only code */
     put(b, 0, 32);
     judge(b, "invalid distance code");
     b = new_bits();
@@ -182,7 +182,7 @@ END_TEST
 
 /* ---- long codes: the second level ------------------------------------------------------------------------------ */
 
-/* A complete code with one symbol for each number of bits from 1 on, and two of 15. */
+/* A complete code with one symbol for each length from 1, and two of length 15. */
 static void
 staircase(uint8_t *length, const uint16_t *symbols)
 {
@@ -205,7 +205,7 @@ START_TEST(codes_of_all_lengths_are_looked_up)
         for (unsigned i = 0; i < 16; i++)
             dist[i] = (uint8_t)(i < 15 ? i + 1 : 15);
         put_dynamic(b, 286, litlen, 16, dist);
-        for (unsigned i = 0; i < 300; i++) /* something to go back to */
+        for (unsigned i = 0; i < 300; i++) /* so that a match has a source */
             put_symbol(b, litlen, 286, orders[which][which == 0 ? i % 12 : 7 + i % 9]);
         for (unsigned d = 0; d < 16; d++) {
             for (unsigned i = 0; i < 16; i++) {
@@ -255,8 +255,8 @@ START_TEST(symbols_without_a_meaning_are_refused)
 END_TEST
 
 /*
- * As if such a symbol were nothing, or the beginning of another: a distance of 1 behind it, the end, and the sum of
- * what would come out then.
+ * If such a symbol were ignored, or were the start of another one: a distance of 1 follows, the end, and the checksum
+ * of that output.
  */
 START_TEST(what_follows_a_distance_without_a_meaning_is_not_taken_for_it)
 {
@@ -287,7 +287,7 @@ START_TEST(what_follows_a_distance_without_a_meaning_is_not_taken_for_it)
 }
 END_TEST
 
-/* `before` literals, then three bytes from the whole window, 32768, or less, 24577 to that. */
+/* `before` literals, then a match of three bytes at a distance of 24577 to 32768, the size of the window. */
 static void
 reach(unsigned before, unsigned code, unsigned extra, unsigned extra_bits, const char *text)
 {
@@ -364,7 +364,8 @@ put_stored(struct bits *b, bool last, unsigned size, unsigned complement)
 
 START_TEST(stored_blocks_begin_at_the_next_byte)
 {
-    for (unsigned literals = 0; literals < 9; literals++) { /* of nine bits: every place in a byte */
+    for (unsigned literals = 0; literals < 9;
+         literals++) { /* nine bits each, so the next one starts at every bit of a byte */
         struct bits *b = new_bits();
 
         put_block(b, false, 1);
@@ -412,12 +413,12 @@ START_TEST(what_ends_early_or_goes_on_is_refused)
     put_block(b, true, 1);
     for (int i = 0; i < 40; i++)
         put_fixed(b, 'a');
-    judge(b, "short"); /* no end of the block */
+    judge(b, "short"); /* the block has no end */
     b = new_bits();
     put_block(b, false, 1);
     put_fixed(b, 'a');
     put_fixed(b, 256);
-    judge(b, "short"); /* no last block */
+    judge(b, "short"); /* no block is the last */
     b = new_bits();
     put_block(b, true, 1);
     put_fixed(b, 'a');
@@ -426,7 +427,7 @@ START_TEST(what_ends_early_or_goes_on_is_refused)
     judge(b, "surplus");
     b = new_bits();
     put_counts(b, 286, 30);
-    judge(b, "short"); /* within the lengths */
+    judge(b, "short"); /* cut inside the lengths */
 }
 END_TEST
 
@@ -446,7 +447,7 @@ START_TEST(only_zlib_streams_with_a_whole_window_are_begun)
 }
 END_TEST
 
-/* An empty block has ten bits, and tables to be made: a MB of them would take ten seconds. */
+/* An empty block has ten bits and needs tables: a MB of them would take ten seconds. */
 START_TEST(blocks_without_output_are_taken_in_small_numbers_only)
 {
     for (unsigned count = 200; count <= 100000; count *= 500) {

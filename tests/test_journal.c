@@ -1,5 +1,5 @@
 /*
- * test_journal.c - what a resumed conversion believes of its journal (journal.h)
+ * test_journal.c - how far a resumed conversion trusts its journal (journal.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A kill between the rename of a shard and its line, and any torn write of a line: every cut of the journal. */
+/* A kill between the rename of a shard and its line, or a torn write of a line: cuts the journal anywhere. */
 START_TEST(a_journal_may_end_anywhere)
 {
     struct buffer journal;
@@ -48,7 +48,10 @@ START_TEST(garbage_behind_the_last_good_line_is_dropped)
 }
 END_TEST
 
-/* Renamed, but the line never came: looked at as a part, and finished without an image where none was rejected. */
+/*
+ * The shard is renamed, but its line is missing.  It is checked like a part, and finished without images if none was
+ * rejected.
+ */
 START_TEST(a_shard_that_the_journal_does_not_know_is_taken_over)
 {
     struct buffer journal;
@@ -66,13 +69,13 @@ START_TEST(a_shard_that_the_journal_does_not_know_is_taken_over)
     bench_open(&resumed);
     resume_expect_wanted("0 1 2 3 8 9 10");
     ck_assert(store_results(resumed.store)[1].done);
-    /* Each slot counts once: in a shard that is done, or as a full one in a shard that is not. */
+    /* Each slot counts once: in a finished shard, or as a full slot in an unfinished one. */
     resume_expect_state(1, 0);
     resume_complete(1);
 }
 END_TEST
 
-/* Write `to` over what begins with `from` in the line of the first shard. */
+/* Overwrites the text that starts with `from` in the line of the first shard with `to`. */
 static void
 change_journal(const char *from, const char *to)
 {
@@ -89,7 +92,7 @@ change_journal(const char *from, const char *to)
     buffer_release(&journal);
 }
 
-/* A byte of the journal that went bad must not reach the manifest, nor index memory. */
+/* A damaged byte of the journal must not reach the manifest, nor be used as an index. */
 START_TEST(a_line_that_does_not_fit_its_shard_is_not_believed)
 {
     static const char *const changes[][2] = {

@@ -1,5 +1,5 @@
 /*
- * test_jpeg.c - JPEG to gray; the files are written by libjpeg and then, for the faults, changed
+ * test_jpeg.c - JPEG to gray; libjpeg writes the files, and the tests of faults change them
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,7 +36,7 @@ decode(const uint8_t *data, size_t size, const struct decode_limits *limits, str
     return decode_jpeg(data, size, limits, image, traits, err);
 }
 
-/* Refused with this status and text; frees data. */
+/* Requires this status and text; frees data. */
 static void
 refused(uint8_t *data, size_t size, enum chex_status status, const char *text)
 {
@@ -51,7 +51,7 @@ refused(uint8_t *data, size_t size, enum chex_status status, const char *text)
     free(data);
 }
 
-/* Accepted, with the reference's samples; frees data. */
+/* Requires the reference's samples; frees data. */
 static struct image_traits
 accepted(uint8_t *data, size_t size)
 {
@@ -154,7 +154,7 @@ END_TEST
 
 /* ---- truncation ---------------------------------------------------------------------------------------------- */
 
-/* Whatever is accepted when lenient has all its pixels. */
+/* Whatever is accepted with lenient must have all its pixels. */
 static void
 check_cut(const uint8_t *data, size_t whole, size_t size, bool may_be_kept)
 {
@@ -223,7 +223,7 @@ END_TEST
 
 START_TEST(surplus_bytes_inside_the_image_are_damage)
 {
-    const size_t surplus = 100; /* more than a decoder holds in advance */
+    const size_t surplus = 100; /* more than a decoder reads ahead */
     struct image image = {0};
     struct image_traits traits;
     struct chex_error err;
@@ -330,7 +330,7 @@ START_TEST(coding_processes_other_than_baseline_and_progressive_are_named)
 }
 END_TEST
 
-/* What libjpeg passes over before the frame header must not hide the process: TEM, restarts, a comment of no length. */
+/* Markers that libjpeg skips before the frame header must not hide the process: TEM, restarts, an empty comment. */
 START_TEST(the_process_is_found_behind_odd_markers)
 {
     static const uint8_t odd[][4] = {
@@ -384,7 +384,7 @@ START_TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
 }
 END_TEST
 
-/* A valid file: each of the 63 AC coefficients is sent alone, and then refined bit by bit. */
+/* A valid file: each of the 63 AC coefficients is sent in its own scan, and then refined bit by bit. */
 static int
 many_scans(jpeg_scan_info *scans)
 {

@@ -1,8 +1,8 @@
 /*
  * test_labels.c - the label file
  *
- * The forms of the real files are those of NIH's Data_Entry_2017.csv (12 header tokens over 11 fields, CR LF, ages
- * "058Y") and Data_Entry_2017_v2020.csv; check_tables.py compares the files themselves.
+ * The forms are those of NIH's Data_Entry_2017.csv (12 header tokens over 11 fields, CR LF, ages "058Y") and
+ * Data_Entry_2017_v2020.csv; check_tables.py compares the files themselves.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@ static const char header_2017[] = "Image Index,Finding Labels,Follow-up #,Patien
 
 /* ---- helpers -------------------------------------------------------------------------------------------------- */
 
-/* The age that a text gives; *impossible as counted. */
+/* Returns the age of a text; *impossible counts. */
 static float
 age_of(const char *text, size_t *impossible)
 {
@@ -100,7 +100,7 @@ START_TEST(columns_may_stand_anywhere_and_some_may_be_missing)
     ck_assert_uint_eq(l.count, 2);
     ck_assert_str_eq(l.entry[0].name, "a.jpg");
     ck_assert_str_eq(l.entry[0].patient, "a7");
-    ck_assert_uint_eq(l.entry[0].patient_no, 1); /* in order of the file */
+    ck_assert_uint_eq(l.entry[0].patient_no, 1); /* in the order of the file */
     ck_assert_str_eq(l.entry[1].patient, "00000017");
     ck_assert_uint_eq(l.entry[1].patient_no, 0);
     ck_assert(isnan(l.entry[0].age));
@@ -150,7 +150,7 @@ START_TEST(many_patients_are_told_apart)
 }
 END_TEST
 
-/* Made to stand beside each other in the usual hash table (FNV-1a): then each id looks at all before it. */
+/* These ids collide in a table with the common hash FNV-1a; each would be compared with all ids before it. */
 START_TEST(patients_cannot_be_chosen_to_take_long)
 {
     enum { MANY = 250000, SLOTS = 1 << 19 };

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Made-up places: `count` samples, `each` in a shard. */
+/* Makes `count` samples, `each` in a shard. */
 static struct samples
 make_samples(struct sample_place *place, size_t count, uint32_t each)
 {
@@ -96,7 +96,7 @@ START_TEST(a_window_holds_whole_shards)
         unsigned shards = 0;
         size_t begin = at, size = 0;
 
-        /* A window ends where its shards are complete: three of them, two at the end. */
+        /* A window ends at the end of a shard; it has three of them, the last one two. */
         while (at < 103 && (shards < 3 || in_window[place[order[at]].shard] || size > at - begin)) {
             unsigned shard = place[order[at]].shard;
 
@@ -118,7 +118,7 @@ START_TEST(a_window_is_chosen_by_size_and_memory_alone)
     ck_assert_uint_eq(order_choose_window(1000, 10, 1000), 0);
     ck_assert_uint_eq(order_choose_window(1000, 10, UINT64_MAX), 0);
     ck_assert_uint_eq(order_choose_window(0, 0, 0), 0);
-    /* Two windows of 4 shards are 800 bytes, of 8 they would be more than all. */
+    /* Two windows of 4 shards have 800 bytes; of 8 they would exceed the total. */
     ck_assert_uint_eq(order_choose_window(1000, 10, 999), 4);
     ck_assert_uint_eq(order_choose_window(1000, 10, 800), 4);
     ck_assert_uint_eq(order_choose_window(1000, 10, 799), 2);
@@ -219,7 +219,7 @@ START_TEST(batches_come_in_order_and_the_last_is_filled_with_weight_0)
         ck_assert_uint_eq(x->sample[i], 5 - i);
         ck_assert(x->weights[i] == 1 && y->weights[i] == (i < 2));
     }
-    /* Image 4 has the pixels 80 + x + y and finding 1 << 4 (small_dataset.h); the middle of 8 for 6 begins at 1. */
+    /* Image 4 has the pixels 80 + x + y and finding 1 << 4 (small_dataset.h); the centre of 8 for 6 starts at 1. */
     ck_assert_uint_eq(x->batch.pixels[1 * 64 + 8 + 2], 83);
     ck_assert_uint_eq(x->batch.label[1 * CHEX_FINDINGS + 4], 1);
     ck_assert_uint_eq(x->batch.label[1 * CHEX_FINDINGS + 3], 0);
@@ -309,7 +309,7 @@ START_TEST(batches_do_not_depend_on_where_records_come_from)
 
     bench_make(&b);
     b.o.count = 20;
-    /* From files, from memory of the host, or from that of the device, by number. */
+    /* From files, from host memory, or by index from the device's memory. */
     for (unsigned kind = 0; kind < 8; kind++) {
         struct reader_options o = {.ds = b.ds, .keep = kind & 1 ? keep : NULL};
         struct reader *r;
@@ -380,7 +380,7 @@ START_TEST(a_damaged_record_ends_the_pass_or_is_replaced)
 }
 END_TEST
 
-/* Neither the padding behind the last sample nor a second damaged record next to the first makes more of them. */
+/* Neither the padding after the last sample nor a second damaged record next to the first adds to the count. */
 START_TEST(a_damaged_record_of_a_pass_counts_once)
 {
     struct bench b;
@@ -395,7 +395,7 @@ START_TEST(a_damaged_record_of_a_pass_counts_once)
     pixel = b.small.manifest.layout.pixel_offset;
     b.small.bytes[0][pixel] ^= 1;
     b.small.bytes[0][b.small.manifest.layout.stride + pixel] ^= 1;
-    b.small.bytes[1][2 * b.small.manifest.layout.stride + pixel] ^= 1; /* the first of the order */
+    b.small.bytes[1][2 * b.small.manifest.layout.stride + pixel] ^= 1; /* the first in the order */
     small_put_shard(&b.small, 0);
     small_put_shard(&b.small, 1);
     b.o.skip_bad = true;

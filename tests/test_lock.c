@@ -58,8 +58,8 @@ START_TEST(a_lock_of_a_living_process_is_not_taken)
     ck_assert_int_eq(wanted[0], 'y');
     snprintf(wanted, sizeof(wanted), "is in use by host %s pid %ld since 2", locked.host, (long)child);
     lock_expect_locked(false, wanted);
-    lock_expect_locked(true, ", which is alive"); /* a word against better knowledge */
-    /* kill -9 leaves the lock; it is taken over. */
+    lock_expect_locked(true, ", which is alive"); /* --break-lock, although the holder is known to be alive */
+    /* A process killed by kill -9 leaves its lock, which is taken over. */
     ck_assert_int_eq(kill(child, SIGKILL), 0);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
     ck_assert_uint_eq(lock_files(), 1);
@@ -73,14 +73,15 @@ START_TEST(a_lock_of_a_dead_process_is_taken_over)
 {
     lock_write_holder(locked.host, lock_dead_pid(), locked.boot);
     lock_expect_taken(false);
-    lock_write_holder(locked.host, 0, locked.boot); /* kill(0) would mean the whole process group, kill(-1) everyone */
+    lock_write_holder(locked.host, 0,
+                      locked.boot); /* kill(0) would reach the whole process group, kill(-1) every process */
     lock_expect_taken(false);
     lock_write_holder(locked.host, -1, locked.boot);
     lock_expect_taken(false);
 }
 END_TEST
 
-/* What this process would say had it locked before its machine was booted; *up is when that was. */
+/* The lock of this process if it were from before the machine was booted; *up is that time. */
 static struct lock_holder
 holder_of_earlier_boot(struct lock_holder *self)
 {
@@ -108,7 +109,7 @@ START_TEST(a_lock_from_before_the_last_boot_is_taken_over)
 }
 END_TEST
 
-/* Virtual machines, containers: of one name, with other boot ids, and alive as far as anybody knows. */
+/* Virtual machines or containers with the same name: other boot ids, and possibly alive. */
 START_TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
 {
     struct lock_holder self, holder = holder_of_earlier_boot(&self);
@@ -119,7 +120,7 @@ START_TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
     snprintf(self.machine, sizeof(self.machine), "unknown");
     snprintf(holder.machine, sizeof(holder.machine), "unknown");
     ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
-    /* Copies of one image have one machine-id: a lock that is younger than this boot is of no earlier one. */
+    /* Copies of one image share a machine-id, so a lock that is newer than this boot is not from an earlier one. */
     holder = holder_of_earlier_boot(&self);
     holder.made = self.machine_up + 1;
     ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
@@ -129,7 +130,7 @@ START_TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
     holder = holder_of_earlier_boot(&self);
     self.space = 4026532000;
     ck_assert_int_eq(lock_life(&holder, &self), LOCK_UNKNOWN);
-    /* In a file, too. */
+    /* Also as a file. */
     lock_write_holder(locked.host, (long)getppid(), "00000000-1111-2222-3333-444444444444");
     lock_expect_locked(false, "(--break-lock if that is dead)");
     lock_expect_taken(true);
@@ -172,7 +173,7 @@ START_TEST(a_lock_that_nobody_understands_is_taken_only_by_force)
 }
 END_TEST
 
-/* The user's word counts whatever the file is. */
+/* The option overrides any content of the file. */
 START_TEST(a_lock_that_is_far_too_long_is_taken_only_by_force)
 {
     char text[2000];
@@ -185,7 +186,7 @@ START_TEST(a_lock_that_is_far_too_long_is_taken_only_by_force)
 }
 END_TEST
 
-/* The parent lives, but began at another time than the holder: the number was used again. */
+/* The parent is alive, but has another start time than the holder: the number was reused. */
 START_TEST(a_number_that_was_used_again_is_another_process)
 {
     lock_write_holder(locked.host, (long)getppid(), locked.boot);
@@ -193,7 +194,7 @@ START_TEST(a_number_that_was_used_again_is_another_process)
 }
 END_TEST
 
-/* A container has its own numbers: which process is meant cannot be known here. */
+/* A container has its own process numbers, so the process is unknown here. */
 START_TEST(a_lock_of_another_pid_namespace_is_taken_only_by_force)
 {
     lock_write_holder_of(locked.host, (long)getppid(), locked.boot, lock_own_space() + 1, 1);
@@ -256,7 +257,7 @@ START_TEST(of_two_that_take_over_one_wins)
             }
             ck_assert_int_gt(child[i], 0);
         }
-        close(start[1]); /* go */
+        close(start[1]); /* start both */
         for (unsigned i = 0; i < PROCESSES; i++) {
             ck_assert_int_eq(read(answer[0], &c, 1), 1);
             winners += c == 'y';

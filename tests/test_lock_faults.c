@@ -1,5 +1,5 @@
 /*
- * test_lock_faults.c - locks where calls fail, and where others take them at the same time (lock.h)
+ * test_lock_faults.c - locks when calls fail, and when other processes take them at the same time (lock.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -69,7 +69,7 @@ rival_takes_over_without_links(void)
     calls_fail(CALL_RENAME, 1, true, EPERM);
 }
 
-/* Between looking at a dead lock and moving it aside. */
+/* Between the check of a dead lock and its rename. */
 START_TEST(the_lock_of_a_rival_that_was_faster_is_put_back)
 {
     for (unsigned links = 0; links < 2; links++) {
@@ -96,7 +96,7 @@ START_TEST(of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first)
 }
 END_TEST
 
-/* Who got the lock meanwhile took the file for a leftover and removed it: the link then fails with ENOENT. */
+/* The process that got the lock meanwhile removed our file as a leftover; the link then fails with ENOENT. */
 START_TEST(a_rival_that_cleans_up_is_given_four_tries)
 {
     calls_fail(CALL_RENAME, 1, false, ENOENT);
@@ -127,7 +127,7 @@ END_TEST
 START_TEST(a_stale_lock_that_cannot_be_moved_aside_stays)
 {
     lock_write_holder(locked.host, lock_dead_pid(), locked.boot);
-    calls_fail(CALL_RENAME, 2, true, EACCES); /* 1: the link, which is there already */
+    calls_fail(CALL_RENAME, 2, true, EACCES); /* 1 is the link, which succeeded */
     ck_assert_int_ne(take_and_drop(), CHEX_OK);
     ck_assert_uint_gt(calls_end(), 0);
     ck_assert_uint_eq(lock_files(), 1);
@@ -160,7 +160,7 @@ START_TEST(a_lock_is_written_whole_or_not_at_all)
     calls_fail(CALL_WRITE, 1, false, EINTR);
     ck_assert_int_eq(take_and_drop(), CHEX_OK);
     ck_assert_uint_eq(calls_end(), 1);
-    calls_fail(CALL_CLOSE, 1, false, EINTR); /* on Linux it is closed */
+    calls_fail(CALL_CLOSE, 1, false, EINTR); /* on Linux it is closed nevertheless */
     ck_assert_int_eq(take_and_drop(), CHEX_OK);
     ck_assert_uint_eq(calls_end(), 1);
 }
@@ -173,13 +173,14 @@ START_TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
     ck_assert_int_eq(lock_take(&lock, &locked.folder, false, &locked.err), CHEX_OK);
     ck_assert(lock_is_held(&locked.folder));
     calls_fail(CALL_READ, 1, true, ENXIO);
-    ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_WRITE); /* the disk's fault, and nobody has taken it */
+    ck_assert_int_eq(lock_check(&lock, &locked.err),
+                     CHEX_ERR_WRITE); /* the disk fails, but no other process has the lock */
     ck_assert(!lock_is_held(&locked.folder));
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_ERR_WRITE);
     calls_end();
     ck_assert_msg(strstr(locked.err.text, "cannot release the folder"), "%s", locked.err.text);
     ck_assert_uint_eq(lock_files(), 1);
-    ck_assert(lock_check(&lock, NULL) != CHEX_OK); /* it was given up */
+    ck_assert(lock_check(&lock, NULL) != CHEX_OK); /* it was dropped */
     unlinkat(locked.folder.fd, LOCK_NAME, 0);
 
     ck_assert_int_eq(lock_take(&lock, &locked.folder, false, &locked.err), CHEX_OK);
@@ -260,7 +261,7 @@ write_next_to_lock(const char *suffix, const char *text)
     close(fd);
 }
 
-/* What killed processes left beside a lock goes; what may be somebody's, or is no lock's, stays. */
+/* The leftovers of killed processes are removed; files that may belong to a live process, or to no lock, stay. */
 START_TEST(leftovers_of_the_dead_are_removed)
 {
     char dead[512], living[512];

@@ -1,5 +1,5 @@
 /*
- * test_manifest.c - the manifest is written in one way, and nothing else is read
+ * test_manifest.c - a manifest has exactly one form; every other text is refused
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 #include "small_dataset.h"
 #include "unit.h"
 
-/* The manifest of the small data set, terminated; the caller frees it. */
+/* Returns the manifest of the small data set, with a NUL; free() it. */
 static char *
 good_text(const struct small_dataset *s)
 {
@@ -88,7 +88,7 @@ START_TEST(the_text_does_not_depend_on_the_locale)
     text = good_text(&s);
     ck_assert_ptr_nonnull(strstr(text, "\"mean\": 77.099999999999994"));
     ck_assert_int_eq(text[strlen(text) - 1], '\n');
-    /* Skipped in effect where the locale is not installed. */
+    /* Has no effect if the locale is not installed. */
     setlocale(LC_ALL, "de_DE.UTF-8");
     foreign = good_text(&s);
     ck_assert_str_eq(text, foreign);
@@ -100,7 +100,7 @@ START_TEST(the_text_does_not_depend_on_the_locale)
 }
 END_TEST
 
-/* The layout's offsets, found again in a record. */
+/* Finds the offsets of the layout in a record. */
 START_TEST(the_dtype_points_at_the_fields)
 {
     struct small_dataset s;
@@ -118,7 +118,7 @@ START_TEST(the_dtype_points_at_the_fields)
     ck_assert_ptr_nonnull(strstr(text, "\"(8,8)u1\""));
     ck_assert_ptr_nonnull(strstr(text, "\"S16\""));
     free(text);
-    /* Where views differ in size, what is behind them is at no constant place. */
+    /* If views differ in size, later fields have no constant offset. */
     s.manifest.view_size = 0;
     text = good_text(&s);
     ck_assert_ptr_null(strstr(text, "\"S8\""));
@@ -132,7 +132,7 @@ END_TEST
 
 #define OTHER_HASH "\"0011\""
 
-/* In a good manifest, the first `old` becomes `new`. */
+/* Replaces the first `old` in a good manifest by `new`. */
 static const struct {
     const char *old, *new;
     enum chex_status status;
@@ -231,7 +231,7 @@ static const struct {
     {"\"rejects\"", "\"re\xff\xfe\"", CHEX_ERR_DAMAGED, "line"},
 };
 
-/* A copy of text with the first old replaced. */
+/* Returns a copy of text with the first old replaced. */
 static char *
 replace(const char *text, const char *old, const char *new)
 {
@@ -322,8 +322,8 @@ refuse(const char *text, size_t size, enum chex_status wanted, const char *part)
 }
 
 /*
- * A bit in a number or a name makes another valid one: the checksum over the text notices it.  Without its key, in
- * whose name a bit may turn over too, everything else is as it was.
+ * A flipped bit in a number or a name gives another valid one; the checksum over the text detects it.  If the bit is in
+ * the name of the checksum's key, the manifest has no checksum, and everything else is unchanged.
  */
 START_TEST(every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum)
 {
@@ -344,7 +344,7 @@ START_TEST(every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum)
         }
         text[i] ^= (char)(1 << _i);
     }
-    ck_assert(taken > 0 || _i == 7); /* beyond ASCII it is no JSON */
+    ck_assert(taken > 0 || _i == 7); /* not ASCII: not valid JSON */
     ck_assert_int_eq(parse(text, size, NULL), CHEX_OK);
     ck_assert_int_eq(parse(text, size - 1, NULL), CHEX_ERR_DAMAGED); /* without its last newline */
     free(text);
@@ -362,7 +362,7 @@ START_TEST(depth_number_and_size_are_bounded_before_the_text_is_read)
     memset(text, '[', size);
     refuse(text, 17, CHEX_ERR_LIMIT, "nested deeper than 16");
     refuse(text, 16, CHEX_ERR_DAMAGED, "line");
-    /* Brackets in a text are no depth, and a quote that is escaped ends no text. */
+    /* Brackets in a string do not nest, and an escaped quote does not end a string. */
     refuse("\"[[[[[[[[[[[[[[[[[[[[[[[\"", 25, CHEX_ERR_DAMAGED, "line");
     refuse("[\"\\\\\",[[[[[[[[[[[[[[[[[[[[[[[", 30, CHEX_ERR_LIMIT, "nested");
     refuse("[\"\\\"[[[[[[[[[[[[[[[[[[[[[[[", 27, CHEX_ERR_DAMAGED, "line");

@@ -20,7 +20,7 @@
 
 /* ---- manifests ------------------------------------------------------------------------------------------------ */
 
-/* Spoil it in one way; what is then said of it, NULL behind the last way. */
+/* Spoils it in one way; returns the expected text, or NULL after the last way. */
 static const char *
 spoil_scalars(struct manifest *m, int way)
 {
@@ -120,7 +120,7 @@ spoil_splits(struct manifest *m, int way)
 
 typedef const char *spoil(struct manifest *m, int way);
 
-/* Each way; how many there are. */
+/* Tries each way; returns their number. */
 static int
 spoil_all_ways(spoil *act, const char *folder)
 {
@@ -155,7 +155,7 @@ END_TEST
 
 /* ---- the schema ----------------------------------------------------------------------------------------------- */
 
-/* What a key of the schema allows; of a reference what it refers to. */
+/* Returns what a key of the schema allows; follows a reference. */
 static const json_t *
 schema_of(const json_t *schema, const json_t *properties, const char *key)
 {
@@ -177,7 +177,7 @@ is_required(const json_t *object, const char *key)
     return false;
 }
 
-/* An object of the schema has the keys of the table, and `more` besides. */
+/* Requires that an object of the schema has the keys of the table, and `more` others. */
 static void
 compare_keys(const json_t *schema, const json_t *object, const struct manifest_field *fields, size_t more)
 {
@@ -261,7 +261,7 @@ START_TEST(lines_of_a_journal_are_strict)
 }
 END_TEST
 
-/* A line, written and read. */
+/* Writes a line and reads it. */
 static enum chex_status
 write_and_read_line(struct chex_error *err)
 {

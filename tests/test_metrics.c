@@ -1,5 +1,5 @@
 /*
- * test_metrics.c - AUROC and what belongs to it; check_auroc.py compares with scikit-learn
+ * test_metrics.c - AUROC and the other metrics; check_auroc.py compares with scikit-learn
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ metrics_of(size_t count, const float *score, const uint8_t *label)
 
 START_TEST(auroc_counts_pairs)
 {
-    /* Positives .35 and .8, negatives .1 and .4: three of four pairs are in order (the example of sklearn's manual). */
+    /* Positives .35 and .8, negatives .1 and .4: three of four pairs are in order (the example in sklearn's manual). */
     const float score[] = {0.1f, 0.4f, 0.35f, 0.8f};
     const uint8_t label[] = {0, 0, 1, 1};
     struct metrics m = metrics_of(4, score, label);
@@ -55,7 +55,7 @@ END_TEST
 
 START_TEST(scores_are_in_the_order_of_numbers)
 {
-    /* From the highest, P positive: INFINITY P, 1e-45 (the smallest), 0 P and -0, -2 P, -INFINITY. */
+    /* From the highest, P means positive: INFINITY P, 1e-45 (the smallest), 0 P and -0, -2 P, -INFINITY. */
     const float score[] = {-INFINITY, -2, -0.0f, 1e-45f, 0, INFINITY};
     const uint8_t label[] = {0, 1, 0, 0, 1, 1};
     struct metrics m = metrics_of(6, score, label);
@@ -129,7 +129,7 @@ START_TEST(thresholds_are_scores_that_occur)
 }
 END_TEST
 
-/* Scores that carry some truth, several images a patient. */
+/* Random scores with some information, several images per patient. */
 struct sample {
     float score[MANY * 2];
     uint8_t label[MANY * 2];
@@ -216,7 +216,7 @@ START_TEST(parts_of_the_bootstrap_make_the_same_bits)
                 o.threads = o.part % 3 + 1;
                 ck_assert_int_eq(metrics_begin(&s, &o, &m, &draws, &err), CHEX_OK);
                 ck_assert(isnan(m.mean[METRIC_AUROC].low));
-                /* No part has a pass of eight more than it must. */
+                /* Each part has as few passes of eight as possible. */
                 ck_assert_uint_le(draws.size,
                                   (replicates[i] / 8 / o.parts + 1) * 8 * METRIC_COUNT * 3 * sizeof(double));
                 ck_assert_int_eq(buffer_append(&all, draws.data, draws.size, &err), CHEX_OK);

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The list's names, joined by blanks. */
+/* Requires these names in the list, joined by blanks. */
 static void
 expect_names(const char *text, const char *wanted, size_t repeated)
 {
@@ -59,7 +59,7 @@ START_TEST(names_are_sorted_and_unique)
 }
 END_TEST
 
-/* NIH's lists have no newline at their end, CheXNet's have labels behind the name. */
+/* NIH's lists have no newline at their end; CheXNet's have labels after the name. */
 START_TEST(only_the_first_word_of_a_line_counts)
 {
     expect_names("00028178_000.png 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n00025128_008.png\t0 0 0 0 1 1",
@@ -141,7 +141,7 @@ START_TEST(of_too_many_unlabeled_images_the_first_by_name_are_kept)
     char name[16];
     size_t i, all = UNLABELED_MAX + 100000;
 
-    /* In an order that is not theirs: 7919 is prime to the count. */
+    /* Not in sorted order: 7919 is prime to the count. */
     for (i = 0; i < all; i++) {
         snprintf(name, sizeof(name), "%08zu", i * 7919 % all);
         ck_assert_int_eq(unlabeled_add(&s, name, &err), CHEX_OK);

@@ -1,7 +1,7 @@
 /*
- * test_padding.c - images of weight 0 count in nothing, on every backend of this build (backend.h, struct batch)
+ * test_padding.c - images of weight 0 must have no effect, on every backend of this build (backend.h, struct batch)
  *
- * A backend that is new has to pass this and test_backends.c.
+ * A new backend must pass this and test_backends.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,8 +18,8 @@
 /* ---- beside a smaller micro-batch -------------------------------------------------------------------------------- */
 
 /*
- * The micro-batches of BATCH_MAX images in which these bits are those that count; the first ones of the fixture stand
- * there.
+ * Returns a micro-batch of BATCH_MAX images in which the images of these bits have weight; these are the first images
+ * of the fixture.
  */
 static unsigned
 pad_images(unsigned bits, unsigned image[BATCH_MAX], float weight[BATCH_MAX])
@@ -38,8 +38,8 @@ pad_images(unsigned bits, unsigned image[BATCH_MAX], float weight[BATCH_MAX])
 enum padding { PADDING_ZERO, PADDING_FINITE };
 
 /*
- * What `bits` leave of values of BATCH_MAX images: to those of the images that count.  Between them are zeros; a
- * backend may leave others in the tensors inside the network, which then must be no reason for a NaN elsewhere.
+ * Reduces values of BATCH_MAX images to those of the images with weight.  The values between them must be zero.  A
+ * backend may have other values there in the tensors inside the network, but they must not cause a NaN elsewhere.
  */
 static void
 drop_padding(const char *name, unsigned bits, float *value, size_t floats, enum padding padding)
@@ -73,7 +73,7 @@ drop_padding_of_outcome(const char *name, const struct graph *g, unsigned bits, 
     }
 }
 
-/* Of the buffers, where they are kept. */
+/* Compares the buffers that are kept. */
 static void
 compare_gradients(const char *name, const struct graph *g, unsigned images, const struct outcome *got,
                   const struct outcome *wanted)
@@ -88,7 +88,8 @@ compare_gradients(const char *name, const struct graph *g, unsigned images, cons
 }
 
 /*
- * Each micro-batch of BATCH_MAX with some padding, on every backend, beside the reference with a smaller micro-batch.
+ * Compares each micro-batch of BATCH_MAX with some padding, on every backend, with a smaller micro-batch on the
+ * reference.
  */
 START_TEST(padding_counts_in_nothing_wherever_it_stands)
 {
@@ -151,7 +152,7 @@ START_TEST(a_weight_that_is_not_0_is_no_padding)
 }
 END_TEST
 
-/* A plan for tests of one call: random weights, and images that differ. */
+/* A plan for tests of a single call: random weights, and images that differ. */
 struct small_plan {
     const struct backend *backend;
     struct graph *graph;
@@ -160,7 +161,7 @@ struct small_plan {
     uint8_t pixels[BATCH_MAX * SOURCE * SOURCE], label[BATCH_MAX * OUTPUTS];
     struct crop crop[BATCH_MAX];
     struct batch batch;
-    float *params, *stats, *before; /* arenas, as the test likes */
+    float *params, *stats, *before; /* arenas, for any use */
 };
 
 static void
@@ -239,7 +240,7 @@ END_TEST
 
 /* ---- one value of a channel ------------------------------------------------------------------------------------ */
 
-/* A normalisation of 1 x 1 pixels, behind one of many. */
+/* A BN over 1 x 1 pixels, after one over many. */
 static struct graph *
 one_pixel_graph(void)
 {
@@ -320,8 +321,8 @@ END_TEST
 /* ---- running statistics ---------------------------------------------------------------------------------------- */
 
 /*
- * From r a micro-batch makes arena_fade_statistics(r) and what it makes from zero: so ranks may share a step.  With one
- * image the graph of one pixel has a normalisation that keeps what it had.
+ * A micro-batch turns the statistics r into arena_fade_statistics(r) plus what it gives from zero, so ranks can share a
+ * step.  With one image, the BN of the one-pixel graph keeps its statistics.
  */
 START_TEST(running_statistics_fade_as_they_say)
 {

@@ -1,6 +1,6 @@
 /*
- * test_part.c - several processes on one folder: which shards are whose, locks of parts, journals, and the slots of a
- * part (part.h, lock.h, journal.h, store.h)
+ * test_part.c - several processes on one folder: the shards, locks, journals and slots of a part (part.h, lock.h,
+ * journal.h, store.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -90,7 +90,7 @@ START_TEST(the_lock_of_a_dead_part_is_in_nobodys_way)
 }
 END_TEST
 
-/* Its parent has not collected it; in a container without an init nobody ever does. */
+/* Its parent has not waited for it; in a container without an init no process ever does. */
 START_TEST(the_lock_of_a_zombie_is_taken_over)
 {
     struct lock lock;
@@ -109,7 +109,7 @@ END_TEST
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-/* Do one part: all its slots, nothing of the others'. */
+/* Runs one part: all its slots, and no others. */
 static void
 run_part(unsigned part, unsigned of)
 {
@@ -122,12 +122,12 @@ run_part(unsigned part, unsigned of)
         bench_slot(&bench, item, &shard, &index);
         if (shard % of != part)
             ck_assert(!store_wants(bench.store, shard, index));
-        bench_item(&bench, item); /* where it is wanted */
+        bench_item(&bench, item); /* if it is wanted */
     }
     bench_close(&bench);
 }
 
-/* The last process: all is there, or is done now. */
+/* The last process: everything is done, or is done now. */
 static void
 run_last(size_t shards_done)
 {

@@ -1,5 +1,5 @@
 /*
- * test_plan.c - which image goes to which slot (plan.h)
+ * test_plan.c - assigns images to slots (plan.h)
  *
  * Values of the order: Python 3.11, sorted(names, key=lambda n: hashlib.sha256(b"chex-order:SEED:" + n).digest()[:8]).
  *
@@ -75,7 +75,7 @@ expect_error(const char *text)
     ck_assert_msg(strstr(err.text, text), "\"%s\" is not in \"%s\"", text, err.text);
 }
 
-/* The numbers of the images of NIH's form, slot by slot, "1_0 2_0 | 3_0". */
+/* Requires these image numbers, slot by slot, "1_0 2_0 | 3_0". */
 static void
 expect_slots(const char *wanted)
 {
@@ -96,7 +96,7 @@ expect_slots(const char *wanted)
     ck_assert_str_eq(text, wanted);
 }
 
-/* A label file of `rows` made-up images, three to a patient, in random order. */
+/* Makes a label file of `rows` random images, three per patient, in random order. */
 static const char *
 shuffled(unsigned rows, uint64_t seed)
 {
@@ -164,7 +164,7 @@ START_TEST(the_order_of_the_rows_does_not_matter)
 }
 END_TEST
 
-/* Leaving images out moves the others up, and changes nothing among them. */
+/* Leaving out images moves the others up and does not change their order. */
 START_TEST(the_order_of_two_images_depends_on_no_other)
 {
     bool skip[300] = {false};
@@ -241,7 +241,7 @@ START_TEST(shards_are_numbered_over_all_splits_and_named_within)
     }
     ck_assert(plan.shard[2].number == 1 && plan.shard[2].of == 2 && plan.shard[2].split == 1);
     expect_slots("2_0 +1 | 1_0 1_1 | 1_2 +1 | 3_0 +1");
-    /* A split that fills no shard has none; the others go on. */
+    /* A split that fills no shard has none; the other splits are not affected. */
     spec.tail = TAIL_DROP;
     make_plan(five);
     expect_slots("1_0 1_1");
@@ -359,7 +359,7 @@ END_TEST
 static char seen[64][CHEX_ID_LENGTH + 1];
 static unsigned seen_count;
 
-/* The plan's id is none of those before. */
+/* Requires an id that did not occur before. */
 static void
 expect_new_id(const char *csv)
 {
@@ -414,7 +414,7 @@ START_TEST(whatever_a_record_says_is_in_the_id)
 }
 END_TEST
 
-/* Names and patients may hold blanks: where one ends and the next begins must be in the id too. */
+/* Names and patients may contain blanks, so the id must include where each one ends. */
 START_TEST(a_blank_in_a_name_does_not_make_two_data_sets_one)
 {
     expect_new_id(HEADER "a,b 0000 c,No Finding,58,M,PA\n");
@@ -422,7 +422,7 @@ START_TEST(a_blank_in_a_name_does_not_make_two_data_sets_one)
 }
 END_TEST
 
-/* Two ways of not knowing an age, and an image that is skipped or was never in the file. */
+/* Two forms of an unknown age, and an image that is skipped or was never in the file. */
 START_TEST(what_no_record_says_is_not_in_the_id)
 {
     char id[CHEX_ID_LENGTH + 1];

@@ -1,7 +1,7 @@
 /*
- * test_png.c - PNG of every form to gray: the formulas of image.h applied to samples that are known
+ * test_png.c - PNG of every form to gray: the formulas of image.h for known samples
  *
- * Damaged files: test_png_faults.c.  Other software as a witness: png_cases.py.
+ * Damaged files: test_png_faults.c.  Comparison with other software: png_cases.py.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ luma(unsigned r, unsigned g, unsigned b)
     return (19595 * r + 38470 * g + 7471 * b + 32768) >> 16;
 }
 
-/* The 16-bit sample of a tRNS chunk for gray or RGB. */
+/* Returns the 16-bit sample of a tRNS chunk for gray or RGB. */
 static unsigned
 trns_sample(const struct fixture *f, int channel)
 {
@@ -112,7 +112,7 @@ check_form(const struct fixture *f)
 
 /* ---- forms --------------------------------------------------------------------------------------------------- */
 
-/* The form in all sizes that fill some Adam7 passes and not others, plain and interlaced. */
+/* Tests sizes that fill some Adam7 passes and not others, plain and interlaced. */
 static void
 check_sizes(struct fixture f)
 {
@@ -138,7 +138,7 @@ START_TEST(every_colour_type_and_depth_becomes_gray_by_the_formula)
 }
 END_TEST
 
-/* The key is compared at full depth: 16-bit samples that differ in the low byte only are not transparent. */
+/* The key is compared at full depth: 16-bit samples that differ only in the low byte are not transparent. */
 START_TEST(the_transparent_colour_becomes_black_and_its_neighbours_do_not)
 {
     static const int forms[][2] = {{GRAY, 1}, {GRAY, 2}, {GRAY, 4}, {GRAY, 8}, {GRAY, 16}, {RGB, 8}, {RGB, 16}};
@@ -249,7 +249,7 @@ one_translucent_pixel(uint32_t x, uint32_t y, int channel)
     return channel % 2 == 1 && x == 4 && y == 1 ? 254 : channel == 1 ? 255 : gray_noise(x, y, channel);
 }
 
-/* As in the 519 files of the data set that are RGBA with R = G = B and alpha 255. */
+/* Like the 519 files of the data set that are RGBA with R = G = B and alpha 255. */
 START_TEST(gray_in_rgba_is_neither_coloured_nor_transparent)
 {
     struct fixture f = {.width = 6, .height = 5, .colour = RGBA, .depth = 8, .sample = gray_noise};

@@ -1,5 +1,5 @@
 /*
- * test_png_bounds.c - PNGs: what costs time, a wish to stop, and what is decided before libpng is asked
+ * test_png_bounds.c - PNGs that cost time, requests to stop, and faults that are found before libpng is called
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,9 @@ texture(uint32_t x, uint32_t y, int channel)
 
 static const struct fixture plain = {.width = 12, .height = 9, .colour = GRAY, .depth = 8, .sample = texture};
 
-/* A file of `f` whose image data goes on with so many bytes of zeros, deflated in chunks of `piece` bytes. */
+/*
+ * Makes a file of `f` with `surplus` further bytes of zeros in its image data, in chunks of `piece` compressed bytes.
+ */
 static struct buffer
 make_with_surplus(const struct fixture *f, size_t surplus, size_t piece)
 {
@@ -55,7 +57,7 @@ decode(const struct buffer *file, const atomic_bool *stop, unsigned *warnings, s
     return status;
 }
 
-/* 32 MiB and four times the image are the limit; a thousandth of that in the file. */
+/* The limit is 32 MiB and four times the image; in the file it takes a thousandth of that. */
 START_TEST(what_follows_the_pixels_may_not_become_much)
 {
     static const size_t pieces[] = {1 << 20, 8192, 100};
@@ -80,7 +82,7 @@ START_TEST(what_follows_the_pixels_may_not_become_much)
 }
 END_TEST
 
-/* Random numbers deflate to no less: the last row alone is more than is read ahead, and that is no surplus. */
+/* Random numbers do not compress: the last row is longer than the read-ahead, but it is not surplus. */
 START_TEST(a_wide_last_row_is_not_taken_for_surplus)
 {
     enum { WIDTH = 60000 };
@@ -129,7 +131,7 @@ START_TEST(a_wish_to_stop_ends_an_image)
         ck_assert_int_eq(decode(&file, &not_wanted, &warnings, &err), CHEX_OK);
         ck_assert_int_eq(decode(&file, &wanted, &warnings, &err), CHEX_ERR_STOPPED);
         ck_assert_str_eq(err.text, "stopped on request");
-        ck_assert_int_eq(decoder_init(&decoder, &err), CHEX_OK); /* with the fast way */
+        ck_assert_int_eq(decoder_init(&decoder, &err), CHEX_OK); /* with the fast path */
         ck_assert_int_eq(decode_image(&decoder, file.data, file.size, &limits, &image, &traits, &err),
                          CHEX_ERR_STOPPED);
         decoder_release(&decoder);
@@ -139,7 +141,7 @@ START_TEST(a_wish_to_stop_ends_an_image)
 }
 END_TEST
 
-/* libpng 1.6.48 takes an IEND with a wrong checksum, 1.6.47 does not: neither is asked. */
+/* libpng 1.6.48 accepts an IEND with a wrong checksum, 1.6.47 does not; neither is called. */
 START_TEST(checksums_are_compared_before_libpng_is_asked)
 {
     static const char *const types[] = {"IHDR", "tIME", "IDAT", "tEXt", "IEND", "late"};

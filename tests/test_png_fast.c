@@ -1,5 +1,5 @@
 /*
- * test_png_fast.c - the fast path for plain PNGs: its implementations against each other, and all of it against libpng
+ * test_png_fast.c - compares the implementations of the fast path for plain PNGs with each other, and with libpng
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <zlib.h>
 
-/* xorshift32 (Marsaglia 2003): the same numbers everywhere. */
+/* xorshift32 (Marsaglia 2003): the same numbers on every machine. */
 static uint32_t
 next_random(uint32_t *state)
 {
@@ -40,7 +40,10 @@ plain_c(void)
     return kind;
 }
 
-/* One image of random bytes, with runs of small ones so that Paeth meets ties; in two parts, rows apart. */
+/*
+ * Unfilters an image of random bytes, with runs of small ones so that Paeth has ties; in two parts, with a gap between
+ * rows.
+ */
 static void
 compare_kinds(uint32_t width, uint32_t height, uint32_t *random)
 {
@@ -115,7 +118,7 @@ translucent(uint32_t x, uint32_t y, int channel)
     return channel == 3 ? 255 - (y == 30) : smooth(x, y, 0);
 }
 
-/* A file with every filter type: the bytes are what they are, any filter gives some image. */
+/* Makes a file with every filter type; the bytes are random, so any filter gives some image. */
 static void
 make_filtered(struct buffer *b, const struct fixture *f, uint32_t *random)
 {
@@ -134,7 +137,7 @@ make_filtered(struct buffer *b, const struct fixture *f, uint32_t *random)
     buffer_release(&packed);
 }
 
-/* Does the fast path take it?  If so, it is what libpng says, traits and all. */
+/* Does the fast path accept it?  If so, its result must be that of libpng, including traits. */
 static bool
 fast_agrees(struct fastpng *fast, const struct buffer *file)
 {
@@ -171,7 +174,7 @@ expect(const struct fixture *f, bool taken)
     fixture_png(&b, f);
     ck_assert_int_eq(fast_agrees(fast, &b), taken);
     if (f->depth == 8 && !f->interlaced && taken) {
-        /* With filters the channels of a pixel no longer agree: only gray stays plain. */
+        /* After unfiltering, the channels of a pixel differ, so only gray stays plain. */
         make_filtered(&b, f, &random);
         ck_assert_int_eq(fast_agrees(fast, &b), f->colour == GRAY);
     }
@@ -200,7 +203,7 @@ alpha_byte(unsigned type, uint32_t x, uint32_t y)
         return (uint8_t)(255 - up);
     case 3:
         return (uint8_t)(255 - (left + up) / 2);
-    case 4: /* the predictor is 0 only where nothing is there */
+    case 4: /* the predictor is 0 only without neighbours */
         return x > 0 || y > 0 ? 0 : 255;
     default:
         return 255;
@@ -277,7 +280,7 @@ START_TEST(other_forms_are_left_to_libpng)
 }
 END_TEST
 
-/* Whatever the header says under a right checksum, and wherever a chunk stands. */
+/* Any header with a correct checksum, and any order of chunks. */
 START_TEST(headers_that_are_out_of_bounds_are_not_taken)
 {
     static const struct {
@@ -405,7 +408,7 @@ START_TEST(every_flipped_bit_is_left_to_libpng)
 }
 END_TEST
 
-/* Damage that passes the chunk checksums: only zlib's own rules and Adler-32 are left to notice it. */
+/* Damage with correct chunk checksums: only zlib's own rules and Adler-32 can detect it. */
 START_TEST(damage_under_a_right_checksum_is_never_taken_alone)
 {
     struct fixture f = {.width = 48, .height = 36, .colour = GRAY, .depth = 8, .sample = smooth};

@@ -41,7 +41,7 @@ check_pixels(const struct image *image, const struct fixture *f)
             ck_assert_uint_eq(image->data[y * image->stride + x], fixture_sample(f, x, y, 0));
 }
 
-/* The file is refused with this status and text; it is released. */
+/* Requires this status and text; releases the file. */
 static void
 refused(struct buffer *file, enum chex_status status, const char *text)
 {
@@ -59,7 +59,7 @@ refused(struct buffer *file, enum chex_status status, const char *text)
     buffer_release(file);
 }
 
-/* The file gives plain's pixels and this number of warnings; it is released. */
+/* Requires the pixels of `plain` and this number of warnings; releases the file. */
 static void
 accepted(struct buffer *file, unsigned warnings)
 {
@@ -83,7 +83,7 @@ make(const struct fixture *f)
     return file;
 }
 
-/* plain with this stream in place of its own. */
+/* Returns `plain` with this stream instead of its own. */
 static struct buffer
 make_with_stream(const void *stream, size_t size)
 {
@@ -110,7 +110,7 @@ stream_of_plain(size_t rows_left_out, size_t bytes_added)
     return packed;
 }
 
-/* A copy of exactly that size, so that a sanitizer sees a read behind them. */
+/* Returns a copy of exactly that size, so that a sanitizer detects a read beyond it. */
 static struct buffer
 head_of(const struct buffer *file, size_t size)
 {
@@ -201,7 +201,7 @@ START_TEST(a_wrong_crc_is_reported_with_its_chunk)
         struct buffer file = make(&f);
         char text[64];
 
-        file.data[fixture_find(&file, types[i]) + 4 + 4] ^= i < 3; /* data; IEND has none: its CRC */
+        file.data[fixture_find(&file, types[i]) + 4 + 4] ^= i < 3; /* in the data; IEND has none, so in its CRC */
         if (i == 3)
             file.data[file.size - 1] ^= 1;
         snprintf(text, sizeof(text), "checksum error in %s", types[i]);
@@ -237,7 +237,7 @@ START_TEST(a_wrong_adler_checksum_is_damage)
 }
 END_TEST
 
-/* libpng has all rows before it meets the second chunk, and would only warn. */
+/* libpng has all rows before it reads the second chunk, so it would only warn. */
 START_TEST(a_wrong_adler_checksum_in_a_chunk_of_its_own_is_damage)
 {
     struct buffer stream = stream_of_plain(0, 0), file = {0};
@@ -252,7 +252,7 @@ START_TEST(a_wrong_adler_checksum_in_a_chunk_of_its_own_is_damage)
 }
 END_TEST
 
-/* Not one flip of a file without ancillary chunks is missed: every byte of it is covered by a checksum. */
+/* Every byte of a file without ancillary chunks is covered by a checksum, so every flip is detected. */
 START_TEST(every_flipped_bit_is_refused)
 {
     struct buffer file = make(&plain);
@@ -268,7 +268,7 @@ START_TEST(every_flipped_bit_is_refused)
 
             ck_assert_msg((lenient && status == CHEX_OK) || chex_status_is_data(status), "bit %zu: %s", bit,
                           chex_status_name(status));
-            if (status == CHEX_OK) /* an IEND that is none any more */
+            if (status == CHEX_OK) /* the flip changed the type of the IEND */
                 check_pixels(&image, &plain);
         }
         file.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -280,7 +280,7 @@ END_TEST
 
 /* ---- image data ---------------------------------------------------------------------------------------------- */
 
-/* Both a stream of too few rows and one that is cut, in a file that is whole. */
+/* A stream with too few rows, and one that is cut, in a complete file. */
 START_TEST(too_little_image_data_is_damage)
 {
     for (size_t rows = 0; rows < 2; rows++) {
@@ -317,17 +317,17 @@ START_TEST(surplus_of_any_kind_is_a_warning)
     stream = stream_of_plain(0, 0);
     buffer_append(&stream, "surplus", 7, NULL);
     file = make_with_stream(stream.data, stream.size);
-    accepted(&file, 1); /* bytes behind the stream */
+    accepted(&file, 1); /* bytes after the stream */
 
     file = make(&plain);
     file.size = fixture_find(&file, "IEND");
     fixture_chunk(&file, "IDAT", "more", 4);
     fixture_chunk(&file, "IEND", NULL, 0);
-    accepted(&file, 1); /* a chunk behind the stream */
+    accepted(&file, 1); /* a chunk after the stream */
 
     file = make(&plain);
     buffer_append(&file, "\n", 1, NULL);
-    accepted(&file, 1); /* a byte behind the file */
+    accepted(&file, 1); /* a byte after the file */
     buffer_release(&stream);
 }
 END_TEST
@@ -415,7 +415,7 @@ START_TEST(an_unknown_critical_chunk_is_damage)
 }
 END_TEST
 
-/* The buffer stays empty: nothing was allocated for the pixels. */
+/* The buffer stays empty: no memory was allocated for the pixels. */
 static void
 check_limit(uint32_t width, uint32_t height, const struct decode_limits *limits, const char *text)
 {
@@ -448,7 +448,7 @@ START_TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
 }
 END_TEST
 
-/* 16 MiB of zeros in 16 kB, in each chunk that may hold a compressed text or profile: skipped, not inflated. */
+/* 16 MiB of zeros in 16 kB, in each chunk that can contain a compressed text or profile: skipped, not inflated. */
 START_TEST(compressed_texts_and_profiles_are_skipped)
 {
     static const char *const types[] = {"iCCP", "zTXt", "iTXt", "sPLT"};

@@ -1,5 +1,5 @@
 /*
- * test_preflight.c - what is said of images and archives before the first is read (coverage.h)
+ * test_preflight.c - what is reported about images and archives before the first one is read (coverage.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* The names of the data set's form, in order: images 0 to 9 of each patient. */
+/* Makes names in the form of the data set, in order: images 0 to 9 of each patient. */
 static struct labels
 labels_of(size_t rows)
 {
@@ -32,7 +32,7 @@ labels_of(size_t rows)
     return labels;
 }
 
-/* README_CHESTXRAY.pdf of the data set: 4,999 images in images_001, 10,000 in the next ten, 7,121 in images_012. */
+/* From README_CHESTXRAY.pdf: 4,999 images in images_001, 10,000 in each of the next ten, 7,121 in images_012. */
 START_TEST(images_are_counted_by_the_archive_that_holds_them)
 {
     enum { ROWS = 112120, FIRST = 4999, EACH = 10000, LAST = 7121 };
@@ -42,7 +42,7 @@ START_TEST(images_are_counted_by_the_archive_that_holds_them)
     bool *missing = calloc(ROWS, 1), *skip = calloc(ROWS, 1);
     struct preflight p;
 
-    /* images_003 was not unpacked, one image of images_012 is lost, and one of images_001 takes no part. */
+    /* images_003 is not unpacked, one image of images_012 is missing, and one of images_001 has no row. */
     for (size_t i = 0; i < ROWS; i++)
         if ((i < FIRST + EACH || i >= FIRST + 2 * EACH) && i != ROWS - 1)
             found[whole.count++].name = labels.entry[i].name;

@@ -1,5 +1,5 @@
 /*
- * test_progress.c - how far, how fast, how long still (progress.h)
+ * test_progress.c - progress, rate and remaining time (progress.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -52,7 +52,7 @@ START_TEST(two_sizes_that_differ_read_differently)
 }
 END_TEST
 
-/* Turning the clock: what was noted as the last time is set back by this number of seconds. */
+/* Advances the clock: sets the stored last time back by this number of seconds. */
 static void
 let_pass(struct progress *p, double seconds)
 {
@@ -66,7 +66,7 @@ START_TEST(the_rate_is_an_average_at_first_and_fades_in_a_stall)
 
     progress_start(&p, 1000);
     ck_assert_double_lt(progress_left(&p), 0);
-    progress_update(&p, 5); /* at once: too soon to say */
+    progress_update(&p, 5); /* at once: too early for a rate */
     ck_assert_double_lt(progress_left(&p), 0);
     let_pass(&p, 10);
     progress_update(&p, 100);

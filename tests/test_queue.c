@@ -1,5 +1,5 @@
 /*
- * test_queue.c - the bounded queue between threads that read and threads that work (queue.h)
+ * test_queue.c - the bounded queue between reader threads and worker threads (queue.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ static struct chex_error err;
 static struct threads alone;
 static atomic_bool stop;
 
-/* One that waits sees the stop and returns NULL: none within THREADS_WAIT. */
+/* A waiting thread sees the stop and returns NULL: there is none within THREADS_WAIT. */
 static struct queue *
 queue_alone(unsigned entries)
 {
@@ -41,7 +41,7 @@ stop_it(void *context)
     atomic_store(&stop, true);
 }
 
-/* Is there no room for these bytes?  That is seen by waiting. */
+/* Is there no room for this size?  Detected by waiting. */
 static bool
 is_full(struct queue *q, uint64_t size)
 {
@@ -130,7 +130,7 @@ START_TEST(entries_come_out_as_they_went_in)
         queue_return(q, e);
     }
     e = queue_reserve(q, 10);
-    ck_assert_int_eq(e->reason.status, CHEX_OK); /* nothing is left of the last image */
+    ck_assert_int_eq(e->reason.status, CHEX_OK); /* the previous image has been cleared */
     ck_assert(!queue_is_drained(q));
     queue_close(q);
     before = progress_clock();
@@ -149,7 +149,7 @@ START_TEST(a_closed_queue_with_entries_is_not_drained)
     queue_close(q);
     ck_assert(!queue_is_drained(q));
     atomic_store(&stop, true);
-    ck_assert_ptr_null(queue_pop(q)); /* stopped: what is there stays */
+    ck_assert_ptr_null(queue_pop(q)); /* stopped: the entries stay */
     ck_assert_ptr_null(queue_reserve(q, 10));
     ck_assert(!queue_is_drained(q));
     free_alone(q);
@@ -166,7 +166,7 @@ static struct {
     atomic_size_t next;
     atomic_uint active, seen[ITEMS], mistakes;
     size_t reader_fails, worker_fails, stops;
-    bool endless; /* readers do not end at ITEMS: only a failure or a stop ends the run */
+    bool endless; /* readers continue after ITEMS; only a failure or a stop ends the run */
     atomic_bool stop;
 } job;
 
@@ -249,7 +249,7 @@ consume(void *context, struct queue_entry *entry)
         threads_fail(&job.threads, entry->row, &e);
 }
 
-/* As a conversion does it. */
+/* Runs readers and workers like a conversion. */
 static enum chex_status
 run(unsigned readers, unsigned threads)
 {
@@ -347,7 +347,7 @@ END_TEST
 #endif
 
 #ifndef HAS_SANITIZER
-/* From here on no stack of a thread fits into the address space. */
+/* Limits the address space, so that no further thread can get a stack. */
 static void
 forbid_threads(void)
 {

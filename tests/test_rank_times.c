@@ -1,5 +1,5 @@
 /*
- * test_rank_times.c - where the time of the ranks went (rank_times.h): factors, advice, JSON
+ * test_rank_times.c - where the ranks spent their time (rank_times.h): factors, advice, JSON
  *
  * The factors are those of POP, https://co-design.pop-coe.eu/metrics/; each case was computed by hand.
  *
@@ -20,7 +20,7 @@
 
 static struct rank_time rank[4];
 
-/* Ranks of these seconds of work, in a time, on hosts n00, n01 ...; they compute, and wait for the sums. */
+/* Ranks with these seconds of work in a total time, on hosts n00, n01 ...; they compute, and wait for the sums. */
 static struct rank_times
 times_of(unsigned ranks, const double *work, double seconds, double ideal)
 {
@@ -82,12 +82,12 @@ START_TEST(a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one)
     check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, (double)NAN});
     rank[0].modelled = 4.9;
     check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 0.7});
-    rank[0].modelled = 8.4; /* a model that is too slow is seen to be */
+    rank[0].modelled = 8.4; /* a model that is too slow is visible */
     check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 1.2});
 }
 END_TEST
 
-/* Entries differ in number where one of them was lost for want of memory. */
+/* The number of entries differs if one of them was lost for lack of memory. */
 START_TEST(without_an_ideal_network_serialisation_and_transfer_are_not_known)
 {
     const double work[] = {8, 6};
@@ -97,7 +97,7 @@ START_TEST(without_an_ideal_network_serialisation_and_transfer_are_not_known)
 }
 END_TEST
 
-/* A clock of one rank may say more than the time of all by a rounding. */
+/* The clock of one rank may exceed the total time by rounding. */
 START_TEST(no_factor_is_above_one_and_none_without_a_time)
 {
     const double work[] = {10.0001, 10};
@@ -157,8 +157,8 @@ END_TEST
 /* ---- what to change ---------------------------------------------------------------------------------------------- */
 
 /*
- * Of 10 seconds rank 3 works for 9.9, the others for 7.9: they wait 2 for it.  What it does for longer, 2 seconds, is
- * the cause.
+ * Of 10 seconds, rank 3 works for 9.9 and the others for 7.9: they wait 2 for it.  The part in which it takes 2 seconds
+ * longer is the cause.
  */
 START_TEST(the_slow_rank_is_named_with_its_cause)
 {
@@ -185,7 +185,7 @@ START_TEST(the_slow_rank_is_named_with_its_cause)
 }
 END_TEST
 
-/* Each works 8 of 16 seconds; on an ideal network 12: 4 are lost by taking turns, 4 by messages. */
+/* Each works 8 of 16 seconds; on an ideal network they would take 12: 4 are lost by taking turns, 4 by messages. */
 START_TEST(waits_without_a_slow_rank_are_told_apart)
 {
     const double work[] = {8, 8};
@@ -225,7 +225,7 @@ START_TEST(a_rank_that_is_alone_gets_advice_too)
 }
 END_TEST
 
-/* From a file that was damaged. */
+/* From a damaged file. */
 START_TEST(no_share_is_above_one)
 {
     const double work[] = {1, 1e308};
@@ -237,7 +237,7 @@ START_TEST(no_share_is_above_one)
 }
 END_TEST
 
-/* Of 10 seconds the device computes 6; 1 is data wait, 0.5 the copy: 2.5 have no name. */
+/* Of 10 seconds the device computes 6; 1 is data wait, 0.5 the copy; 2.5 belong to no part. */
 START_TEST(a_device_that_is_idle_waits_for_its_host)
 {
     const double work[] = {10};
@@ -246,7 +246,7 @@ START_TEST(a_device_that_is_idle_waits_for_its_host)
     rank[0].parts.seconds[PART_BACKWARD] = rank[0].busy = 6;
     rank[0].parts.seconds[PART_WAIT] = 1;
     rank[0].parts.seconds[PART_COPY] = 0.5;
-    rank[0].parts.seconds[PART_MEET] = 9; /* beside the others */
+    rank[0].parts.seconds[PART_MEET] = 9; /* overlaps with the other parts */
     ck_assert_str_eq(advice_of(&t), "GPUs wait 25 % for their hosts: a larger --micro-batch");
     ck_assert_double_eq_tol(rank_time_rest(&rank[0]), 2.5, NEAR);
     rank[0].busy = (double)NAN; /* without a clock of its own it is a part */

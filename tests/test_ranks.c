@@ -1,7 +1,7 @@
 /*
  * test_ranks.c - ranks that work independently and meet (rank_work.h)
  *
- * The ranks are threads here (post_office.h), so one that sends nothing is easy to have.
+ * The ranks are threads (post_office.h), so a silent rank is easy to make.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,21 +22,21 @@ enum { RANKS = 4, MEETINGS = 50, NUMBERS = 4 };
 
 static struct post_office office;
 
-/* What a rank does before it meets, and how that ended. */
+/* The work of a rank before it meets, and its result. */
 struct member {
     struct comm *comm;
-    enum chex_status status; /* with which it meets */
+    enum chex_status status; /* its status at the meeting */
     bool silent;             /* it sends nothing after it is connected */
     bool old;                /* its program is of another version */
     bool waits_for_stop;     /* it works until it has to stop */
     bool slow_start;
     const atomic_bool *user_stop;
     double timeout;
-    unsigned meetings;         /* one after the other, until one returns an error */
-    enum chex_status returned; /* by the last */
+    unsigned meetings;         /* number of meetings, until one returns an error */
+    enum chex_status returned; /* status of the last one */
     struct chex_error err;
     uint64_t sum[NUMBERS];
-    unsigned wrong; /* sums */
+    unsigned wrong; /* sums that were wrong */
     struct collective *ranks;
 };
 
@@ -119,7 +119,7 @@ run_ranks(void)
     post_office_run(RANKS, live, member, sizeof(member[0]));
 }
 
-/* All ranks know the same. */
+/* Requires the same result on all ranks. */
 static void
 expect_all(enum chex_status status, const char *text)
 {
@@ -164,7 +164,7 @@ START_TEST(all_ranks_get_the_sums)
 }
 END_TEST
 
-/* Messages come late, and a rank may be at the next meeting already. */
+/* Messages come late, and a rank may already be at the next meeting. */
 START_TEST(meetings_one_after_the_other_are_not_mixed_up)
 {
     post_office_release(&office);
@@ -209,7 +209,7 @@ START_TEST(rank_0_reports_its_own_error_without_a_name)
 }
 END_TEST
 
-/* They stop because of it, and that does not hide it. */
+/* The ranks stop because of the error, and stopping does not hide it. */
 START_TEST(an_error_stops_the_ranks_that_still_work)
 {
     member[0].waits_for_stop = member[1].waits_for_stop = member[3].waits_for_stop = true;
@@ -219,7 +219,7 @@ START_TEST(an_error_stops_the_ranks_that_still_work)
 }
 END_TEST
 
-/* Rank 2 works, or waits for the others already. */
+/* Rank 2 works, or already waits for the others. */
 START_TEST(a_request_to_stop_at_one_rank_stops_all)
 {
     static const atomic_bool request = true;

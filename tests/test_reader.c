@@ -1,5 +1,5 @@
 /*
- * test_reader.c - reading records for all passes: checks, memory, copies on a near disk, and how much memory there is
+ * test_reader.c - reads records for several passes: checks, memory, copies on a local disk, available memory
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -71,7 +71,7 @@ open_reader(const struct bench *b, struct reader_options o)
     return r;
 }
 
-/* Image `number` of train, which has the pixels number * 20 + x + y. */
+/* Reads image `number` of train, which has the pixels number * 20 + x + y. */
 static enum chex_status
 read_image(struct bench *b, struct reader *r, unsigned number, struct chex_error *err)
 {
@@ -108,7 +108,7 @@ START_TEST(checksums_are_compared_at_first_always_or_never)
         flip(&b, 2);
         ck_assert_int_eq(read_image(&b, r, 1, &err), later[check]);
         ck_assert_int_eq(read_image(&b, r, 2, &err), check == READER_NEVER ? CHEX_OK : CHEX_ERR_CHECKSUM);
-        /* What was not good was not checked. */
+        /* A record that failed was not marked as checked. */
         ck_assert_int_eq(read_image(&b, r, 2, &err), check == READER_NEVER ? CHEX_OK : CHEX_ERR_CHECKSUM);
         flip(&b, 1);
         flip(&b, 2);
@@ -193,7 +193,7 @@ START_TEST(what_is_damaged_is_not_kept)
     ck_assert_int_eq(reader_fill(r, 1, &err), CHEX_OK);
     wait_for_kept(r, 5);
     ck_assert_int_eq(read_image(&b, r, 4, &err), CHEX_ERR_CHECKSUM);
-    flip(&b, 4); /* repaired under the run */
+    flip(&b, 4); /* repaired during the run */
     ck_assert_int_eq(read_image(&b, r, 4, &err), CHEX_OK);
     ck_assert_uint_eq(reader_counts(r).kept, 6);
     reader_free(r);
@@ -295,7 +295,7 @@ START_TEST(a_copy_is_made_once_and_what_is_not_right_again)
     ck_assert_int_ne(access(in_copy(&b, chex_dataset_shard(b.ds, 2)->name, path, sizeof(path)), F_OK), 0);
     ck_assert_int_eq(stage(&b, true, true, &p, &err), CHEX_OK);
     ck_assert(p.shards == 3 && p.there == 2 && p.copied == b.small.size && p.done == p.total);
-    /* A leftover of another process, a shard with another content, one that is too short, and a foreign manifest. */
+    /* A leftover of another process, a shard with other content, one that is too short, and a foreign manifest. */
     put_file(in_copy(&b, "." MANIFEST_NAME ".tmp.1", path, sizeof(path)), "x", 1);
     b.small.bytes[0][100] ^= 1;
     put_file(in_copy(&b, chex_dataset_shard(b.ds, 0)->name, path, sizeof(path)), b.small.bytes[0], b.small.size);
@@ -327,7 +327,7 @@ START_TEST(records_come_from_the_copy_and_where_that_fails_from_the_source)
     put_file(in_copy(&b, chex_dataset_shard(b.ds, 1)->name, path, sizeof(path)), b.small.bytes[1], b.small.size);
     r = open_reader(&b, (struct reader_options){.staged = copy});
     ck_assert_int_eq(read_image(&b, r, 0, &err), CHEX_OK); /* the source is gone */
-    /* Damaged in the copy since, and so whenever it is read: that the source was good says nothing of the copy. */
+    /* Damaged in the copy after it was made: every read must find that, although the source was good. */
     for (unsigned pass = 1; pass <= 2; pass++) {
         ck_assert_int_eq(read_image(&b, r, 4, &err), CHEX_OK);
         ck_assert_uint_eq(b.record[b.small.manifest.layout.pixel_offset], 80);
@@ -473,7 +473,7 @@ START_TEST(the_lowest_limit_of_a_control_group_counts)
     snprintf(path, sizeof(path), "%s/a/memory.stat", mount);
     put_file(path, "file 500\nanon 1000\n", 19);
     ck_assert_uint_eq(host_memory_of_groups(groups, mount), 8000);
-    put_file(path, "file 500\nanon 1000\nshmem 300\n", 29); /* files of a tmpfs are not given up */
+    put_file(path, "file 500\nanon 1000\nshmem 300\n", 29); /* the files of a tmpfs cannot be evicted */
     ck_assert_uint_eq(host_memory_of_groups(groups, mount), 7700);
     snprintf(path, sizeof(path), "%s/memory/c/memory.limit_in_bytes", mount);
     put_file(path, "5000\n", 5);

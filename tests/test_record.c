@@ -1,8 +1,8 @@
 /*
  * test_record.c - the frame of a record (tfrecord.h) and its layout (record.h)
  *
- * Damaged records: test_record_faults.c.  Any Example: test_example.c.  The witness for the encoding is protobuf-c, see
- * record_fixture.h.
+ * Damaged records: test_record_faults.c.  Any Example: test_example.c.  protobuf-c is the reference for the encoding,
+ * see record_fixture.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -92,7 +92,7 @@ END_TEST
 
 /* ---- layout --------------------------------------------------------------------------------------------------- */
 
-/* All that the layout says about where things are, seen in a record. */
+/* Checks all offsets of the layout in a record. */
 static void
 expect_offsets(const struct record_layout *l, const struct record_values *v, const uint8_t *record)
 {
@@ -119,7 +119,7 @@ expect_offsets(const struct record_layout *l, const struct record_values *v, con
     ck_assert_mem_eq(record + text[2], v->name.data, v->name.size);
 }
 
-/* What example.h reads with protobuf-c is what was put in. */
+/* example.h reads the same values with protobuf-c. */
 static void
 expect_parsed(const struct record_layout *l, const struct record_values *v, const uint8_t *record)
 {
@@ -146,7 +146,7 @@ expect_parsed(const struct record_layout *l, const struct record_values *v, cons
     example_free(e);
 }
 
-/* protobuf-c packs the same values with padding of its own finding: to the same bytes. */
+/* protobuf-c packs the same values, with padding found independently, to the same bytes. */
 static void
 expect_packed(const struct record_layout *l, const struct record_values *v, const uint8_t *record)
 {
@@ -157,7 +157,7 @@ expect_packed(const struct record_layout *l, const struct record_values *v, cons
     ck_assert(message_fit(&m, l->stride));
     ck_assert_uint_eq(message_pixel_offset(&m), l->pixel_offset);
     ck_assert_uint_eq(chex__example__pack(&m.example, packed), l->stride - TFRECORD_FRAME);
-    if (!isnan(v->age)) /* whose bits are any */
+    if (!isnan(v->age)) /* any NaN is allowed */
         ck_assert(memcmp(packed, record + TFRECORD_HEADER, l->stride - TFRECORD_FRAME) == 0);
     free(packed);
 }
@@ -178,7 +178,7 @@ expect_decoded(const struct record_layout *l, const struct record_values *v, con
 static struct text_sizes
 random_sizes(uint64_t *state)
 {
-    /* Small and large ones alike: lengths of 128 and more take two bytes. */
+    /* Small and large texts: lengths of 128 and more take two bytes. */
     static const uint32_t most[] = {1, 8, 32, 128, RECORD_MAX_TEXT + 1};
     struct text_sizes s;
 
@@ -188,7 +188,7 @@ random_sizes(uint64_t *state)
     return s;
 }
 
-/* Sides 1 to 400, all alignments, one to eight sizes of texts in a data set. */
+/* Sides 1 to 400, all alignments, one to eight sets of text sizes per data set. */
 START_TEST(records_of_any_size_read_back_by_both_readers)
 {
     enum { MOST = 8 };
@@ -221,7 +221,7 @@ START_TEST(records_of_any_size_read_back_by_both_readers)
 }
 END_TEST
 
-/* Can every text go into a record of this stride?  As protobuf-c sees it. */
+/* According to protobuf-c, does every text fit into a record of this stride? */
 static bool
 attainable(uint32_t side, size_t stride, const struct text_sizes *texts, size_t count)
 {
@@ -262,8 +262,8 @@ START_TEST(the_stride_is_the_smallest_that_holds_every_record)
 END_TEST
 
 /*
- * A padding whose length needs one byte more skips a size: with many names some stride is unfit and the
- * next is taken.
+ * A padding whose length needs one more byte skips a size.  With many names some stride is impossible, and the next one
+ * is used.
  */
 START_TEST(a_padding_is_found_for_every_text_of_a_data_set)
 {
@@ -289,7 +289,7 @@ START_TEST(a_padding_is_found_for_every_text_of_a_data_set)
 }
 END_TEST
 
-/* 256 x 256 with the texts of NIH: the cost that design and manual promise. */
+/* 256 x 256 with the texts of NIH: the overhead that design and manual promise. */
 START_TEST(the_usual_record_costs_less_than_a_percent)
 {
     struct record_layout l = layout_for(256, 256, 64, nih);
@@ -331,7 +331,7 @@ START_TEST(layouts_that_cannot_be_are_refused)
 }
 END_TEST
 
-/* Any NaN in, one NaN out: the bytes must not depend on how the compiler made it. */
+/* Any NaN is written as one NaN, so the bytes do not depend on the compiler. */
 START_TEST(every_nan_is_written_alike)
 {
     const uint32_t nans[] = {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0x7fffffffu};

@@ -1,5 +1,5 @@
 /*
- * test_record_faults.c - records that are damaged by accident, and records that are forged
+ * test_record_faults.c - records that are damaged by accident, and forged records
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ enum { SIDE = 8 };
 static const struct text_sizes nih = {2, 8, 16};
 static struct record_layout layout;
 static struct record_values values;
-static uint8_t *good, *bad; /* of exactly the stride, so that a sanitizer sees every byte too far */
+static uint8_t *good, *bad; /* of exactly the stride, so that a sanitizer detects every byte beyond it */
 
 static void
 setup(void)
@@ -49,7 +49,7 @@ is_pixel(size_t at)
     return at >= layout.pixel_offset && at < layout.pixel_offset + layout.pixel_size;
 }
 
-/* By the three checks that every reader of a sealed record makes. */
+/* The three checks that every reader of a sealed record makes. */
 static bool
 passes(const uint8_t *record, bool check_data)
 {
@@ -74,7 +74,7 @@ START_TEST(every_flipped_bit_is_noticed)
 }
 END_TEST
 
-/* With right checksums too there is one encoding of the same values. */
+/* With correct checksums too, each set of values has one encoding. */
 START_TEST(a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed)
 {
     size_t values_changed = 0;
@@ -93,7 +93,7 @@ START_TEST(a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed)
             ck_abort_msg("bit %zu of byte %zu says nothing", bit % 8, bit / 8);
         values_changed++;
     }
-    /* The texts are any bytes; a digit of the id, age and labels have at least a bit each that can be another one. */
+    /* Texts are any bytes; each digit of the id, the age and the labels have at least one bit that can differ. */
     ck_assert_uint_ge(values_changed, (2 + 8 + 16) * 8 + CHEX_ID_LENGTH + CHEX_FINDINGS);
 }
 END_TEST
@@ -120,7 +120,7 @@ START_TEST(faults_name_the_byte)
 }
 END_TEST
 
-/* The general reader allocates: where there are many records it sees every eighth. */
+/* The general reader allocates memory, so with many records it reads only every eighth. */
 static void
 read_with_both(const uint8_t *record, size_t round)
 {
@@ -128,7 +128,7 @@ read_with_both(const uint8_t *record, size_t round)
     struct chex_record r;
     struct example *e;
 
-    /* An assertion that holds costs microseconds: not one for each of these. */
+    /* Assertions cost microseconds, so there is not one for each of these. */
     if (record_decode(&layout, record, &v, NULL) == CHEX_OK &&
         (v.view.size > RECORD_MAX_TEXT || v.patient.size > RECORD_MAX_TEXT || v.name.size > RECORD_MAX_TEXT ||
          v.view.data < (const char *)record + layout.texts_offset ||
@@ -140,7 +140,7 @@ read_with_both(const uint8_t *record, size_t round)
         example_free(e);
 }
 
-/* Bytes changed at random, most of them behind the pixels, under good checksums: nothing is read out of bounds. */
+/* Random changes, mostly after the pixels, with correct checksums: nothing is read out of bounds. */
 START_TEST(mutations_do_no_harm)
 {
     uint64_t state = 7;
@@ -161,7 +161,7 @@ START_TEST(mutations_do_no_harm)
 }
 END_TEST
 
-/* The lengths of the texts are what a forger would change: all pairs of bytes in the heads of the three entries. */
+/* A forger would change the lengths of the texts: all pairs of bytes in the headers of the three entries. */
 START_TEST(forged_lengths_do_no_harm)
 {
     static const uint8_t lengths[] = {0, 127, 255};
@@ -190,7 +190,7 @@ START_TEST(garbage_does_no_harm)
     for (unsigned round = 0; round < 5000; round++) {
         for (size_t i = TFRECORD_HEADER; i < layout.stride; i++)
             bad[i] = (uint8_t)random_next(&state);
-        /* Every other one gets past the head. */
+        /* Every other record passes the check of the header. */
         if (round % 2)
             memcpy(bad, good, layout.pixel_offset);
         record_seal(&layout, bad);
@@ -200,7 +200,7 @@ START_TEST(garbage_does_no_harm)
 END_TEST
 
 /* The strict reader of one layout meets records of another one. */
-/* An id is printed where a record belongs elsewhere: no escape sequence and no broken UTF-8 may pass for one. */
+/* An id is printed if a record belongs elsewhere, so escape sequences and broken UTF-8 are refused. */
 START_TEST(an_id_of_other_bytes_is_refused)
 {
     static const char wrong[] = {'\033', '\n', '\x80', '\xff', 'A', 'g', '/', ' '};

@@ -1,7 +1,7 @@
 /*
- * test_resample.c - resizing against values that Pillow gave, against plain references, and against itself
+ * test_resample.c - compares resizing with values from Pillow, with plain references, and with itself
  *
- * More sizes and real images, each byte compared with Pillow: png_cases.py.
+ * More sizes, and real images compared with Pillow byte by byte: png_cases.py.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ static const uint32_t sizes[][4] = {
     {500, 1, 1, 1},  {1, 700, 1, 2},  {17, 33, 34, 66}, {48, 5, 3, 5},    {5, 48, 5, 3},    {40, 40, 1, 1},
 };
 
-/* Rows of a stride wider than they are, with guard bytes between. */
+/* Makes rows with a larger stride, with guard bytes between them. */
 static void
 make(struct image *image, uint32_t width, uint32_t height, uint8_t (*sample)(uint32_t, uint32_t))
 {
@@ -41,7 +41,7 @@ make(struct image *image, uint32_t width, uint32_t height, uint8_t (*sample)(uin
             image->data[y * stride + x] = sample(x, y);
 }
 
-/* Exactly width * height bytes are written; free() them. */
+/* Requires that exactly width * height bytes are written; free() them. */
 static uint8_t *
 run(struct resampler *r, enum resample_method method, const struct image *in, uint32_t width, uint32_t height)
 {
@@ -131,7 +131,7 @@ END_TEST
 
 /* ---- plain references ---------------------------------------------------------------------------------------- */
 
-/* How much of sample i of the input an output sample o covers, in input samples. */
+/* Returns how much of input sample i the output sample o covers, in input samples. */
 static double
 covered(uint32_t i, uint32_t o, uint32_t in, uint32_t out)
 {
@@ -152,7 +152,7 @@ area_mean(const struct image *in, uint32_t width, uint32_t height, uint32_t ox, 
     return sum * width * height / ((double)in->width * in->height);
 }
 
-/* The double may be wrong by far less than 1e-6; where the mean is that close to a half both roundings are right. */
+/* The double is accurate to 1e-6; if the mean is that close to a half, both roundings are accepted. */
 START_TEST(area_is_the_mean_of_the_covered_area)
 {
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -207,7 +207,7 @@ white(uint32_t x, uint32_t y)
     return 255;
 }
 
-/* 70,000 times 255: the sum of a row does not fit into 24 bits, nor that of the image into 32. */
+/* 70,000 times 255: the sum of a row exceeds 24 bits, and that of the image 32. */
 START_TEST(long_lines_do_not_overflow)
 {
     for (int m = 0; m < 3; m++) {
@@ -276,7 +276,7 @@ transposed_noise(uint32_t x, uint32_t y)
     return noise(y, x);
 }
 
-/* Each direction alone: rows and columns take different ways through the code, with blocks and remainders. */
+/* Only one direction each: rows and columns use different code, with blocks and remainders. */
 START_TEST(rows_and_columns_are_treated_alike)
 {
     static const uint32_t lengths[][2] = {{64, 16}, {37, 11}, {11, 37}, {5, 1}, {1, 5}, {200, 3}, {33, 34}};
@@ -308,7 +308,7 @@ START_TEST(rows_and_columns_are_treated_alike)
 }
 END_TEST
 
-/* Every implementation that this CPU has against the last, plain C. */
+/* Compares every implementation of this CPU with the last one, plain C. */
 static void
 compare_kinds(enum resample_method method, uint32_t width, uint32_t height, uint32_t new_width, uint32_t new_height,
               uint8_t (*sample)(uint32_t, uint32_t))
@@ -350,7 +350,7 @@ START_TEST(every_implementation_equals_plain_c)
             for (int m = 0; m < 3; m++)
                 compare_kinds(methods[m], lengths[i][0], lengths[j][0] / 4 + 1, lengths[i][1], lengths[j][1] / 4 + 1,
                               noise);
-    /* Shrinking by 4 to every width: blocks, ends that overlap, what is too narrow. */
+    /* Shrinks by 4 to every width: blocks, overlapping ends, widths below a block. */
     for (uint32_t width = 1; width < 200; width++)
         compare_kinds(RESAMPLE_BILINEAR, 4 * width, 16, width, 4, noise);
     compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, noise);
@@ -358,7 +358,7 @@ START_TEST(every_implementation_equals_plain_c)
 }
 END_TEST
 
-/* The sums by definition, in whole numbers: Pillow's factors of a reduction by 4 inside an image, over 32. */
+/* The sums by definition, in integers: Pillow's factors of a reduction by 4 inside an image, over 32. */
 START_TEST(a_reduction_by_four_is_the_sum_of_its_definition)
 {
     static const unsigned factor[8] = {1, 3, 5, 7, 7, 5, 3, 1};
@@ -368,7 +368,7 @@ START_TEST(a_reduction_by_four_is_the_sum_of_its_definition)
     uint8_t *out;
 
     make(&in, 4 * side, 4, noise);
-    out = run(&r, RESAMPLE_BILINEAR, &in, side, 4); /* of the same height: rows alone */
+    out = run(&r, RESAMPLE_BILINEAR, &in, side, 4); /* the same height: only rows */
     for (uint32_t y = 0; y < 4; y++) {
         for (uint32_t x = 1; x < side - 1; x++) {
             unsigned sum = 16;

@@ -1,7 +1,7 @@
 /*
- * test_resume.c - a conversion that ended anywhere resumes to the same bytes (store.h, journal.h)
+ * test_resume.c - a conversion that was interrupted anywhere resumes to the same bytes (store.h, journal.h)
  *
- * What a killed run leaves is made with store_free() and by changing files: a slot is believed for what is in it.
+ * store_free() and changes to files imitate a killed run.  A slot counts as full if its record is valid.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Two files change their names. */
+/* Exchanges the names of two files. */
 static void
 swap(const char *a, const char *b)
 {
@@ -55,7 +55,7 @@ START_TEST(a_run_may_end_after_any_number_of_slots)
             uint32_t index;
 
             bench_slot(&resumed, order[i], &shard, &index);
-            /* A reject is known of finished shards only: it is tried again. */
+            /* Only finished shards remember a reject; others try it again. */
             ck_assert_int_eq(store_wants(resumed.store, shard, index),
                              !store_results(resumed.store)[shard].done && (i >= filled || resumed.rejected[order[i]]));
         }
@@ -85,7 +85,7 @@ START_TEST(what_was_there_is_told)
         bench_item(&resumed, i);
     bench_close(&resumed);
     bench_open(&resumed);
-    /* The first shard was finished, but item 2 is tried again: the file may have been repaired since. */
+    /* The first shard was finished, but item 2 is tried again: the file may have been repaired. */
     resume_expect_state(0, 5);
     resume_expect_wanted("2 6 7 8 9 10");
     ck_assert_uint_le(store_space_needed(resumed.store), 8 * resumed.plan.layout.stride);
@@ -151,7 +151,7 @@ START_TEST(a_part_of_another_size_is_read_as_far_as_it_goes)
 END_TEST
 
 /* Good records, but of another place, another data set, or padding records. */
-/* A bad block of the disk: its records are written again.  It may be in a finished shard too. */
+/* A bad block of the disk: its records are written again, also in a finished shard. */
 START_TEST(what_cannot_be_read_is_made_again)
 {
     for (unsigned slots = 3; slots <= 4; slots++) {
@@ -164,7 +164,7 @@ START_TEST(what_cannot_be_read_is_made_again)
             for (size_t item = 0; item < slots; item++)
                 bench_item(&resumed, item);
             bench_close(&resumed);
-            calls_fail(CALL_READ, n, false, ENXIO); /* as EIO, but it is not tried again */
+            calls_fail(CALL_READ, n, false, ENXIO); /* like EIO, but not tried again */
             status = bench_try_open(&resumed);
             failed = calls_end();
             ck_assert_msg(status == CHEX_OK || strstr(resumed.err.text, JOURNAL_NAME), "%s", resumed.err.text);
@@ -184,7 +184,7 @@ END_TEST
 START_TEST(what_lies_before_a_bad_block_is_kept)
 {
     static const char *const wanted[] = {"0 1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10", "2 3 4 5 6 7 8 9 10"};
-    static const size_t slots[] = {0, 1, 3}; /* the block lies at the end of this one, behind the journal's bytes */
+    static const size_t slots[] = {0, 1, 3}; /* the block is at the end of this one, after the bytes of the journal */
 
     for (size_t i = 0; i < 3; i++) {
         three_slots();
@@ -257,7 +257,7 @@ START_TEST(finished_shards_are_not_done_again)
 }
 END_TEST
 
-/* What was rejected and has been repaired is an image now, as if it had always been one. */
+/* A rejected file that was repaired is now an image, as if it had always been one. */
 START_TEST(a_repaired_file_is_taken_by_the_next_run)
 {
     resume_finished_run();
@@ -289,7 +289,7 @@ START_TEST(a_damaged_shard_is_done_again)
 }
 END_TEST
 
-/* Slot 3 of the last shard is a padding record: no image is needed to make it again. */
+/* Slot 3 of the last shard is a padding record, which needs no image. */
 START_TEST(a_damaged_padding_record_is_made_again)
 {
     resume_finished_without_rejects();
@@ -316,7 +316,7 @@ START_TEST(a_shard_that_is_missing_cut_or_longer_is_done_again)
     bench_open(&resumed);
     resume_expect_wanted("7");
     resume_complete(1);
-    /* All of it is there, and something more. */
+    /* The shard is complete, with some additional bytes. */
     bench_resize(&resumed, name, (long)(4 * resumed.plan.layout.stride + 64));
     resume_complete(1);
 }

@@ -1,7 +1,7 @@
 /*
  * test_safetensors.c - weights on disk
  *
- * The form of a file is that of the specification (github.com/huggingface/safetensors, README, "Format").
+ * The format is that of the specification (github.com/huggingface/safetensors, README, "Format").
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file with this header and `values` bytes 0, 1, 2 ... behind it; its path. */
+/* Makes a file with this header and `values` bytes 0, 1, 2 ... after it; returns its path. */
 static const char *
 file_of(const char *header, size_t values)
 {
@@ -136,7 +136,7 @@ START_TEST(a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_i
     expect_fault("{\"__metadata__\":{\"a\":1}}", 0, CHEX_ERR_DAMAGED, "no text");
     expect_fault("{\"a\":[[[[[[]]]]]]}", 0, CHEX_ERR_LIMIT, "nested");
     expect_fault("{\"a\"", 0, CHEX_ERR_DAMAGED, "line 1");
-    /* No control character of a file comes into a message. */
+    /* No control character of a file gets into a message. */
     expect_fault("{\"\\u001b\":\"x\"}", 0, CHEX_ERR_DAMAGED, "tensor '\\x1b'");
     expect_fault("{\"\\u0007\":{\"dtype\":\"\\n\"}}", 0, CHEX_ERR_UNSUPPORTED, "'\\x07' has the dtype '\\x0a'");
     expect_fault("{\"__metadata__\":{\"\\u009b\":1}}", 0, CHEX_ERR_DAMAGED, "'\\xc2\\x9b' is no text");

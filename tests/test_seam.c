@@ -1,6 +1,6 @@
 /*
- * test_seam.c - what a step promises on every backend of this build (backend.h): a bad one changes nothing, sums are
- * begun once and with what is final, and rank 0 and its peers make the step of one process
+ * test_seam.c - the promises of a step, on every backend of this build (backend.h): a bad step changes nothing, sums
+ * start once and with final values, and rank 0 and its peers make the step of one process
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -66,7 +66,7 @@ seam_free(struct seam *s)
     graph_free(s->graph);
 }
 
-/* All arenas that a step changes, one behind the other; free(). */
+/* Returns all arenas that a step changes, in one array; free(). */
 static float *
 seam_read(const struct seam *s, size_t *floats)
 {
@@ -97,7 +97,7 @@ seam_is(const struct seam *s, const float *wanted)
 
 enum bad { BAD_LOSS, BAD_GRADIENT, BAD_FAULT, BAD_COUNT };
 
-/* The second micro-batch of a step spoils it. */
+/* The second micro-batch of a step makes it bad. */
 static void
 make_bad_step(struct seam *s, enum bad bad, struct step_result *r)
 {
@@ -109,7 +109,7 @@ make_bad_step(struct seam *s, enum bad bad, struct step_result *r)
     if (bad == BAD_FAULT) {
         step_check_ok(s->p.backend->accumulate(s->p.plan, NULL, STEP_LAST | STEP_FAULT, &end, &err), &err);
     } else {
-        /* A loss of 1e300 is finite, its slope is no float. */
+        /* A loss of 1e300 is finite, but its gradient overflows a float. */
         spoilt.scale = bad == BAD_LOSS ? HUGE_VAL : 1e300;
         step_check_ok(s->p.backend->accumulate(s->p.plan, &spoilt, STEP_LAST, &end, &err), &err);
     }
@@ -147,7 +147,7 @@ START_TEST(a_bad_step_changes_nothing_until_the_plan_resumes)
         step_make(&s.p, &s.batch, 0.1, &r);
         ck_assert(r.applied && !r.halted && r.state.applied == 2);
         step_make(&other.p, &other.batch, 0.1, &r);
-        after = seam_read(&other, &floats); /* as if the bad one had never been */
+        after = seam_read(&other, &floats); /* as if the bad step had never been made */
         seam_is(&s, after);
         free(before);
         free(after);
@@ -157,7 +157,7 @@ START_TEST(a_bad_step_changes_nothing_until_the_plan_resumes)
 }
 END_TEST
 
-/* Adam's first steps are the longest: a plan that resumes from a checkpoint does not make them again. */
+/* Adam's first steps are the longest; a plan that resumes from a checkpoint must not repeat them. */
 START_TEST(steps_are_counted_by_those_that_were_applied)
 {
     const struct plan_state state = {.applied = 1, .loss_scale = 1, .good = 1};
@@ -195,7 +195,7 @@ END_TEST
 
 #define STARTS 64
 
-/* A peer that has the very same numbers: each sum is twice of what is there. */
+/* A peer with the same numbers: each sum is twice the local value. */
 struct mirror {
     struct reduce base;
     struct {
@@ -228,7 +228,7 @@ mirror_join(struct reduce *r, void *queue, struct chex_error *err)
     (void)queue;
     (void)err;
     for (size_t i = 0; i < m->count; i++) {
-        /* What was given to be summed was final. */
+        /* The values given to the sum were final. */
         ck_assert(memcmp(m->sum[i].copy, m->sum[i].data, m->sum[i].count * sizeof(double)) == 0);
         for (size_t k = 0; k < m->sum[i].count; k++)
             m->sum[i].data[k] *= 2;
@@ -263,7 +263,7 @@ START_TEST(every_number_is_summed_once_and_when_it_is_final)
         bool done = false;
 
         seam_make(&s, backends[b], &m.base);
-        if (s.p.device->info.own_memory) { /* its reducer sums what lies there: test_cuda_ranks.c */
+        if (s.p.device->info.own_memory) { /* its reducer sums device memory: test_cuda_ranks.c */
             seam_free(&s);
             continue;
         }
@@ -280,7 +280,7 @@ START_TEST(every_number_is_summed_once_and_when_it_is_final)
         step_accumulate(&single.p, &single.batch, STEP_LAST);
         step_update(&single.p, 0.1, &alone);
         ck_assert_uint_eq(m.joins, 1);
-        /* Statistics with the tail, then gradients from the end to the beginning. */
+        /* Statistics with the tail, then gradients from the end to the start. */
         ck_assert_uint_ge(m.count, 2);
         ck_assert_uint_gt(m.sum[0].count, s.graph->stat_floats);
         for (i = 1, next = m.sum[0].data; i < m.count; i++) {

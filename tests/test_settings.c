@@ -1,6 +1,6 @@
 /*
- * test_settings.c - options by name: as text, across ranks, and beside those of a checkpoint; and the micro-batch by
- * default
+ * test_settings.c - options by name: as text, across ranks, and compared with those of a checkpoint; the default
+ * micro-batch
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -146,7 +146,7 @@ START_TEST(what_may_change_is_noted_and_what_may_not_is_refused_with_both_values
 
     fill(&now, 5e-4, "resnet50", 32, "bb");
     ck_assert_int_eq(settings_compare(&now, kept, 0, &change, &err), CHEX_ERR_INCOMPATIBLE);
-    ck_assert_ptr_null(strstr(err.text, "--allow")); /* which would not be enough */
+    ck_assert_ptr_null(strstr(err.text, "--allow")); /* that option would not be enough */
     settings_release(&now);
 
     fill(&now, 5e-4, "densenet121", 32, "bb");

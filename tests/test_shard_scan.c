@@ -1,5 +1,5 @@
 /*
- * test_shard_scan.c - the loop that reads records shows each of them, with what is wrong with it, as far as it can read
+ * test_shard_scan.c - the scan shows each record of a shard with its fault, as far as it can read
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,12 +24,12 @@ static struct small_dataset small;
 static struct chex_dataset *dataset;
 static size_t stride;
 
-/* What the visitor was shown: "INDEX:FAULT[ NAME]" each. */
+/* The records that the visitor saw: "INDEX:FAULT[ NAME]" each. */
 struct seen {
     char text[512];
-    uint32_t end;  /* refuse the record of this index */
-    bool odd;      /* want only records with an odd index */
-    uint8_t pixel; /* the first one of the last record */
+    uint32_t end;  /* refuse the record with this index */
+    bool odd;      /* accept only records with an odd index */
+    uint8_t pixel; /* the first pixel of the last record */
 };
 
 static void
@@ -154,7 +154,7 @@ START_TEST(what_is_wrong_with_a_record_does_not_hide_the_next)
         ck_assert_int_eq(record_check(&identity, 1, record, true, &one), flips[i].status);
         ck_assert_int_eq(record_fail(&one, &err), flips[i].status);
         ck_assert_str_eq(err.text, one.why.text);
-        /* Without checksums only the form and the place count. */
+        /* Without checksums, only form and position are checked. */
         ck_assert((record_check(&identity, 1, record, false, &one) == CHEX_OK) ==
                   (flips[i].fault == RECORD_DATA_CHECKSUM || flips[i].at == 9));
         record[flips[i].at] ^= 1;
@@ -163,7 +163,7 @@ START_TEST(what_is_wrong_with_a_record_does_not_hide_the_next)
 }
 END_TEST
 
-/* The kernel gives the pages before the block, and then the error. */
+/* The kernel returns the pages before the block, and then the error. */
 START_TEST(records_before_a_bad_block_or_the_end_of_the_file_are_shown)
 {
     for (size_t at = 1; at < small.size; at += stride / 3) {
@@ -211,7 +211,7 @@ START_TEST(a_scan_reads_what_is_wanted_and_ends_where_it_is_told)
 }
 END_TEST
 
-/* A damaged pixel is no matter then; images of 8x8 are read all the same, larger ones are not. */
+/* A damaged pixel does not matter then; images of 8x8 are read nevertheless, larger ones are not. */
 START_TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
 {
     struct seen seen = {.end = UINT32_MAX};
@@ -250,7 +250,7 @@ START_TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
 }
 END_TEST
 
-/* One stride on, where the file is of whole strides; otherwise the length of a record is all there is to go by. */
+/* If the size is a multiple of the stride, continue one stride further; otherwise only the record's length is known. */
 START_TEST(of_any_other_file_the_lengths_say_where_records_are)
 {
     for (unsigned extra = 0; extra < 2; extra++) {

@@ -1,5 +1,5 @@
 /*
- * test_source.c - which image files there are (input_scan.h), and which are missing (coverage.h)
+ * test_source.c - finds image files (input_scan.h), and which are missing (coverage.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ link_to(const char *target, const char *name)
     ck_assert_int_eq(symlink(target, inputs_at(name)), 0);
 }
 
-/* The files found, as paths below the folder of this test. */
+/* Requires these files, as paths below the folder of this test. */
 static void
 expect_files(const char *wanted)
 {
@@ -90,7 +90,7 @@ START_TEST(hidden_files_and_folders_are_passed_over)
     inputs_file(".png", "");
     inputs_file("3.png", "");
     expect_found(inputs.base, NULL, "3.png");
-    /* A folder that the user names is meant. */
+    /* A folder that the user names is searched even if it is hidden. */
     expect_found(inputs_at(".thumbnails"), NULL, ".thumbnails/1.png");
 }
 END_TEST
@@ -114,13 +114,13 @@ START_TEST(loops_of_links_end)
     link_to("../b", "a/over");
     link_to("../a", "b/over");
     link_to("loop", "loop");
-    expect_found(inputs.base, NULL, "a/1.png a/over/2.png"); /* where it is found first */
+    expect_found(inputs.base, NULL, "a/1.png a/over/2.png"); /* at the first place */
     ck_assert_uint_gt(inputs.source.repeated, 0);
     expect_found(inputs_at("a"), NULL, "a/1.png a/over/2.png");
 }
 END_TEST
 
-/* Two links to a folder with two links to the next, and so on: 2^24 ways to the last. */
+/* Two links to a folder with two links to the next, and so on: 2^24 paths to the last. */
 START_TEST(links_do_not_multiply)
 {
     char name[32], target[32];
@@ -153,7 +153,9 @@ search(struct chex_error *e)
     return status;
 }
 
-/* Each call of a search once: whatever passes is tried again, and nothing is twice in the list of the next attempt. */
+/*
+ * Makes each call of a search fail once: transient failures are tried again, and the next attempt lists nothing twice.
+ */
 START_TEST(what_fails_in_passing_loses_no_image)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_STAT, CALL_LIST};
@@ -175,11 +177,11 @@ START_TEST(what_fails_in_passing_loses_no_image)
             ck_assert_int_eq(inputs_scan(inputs.base, NULL), CHEX_OK);
             failed = calls_end();
             expect_files("a/1.png a/c/2.png");
-            ck_assert_uint_eq(inputs.source.unopened, 2); /* by two ways */
+            ck_assert_uint_eq(inputs.source.unopened, 2); /* by two paths */
             ck_assert(n > 1 || failed > 0);
         }
     }
-    /* What does not pass is an error: of a folder that cannot be read nobody knows what is missing. */
+    /* A permanent failure is an error: if a folder cannot be read, its content is unknown. */
     searched = inputs.base;
     calls_each(CALL_OPEN, EIO, search, NULL, CHEX_ERR_READ, 99);
     calls_each(CALL_LIST, EIO, search, NULL, CHEX_ERR_READ, 99);
@@ -242,11 +244,11 @@ START_TEST(a_name_with_two_contents_is_an_error)
     expect_error(inputs.base, NULL, CHEX_ERR_USAGE, wanted);
     unlink(inputs_at("b/1.png"));
     ck_assert_int_eq(mkfifo(inputs_at("b/1.png"), 0666), 0);
-    expect_error(inputs.base, NULL, CHEX_ERR_USAGE, wanted); /* and it does not wait for a writer */
+    expect_error(inputs.base, NULL, CHEX_ERR_USAGE, wanted); /* a FIFO: it must not wait for a writer */
 }
 END_TEST
 
-/* Of one size, which no memory has room for. */
+/* The same size, too large for memory. */
 START_TEST(large_files_of_one_name_are_compared_in_pieces)
 {
     const off_t size = (off_t)1 << 40;
@@ -256,7 +258,7 @@ START_TEST(large_files_of_one_name_are_compared_in_pieces)
     inputs_file("a/1.png", "one");
     inputs_file("b/1.png", "two");
     if (truncate(inputs_at("a/1.png"), size) != 0 || truncate(inputs_at("b/1.png"), size) != 0)
-        return; /* a file system without holes */
+        return; /* the file system does not support holes */
     expect_error(inputs.base, NULL, CHEX_ERR_USAGE, "found twice with different content");
 }
 END_TEST
@@ -322,7 +324,7 @@ START_TEST(slashes_at_the_end_make_no_difference)
 }
 END_TEST
 
-/* The search ends 32 folders down. */
+/* The search ends at 32 levels. */
 START_TEST(deep_folders_are_searched_and_too_deep_ones_are_not)
 {
     char path[1024] = "", name[16];

@@ -19,7 +19,7 @@
 
 /* ---- helpers -------------------------------------------------------------------------------------------------- */
 
-/* Labels of these images, "NAME:PATIENT NAME:PATIENT ..."; kept until the test ends. */
+/* Returns labels of these images, "NAME:PATIENT NAME:PATIENT ..."; valid until the test ends. */
 static const struct labels *
 labels_of(const char *text)
 {
@@ -51,7 +51,7 @@ rule_of(const char *text)
     return rule;
 }
 
-/* What a set says: "train 2/1 test 1/1: 0 0 1 -", images/patients and the split of each entry. */
+/* Requires "train 2/1 test 1/1: 0 0 1 -": images/patients and the split of each entry. */
 static void
 expect_set(const struct split_rule *rule, const struct labels *labels, const bool *skip, const char *wanted)
 {
@@ -105,7 +105,7 @@ official(void)
     return rule;
 }
 
-/* A rule file:PATH for a file of this text. */
+/* Returns the rule file:PATH for a file of this text. */
 static struct split_rule
 file_of(const char *csv)
 {
@@ -115,7 +115,7 @@ file_of(const char *csv)
     return rule;
 }
 
-/* An error whose text starts with the rule's path. */
+/* Requires an error whose text starts with the rule's path. */
 static void
 expect_file_error(const char *csv, const struct labels *labels, const char *wanted)
 {
@@ -128,7 +128,7 @@ expect_file_error(const char *csv, const struct labels *labels, const char *want
 
 /* ---- by patient ----------------------------------------------------------------------------------------------- */
 
-/* floor(100 u) of patients 1, 20, 2, 20, 15, 30805 with seed 0 is 54, 71, 81, 71, 92, 5: see the head. */
+/* With seed 0, floor(100 u) of patients 1, 20, 2, 20, 15, 30805 is 54, 71, 81, 71, 92, 5 (see above). */
 START_TEST(membership_follows_the_hash_of_the_patient)
 {
     const struct labels *l = labels_of("a:1 b:20 c:2 d:20 e:15 f:30805");
@@ -200,7 +200,7 @@ END_TEST
 
 /* ---- the official lists --------------------------------------------------------------------------------------- */
 
-/* A tenth is val: patient 21 has 2, patient 30805 has 5, patient 11 has 12 (see the head). */
+/* A tenth is val: patient 21 has 2, patient 30805 has 5, patient 11 has 12 (see above). */
 START_TEST(the_official_lists_are_followed)
 {
     const struct labels *l = labels_of("a:21 b:11 c:30805 d:5 e:5 f:11");
@@ -220,7 +220,7 @@ START_TEST(the_official_lists_may_be_compressed)
     struct split_rule rule = official();
     char plain[1100];
 
-    /* By name only: whether the bytes are, is seen by line_reader.c. */
+    /* Only by name: line_reader.c checks the bytes. */
     unit_file(SPLIT_LIST_TRAIN ".gz", "a\n", 2);
     unit_file(SPLIT_LIST_TEST ".gz", "d\n", 2);
     snprintf(plain, sizeof(plain), "%s/%s", unit_folder(), SPLIT_LIST_TRAIN);
@@ -229,7 +229,7 @@ START_TEST(the_official_lists_may_be_compressed)
     unlink(plain);
     ck_assert(split_has_lists(unit_folder()));
     expect_set(&rule, l, NULL, "train 1/1 test 1/1: 0 1");
-    /* The plain one is preferred. */
+    /* The plain file is preferred. */
     write_lists("d\n", "a\n");
     expect_set(&rule, l, NULL, "train 1/1 test 1/1: 1 0");
     snprintf(plain, sizeof(plain), "%s/%s", unit_folder(), SPLIT_LIST_TRAIN ".gz");
@@ -249,7 +249,7 @@ START_TEST(a_missing_list_is_missing)
     snprintf(text, sizeof(text), "'%s/%s': cannot open: No such file or directory", rule.path, SPLIT_LIST_TRAIN);
     expect_error(&rule, l, NULL, CHEX_ERR_MISSING, text);
     ck_assert(!split_has_lists(rule.path));
-    rule.path[0] = '\0'; /* here */
+    rule.path[0] = '\0'; /* the current folder */
     expect_error(&rule, l, NULL, CHEX_ERR_MISSING, "'" SPLIT_LIST_TRAIN "': cannot open: No such file or directory");
 }
 END_TEST
@@ -323,7 +323,7 @@ START_TEST(a_file_may_go_by_image_or_by_patient)
     expect_set(&rule, l, NULL, "train 2/1 val 2/2: 0 1 1 0");
     rule = file_of("patient,subset\n1,train\n2,val\n3,test\n");
     expect_set(&rule, l, NULL, "train 2/1 val 1/1 test 1/1: 0 1 2 0");
-    /* The image decides where both are there. */
+    /* If both are given, the image decides. */
     rule = file_of("patient,image,split\n9,a,train\n9,b,val\n9,c,test\n9,d,train\n");
     expect_set(&rule, l, NULL, "train 2/1 val 1/1 test 1/1: 0 1 2 0");
 }

@@ -1,5 +1,5 @@
 /*
- * test_state.c - the fields of the state of a run, and their bounds
+ * test_state.c - the fields of a run's state, and their bounds
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ open_run(struct folder *folder)
     ck_assert_int_eq(folder_open(path, true, folder, &err), CHEX_OK);
 }
 
-/* A model file without tensors, with this state. */
+/* Writes a model file without tensors, with this state. */
 static void
 put_state(const struct folder *folder, const char *text)
 {
@@ -40,7 +40,7 @@ put_state(const struct folder *folder, const char *text)
     ck_assert_int_eq(safetensors_write(folder, NAME ".safetensors", NULL, 0, metadata, 2, NULL, &err), CHEX_OK);
 }
 
-/* All fields as the writer has them. */
+/* Returns all fields as the writer writes them. */
 static char *
 text_of(const struct checkpoint_state *state)
 {
@@ -54,7 +54,7 @@ text_of(const struct checkpoint_state *state)
     return text;
 }
 
-/* The fault names the field and what it has to be, and the value, shortened. */
+/* The error must name the field, what it must be, and the value, shortened. */
 static void
 require_named(const struct state_field *f, const struct state_case *c, const struct chex_error *err)
 {
@@ -138,7 +138,7 @@ START_TEST(an_error_of_a_state_has_field_value_and_bounds)
 }
 END_TEST
 
-/* Of each member a byte is looked for in the table; between them there is only padding. */
+/* Every byte of a member must be covered by the table; the rest is padding. */
 START_TEST(the_table_has_every_member_of_the_state)
 {
     bool covered[sizeof(struct checkpoint_state)] = {false};
@@ -170,7 +170,7 @@ START_TEST(a_state_outside_its_bounds_is_not_written)
 }
 END_TEST
 
-/* TensorBoard has steps of 63 bits, and the first event of a start is of the next one. */
+/* TensorBoard stores steps in 63 bits, and the first event of a start has the next step. */
 START_TEST(an_event_file_begins_after_the_last_step_that_a_state_can_have)
 {
     struct chex_error err;

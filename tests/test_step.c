@@ -1,5 +1,5 @@
 /*
- * test_step.c - loss and optimizers, beside their formulas; check_parity.py compares with PyTorch
+ * test_step.c - compares loss and optimizers with their formulas; check_parity.py compares with PyTorch
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -89,7 +89,7 @@ START_TEST(focal_with_gamma_0_is_bce)
 }
 END_TEST
 
-/* The first step of Adam goes by the learning rate against the sign of the gradient, whatever its size. */
+/* The first step of Adam has the length of the learning rate, against the sign of the gradient. */
 START_TEST(the_first_step_of_adam_has_the_length_of_the_rate)
 {
     struct optimizer_options o = optimizer_default(OPTIMIZER_ADAM);
@@ -127,7 +127,7 @@ START_TEST(sgd_has_momentum_from_the_second_step_on)
 {
     struct optimizer_options o = optimizer_default(OPTIMIZER_SGD);
     struct optimizer_step step = {.number = 1, .rate = 0.1};
-    float p = 1, g = 1, m = 123, average = 1; /* what is in the momentum before the first step does not count */
+    float p = 1, g = 1, m = 123, average = 1; /* the momentum before the first step is ignored */
 
     o.average = 0.5;
     optimizer_apply(&o, &step, 1, 1, &p, &g, &m, NULL, &average);
@@ -161,11 +161,11 @@ START_TEST(plateau_reduces_when_patience_is_at_an_end)
     schedule_init(&s, &o);
     ck_assert(!schedule_epoch(&s, 0.5));
     ck_assert(!schedule_epoch(&s, 0.4));
-    ck_assert(!schedule_epoch(&s, 0.4)); /* equal is no improvement: the first bad one */
+    ck_assert(!schedule_epoch(&s, 0.4)); /* equal is not better: the first bad epoch */
     ck_assert_double_eq(schedule_rate(&s, 10), 1);
     ck_assert(schedule_epoch(&s, 0.39999)); /* better by less than 1e-4 of it: the second */
     ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
-    ck_assert(!schedule_epoch(&s, (double)NAN)); /* counting begins again */
+    ck_assert(!schedule_epoch(&s, (double)NAN)); /* the count restarts */
     ck_assert(!schedule_epoch(&s, 0.3));
     ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
 }

@@ -1,7 +1,7 @@
 /*
  * test_store.c - the slots of a conversion: filled in any order, rejected, borrowed (store.h)
  *
- * Runs that end and go on: test_resume.c.  What lies in the folder: test_store_folder.c.
+ * Interrupted and resumed runs: test_resume.c.  Other files in the folder: test_store_folder.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -41,7 +41,7 @@ work(void *context, void *worker, size_t item, struct chex_error *err)
     return bench_try_item(context, order[item], err);
 }
 
-/* Fill all slots in the order of `order` with this number of threads. */
+/* Fills all slots in the order of `order` with this number of threads. */
 static void
 fill_with_threads(unsigned threads)
 {
@@ -144,7 +144,7 @@ START_TEST(a_reject_keeps_its_reason)
 }
 END_TEST
 
-/* The lender is the first usable image of the split: of this one, not of the other. */
+/* The lender is the first usable image of the same split. */
 START_TEST(a_shard_without_any_image_borrows_from_its_split)
 {
     struct spec spec = bench_spec();
@@ -164,7 +164,7 @@ START_TEST(a_shard_without_any_image_borrows_from_its_split)
     bench_expect_shards(&bench);
     bench_close(&bench);
     bench_digest(&bench, early);
-    /* A borrowed shard that the journal knows is done; one that it does not know is borrowed again. */
+    /* A borrowed shard in the journal is done; one that is not in the journal is borrowed again. */
     bench_resize(&bench, JOURNAL_NAME, (long)strlen("{\"journal\":1}"));
     bench_open(&bench);
     bench_fill(&bench, 2);
@@ -210,7 +210,7 @@ START_TEST(tails_are_written_as_planned)
 }
 END_TEST
 
-/* A tail of one image under --tail short, and that one is bad: there is nothing to copy in the shard. */
+/* A tail of one image with --tail short, and that image is bad: the shard has nothing to copy. */
 START_TEST(a_short_shard_may_borrow_too)
 {
     struct spec spec = bench_spec();
@@ -226,7 +226,9 @@ END_TEST
 
 /* ---- errors --------------------------------------------------------------------------------------------------- */
 
-/* The limit is met when the part is made (room is reserved), or at a write where the file system cannot reserve. */
+/*
+ * The limit is reached when the part is created (space is reserved), or in a write if the file system cannot reserve.
+ */
 START_TEST(a_write_error_leaves_what_the_next_run_needs)
 {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
@@ -234,9 +236,7 @@ START_TEST(a_write_error_leaves_what_the_next_run_needs)
     struct spec spec = bench_spec();
     size_t item = 0;
 
-    /*
-     * Check's own messages go to a file too: two records are far above what they take, however long the paths in them.
-     */
+    /* Check's own messages go to a file too: two records are much larger than these, however long the paths. */
     spec.size = 128;
     bench_make(&bench, &spec, 12);
     bench_open(&bench);
@@ -261,7 +261,7 @@ START_TEST(a_write_error_leaves_what_the_next_run_needs)
 }
 END_TEST
 
-/* It can still be read, with good checksums, until the page cache lets it go. */
+/* It can still be read, with good checksums, until the page cache evicts it. */
 START_TEST(what_could_not_be_synced_is_not_believed_by_the_next_run)
 {
     struct spec spec = bench_spec();
@@ -284,7 +284,7 @@ START_TEST(what_could_not_be_synced_is_not_believed_by_the_next_run)
 }
 END_TEST
 
-/* So a quota shows on NFS.  With few descriptors a part is closed between two puts. */
+/* NFS reports a quota this way.  With few descriptors a part is closed between two puts. */
 START_TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
 {
     struct spec spec = bench_spec();
@@ -306,7 +306,7 @@ START_TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
     ck_assert_int_eq(status, CHEX_ERR_WRITE);
     ck_assert_msg(strstr(bench.err.text, "cannot close"), "%s", bench.err.text);
     ck_assert(!bench_has(&bench, bench_part(&bench, 2)));
-    /* The last word of a run that was stopped: nobody hears it, but the part is gone. */
+    /* The last error of a stopped run: nothing reports it, but the part is gone. */
     calls_fail(CALL_CLOSE, 1, false, EDQUOT);
     bench_close(&bench);
     ck_assert_uint_eq(calls_end(), 1);
@@ -318,7 +318,7 @@ START_TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
 }
 END_TEST
 
-/* Whatever is put is read back before the shard gets its name. */
+/* Every record is read back before the shard gets its name. */
 START_TEST(a_record_that_is_not_that_of_its_slot_is_not_published)
 {
     struct spec spec = bench_spec();
@@ -330,7 +330,7 @@ START_TEST(a_record_that_is_not_that_of_its_slot_is_not_published)
     record = bench_record(&bench, 0, 2, 3, 1); /* for slot 2, put into slot 3 */
     for (size_t i = 0; i < 3; i++)
         bench_item(&bench, i);
-    /* It might be the disk: nothing of the shard is believed, and all of it wanted again. */
+    /* The disk may be faulty: nothing of the shard is trusted, and all of it is wanted again. */
     ck_assert_int_eq(store_put(bench.store, 0, 3, record, &bench.err), CHEX_OK);
     ck_assert_uint_eq(store_rewrites(bench.store, &shards), 4);
     ck_assert_uint_eq(shards, 1);

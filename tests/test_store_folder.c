@@ -1,7 +1,6 @@
 /*
- * test_store_folder.c - what else lies in the folder: data sets of another id, leftovers, files of others
- *
- * And the DALI indexes, which are written beside the shards.
+ * test_store_folder.c - other content of the folder: data sets with another id, leftovers, foreign files; and the DALI
+ * indexes, which are written next to the shards
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +25,7 @@
 
 #define REJECTS_NAME "rejects.jsonl"
 
-/* Files that a user, another program or a file manager may leave there; some look much like ours. */
+/* Files that a user, another program or a file manager may put there; some resemble ours. */
 static const char *const foreign[] = {
     "notes.txt",
     "manifest.json.bak",
@@ -67,7 +66,7 @@ teardown(void)
     bench_release(&other);
 }
 
-/* From now on the other data set's conversion goes to the same folder. */
+/* From now on the other data set is converted to the same folder. */
 static void
 same_folder(void)
 {
@@ -114,7 +113,7 @@ files(void)
     return unit_count_files(bench.path);
 }
 
-/* Refused with this in the text, and nothing in the folder has changed. */
+/* Requires a refusal with this text, and an unchanged folder. */
 static void
 expect_refused(struct bench *b, const char *text)
 {
@@ -153,7 +152,7 @@ START_TEST(a_complete_data_set_is_left_as_it_is)
     bench_digest(&bench, z);
     ck_assert_str_eq(a, z);
     bench_close(&bench);
-    bench.options.force = true; /* start again, whatever is there */
+    bench.options.force = true; /* start again with any content */
     bench_open(&bench);
     ck_assert(!bench.state.complete && !bench_has(&bench, MANIFEST_NAME));
 }
