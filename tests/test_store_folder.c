@@ -181,7 +181,7 @@ count_tick(void *context)
     ++*(unsigned *)context;
 }
 
-/* Reading a large data set takes long: peers must hear of this rank, and a signal be heard. */
+/* Reading a large data set takes long: heartbeats must go on, and a signal must stop it. */
 START_TEST(a_repair_keeps_in_touch_and_can_be_stopped)
 {
     atomic_bool stop = true;
@@ -205,7 +205,7 @@ START_TEST(a_repair_keeps_in_touch_and_can_be_stopped)
 }
 END_TEST
 
-/* A kill between the shard and the end of the run must not hide that another image came in. */
+/* A kill between the shard and the end of the run must not hide that another image was included. */
 START_TEST(a_repaired_shard_that_is_another_is_known_after_a_kill_too)
 {
     for (size_t item = 0; item < 2; item++) {
@@ -255,7 +255,7 @@ START_TEST(another_data_set_is_replaced_only_by_force)
     bench_text(&bench, "chestxray14-all.tfrecord-00001-of-00002.idx", "0 1\n");
     other.options.force = true;
     bench_open(&other);
-    ck_assert(!bench_has(&other, MANIFEST_NAME)); /* the mark of completion goes first */
+    ck_assert(!bench_has(&other, MANIFEST_NAME)); /* the manifest, the mark of completion, is removed first */
     ck_assert(!other.state.complete && other.state.shards_done == 0 && other.state.slots_full == 0);
     bench_fill(&other, 1);
     bench_publish(&other);
@@ -281,7 +281,7 @@ START_TEST(a_manifest_that_cannot_be_read_is_replaced_only_by_force)
 }
 END_TEST
 
-/* The manifest's word is not enough: a shard that is gone or cut, and under --verify one that differs. */
+/* The manifest alone is not enough: tests a shard that is missing or cut and, with --verify, one that differs. */
 START_TEST(a_complete_data_set_that_was_damaged_is_refused)
 {
     complete(&bench);
@@ -303,7 +303,10 @@ END_TEST
 
 /* ---- unfinished ones ------------------------------------------------------------------------------------------ */
 
-/* By its id; but not one that is published, or all but published: that may be a published one in its --repair. */
+/*
+ * By its id.  But a published data set is not replaced, nor one with all shards: that may be a published one under
+ * --repair.
+ */
 START_TEST(an_unfinished_data_set_is_replaced_by_who_names_it)
 {
     bench_open(&bench);
@@ -342,7 +345,7 @@ START_TEST(another_unfinished_data_set_is_replaced_only_by_force)
 }
 END_TEST
 
-/* What a file says is shown: it must not reach the terminal unescaped. */
+/* The content of the file is printed, so it must be escaped. */
 START_TEST(a_journal_of_other_data_is_shown_without_control_characters)
 {
     bench_text(&bench, JOURNAL_NAME, "{\"journal\":1,\"dataset_id\":\"\\u001b[2J\",\"spec\":\"\\u0007bell\"}\n");
@@ -424,7 +427,7 @@ START_TEST(a_folder_in_the_place_of_a_file_is_an_error)
     ck_assert_msg(strstr(bench.err.text, "not a regular file"), "%s", bench.err.text);
     bench_move(&bench);
     ck_assert_int_eq(mkdirat(bench.folder.fd, MANIFEST_NAME, 0777), 0);
-    /* Neither --force nor --repair would remove it, so neither is named. */
+    /* Neither --force nor --repair would remove it, so the message names neither. */
     ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_INCOMPATIBLE);
     ck_assert_msg(strstr(bench.err.text, "not a regular file") && !strstr(bench.err.text, "--"), "%s", bench.err.text);
     bench.options.force = true;
@@ -435,7 +438,7 @@ END_TEST
 
 /* ---- DALI ----------------------------------------------------------------------------------------------------- */
 
-/* The form is that of DALI's tfrecord2idx: offset and size of each record. */
+/* The format of DALI's tfrecord2idx: offset and size of each record. */
 START_TEST(an_index_has_a_line_for_each_record)
 {
     size_t stride = bench.plan.layout.stride, used = 0;
@@ -458,7 +461,7 @@ START_TEST(an_index_has_a_line_for_each_record)
         ck_assert_mem_eq(text.data, wanted, used);
         buffer_release(&text);
     }
-    /* They are no obstacle to a rerun, and go with their data set. */
+    /* They do not prevent a rerun, and are removed with their data set. */
     bench_close(&bench);
     complete(&bench);
     same_folder();

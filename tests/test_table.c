@@ -20,7 +20,7 @@
 
 /* ---- helpers -------------------------------------------------------------------------------------------------- */
 
-/* What was read, as "LINE:field|field;" for each row. */
+/* The rows that were read, as "LINE:field|field;". */
 struct seen {
     char text[4096];
     size_t used;
@@ -61,7 +61,7 @@ expect_rows(const char *csv, const char *wanted)
     expect_rows_of(unit_file("rows.csv", csv, strlen(csv)), wanted);
 }
 
-/* The text of the error is the path and `wanted`. */
+/* Requires an error whose text is the path and `wanted`. */
 static void
 expect_error_of(const char *path, enum chex_status status, const char *wanted)
 {
@@ -82,11 +82,11 @@ expect_error(const char *csv, size_t size, const char *wanted)
 }
 
 #define EXPECT_ERROR(csv, wanted) expect_error(csv, sizeof(csv) - 1, wanted)
-/* A file of another kind. */
+/* Requires that the file is recognised as another kind. */
 #define EXPECT_OTHER(csv, wanted) \
     expect_error_of(unit_file("wrong.csv", csv, sizeof(csv) - 1), CHEX_ERR_MISSING, wanted)
 
-/* size bytes, gzip-compressed; the caller frees them. */
+/* Returns the bytes compressed by gzip; free() them. */
 static uint8_t *
 gzip(const void *data, size_t size, size_t *out_size)
 {
@@ -160,7 +160,7 @@ START_TEST(utf8_passes)
 }
 END_TEST
 
-/* Sequences that RFC 3629 forbids: lone and missing continuation, overlong, surrogate, above U+10FFFF. */
+/* Sequences that RFC 3629 forbids: a lone or missing continuation byte, overlong, surrogate, above U+10FFFF. */
 START_TEST(what_is_not_utf8_is_refused)
 {
     static const char *const bad[] = {"\x80",         "\xc3",         "\xc0\xaf",         "\xc1\xbf",
@@ -197,7 +197,7 @@ START_TEST(a_file_that_is_no_text_is_named_by_its_first_bytes)
     /* xlsx: a zip archive (APPNOTE.TXT 4.3.7) whose first member is named by ECMA-376, part 2. */
     EXPECT_OTHER("PK\x03\x04\x14\0\6\0\x08\0\0\0\x21\0\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml",
                  ":1: looks like Excel (save it as CSV)");
-    /* Text may begin like a binary file. */
+    /* Text may start like a binary file. */
     expect_rows("BZh,GIF89a\nBM,PAR1\n", "1:BZh|GIF89a;2:BM|PAR1;");
     expect_rows("x,<html>\n", "1:x|<html>;");
 }
@@ -253,7 +253,7 @@ START_TEST(a_line_may_have_65536_bytes_and_no_more)
 }
 END_TEST
 
-/* The window of line_reader.c is 256 KiB: lines, CR LF and UTF-8 must survive its edges at any offset. */
+/* The window of line_reader.c is 256 KiB; lines, CR LF and UTF-8 must be intact at any offset across its edges. */
 START_TEST(rows_across_the_edges_of_the_window_are_whole)
 {
     size_t size = 0;
@@ -339,7 +339,7 @@ START_TEST(gzip_is_told_by_its_bytes_and_may_have_members)
     memcpy(both, first, first_size);
     memcpy(both + first_size, second, second_size);
     expect_rows_of(unit_file("two.csv.gz", both, first_size + second_size), "1:a|b;2:c|d;");
-    /* padded with zeros, as on a tape */
+    /* padding of zeros, as on a tape */
     expect_rows_of(unit_file("padded.csv.gz", both, sizeof(both)), "1:a|b;2:c|d;");
     expect_rows_of(unit_file("plain.csv.gz", "a,b\n", 4), "1:a|b;");
     free(first);
@@ -347,7 +347,7 @@ START_TEST(gzip_is_told_by_its_bytes_and_may_have_members)
 }
 END_TEST
 
-/* As much as is read at once; a comment in the header makes up for what is missing. */
+/* The padding starts at the end of a read; a comment in the header adds the missing bytes. */
 START_TEST(padding_may_begin_where_a_piece_of_the_file_does)
 {
     static uint8_t file[65536 + 512];
@@ -451,7 +451,7 @@ START_TEST(a_missing_file_a_folder_and_a_fifo_are_missing)
 }
 END_TEST
 
-/* Page 0 of a process cannot be read: a regular file with EIO, on Linux. */
+/* Page 0 of a process cannot be read: on Linux, a regular file that gives EIO. */
 START_TEST(a_read_error_is_no_fault_of_the_text)
 {
     struct seen s = {0};

@@ -1,5 +1,5 @@
 /*
- * test_threads.c - the same work on many items by several threads (threads.h)
+ * test_threads.c - several threads process many items (threads.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,10 +22,10 @@ enum { ITEMS = 3000 };
 static const unsigned thread_counts[] = {1, 2, 3, 8, 32};
 enum { COUNTS = sizeof(thread_counts) / sizeof(thread_counts[0]) };
 
-/* What the threads of a run see and do. */
+/* What the threads of a run see and count. */
 struct job {
     atomic_uint seen[ITEMS];
-    atomic_uint workers, freed, refused; /* refused: how many workers are still to be refused */
+    atomic_uint workers, freed, refused; /* refused: number of workers that still fail to start */
     size_t fail_from;                    /* items from here on fail */
     atomic_bool stop;
     size_t stop_at;
@@ -33,7 +33,7 @@ struct job {
     size_t together_count;
     size_t ticks, last_tick;
     pthread_t caller;
-    atomic_uint mistakes; /* an assertion of Check is for the main thread alone */
+    atomic_uint mistakes; /* only the main thread may use Check's assertions */
 };
 
 static struct job job;
@@ -72,11 +72,11 @@ work(void *context, void *worker, size_t item, struct chex_error *e)
     sigset_t mask;
 
     if (mine)
-        ++*mine; /* a thread's own: a sanitizer sees two threads that share it */
+        ++*mine; /* private to a thread: a sanitizer would detect two threads that share it */
     atomic_fetch_add(&job.mistakes, context != &job || item >= ITEMS);
     atomic_fetch_add(&job.seen[item], 1);
     if (!pthread_equal(pthread_self(), job.caller)) {
-        /* Signals go to the calling thread. */
+        /* Only the calling thread handles signals. */
         pthread_sigmask(SIG_SETMASK, NULL, &mask);
         atomic_fetch_add(&job.mistakes, !sigismember(&mask, SIGINT) || !sigismember(&mask, SIGTERM));
     }
@@ -111,7 +111,7 @@ parallel_of(size_t count, unsigned threads)
                              .stop = &job.stop};
 }
 
-/* Every item up to here was seen once, and no item twice. */
+/* Requires that every item up to here was seen exactly once. */
 static void
 expect_seen(size_t up_to)
 {
@@ -173,7 +173,7 @@ START_TEST(workers_ticks_and_stop_may_be_left_out)
 }
 END_TEST
 
-/* All of the first eight fail at the same time: the error is that of the first, whichever thread is fastest. */
+/* The first eight items fail at the same time; the error of the first is returned, whichever thread is fastest. */
 START_TEST(of_several_errors_that_of_the_lowest_item_is_returned)
 {
     for (unsigned round = 0; round < 20; round++) {
@@ -209,7 +209,7 @@ START_TEST(a_failure_ends_the_run)
         expect_seen(101);
         for (size_t k = 0; k < ITEMS; k++)
             seen += atomic_load(&job.seen[k]);
-        /* A thread begins at most one more item while another one fails. */
+        /* A thread starts at most one more item while another one fails. */
         ck_assert_uint_le(seen, 101 + thread_counts[i]);
         ck_assert_uint_eq(job.last_tick, 100);
     }
@@ -227,7 +227,7 @@ START_TEST(a_run_stops_on_request)
         ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_STOPPED);
         ck_assert_str_eq(err.text, "stopped on request");
         expect_seen(201);
-        /* Asked before it begins: nothing is done. */
+        /* A stop before the start: nothing is done. */
         setup();
         atomic_store(&job.stop, true);
         ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_STOPPED);
@@ -294,7 +294,7 @@ START_TEST(the_caller_ticks_while_others_work)
         ck_assert_int_eq(parallel_for(&p, &err), CHEX_OK);
         expect_seen(6 * threads);
         ck_assert_uint_ge(job.ticks, 2);
-        /* The last one comes at the end, all others at least THREADS_WAIT apart. */
+        /* The last tick is at the end; all others are at least THREADS_WAIT apart. */
         ck_assert_uint_le(job.ticks, (unsigned)((progress_clock() - begun) / THREADS_WAIT) + 1);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * test_verify.c - whatever is wrong with a data set is found, said once, and said of the right record
+ * test_verify.c - every fault of a data set is found, and reported once for the right record
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -86,7 +86,7 @@ START_TEST(every_truncation_is_noticed)
         ck_assert_uint_eq(v.faults, 1);
         ck_assert_uint_eq(v.shards_good, 2);
         ck_assert_int_eq(h.status, i == 0 ? CHEX_ERR_EMPTY : CHEX_ERR_TRUNCATED);
-        /* The first record that is not whole, and where it begins. */
+        /* The first incomplete record, and its offset. */
         snprintf(place, sizeof(place), "[%zu@%zu]: ", i / stride, i / stride * stride);
         ck_assert_msg(strstr(h.text, place) != NULL, "cut to %zu bytes: no %s in %s", i, place, h.text);
     }
@@ -169,7 +169,7 @@ START_TEST(the_damaged_field_is_named)
 }
 END_TEST
 
-/* Fault rows 56, 59, 60, 66: the checksums are right. */
+/* Fault rows 56, 59, 60, 66: the checksums are correct. */
 START_TEST(what_was_meant_is_noticed_too)
 {
     struct small_dataset s;
@@ -198,7 +198,7 @@ START_TEST(what_was_meant_is_noticed_too)
 
     name = memmem(record, layout->stride, "00000000_000.png", 16);
     ck_assert_ptr_nonnull(name);
-    for (const char *p = "/\n\\\x1b"; *p; p++) { /* what the writer never writes, since a name is none of a path */
+    for (const char *p = "/\n\\\x1b"; *p; p++) { /* the writer never writes these: a name is not a path */
         name[8] = (uint8_t)*p;
         record_seal(layout, record);
         small_put_shard(&s, 0);
@@ -283,7 +283,7 @@ START_TEST(records_in_the_wrong_place_are_noticed)
 }
 END_TEST
 
-/* The first record has the data set id and the number of the shard; its checksums and its pixels are not read. */
+/* The first record contains the data set id and the number of the shard; its checksums and pixels are not read. */
 START_TEST(the_quick_check_finds_a_shard_of_another_data_set_or_place)
 {
     struct small_dataset s;
@@ -346,7 +346,7 @@ START_TEST(a_file_without_manifest_is_checked_by_itself)
         s.bytes[1][i] ^= 0x10;
         ck_assert_msg(run_file(&s, "flipped", &h) > 0, "byte %zu", i);
     }
-    /* A cut between two records is a shorter file: nothing says how long it was. */
+    /* A file that was cut between two records is just shorter: its original length is unknown. */
     for (i = 0; i < s.size; i += 7) {
         small_put(&s, "cut", s.bytes[1], i);
         ck_assert_msg((run_file(&s, "cut", &h) > 0) == (i == 0 || i % stride != 0), "byte %zu", i);

@@ -1,5 +1,5 @@
 /*
- * test_verify_folder.c - faults of a data set as a whole: index, manifest, files that do not belong (verify.h)
+ * test_verify_folder.c - faults of a whole data set: index, manifest, foreign files (verify.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The index is a list of places: any other text sends a reader astray. */
+/* The index is a list of offsets; any other text misleads a reader. */
 START_TEST(every_flip_and_cut_of_an_index_is_noticed)
 {
     struct small_dataset s;
@@ -51,7 +51,7 @@ START_TEST(every_flip_and_cut_of_an_index_is_noticed)
 }
 END_TEST
 
-/* A record that is changed with its checksum and crc32c in the manifest is found by SHA-256 and by nothing else. */
+/* If a record is changed together with its checksum and with crc32c in the manifest, only SHA-256 detects it. */
 START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
 {
     struct small_dataset s;
@@ -70,7 +70,7 @@ START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
     heard_expect(&s, VERIFY_FULL, text);
     s.compare_sha256 = false;
     heard_expect(&s, VERIFY_FULL, "");
-    /* A manifest of before there was such a key. */
+    /* A manifest from before this key existed. */
     s.bytes[0][s.manifest.layout.pixel_offset] ^= 2;
     record_seal(&s.manifest.layout, s.bytes[0]);
     small_put_shard(&s, 0);

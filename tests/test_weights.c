@@ -1,5 +1,5 @@
 /*
- * test_weights.c - weights of files, whatever their names, and random ones (weights.h)
+ * test_weights.c - weights from files with any names, and random ones (weights.h)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Write the tensors of the graph under names changed by `rename`, one of them perhaps of another shape. */
+/* Writes the tensors of the graph under names changed by `rename`; one of them may get another shape. */
 static void
 write_renamed(struct saved_run *r, const char *prefix, const char *from, const char *to, size_t reshaped)
 {

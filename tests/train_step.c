@@ -1,18 +1,18 @@
 /*
- * train_step.c - one backend on given weights and images, step by step, for comparison with other software
+ * train_step.c - runs one backend on given weights and images, step by step, for comparison with other software
  *
- *     train-step --list MODEL SIDE OUTPUTS          tensors: "param|stat NAME COUNT", one a line; buffers: "buffer C H
- *     W" train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE]] < IN > OUT
+ *     train-step --list MODEL SIDE OUTPUTS          one per line: tensors "param|stat NAME COUNT", buffers "buffer C H W"
+ *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE]] < IN > OUT
  *
  * PRECISION  as --precision; then the last line of stderr is "applied STEPS, loss scale SCALE"
- * ENGINE  as --engine; with cudnn a line of stderr is "engine WHAT"
- * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), before and behind them.  IN and OUT have
- *        the images alone.
+ * ENGINE  as --engine; with cudnn, a line of stderr is "engine WHAT"
+ * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), in front of and after them.  IN and OUT
+ *        contain only the images.
  * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
  *      [batch][outputs]
  * OUT  for each step float32 logits [batch][outputs] and loss, float32 gradients; at the end float32 parameters,
  *      statistics, and the logits of the last images with running statistics
- * All in the byte order of the machine.  STEPS 0 evaluates once: logits only.
+ * All in the byte order of the machine.  STEPS 0 only evaluates once: logits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -71,7 +71,7 @@ optimizer_of(const char *name)
     return strcmp(name, "sgd") == 0 ? OPTIMIZER_SGD : strcmp(name, "adamw") == 0 ? OPTIMIZER_ADAMW : OPTIMIZER_ADAM;
 }
 
-/* `count` images of so many bytes each from IN, behind `before` of padding. */
+/* Reads `count` images of `bytes` each from IN, and adds padding, `before` images of it in front. */
 static void *
 take_padded(size_t before, size_t count, size_t all, size_t bytes)
 {

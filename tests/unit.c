@@ -16,7 +16,7 @@
 
 static char folder[256];
 
-/* Empties and removes a folder and those in it; the tests make at most a few. */
+/* Empties and removes a folder and its subfolders; the tests make only few. */
 static void
 remove_folder(const char *path)
 {
@@ -44,7 +44,7 @@ unit_folder(void)
         const char *base = getenv("TMPDIR");
 
         snprintf(folder, sizeof(folder), "%s/chex-unit-XXXXXX", base ? base : "/tmp");
-        /* Also called from main(), where Check's assertions have nowhere to go. */
+        /* Also called from main(), where Check cannot handle assertions. */
         if (!mkdtemp(folder)) {
             perror(folder);
             exit(EXIT_FAILURE);

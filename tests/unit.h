@@ -1,8 +1,8 @@
 /*
  * unit.h - the suites of the unit test program
  *
- * Each tests/test_NAME.c defines one; unit.c runs them all.  Test names are sentences; an expected value cites its
- * source.  Nothing here takes longer than a second.
+ * Each test_NAME.c defines one suite; unit.c runs them all.  The name of a test is a sentence, and an expected value
+ * cites its source.  No test here takes longer than a second.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,9 +12,9 @@
 #include <check.h>
 
 /*
- * Check writes the place of every assertion that holds to a pipe, so that it can name the last one before a crash.  In
- * a loop over pixels these system calls take most of the time of a test.  So an assertion is reported only if it is not
- * the one that this file and thread reported last.
+ * Check writes the position of every passed assertion to a pipe, so that it can name the last one before a crash.  In a
+ * loop over pixels these system calls take most of a test's time.  So an assertion is only reported if it is not the
+ * one that this file and thread reported last.
  */
 static inline void
 unit_mark(const char *file, int line)
@@ -70,15 +70,18 @@ Suite *cuda_ranks_suite(void);
 
 /*
  * Seconds after which a test counts as hung: CK_DEFAULT_TIMEOUT of Check, for the main functions.  It is more than ten
- * times what the slowest test takes on a quiet machine with a sanitizer, since the machine may have other work.
+ * times the slowest test on a quiet machine with a sanitizer, because the machine may be busy.
  */
 #define UNIT_TIMEOUT "1200"
 
-/* A file of this content in the test's own folder, gone with it; returns its path (static, until the next call). */
+/*
+ * Writes a file with this content in the test's own folder, which is removed with it; returns its path (static, until
+ * the next call).
+ */
 const char *unit_file(const char *name, const void *data, size_t size);
-/* The folder of this test process: made on first use, removed at exit. */
+/* Returns the folder of this test process; made on first use, removed at exit. */
 const char *unit_folder(void);
-/* How many files a folder has. */
+/* Returns the number of files in a folder. */
 unsigned unit_count_files(const char *path);
 
 #endif

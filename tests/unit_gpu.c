@@ -1,5 +1,5 @@
 /*
- * unit_gpu.c - the suites of train/cuda, on emulated GPUs; a program of its own, since they take minutes
+ * unit_gpu.c - runs the suites of train/cuda on emulated GPUs; a separate program, because they take minutes
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * verify_fixture.h - what verify_run() says of a small data set, as text
+ * verify_fixture.h - the reports of verify_run() on a small data set, as text
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,17 +9,17 @@
 #include "small_dataset.h"
 #include "verify/verify.h"
 
-/* What verify said, one line each: "FILE[RECORD@OFFSET]: TEXT (IMAGE)". */
+/* The reports, one per line: "FILE[RECORD@OFFSET]: TEXT (IMAGE)". */
 struct heard {
     char text[8192];
     unsigned count;
-    enum chex_status status; /* of the last */
+    enum chex_status status; /* of the last report */
 };
 
 /* The callback: context is a struct heard. */
 void heard_fault(void *context, const struct verify_fault *fault);
 struct verify heard_run(const struct small_dataset *s, enum verify_depth depth, unsigned threads, struct heard *h);
-/* Exactly this is said. */
+/* Requires exactly these reports. */
 void heard_expect(const struct small_dataset *s, enum verify_depth depth, const char *text);
 
 #endif

@@ -1,13 +1,15 @@
 /*
- * write_run.c - the logs of a run that never was, for check_events.py and check_inspect.py
+ * write_run.c - writes the logs of an imaginary run, for check_events.py and check_inspect.py
  *
  *     write-run RUN DATASET FROM TO SESSION end|kill [FILE.json LIMIT]
  *
- * Steps FROM + 1 .. TO of a run that resumes from step FROM; an epoch has 10 steps and an evaluation of 200 images
- * after it.  The loss of a step is STEP + SESSION / 8, so that it says which start wrote it.  Hernia has no positives.
- * "kill" leaves as a process that is killed does, but for what is flushed.  FILE.json: a trace of at most LIMIT bytes.
- * To stdout: a line "SCORE LABEL" for each finding of each image of the last evaluation, in their order.  To stderr:
- * what the log warns of.
+ * Steps FROM + 1 .. TO of a run that resumes from step FROM; an epoch has 10 steps and then an evaluation of 200
+ * images.  The loss of a step is STEP + SESSION / 8, which identifies the start that wrote it.  Hernia has no
+ * positives.  "kill" ends like a killed process, but flushes its files first.  FILE.json: a trace of at most LIMIT
+ * bytes.
+ *
+ * stdout: a line "SCORE LABEL" for each finding of each image of the last evaluation, in their order.  stderr: the
+ * warnings of the log.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -59,7 +61,10 @@ draw(uint64_t *state)
     return (float)(*state >> 40) * 0x1p-24f;
 }
 
-/* Scores that know a little: those of positives are higher.  Finding f is there in about (f + 1) / 20 of the images. */
+/*
+ * Draws scores with some information: those of positives are higher.  Finding f is positive in about (f + 1) / 20 of
+ * the images.
+ */
 static void
 evaluate(uint64_t step, struct evaluated *e)
 {
@@ -101,7 +106,7 @@ log_step(struct run_log *log, uint64_t step, double session)
     run_log_step(log, &s);
 }
 
-/* Two ranks of which the second reads for a second longer, a second of messages, and half of one for a checkpoint. */
+/* Two ranks: the second reads for a second longer, messages take a second, and a checkpoint half a second. */
 static void
 log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *over)
 {
@@ -150,7 +155,7 @@ log_epoch(struct run_log *log, uint64_t step, const struct evaluated *e)
     run_log_note(log, step, epoch, "checkpoint", "step-000010.safetensors");
 }
 
-/* Each step takes a millisecond of a time that never was. */
+/* Each step takes an imaginary millisecond. */
 static void
 trace_it(struct trace *trace, uint64_t step)
 {
@@ -166,9 +171,9 @@ trace_it(struct trace *trace, uint64_t step)
         const struct trace_span span[] = {
             {.begin = begin, .end = begin + 1e-3, .step = step, .what = TRACE_STEP},
             {.begin = begin, .end = begin + 0.25e-3, .what = PART_FORWARD},
-            /* It begins too early: what lies before the end of the track is left out. */
+            /* It starts too early: the part before the end of the track is left out. */
             {.begin = begin + 0.2e-3, .end = begin + 0.75e-3, .what = PART_BACKWARD},
-            {.begin = begin + 0.8e-3, .end = begin + 0.7e-3, .what = PART_UPDATE}, /* none */
+            {.begin = begin + 0.8e-3, .end = begin + 0.7e-3, .what = PART_UPDATE}, /* empty */
             {.begin = begin + 0.1e-3, .end = begin + 0.9e-3, .what = PART_MEET},
         };
 
