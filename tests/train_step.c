@@ -1,7 +1,7 @@
 /*
  * train_step.c - runs one backend on given weights and images, step by step, for comparison with other software
  *
- *     train-step --list MODEL SIDE OUTPUTS          one per line: tensors "param|stat NAME COUNT", buffers "buffer C H W"
+ *     train-step --list MODEL SIDE OUTPUTS          lines "param|stat NAME COUNT" and "buffer C H W"
  *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE]] < IN > OUT
  *
  * PRECISION  as --precision; then the last line of stderr is "applied STEPS, loss scale SCALE"

@@ -1,11 +1,11 @@
 /*
- * bank_conflicts.cc - every form of convolution, and how its accesses of shared memory meet the banks
+ * bank_conflicts.cc - counts the bank conflicts of shared memory in every tile shape of the convolutions
  *
- *     bank_conflicts [all]     all: what was counted of each kernel
+ *     bank_conflicts [all]     all: prints the counts of each kernel
  *
- * Of a build that counts (build.mk).  The loops over k bring operands by asynchronous copies or accesses of 16 bytes,
- * and read them by ldmatrix: none of these has a conflict in any form.  What surrounds the loop may have some.  Of both
- * gradients in one pass the loop is that over tiles of pixels, and no access of it has a conflict.
+ * For a build that counts (build.mk).  The loops over k load operands by asynchronous copies or accesses of 16 bytes,
+ * and read them by ldmatrix: no tile shape may have a conflict there.  Code outside the loops may have some.  In
+ * conv_both, the loop is over tiles of pixels, and none of its accesses has a conflict.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -47,7 +47,7 @@ arguments_of(const value_set &set, const shape &s)
     return a;
 }
 
-/* Of the stem: its pixels share what they are made of. */
+/* The stem: its pixels overlap. */
 static conv_args
 arguments_of_stem(const value_set &set, unsigned images)
 {
@@ -70,7 +70,9 @@ arguments_of_stem(const value_set &set, unsigned images)
     return a;
 }
 
-/* What is twice as deep has the same conflicts: the loop over k has none.  ldmatrix and copies have none anywhere. */
+/*
+ * Twice the depth must have the same conflicts, because the loop over k has none.  ldmatrix and copies never have any.
+ */
 static void
 compare_depths(const char *kernel, const char *shape, const emulator_traffic &once, const emulator_traffic &twice)
 {
@@ -90,7 +92,7 @@ compare_depths(const char *kernel, const char *shape, const emulator_traffic &on
     }
 }
 
-/* As a plan has it: x through a normalisation whose last channels have only sums yet, and sums of what is written. */
+/* Like a plan: x through a BN whose last channels only have partial sums, and partial sums of the output. */
 static void
 see_through_norm(const value_set &set, cuda_conv *c)
 {
@@ -119,7 +121,7 @@ see_through_norm(const value_set &set, cuda_conv *c)
     }
 }
 
-/* One form of one kind. */
+/* Runs one tile shape of one kind. */
 static emulator_traffic
 run_form(const value_set &set, const shape &s, conv_kind kind, unsigned tile, bool norm, const char **kernel)
 {
@@ -172,7 +174,7 @@ try_forms(const value_set &set, const shape &s, bool norm)
 
     for (int kind = CONV_FORWARD; kind <= CONV_WEIGHTS; kind++)
         for (unsigned tile = 0; tile < forms_of(s, (conv_kind)kind); tile++) {
-            if (s.stem && kind != CONV_WEIGHTS) /* its depth is that of the stem */
+            if (s.stem && kind != CONV_WEIGHTS) /* the stem's depth is fixed */
                 continue;
             emulator_traffic once = run_form(set, s, (conv_kind)kind, tile, norm, &kernel);
             emulator_traffic twice = run_form(set, twice_as_deep(s, (conv_kind)kind), (conv_kind)kind, tile, norm,
@@ -184,7 +186,7 @@ try_forms(const value_set &set, const shape &s, bool norm)
     finish_case(name);
 }
 
-/* Both gradients in one pass over so many images, by one block for each slice. */
+/* Runs conv_both over this number of images, with one CTA per slice. */
 static emulator_traffic
 run_both(const value_set &set, unsigned form, unsigned images, bool finish)
 {

@@ -1,11 +1,12 @@
 /*
- * both_kernels.cc - both gradients of a pointwise convolution in one pass, beside plain loops in double
+ * both_kernels.cc - compares conv_both (dgrad and wgrad of a pointwise convolution in one pass) with plain loops in
+ * double
  *
  *     both_kernels [small]
  *
- * Each form of a block, with the gradient of y finished already, by statistics that are given, by sums that were left,
- * and by both; x through a normalisation and as it lies, and at the end of a block through another one and a mean of
- * windows or of all pixels; images of weight 0, which are full of NaN.
+ * Tests each form, with the gradient of y final, or finalized by given statistics, by partial sums, or by both; x with
+ * and without a BN, and at the end of a block with another BN and a mean over windows or over all pixels; images of
+ * weight 0, which are filled with NaN.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,8 +20,8 @@ typedef std::vector<double> doubles;
 static const struct shape {
     const char *name;
     unsigned images, height, width, in, out;
-    unsigned x_more, y_more; /* channels of the slabs beside the slice */
-    unsigned rows;           /* of the sums that the last reader of y left */
+    unsigned x_more, y_more; /* channels of the slabs outside the slice */
+    unsigned rows;           /* rows of partial sums of the last consumer of y */
     bool relu, small;
 } shapes[] = {
     {"96 to 128, several stripes", 4, 9, 11, 96, 128, 0, 0, 33, true, false},
@@ -33,11 +34,11 @@ static const struct shape {
 static const float EPSILON = 1e-3f;
 static const double UNSCALE = 0.25;
 
-/* How the gradient of y comes. */
+/* The state of the gradient of y. */
 enum finish_kind { PLAIN, GIVEN, LEFT, GIVEN_AND_LEFT };
-/* Through what else x was read. */
+/* The further consumer of x. */
 enum end_kind { NO_END, OF_WINDOWS, OF_ALL };
-/* What is asked of a launch beside that. */
+/* The other parameters of a launch. */
 struct wish {
     finish_kind finish;
     bool norm, sums, add, weighted;
@@ -52,11 +53,11 @@ struct problem {
     floats x, before, a, z, w, weight;
     floats gamma, beta, mean, variance;                          /* of x */
     floats y_gamma, y_mean, y_variance, by_beta, by_gamma, left; /* of y */
-    floats dgamma, dbeta;                                        /* before */
+    floats dgamma, dbeta;                                        /* before the launch */
     both_end means;                                              /* shapes of the end */
     floats end_gamma, end_beta, end_dy;                          /* of the end */
     doubles dy, seen, g, end_g;                                  /* [pixels][channels] */
-    std::vector<bool> through;                                   /* does g come through the mask? */
+    std::vector<bool> through;                                   /* does g pass the ReLU mask? */
 };
 
 static bool
@@ -81,7 +82,7 @@ variances(unsigned count)
     return v;
 }
 
-/* A slab of which nothing may be seen where an image does not count. */
+/* Makes a slab whose images of weight 0 must not be used. */
 static floats
 slab(const value_set &set, const problem &p, unsigned ld)
 {
@@ -92,7 +93,7 @@ slab(const value_set &set, const problem &p, unsigned ld)
     return v;
 }
 
-/* Sums of a channel over the rows that were left. */
+/* Returns the sum of a channel over the rows of partial sums. */
 static double
 left_sum(const problem &p, unsigned which, unsigned channel)
 {
@@ -137,7 +138,7 @@ norm_of(const problem &p, size_t pixel, unsigned c)
     return (x_at(p, pixel, c) - (double)p.mean[c]) * inverse_of((double)p.variance[c]);
 }
 
-/* What flows back to x from the means, under the mask of the normalisation before them. */
+/* Returns the gradient of the means that flows to x, under the mask of the BN in front of them. */
 static double
 end_of(const problem &p, size_t pixel, unsigned c)
 {
@@ -157,7 +158,7 @@ end_of(const problem &p, size_t pixel, unsigned c)
     return (double)p.end_dy[mean * e.dy_ld + c] / (e.down * e.across);
 }
 
-/* What the kernel makes of the problem, in double; rounded where it is stored between. */
+/* Computes the expected results in double, rounded where the kernel stores intermediate values. */
 static void
 sum_up(const value_set &set, problem &p)
 {
@@ -298,7 +299,7 @@ put_in_end(const value_set &set, const problem &p, const cuda_both &b, both_end 
     e.sums = {room((size_t)b.stripes * 2 * p.s->in), NULL, b.stripes, p.s->in};
 }
 
-/* What a launch works on, uploaded. */
+/* Uploads the inputs of a launch. */
 static void
 put_in(const value_set &set, const problem &p, cuda_both &b)
 {
@@ -331,7 +332,7 @@ put_in(const value_set &set, const problem &p, cuda_both &b)
 
 /* ---- what it leaves ---------------------------------------------------------------------------------------------- */
 
-/* The slice of the gradient of x; what lies beside it is as it was. */
+/* Returns the slice of the gradient of x; the rest of the slab must be unchanged. */
 static floats
 check_data(const value_set &set, const problem &p, const cuda_both &b, const char *what)
 {
@@ -383,7 +384,7 @@ check_weights(const value_set &set, const problem &p, const cuda_both &b, const 
             for (unsigned i = 0; i < in; i++)
                 want[(pixel / each * out + o) * in + i] += p.dy[pixel * out + o] * p.seen[pixel * in + i];
     floats got = download(partial_set(set, b.stripes), b.args.conv.partial, want.size());
-    /* what lies between two halves is now and then rounded up beside double, and down beside float */
+    /* a value halfway between two halves may be rounded differently than from double or from float */
     compare(what, want, got, set.kind == VALUE_FLOAT ? set.sums : partial_error(set, b.stripes, set.tolerance));
     return got;
 }
@@ -407,7 +408,7 @@ static const bool with_end[] = {
 #define WITH_END(form, columns, blocks, end) end,
     BOTH_FORMS(WITH_END)};
 
-/* A launch of a form, with one stage or two. */
+/* Launches a form, with one or two stages. */
 static void
 try_form(const value_set &set, const problem &p, unsigned form, unsigned processors, unsigned stages)
 {
@@ -417,10 +418,11 @@ try_form(const value_set &set, const problem &p, unsigned form, unsigned process
 
     if (with_end[form] != (p.ask.end != NO_END))
         return;
-    /* so little memory that a second stage does not fit */
+    /* too little memory for a second stage */
     b.shared = stages == 1 ? (unsigned)set.kernels[CUDA_CONV_BOTH_64x64 + form].shared : 0;
     expect(cuda_conv_both_fits(&b) && cuda_conv_both_take(&b, form, processors), "a form that has no room");
-    if (b.args.stages != stages && set.kind == VALUE_FLOAT && form > 0) /* a second one is more than any device has */
+    if (b.args.stages != stages && set.kind == VALUE_FLOAT &&
+        form > 0) /* no device has enough memory for a second stage */
         return;
     b.args.stages = stages;
     snprintf(what, sizeof(what), "%s, %s: form %u, %u stages, %u stripes, finish %d, end %d%s%s%s%s", set.name,
@@ -481,7 +483,7 @@ forms_agree(const value_set &set)
     }
 }
 
-/* Of one value nothing flows back, whatever A has. */
+/* A single value has no gradient, whatever A contains. */
 static void
 one_value(const value_set &set)
 {
@@ -519,7 +521,7 @@ dense_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
     return b;
 }
 
-/* The last layer of a block, of which each second row and column is a mean. */
+/* The last layer of a block, followed by a pool over every second row and column. */
 static cuda_both
 last_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
 {
@@ -532,7 +534,7 @@ last_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
     return b;
 }
 
-/* What is chosen fits, and leaves no multiprocessor without work where there is enough. */
+/* The choice fits, and uses all multiprocessors if there is enough work. */
 static void
 choices()
 {
@@ -544,7 +546,7 @@ choices()
     for (const auto &chip : chips)
         for (unsigned side : {56, 28, 14, 7})
             for (unsigned in = 64; in <= 1024 + 32; in += 32) {
-                bool last = in > 1024; /* of 992 */
+                bool last = in > 1024; /* a layer with 992 channels */
                 cuda_both b = last ? last_layer(side, 992, chip.major, chip.shared)
                                    : dense_layer(side, in, chip.major, chip.shared);
 
@@ -561,7 +563,7 @@ choices()
     finish_case("what is chosen for dense layers");
 }
 
-/* Each a dense layer in which one thing is not as kernels take it. */
+/* Each is a dense layer with one property that the kernels do not support. */
 static void
 refusals()
 {
@@ -586,12 +588,12 @@ refusals()
             b.args.finish.sums = {odd, NULL, 3, 128};
         },
         [](cuda_both &b) { b.shared = 48u << 10; },
-        [](cuda_both &b) { b.args.end = last_layer(14, 64, 9, 0).args.end; }, /* it adds */
+        [](cuda_both &b) { b.args.end = last_layer(14, 64, 9, 0).args.end; }, /* it accumulates */
     };
     static void (*const spoil_last[])(cuda_both &) = {
         [](cuda_both &b) { b.args.end.dy_ld = 56; },      [](cuda_both &b) { b.args.end.dy_ld = 68; },
         [](cuda_both &b) { b.args.end.across = 0; },      [](cuda_both &b) { b.args.end.dy = (void *)8; },
-        [](cuda_both &b) { b.args.end.dy = (void *)16; }, /* but no normalisation */
+        [](cuda_both &b) { b.args.end.dy = (void *)16; }, /* but has no BN */
         [](cuda_both &b) { b.shared = 59u << 10; },
     };
 

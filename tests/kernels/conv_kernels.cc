@@ -1,5 +1,5 @@
 /*
- * conv_kernels.cc - convolutions of train/cuda/, each form of tile, beside sums in double
+ * conv_kernels.cc - compares convolutions of train/cuda/, with each tile shape, with sums in double
  *
  *     conv_kernels [small]
  *
@@ -17,7 +17,7 @@ typedef std::vector<double> doubles;
 static const struct shape {
     const char *name;
     unsigned images, height, width, in, out, kernel, stride, pad;
-    unsigned x_more, y_more; /* channels of the slabs beside the slice */
+    unsigned x_more, y_more; /* channels of the slabs outside the slice */
     bool small;
 } shapes[] = {
     {"1x1 64 to 128, two tiles of pixels", 3, 9, 7, 64, 128, 1, 1, 0, 0, 0, false},
@@ -38,7 +38,7 @@ static const struct shape {
 struct problem {
     const shape *s;
     conv_args a;
-    floats x, y, w, master;         /* slabs; y is a gradient where it is read */
+    floats x, y, w, master;         /* slabs; y is a gradient if it is read */
     doubles forward, data, weights; /* slices; weights as [out][in][kernel][kernel] */
 };
 
@@ -109,7 +109,7 @@ make_problem(const value_set &set, const shape &s)
     return p;
 }
 
-/* One form of one kind. */
+/* Runs one tile shape of one kind. */
 static void
 try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
 {
@@ -184,8 +184,8 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
 /* ---- partial sums ------------------------------------------------------------------------------------------------ */
 
 /*
- * Of x and y that are all LARGE, but for one value of y that is infinite and one that is none: a partial sum that a
- * half could not hold is right, and what is not finite is found in all weights of its output.
+ * All values of x and y are LARGE, but one value of y is infinite and one is NaN.  A partial sum that would overflow a
+ * half is correct, and values that are not finite reach all weights of their output.
  */
 static void
 partial_sums_of(const value_set &set, unsigned kernel)
@@ -268,7 +268,7 @@ forms_agree(const value_set &set)
         problem p = make_problem(set, s);
 
         for (int kind = CONV_FORWARD; kind <= CONV_WEIGHTS; kind++)
-            /* the larger forms are the same template: one shape says enough where everything is slow */
+            /* the larger shapes use the same template, so one is enough if everything is slow */
             for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < forms_of(p, (conv_kind)kind); tile++) {
                 try_form(set, p, (conv_kind)kind, tile, 1);
                 if (kind == CONV_WEIGHTS && !small_shapes) /* many splits */
@@ -279,7 +279,7 @@ forms_agree(const value_set &set)
     }
 }
 
-/* Forward has a form more where a tile has room for the halo of its rows. */
+/* fprop has one more tile shape if the halo of its rows fits into shared memory. */
 static void
 halos_have_room(const value_set &set)
 {
@@ -292,7 +292,7 @@ halos_have_room(const value_set &set)
     finish_case("a form with a halo where there is room");
 }
 
-/* Longer sums and more blocks: a layer as DenseNet-121 has it, two splits and more. */
+/* Longer sums and more CTAs: a layer of DenseNet-121, with two and more splits. */
 static void
 splits_add_up(const value_set &set)
 {
@@ -324,7 +324,7 @@ columns_of(const cuda_conv &c)
     return cuda_products_of(&op).form.columns;
 }
 
-/* Layers of DenseNet-121 on 132 multiprocessors, both gradients: what is chosen for them. */
+/* The tile shapes that are chosen for dgrad and wgrad in layers of DenseNet-121 on 132 multiprocessors. */
 static void
 choices_suit_their_layers()
 {

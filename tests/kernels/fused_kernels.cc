@@ -1,10 +1,10 @@
 /*
- * fused_kernels.cc - convolutions of train/cuda/ with a prologue or an epilogue, beside plain loops in double
+ * fused_kernels.cc - compares convolutions with a prologue or an epilogue (train/cuda/) with plain loops in double
  *
  *     fused_kernels [small]
  *
- * forward: x through a normalisation, sums of channels; data: mask, sums, what is added to A; weights: x through a
- * normalisation.  Each form of tile, with statistics and with sums that are fresh, with images of weight 0.
+ * fprop: BN of x, partial sums of y.  dgrad: ReLU mask, partial sums, accumulation into A.  wgrad: BN of x.  Each tile
+ * shape is tested with statistics and with fresh partial sums, and with images of weight 0.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@ typedef std::vector<double> doubles;
 static const struct shape {
     const char *name;
     unsigned images, height, width, in, out, kernel, stride, pad;
-    unsigned x_more, y_more; /* channels of the slabs beside the slice */
+    unsigned x_more, y_more; /* channels of the slabs outside the slice */
     unsigned fresh_first, fresh;
     bool relu, small;
 } shapes[] = {
@@ -40,7 +40,7 @@ static const struct shape {
     {"the stem", 3, STEM_ROWS(STEM_SIDE), STEM_COLUMNS(STEM_SIDE), STEM_IN, 64, 0, 1, 2, 0, 0, 0, 0, false, true},
 };
 
-/* Rows of C that leave a row of sums. */
+/* Returns the rows of C per row of partial sums. */
 static unsigned
 rows_of(const cuda_conv &c)
 {
@@ -49,20 +49,20 @@ rows_of(const cuda_conv &c)
     return cuda_products_of(&op).form.rows * c.args.tiles_each;
 }
 
-/* What is asked of a launch beside the product. */
+/* The parameters of a launch other than the product. */
 struct wish {
-    bool norm, fresh, sums, add, all_count; /* all_count: no weights of images */
+    bool norm, fresh, sums, add, all_count; /* all_count: all images have weight 1 */
 };
 
 struct problem {
     const shape *s;
     conv_args a;
-    floats x, a_before, y, w; /* slabs; a_before: what the gradient of data is added to; y is read as a gradient */
+    floats x, a_before, y, w; /* slabs; a_before: the gradient that dgrad accumulates into; y is read as a gradient */
     floats weight;            /* of images */
     floats gamma, beta, mean, variance, pivot;
     floats partial; /* [blocks][2][fresh] */
     unsigned blocks;
-    doubles seen;                                 /* x or what the normalisation makes of it, [pixels][in] */
+    doubles seen;                                 /* x, or its BN output, [pixels][in] */
     doubles forward, data, weights, first_factor; /* slices; first_factor: xhat */
 };
 
@@ -125,7 +125,7 @@ sum_up(const value_set &set, problem &p, bool norm)
                     }
 }
 
-/* Sums of fresh channels as some blocks might leave them, and the statistics that follow. */
+/* Makes partial sums of the fresh channels, in some number of rows, and the resulting statistics. */
 static void
 make_fresh(problem &p)
 {
@@ -223,7 +223,7 @@ view_of(const problem &p, bool fresh)
     return v;
 }
 
-/* Sums of two terms of each channel over the rows of each block: [blocks][2][channels]. */
+/* Returns the sums of two terms of each channel over the rows of each CTA: [CTAs][2][channels]. */
 template <typename F>
 static doubles
 sums_of(const problem &p, unsigned each, size_t rows, unsigned pixels, unsigned channels, bool all_count, F terms)
@@ -293,12 +293,12 @@ check_weights(const value_set &set, const problem &p, const cuda_conv &c, const 
 
     for (size_t i = 0; i < partial.size(); i++)
         sum[i % sum.size()] += partial[i];
-    /* what lies between two halves is now and then rounded up beside double, and down beside float */
+    /* a value halfway between two halves may be rounded differently than from double or from float */
     compare(what, p.weights, sum,
             set.kind == VALUE_FLOAT ? set.sums : partial_error(set, c.splits, set.tolerance / 10));
 }
 
-/* What a launch works on, uploaded. */
+/* Uploads the inputs of a launch. */
 static void
 put_in(const value_set &set, const problem &p, cuda_conv &c, const wish &wish, const floats &pivot)
 {
@@ -323,7 +323,7 @@ put_in(const value_set &set, const problem &p, cuda_conv &c, const wish &wish, c
     expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
 }
 
-/* The slab that it wrote. */
+/* Returns the slab that it wrote. */
 static floats
 slab_of(const value_set &set, const problem &p, const cuda_conv &c)
 {
@@ -333,7 +333,7 @@ slab_of(const value_set &set, const problem &p, const cuda_conv &c)
                                   : download(set, (char *)c.args.x - p.s->x_more / 2 * bytes, p.x.size());
 }
 
-/* One form of one kind. */
+/* Runs one tile shape of one kind. */
 static void
 try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, const wish &wish)
 {
@@ -361,7 +361,7 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     release();
 }
 
-/* Both gradients in one launch leave the bits of two launches. */
+/* dgrad and wgrad in one launch must give the bits of two launches. */
 static void
 try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm)
 {
@@ -412,7 +412,7 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
     static const bool both[] = {false, true};
 
     try_form(set, plain, CONV_FORWARD, tile, 1, {false, false, true, false, tile % 2 == 1});
-    if (p.s->fresh == 0) { /* the stem has no normalisation, and no gradient of data */
+    if (p.s->fresh == 0) { /* the stem has no BN and no dgrad */
         for (unsigned processors : {1, 132})
             if (tile < forms_of(p, CONV_WEIGHTS))
                 try_form(set, plain, CONV_WEIGHTS, tile, processors, {false, false, false, false, false});
@@ -423,7 +423,7 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
             try_form(set, p, CONV_FORWARD, tile, 1, {true, fresh, flag, false, false});
         try_form(set, p, CONV_FORWARD, tile, 1, {true, fresh, true, false, true});
     }
-    if (!small_shapes) /* a tile for each block */
+    if (!small_shapes) /* one tile per CTA */
         try_form(set, p, CONV_FORWARD, tile, 132, {true, true, true, false, false});
     for (bool fresh : both) {
         if (tile >= forms_of(p, CONV_DATA))
@@ -457,7 +457,7 @@ forms_agree(const value_set &set)
             continue;
         problem p = make_problem(set, s, s.fresh > 0), plain = make_problem(set, s, false);
 
-        /* the larger forms are the same template: one shape says enough where everything is slow */
+        /* the larger shapes use the same template, so one is enough if everything is slow */
         for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < forms_of(p, CONV_FORWARD); tile++)
             try_kinds(set, p, plain, tile);
         snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
@@ -465,7 +465,7 @@ forms_agree(const value_set &set)
     }
 }
 
-/* Variance: 0 where rounding made it negative, and of one value; NaN stays, and goes through ReLU. */
+/* The variance is 0 if rounding made it negative, and for a single value; NaN stays NaN, also through ReLU. */
 static void
 odd_statistics(const value_set &set)
 {
@@ -478,7 +478,7 @@ odd_statistics(const value_set &set)
         cuda_conv c = {CONV_FORWARD, p.a, 0, 0, 0};
 
         partial[8 + 2] = 0;   /* variance -1 */
-        partial[8 + 4] = NAN; /* of one value it is 0 all the same */
+        partial[8 + 4] = NAN; /* for a single value it is 0 nevertheless */
         partial[8 + 5] = 4 * (float)images;
         p.weight = {images == 1 ? 0.0f : 1.0f, 1};
         p.partial = partial;

@@ -1,5 +1,5 @@
 /*
- * head_kernels.cc - linear layer and loss of train/cuda/, beside train/math/loss.c and formulas in double
+ * head_kernels.cc - compares linear layer and loss of train/cuda/ with train/math/loss.c and formulas in double
  *
  *     head_kernels
  *

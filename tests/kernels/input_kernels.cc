@@ -1,9 +1,10 @@
 /*
- * input_kernels.cc - a micro-batch on its way in, the stem as a convolution of cells, the table of packed weights
+ * input_kernels.cc - tests the input of a micro-batch, the stem in its space-to-depth layout, and the table of packed
+ * weights
  *
  *     input_kernels [small]
  *
- * The stem is compared with a direct 7 x 7 convolution, in double, of three normalised channels.
+ * The stem is compared with a direct 7 x 7 convolution of three normalised channels, in double.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +30,7 @@ static const struct shape {
 };
 enum { STORED = 3 };
 
-/* What the host says, and what lies on the device. */
+/* The data of the host and of the device. */
 struct problem {
     const shape *s;
     std::vector<uint8_t> pixels, store, label;
@@ -51,7 +52,7 @@ random_bytes(size_t count)
     return v;
 }
 
-/* The image of weight 0. */
+/* Returns the image of weight 0. */
 static unsigned
 padding_of(const shape &s)
 {
@@ -104,14 +105,14 @@ make_problem(const shape &s)
         p.index.push_back(i % 2 ? random_below(STORED) : 0xffffffffu);
         p.crop.push_back({(unsigned short)random_below(room), (unsigned short)random_below(room), i / 2 % 2});
     }
-    /* Nothing of an image of weight 0 is read. */
+    /* No data of an image of weight 0 may be read. */
     p.weight[padding_of(s)] = 0;
     p.index[padding_of(s)] = 0x7fffffffu;
     p.crop[padding_of(s)] = {60000, 60000, 0};
     return p;
 }
 
-/* The gray level that the network sees; -1 outside and of an image of weight 0. */
+/* Returns the gray level that the network gets; -1 outside and for an image of weight 0. */
 static int
 level(const problem &p, unsigned image, int y, int x)
 {
@@ -160,7 +161,7 @@ normalised(int l, unsigned c)
     return l < 0 ? 0 : ((double)l / 255 - (double)mean[c]) / (double)deviation[c];
 }
 
-/* Each product of an output, a tap and an input: visit(output, weight, input). */
+/* Visits each product of the convolution: visit(output, weight, input). */
 template <typename F>
 static void
 each_product(const problem &p, F visit)
@@ -223,7 +224,7 @@ run_stem(const value_set &set, const problem &p, const floats &master)
     return c.args.y;
 }
 
-/* The norm of the difference over that of what is wanted. */
+/* Returns the norm of the difference divided by the norm of `want`. */
 static double
 error_of(const doubles &want, const floats &got)
 {
@@ -236,7 +237,9 @@ error_of(const doubles &want, const floats &got)
     return sqrt(difference / norm);
 }
 
-/* Beside the exact one and beside a convolution of rounded channels with rounded weights, which is no closer. */
+/*
+ * Compares with the exact result, and requires at least the accuracy of a convolution of rounded channels and weights.
+ */
 static void
 check_forward(const value_set &set, const problem &p)
 {
@@ -266,7 +269,7 @@ check_gradient(const value_set &set, const problem &p, unsigned processors)
 {
     size_t outputs = (size_t)p.s->images * p.out_side * p.out_side * p.s->out;
     floats dy = random_values(set, outputs);
-    doubles want((size_t)p.s->out * INPUT_CHANNELS * STEM_KERNEL * STEM_KERNEL, 1); /* what is there */
+    doubles want((size_t)p.s->out * INPUT_CHANNELS * STEM_KERNEL * STEM_KERNEL, 1); /* the gradient so far */
     cuda_conv c = stem_of(p, CONV_WEIGHTS);
     step_state state = {};
 
@@ -279,11 +282,11 @@ check_gradient(const value_set &set, const problem &p, unsigned processors)
     MUST(cuda_launch(set.kernels, &op, stream));
     splits_entry stem = {c.args.partial, 0, p.s->out, 1, STEM_KERNEL * STEM_KERNEL, c.splits, 1, 0};
     sum_all_args sum = {upload(std::vector<splits_entry>{stem}), upload(floats(want.size(), 1)),
-                        p.args.block, /* number 5: added to what is there */
+                        p.args.block, /* number 5: accumulates */
                         upload(std::vector<step_state>{state}), 1};
     launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&stem), 1, sum);
     compare("gradient", want, download(sum.gradient, want.size()), partial_error(set, c.splits, 2 * set.sums));
-    overwrite(p.args.block, {1, 1, 0}); /* number 0: not added */
+    overwrite(p.args.block, {1, 1, 0}); /* number 0: overwrites */
     launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&stem), 1, sum);
     for (double &w : want)
         w -= 1;
@@ -319,7 +322,7 @@ all_finite(const floats &v)
     return true;
 }
 
-/* Weights under which a white image overflows in fp16; the others are gray. */
+/* With these weights a white image overflows in fp16; the others are gray. */
 static void
 run_overflow(const value_set &set)
 {
@@ -378,7 +381,7 @@ run_overflow(const value_set &set)
 
 /* ---- packed weights ---------------------------------------------------------------------------------------------- */
 
-/* Several convolutions at once, of which the first is the stem; what lies behind each is as it was. */
+/* Packs several convolutions in one launch, the first being the stem; the memory after each must be unchanged. */
 static void
 run_table(const value_set &set)
 {
@@ -423,8 +426,8 @@ run_table(const value_set &set)
 }
 
 /*
- * Weights to score with: of a convolution with a normalisation behind it, of one without, and the scale and shift of a
- * normalisation alone.  What lies behind each is as it was.
+ * Weights for scoring: of a convolution with a BN folded into it, of one without, and scale and shift of another BN.
+ * The memory after each must be unchanged.
  */
 static void
 run_fold(const value_set &set)

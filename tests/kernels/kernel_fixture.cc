@@ -13,8 +13,8 @@
 using namespace emulated;
 
 /*
- * A tensor core cuts off where the emulator rounds, and adds eight or sixteen products at a time: the longest sum here,
- * of 784 products, may lose 2^-23 of it 98 times.
+ * A tensor core truncates where the emulator rounds, and adds eight or sixteen products at a time.  The longest sum
+ * here, of 784 products, may lose 2^-23 of it 98 times.
  */
 #ifdef ON_DEVICE
 #define SUMS 1.2e-5
@@ -176,7 +176,7 @@ partial_set(const value_set &set, unsigned splits)
 double
 partial_error(const value_set &set, unsigned splits, double larger)
 {
-    const double bf16 = 2e-3; /* half of what one may lose, 2^-8: the root of the mean square is 1.7e-3 */
+    const double bf16 = 2e-3; /* half of the maximum error 2^-8; the root mean square is 1.7e-3 */
 
     return partial_set(set, splits).kind == VALUE_BF16 && larger < bf16 ? bf16 : larger;
 }

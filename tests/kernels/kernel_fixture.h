@@ -1,9 +1,9 @@
 /*
- * kernel_fixture.h - what the tests of kernels share: the sets of this program, tensors, errors beside a reference
+ * kernel_fixture.h - shared by the tests of kernels: the tables of this program, tensors, errors against a reference
  *
- * A tensor on the host is float, already rounded to the type of value that it has on the device, so that a reference in
- * double starts from the same numbers.  Memory of the device is touched by copies alone, and all are in `stream`: the
- * same sources run on the emulator (build.mk) and, with ON_DEVICE, on a GPU (tests/gpu/build.mk).
+ * A tensor on the host is float, already rounded to the type that it has on the device.  So a reference in double
+ * starts from the same numbers.  Only copies access device memory, and all of them are in `stream`.  The same sources
+ * run on the emulator (build.mk) and, with ON_DEVICE, on a GPU (tests/gpu/build.mk).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,7 @@ struct value_set {
     const char *name;
     const struct cuda_kernel *kernels;
     value_kind kind;
-    double tolerance; /* relative error of what is stored as such values: of few of them, half of a last bit */
+    double tolerance; /* relative error of stored values; for few of them, half of a last bit */
     double sums;      /* relative error of sums of products in float */
 };
 extern const std::vector<value_set> value_sets;
@@ -38,19 +38,19 @@ typedef std::vector<float> floats;
 extern cudaStream_t stream;
 extern bool small_shapes; /* for builds in which everything is slow */
 
-/* Ends the program with its name where a call fails, with 77 where there is no device. */
+/* Ends the program with its name if a call fails; with 77 if there is no device. */
 #define MUST(call) must(call, #call, __LINE__)
 void must(cudaError_t e, const char *what, int line);
 
-/* Numbers in (-1, 1), the same in every run. */
+/* Returns numbers in (-1, 1), the same in every run. */
 floats random_values(const value_set &set, size_t count);
 floats random_floats(size_t count);
 unsigned random_below(unsigned limit);
-/* As the set has it. */
+/* Rounds to the type of the set. */
 float rounded(const value_set &set, float f);
-/* To the device as values of the set, or as floats; freed by release(). */
+/* Copies to the device as values of the set, or as floats; release() frees it. */
 void *upload(const value_set &set, const floats &v);
-/* Not written; NaN where the environment has KERNELS_POISON, as it is on the emulator in any case. */
+/* Returns memory that is not written: NaN on the emulator, and with KERNELS_POISON in the environment. */
 float *room(size_t floats);
 void *upload_bytes(const void *from, size_t size);
 void copy_in(const void *to, const void *from, size_t size);
@@ -59,14 +59,14 @@ floats download(const value_set &set, const void *p, size_t count);
 floats download(const float *p, size_t count);
 void release();
 /*
- * Partial sums of gradients of weights, of so many splits: what they are numbers of, for the functions above; the
- * relative error that their rounding leaves, or one that is larger.
+ * Partial sums of wgrad with this number of splits: their type, for the functions above; and the relative error of
+ * their rounding, or `larger` if that is more.
  */
 value_set partial_set(const value_set &set, unsigned splits);
 double partial_error(const value_set &set, unsigned splits, double larger);
-/* Not written. */
+/* Returns memory that is not written. */
 void *room(const value_set &set, size_t count);
-/* What is no number of activations: blocks, states, tables. */
+/* For data that are not activations: blocks, states, tables. */
 template <typename T>
 T *
 upload(const std::vector<T> &v)
@@ -89,7 +89,7 @@ overwrite(const T *p, const T &v)
     copy_in(p, &v, sizeof(v));
 }
 
-/* A kernel of the set with these arguments. */
+/* Launches a kernel of the set with these arguments. */
 template <typename T>
 void
 launch(const value_set &set, cuda_kernel_id id, unsigned x, unsigned y, const T &args)
@@ -105,15 +105,15 @@ launch(const value_set &set, cuda_kernel_id id, unsigned x, unsigned y, const T 
     MUST(cuda_launch(set.kernels, &op, stream));
 }
 
-/* Running statistics, by blocks of a loss of no images. */
+/* Updates running statistics, by CTAs of a loss without images. */
 void move_running(const value_set &set, unsigned blocks, const norm_running_args &args);
 
-/* The norm of the difference over that of what is wanted; a failure where it is larger than allowed or no number. */
+/* Fails if the norm of the difference, divided by the norm of `want`, exceeds `allowed` or is NaN. */
 void compare(const char *what, const std::vector<double> &want, const floats &got, double allowed);
 void expect(bool good, const char *what);
-/* The slice in the middle of a slab of rows of ld values; expects that what lies beside it is as it was. */
+/* Returns the slice in the middle of a slab with rows of ld values; requires that the rest is unchanged. */
 floats slice_of(const floats &slab, const floats &before, unsigned ld, unsigned channels, const char *what);
-/* Prints one line for all that was compared since the last call. */
+/* Prints one line for all comparisons since the last call. */
 void finish_case(const char *name);
 int summary();
 

@@ -62,7 +62,7 @@ take(size_t count, size_t size)
     return p;
 }
 
-/* This program has one rank; ref names the reducer of several. */
+/* This program has one rank; ref refers to the reducer for several. */
 enum chex_status
 reduce_host_new(struct device *device, struct collective *c, struct reduce **out, struct chex_error *err)
 {
@@ -93,7 +93,7 @@ fill(float *to, size_t count, double around, double by)
         to[i] = (float)(around + by * random_unit());
 }
 
-/* Filters whose sum is 0: of values that are all large, the outputs are not, and lose no digits in their variance. */
+/* Makes filters whose sum is 0: if all values are large, the outputs are not, and their variance keeps its digits. */
 static void
 balance(float *w, size_t filters, size_t inputs)
 {
@@ -334,7 +334,7 @@ get_arena(const struct cuda_layout *l, enum arena_id arena, float *to)
     get(to, l->arena[arena], arena_floats(l->graph, arena) * sizeof(*to));
 }
 
-/* Memory of so many bytes, and what cuda_plan_new() puts into it. */
+/* Allocates a plan of this size and writes the same initial data as cuda_plan_new(). */
 static uintptr_t
 make_plan(struct cuda_layout *l, const struct plan_options *o, const struct cuda_chip *chip, const float *parameters,
           const float *statistics)
@@ -392,7 +392,7 @@ fill_slot(const struct cuda_layout *l, const struct images *m, unsigned slot, un
     run_list(l, slot == 0 ? CUDA_LIST_INPUT0 : CUDA_LIST_INPUT1);
 }
 
-/* A slab of floats as [image][channel][pixel]. */
+/* Returns a slab of floats as [image][channel][pixel]. */
 static float *
 get_slab(const struct cuda_layout *l, size_t buffer, uintptr_t at)
 {
@@ -427,7 +427,7 @@ get_buffers(const struct cuda_layout *l, int k, struct outcome *out)
     }
 }
 
-/* Backward, and a look at what each launch says is final: nothing behind it changes that. */
+/* Runs backward; requires that gradients which a launch reports as final do not change later. */
 static void
 run_backward(const struct cuda_layout *l, struct outcome *out)
 {
@@ -457,7 +457,7 @@ run_backward(const struct cuda_layout *l, struct outcome *out)
     free(now);
 }
 
-/* How often a step launches it. */
+/* Returns how many times a step launches it. */
 static unsigned
 count_kernel(const struct cuda_layout *l, enum cuda_kernel_id kernel)
 {

@@ -1,8 +1,8 @@
 /*
- * layout_fixture.h - a step of a plan's lists of launches and of the backend ref, from the same inputs
+ * layout_fixture.h - runs a step by the lists of a plan and by the backend ref, from the same inputs
  *
- * Two micro-batches, the first with an image of weight 0 in its middle; then logits of the parameters and of their
- * average.
+ * A step has two micro-batches, the first with an image of weight 0 in its middle.  Then follow the logits of the
+ * parameters and of their average.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,24 +14,24 @@
 #include "cuda/plan/layout.h"
 
 #define OUTPUTS    14
-#define PROCESSORS 8 /* few, but enough that sums are split */
-#define BORDER     5 /* pixels around what the network sees */
+#define PROCESSORS 8 /* few, but enough for several splits */
+#define BORDER     5 /* pixels around the crop */
 
 extern unsigned passed, failed;
 extern cudaStream_t stream;
 extern uint64_t random_state;
 
-/* Count, and print the first that are not good. */
+/* Counts, and prints the first failures. */
 void expect(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define MUST(call) must(call, #call, __LINE__)
-/* Else the program ends. */
+/* Ends the program on failure. */
 void must(cudaError_t e, const char *what, int line);
 void check(enum chex_status status, const struct chex_error *err);
 /* Zeroed; free(). */
 void *take(size_t count, size_t size);
 
 double random_unit(void); /* in (-1, 1) */
-/* smooth: what goes into a ReLU is far from 0. */
+/* smooth: the inputs of ReLUs are far from 0. */
 float *make_parameters(const struct graph *g, bool smooth);
 float *make_statistics(const struct graph *g);
 
@@ -42,19 +42,19 @@ struct images {
     struct batch batch;
 };
 
-/* Smooth images, so that means and variances are no noise. */
+/* Makes smooth images, so that means and variances are not noise. */
 struct images make_images(const struct plan_options *o, bool padding);
 void free_images(struct images *m);
 
-/* What comes of a step. */
+/* The results of a step. */
 struct outcome {
-    float **value[2], **gradient[2]; /* [micro-batch][buffer], NULL: not kept, or written nowhere */
+    float **value[2], **gradient[2]; /* [micro-batch][buffer], NULL: not kept, or never stored */
     float *gradients, *statistics, *parameters;
-    float *logits[2]; /* with running statistics: of the parameters, of the average */
+    float *logits[2]; /* with running statistics: from the parameters, from the average */
     double loss, norm;
-    unsigned finals;                      /* launches behind which more of the gradients is final */
-    unsigned launches[CUDA_KERNEL_COUNT]; /* of a step */
-    bool *unfinished;                     /* [node_count] as in plan/layout.h */
+    unsigned finals;                      /* launches after which more gradients are final */
+    unsigned launches[CUDA_KERNEL_COUNT]; /* per step */
+    bool *unfinished;                     /* [node_count], see plan/layout.h */
 };
 
 size_t buffer_floats(const struct plan_options *o, size_t i);
@@ -63,7 +63,7 @@ void free_outcome(const struct plan_options *o, struct outcome *out);
 
 void run_reference(const struct plan_options *o, const struct images *m, const float *parameters,
                    const float *statistics, struct outcome *out);
-/* Told of each launch of run_lists() when it is over, and nothing is scored; NULL: nobody. */
+/* Called after each launch of run_lists(), which then does not score; NULL: not called. */
 extern void (*launched)(const struct cuda_layout *l, const struct cuda_op *op);
 void run_lists(const struct plan_options *o, const struct cuda_chip *chip, const struct images *m,
                const float *parameters, const float *statistics, struct outcome *out);

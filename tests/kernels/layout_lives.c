@@ -1,13 +1,13 @@
 /*
- * layout_lives.c - what each launch of a plan reads was written before it, by the launch that was meant
+ * layout_lives.c - checks that everything a launch of a plan reads was written before by the right launch
  *
  *     layout_lives [MODEL SIDE BATCH PROCESSORS MAJOR]
  *
- * Nothing is launched.  A plan is made twice: as it is used, and with `keep`, where no piece of memory takes the place
- * of another.  Both have the same launches.  For every 16 bytes of both a table says which launch wrote them last, over
- * two steps of two micro-batches and both evaluations: what a launch reads must come from the same launch in both, and
- * from one at all.  The cost model (plan/cost.h) says what a launch touches; of tables it knows only the size, so they
- * are read here.
+ * Nothing is launched.  A plan is made twice: as it is used, and with `keep`, where pieces share no memory.  Both have
+ * the same launches.  For every 16 bytes of both plans, a table records which launch wrote them last, over two steps of
+ * two micro-batches and both evaluations.  What a launch reads must come from the same launch in both plans, and must
+ * have been written at all.  The cost model (plan/cost.h) gives the accesses of a launch.  Of tables it knows only the
+ * size, so their contents are read here.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,12 +23,12 @@
 #define GRAIN     16
 #define NOBODY    0
 #define THE_HOST  1
-#define MOST_GRID 65535 /* blocks along y and z */
+#define MOST_GRID 65535 /* limit of a grid along y and z */
 #define PIECES    4096
 
 /* ---- who wrote what ---------------------------------------------------------------------------------------------- */
 
-/* A plan at address BASE, and who wrote each of its grains last: launches from 2 on. */
+/* A plan at address BASE, and the last writer of each grain: launches from 2 on. */
 #define BASE ((uintptr_t)1 << 40)
 struct memory {
     struct cuda_layout layout;
@@ -52,7 +52,7 @@ stamp(struct memory *m, uintptr_t at, size_t bytes, uint32_t who)
             m->writer[i] = who;
 }
 
-/* All that a launch touches, as rows; more than struct cuda_areas has room for. */
+/* All rows that a launch accesses, which may be more than struct cuda_areas can hold. */
 struct touched {
     struct cuda_area area[PIECES];
     unsigned count;
@@ -80,7 +80,7 @@ weights_of(unsigned stem, unsigned out, unsigned in, unsigned taps)
     return stem ? (size_t)out * 3 * STEM_KERNEL * STEM_KERNEL : (size_t)out * in * taps;
 }
 
-/* An entry of fold_weights. */
+/* Adds an entry of fold_weights. */
 static void
 add_folded(const struct cuda_place *place, const struct fold_weights_args *a, const struct fold_entry *e,
            struct touched *read, struct touched *written)
@@ -104,7 +104,7 @@ add_folded(const struct cuda_place *place, const struct fold_weights_args *a, co
     add(read, a->statistics + e->variance, bytes);
 }
 
-/* What cuda_add_alone() has forgotten. */
+/* Adds what cuda_add_alone() did not keep. */
 static void
 add_alone(const struct cuda_place *place, const struct cuda_op *op, struct touched *read, struct touched *written)
 {
@@ -173,7 +173,7 @@ name_of(const struct cuda_op *op)
     return cuda_kernels_fp16[op->kernel].name;
 }
 
-/* Reads of one row of bytes, in both. */
+/* Compares the writers of one row of bytes that is read, in both plans. */
 static void
 compare_row(const struct memory *used, const struct memory *kept, uintptr_t at, uintptr_t other, size_t bytes,
             const struct cuda_op *op)
@@ -207,7 +207,7 @@ compare_reads(const struct memory *used, const struct memory *kept, const struct
     }
 }
 
-/* Where an area and another one share a byte, by rows; both are alike where a launch changes what it reads. */
+/* Returns true if two areas share a byte.  Areas of several rows are the same if a launch changes what it reads. */
 static bool
 meet(const struct cuda_area *a, const struct cuda_area *b)
 {
@@ -245,7 +245,10 @@ changes(const struct cuda_area *w, const struct cuda_area *r)
     return alike || (r->rows == 1 && w->rows == 1 && w->at >= r->at && w->at + w->width <= r->at + r->width);
 }
 
-/* What a launch writes lies apart, and in what it reads only where it changes just that. */
+/*
+ * The areas that a launch writes must not overlap, and may overlap an area that it reads only if it changes exactly
+ * that.
+ */
 static void
 check_writes(const struct memory *m, const struct touched *read, const struct touched *written,
              const struct cuda_op *op)
@@ -386,7 +389,7 @@ run_steps(struct memory *used, struct memory *kept)
     }
 }
 
-/* Bytes of the plan that is used; 0 where there is none. */
+/* Returns the bytes of the plan that is used; 0 if there is none. */
 static size_t
 follow(const char *model, unsigned side, unsigned batch, struct cuda_chip chip, enum engine engine, bool train)
 {
@@ -424,16 +427,13 @@ follow(const char *model, unsigned side, unsigned batch, struct cuda_chip chip, 
 static struct cuda_chip
 chip_of(unsigned processors, unsigned major)
 {
-    return (struct cuda_chip){.set = cuda_kernels_fp16,
-                              .value_bytes = 2,
-                              .processors = processors,
-                              .launch = CUDA_LAUNCH,
-                              .major = major};
+    return (struct cuda_chip){
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = processors, .launch = CUDA_LAUNCH, .major = major};
 }
 
 /* ---- many of them ------------------------------------------------------------------------------------------------ */
 
-/* Bytes and launches without a table of writers; 0 where there is no such plan. */
+/* Returns bytes and launches without a table of writers; 0 if there is no such plan. */
 static size_t
 size_of(const struct graph *g, unsigned batch, struct cuda_chip chip)
 {
@@ -451,7 +451,7 @@ size_of(const struct graph *g, unsigned batch, struct cuda_chip chip)
     return bytes;
 }
 
-/* More images take more memory, but for what other tiles and splits of one image more need less of: 1 % at most. */
+/* More images must take more memory.  Other tiles and splits may need up to 1 % less for one more image. */
 static void
 grow(const char *model, unsigned processors, unsigned major)
 {
@@ -499,10 +499,9 @@ int
 main(int argc, char **argv)
 {
     if (argc > 5) {
-        size_t bytes = follow(
-            argv[1], (unsigned)strtoul(argv[2], NULL, 10), (unsigned)strtoul(argv[3], NULL, 10),
-            chip_of((unsigned)strtoul(argv[4], NULL, 10), (unsigned)strtoul(argv[5], NULL, 10)),
-            argc > 6 ? ENGINE_CUDNN : ENGINE_OWN, true);
+        size_t bytes = follow(argv[1], (unsigned)strtoul(argv[2], NULL, 10), (unsigned)strtoul(argv[3], NULL, 10),
+                              chip_of((unsigned)strtoul(argv[4], NULL, 10), (unsigned)strtoul(argv[5], NULL, 10)),
+                              argc > 6 ? ENGINE_CUDNN : ENGINE_OWN, true);
 
         printf("%zu bytes, %u launches\n", bytes, next_launch - THE_HOST - 1);
     } else {

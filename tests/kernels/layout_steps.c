@@ -1,17 +1,18 @@
 /*
- * layout_steps.c - a whole step as lists of launches (train/cuda/plan/layout.h), one by one beside the backend ref
+ * layout_steps.c - compares a step that runs the lists of launches (train/cuda/plan/layout.h) one by one with the
+ * backend ref
  *
  *     layout_steps [small | MODEL SIDE BATCH [SEED]]
  *
- * densenet-micro at 64 pixels by default, at 32 for builds in which everything is slow.  Two micro-batches, the first
- * with an image of weight 0 in its middle: every buffer, its gradient, gradients of parameters, running statistics,
- * loss, parameters after the step, then logits with running statistics, of the parameters and of their average.  With
- * and without `keep` the bits are the same.
+ * The default is densenet-micro at 64 pixels, or at 32 in builds in which everything is slow.  A step has two
+ * micro-batches, the first with an image of weight 0 in its middle.  Compared are every buffer and its gradient,
+ * gradients of parameters, running statistics, loss, parameters after the step, then logits with running statistics,
+ * from the parameters and from their average.  The bits must be the same with and without `keep`.
  *
- * A ReLU whose input is 0 but for rounding makes a difference of finite size in gradients (kinks.h), and among so many
- * inputs there may be such a one with any weights.  So gradients are compared closely where a large beta keeps inputs
- * away from 0, and with other weights, for the sake of what a ReLU holds back, within some hundredths.  Where last bits
- * of the parameters move values or gradients of ref (three values of a channel are hardly a variance), more is allowed.
+ * If the input of a ReLU is 0 except for rounding, gradients differ by a finite amount (kinks.h), and with this many
+ * inputs any weights may have such a case.  So gradients are compared closely with a large beta, which keeps inputs
+ * away from 0.  With other weights, which test what a ReLU blocks, some hundredths are allowed.  More is allowed where
+ * last bits of the parameters change values or gradients of ref (the variance of three values per channel is poor).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +27,7 @@
 
 /* ---- comparison -------------------------------------------------------------------------------------------------- */
 
-/* The norm of the difference over that of what is wanted, or `least` of a norm. */
+/* Returns the norm of the difference divided by the norm of `want`, or by `least`. */
 static double
 error_of(const float *got, const float *want, size_t count, double least)
 {
@@ -62,12 +63,12 @@ compare(const char *what, size_t number, const float *got, const float *want, si
     compare_least(what, number, got, want, count, allowed, 0);
 }
 
-/* Of what is made before a gradient, and behind one. */
+/* Of values computed before a gradient, and of gradients. */
 struct tolerance {
     double values, gradients;
 };
 
-/* A normalised tensor that one node reads, which can normalise for itself: nowhere. */
+/* Is this a normalised tensor with a single consumer that applies BN itself?  Then it is never stored. */
 static bool
 is_nowhere(const struct graph *g, size_t buffer)
 {
@@ -86,7 +87,7 @@ is_nowhere(const struct graph *g, size_t buffer)
     return normalised && readers == 1;
 }
 
-/* An image of weight 0 has values of its own behind a normalisation: they count in nothing. */
+/* Images of weight 0 have values after a BN, but these have no effect: ignores them. */
 static void
 forget_padding(const struct plan_options *o, const struct images *m, size_t buffer, float *values)
 {
@@ -97,7 +98,7 @@ forget_padding(const struct plan_options *o, const struct images *m, size_t buff
             memset(values + i * floats, 0, floats * sizeof(*values));
 }
 
-/* A gradient that its reader finishes is nowhere as it is wanted: what the reader makes of it is compared. */
+/* If its consumer finalizes a gradient, the final gradient is not stored; the consumer's result is compared. */
 static void
 forget_unfinished(const struct plan_options *o, const struct outcome *got, size_t buffer, float *gradient)
 {
@@ -147,7 +148,7 @@ compare_outcomes(const char *name, const struct plan_options *o, const struct im
     worst = 0;
     if (o->precision == PRECISION_FP32)
         compare_buffers(o, m, got, want, allowed);
-    /* A beta that the next normalisation takes away again has a gradient of 0 but for rounding. */
+    /* If the next BN cancels a beta, its gradient is 0 except for rounding. */
     for (i = 0; i < g->param_count && o->precision == PRECISION_FP32; i++)
         compare_least(g->param[i].name, i, got->gradients + g->param[i].offset, want->gradients + g->param[i].offset,
                       g->param[i].count, allowed.gradients, want->norm / 1000);
@@ -185,7 +186,7 @@ static const struct precision_case {
     const char *name;
     enum precision precision;
     struct cuda_chip chip;
-    struct tolerance smooth, rough; /* rough: with a ReLU at its kink here and there */
+    struct tolerance smooth, rough; /* rough: some inputs of ReLUs are near 0 */
 } cases[] = {
 #ifndef ONLY_FP16
     {"fp32",
@@ -232,8 +233,8 @@ run_case(const struct precision_case *c, const struct plan_options *options, con
 }
 
 /*
- * How far values and gradients of the reference move where each parameter moves by some of its last bits.  Where a
- * channel has two values, they are one above and one below zero behind a normalisation, however close they lay.
+ * Returns how far values and gradients of the reference move if each parameter changes by some of its last bits.  If a
+ * channel has two values, BN puts one above and one below zero, however close they were.
  */
 static struct tolerance
 sensitivity(const struct plan_options *o, const struct images *m, const float *parameters, const float *statistics,
@@ -316,7 +317,7 @@ run_model(const char *model, unsigned side, unsigned batch, bool smooth)
     graph_free(g);
 }
 
-/* How many launches a step takes, and how much memory, of an H200; `most` of both. */
+/* Requires that a step on an H200 takes at most these launches and this memory. */
 static void
 count_launches(const char *model, unsigned side, unsigned batch, size_t most_launches, double most_bytes)
 {
@@ -351,7 +352,7 @@ count_launches(const char *model, unsigned side, unsigned batch, size_t most_lau
     graph_free(g);
 }
 
-/* Pieces of any size and time: none lies over another one that lives at the same time, and memory is shared. */
+/* Pieces of random sizes and live ranges: no two that are live at the same time overlap, and memory is shared. */
 static void
 pieces_are_apart(void)
 {

@@ -1,5 +1,5 @@
 /*
- * norm_kernels.cc - batch normalisation of train/cuda/, forward and backward, beside formulas in double
+ * norm_kernels.cc - compares batch normalisation of train/cuda/, fprop and backward, with formulas in double
  *
  *     norm_kernels [small]
  *
@@ -15,7 +15,7 @@ typedef std::vector<double> doubles;
 
 static const struct shape {
     const char *name;
-    unsigned images, pixels, channels, ld; /* ld of every slab; the slice begins at (ld - channels) / 2 */
+    unsigned images, pixels, channels, ld; /* ld of every slab; the slice starts at (ld - channels) / 2 */
     bool relu, weighted, add;
     float mean; /* of x: squares must not cancel */
     unsigned each;
@@ -29,7 +29,7 @@ static const struct shape {
     {"16 channels, one value of each", 2, 1, 16, 32, false, true, true, 0.25f, 64, true},
 };
 
-/* What the formulas say (train/ref/ops_norm.c), in double. */
+/* The results of the formulas (train/ref/ops_norm.c), in double. */
 struct wanted {
     doubles mean, variance, y, dbeta, dgamma, dx, running_mean, running_variance;
 };
@@ -38,7 +38,7 @@ struct problem {
     const shape *s;
     floats x, dy, dx, weight, gamma, beta, running_mean, running_variance;
     step_state state;
-    unsigned first, images; /* images that count */
+    unsigned first, images; /* the images with weight */
     size_t count;           /* pixels of all images */
 };
 
@@ -58,7 +58,7 @@ make_problem(const value_set &set, const shape &s)
     p.count = (size_t)s.images * s.pixels;
     p.x = random_values(set, p.count * s.ld);
     for (float &f : p.x)
-        f = s.mean + (set.kind == VALUE_FLOAT || s.mean == 0 ? f : roundf(f * 8) / 8); /* representable still */
+        f = s.mean + (set.kind == VALUE_FLOAT || s.mean == 0 ? f : roundf(f * 8) / 8); /* still exact in the type */
     p.dy = random_values(set, p.count * s.ld);
     p.dx = random_values(set, p.count * s.ld);
     p.weight = floats(s.images, 1);
@@ -78,7 +78,7 @@ make_problem(const value_set &set, const shape &s)
     return p;
 }
 
-/* `y` is what the device stored: whether a value is above zero is its decision. */
+/* `y` is what the device stored: the device decides whether a value is above zero. */
 static wanted
 formulas(const problem &p, const floats &y)
 {
@@ -114,9 +114,9 @@ formulas(const problem &p, const floats &y)
         for (size_t q = 0; q < p.count; q++) {
             double d = (double)p.gamma[c] * (g(q) - by_one / n - (x(q) - mean) * inverse * by_x / n);
 
-            if (s.add) /* of another reader, whose sums are zero */
+            if (s.add) /* of another consumer, whose sums are zero */
                 d += (double)p.dx[q * s.ld + p.first + c];
-            w.dx[q * s.channels + c] = counts(p, q) && n > 1 ? d * inverse : 0; /* of one value nothing flows back */
+            w.dx[q * s.channels + c] = counts(p, q) && n > 1 ? d * inverse : 0; /* a single value has no gradient */
         }
         w.mean.push_back(mean);
         w.variance.push_back(variance);
@@ -140,7 +140,7 @@ slice(const problem &p, const floats &slab)
     return out;
 }
 
-/* What lies on the device; the slice begins at at(). */
+/* Data on the device; the slice starts at at(). */
 struct device {
     void *x, *y, *dy, *dx;
     float *weight, *mean, *variance, *gamma, *dgamma, *dbeta, *running;
@@ -185,7 +185,7 @@ to_device(const value_set &set, const problem &p)
     return d;
 }
 
-/* Sums of blocks, the normalised tensor of them, and the running statistics of what that found. */
+/* Runs the partial sums, BN, and the running statistics from its result. */
 static void
 forward(const value_set &set, const problem &p, const device &d)
 {
@@ -207,7 +207,7 @@ forward(const value_set &set, const problem &p, const device &d)
     move_running(set, cuda_blocks(s.channels, HEAD_THREADS), running);
 }
 
-/* The gradient under the mask with its sums, which finish it in place. */
+/* Runs the masked gradient and its partial sums, and finalizes it in place. */
 static void
 backward(const value_set &set, const problem &p, const device &d)
 {
@@ -254,7 +254,7 @@ run_shape(const value_set &set, const shape &s)
     floats got_y = download(set, d.y, p.x.size()), got_dx = download(set, d.dx, p.x.size());
     floats running = download(d.running, 2 * s.channels);
     wanted w = formulas(p, got_y);
-    /* x * scale + shift cancels where the mean is far from zero, or the variance is none. */
+    /* x * scale + shift cancels if the mean is far from zero or the variance is zero. */
     double more = s.mean > 10 || p.images * s.pixels == 1 ? 20 : 2, sum_tolerance = 3e-6,
            value_tolerance = set.tolerance > 2e-6 ? set.tolerance : 2e-6;
 
@@ -277,7 +277,7 @@ run_shape(const value_set &set, const shape &s)
     finish_case(what);
 }
 
-/* To score: running statistics, and an image of weight 0. */
+/* Scoring: running statistics, and an image of weight 0. */
 static void
 run_scoring(const value_set &set)
 {
@@ -289,7 +289,7 @@ run_scoring(const value_set &set)
 
     for (float &v : variance)
         v = v * v;
-    x[PIXELS * CHANNELS] = INFINITY; /* of the image that does not count */
+    x[PIXELS * CHANNELS] = INFINITY; /* of the image without weight */
     for (size_t i = 0; i < COUNT; i++) {
         size_t c = i % CHANNELS;
         double y = ((double)x[i] - (double)mean[c]) / sqrt((double)variance[c] + 1e-5) * (double)gamma[c] +

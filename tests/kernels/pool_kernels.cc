@@ -1,6 +1,6 @@
 /*
- * pool_kernels.cc - pools, with a normalisation in front or without, and sums of branches of train/cuda/, forward and
- * backward, beside formulas in double
+ * pool_kernels.cc - compares pools, with and without a BN in front, and sums of branches (train/cuda/) with formulas in
+ * double, fprop and backward
  *
  *     pool_kernels
  *
@@ -31,7 +31,7 @@ side(unsigned n, const shape &s)
     return (n + 2 * s.pad - s.kernel) / s.stride + 1;
 }
 
-/* y and dx of the slices; every slab has the same ld, the slice is in the middle. */
+/* Computes y and dx of the slices; every slab has the same ld, with the slice in the middle. */
 static void
 formulas(const shape &s, const floats &x, const floats &dy, doubles &y, doubles &dx)
 {
@@ -272,7 +272,7 @@ make_normed(const value_set &set, const norm_shape &s)
     return p;
 }
 
-/* y, and what comes to each input before the mask. */
+/* Computes y, and the gradient of each input before the mask. */
 static void
 pool_formulas(const normed_problem &p, doubles &y, doubles &g)
 {
@@ -386,12 +386,12 @@ check_gradient(const value_set &set, const normed_problem &p, doubles &g)
         partial[i % (2 * s.channels)] += partial[i];
     partial.resize(2 * s.channels);
     compare("gradient", a, left, fmax(set.tolerance, 2e-6));
-    /* with one pixel an image there is nothing around the mean: sums of xhat are 0 and what was rounded */
+    /* with one pixel per image all values equal the mean: sums of xhat are 0 except for rounding */
     compare("sums", sums, partial, 5e-6);
     expect(beside == want_beside, "something beside the slice was written");
 }
 
-/* What a maximum leaves with what it writes: sums of y - pivot and of its square, as y was stored. */
+/* Checks the partial sums that a max pool writes: of y - pivot and of its square, with y as stored. */
 static void
 check_left_sums(const normed_problem &p, const floats &y, const channel_sums &left)
 {
@@ -444,7 +444,7 @@ run_normed(const value_set &set, const norm_shape &s)
     finish_case(name);
 }
 
-/* One value that is no number: all windows that have it, and no others. */
+/* A NaN reaches all windows that contain it, and no others. */
 static void
 run_normed_nan(const value_set &set)
 {

@@ -1,11 +1,11 @@
 /*
- * settle_kernels.cc - normalisations that nobody writes, of train/cuda/, beside batch normalisations in double
+ * settle_kernels.cc - compares fused BNs of train/cuda/ with separate batch normalisations in double
  *
  *     settle_kernels [small]
  *
- * Several normalisations read a slab: the first all of it, each other the channels before the slice that the one before
- * it settled.  Forward each is written out of fresh sums; backward the slab's gradient has to be the sum of the
- * gradients of as many batch normalisations, each computed for itself.
+ * Several BNs read a slab.  The first one reads all of it; each further one reads the channels in front of the slice
+ * that the previous one finalized.  In fprop each is applied from fresh partial sums.  In backward, the gradient of the
+ * slab must be the sum of the gradients of all BNs, each computed separately.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,11 +21,11 @@ enum { READERS = 4 };
 static const struct shape {
     const char *name;
     unsigned images, pixels, ld;
-    unsigned channels[READERS]; /* that each reads, in the order backward; 0: no more of them */
+    unsigned channels[READERS]; /* channels that each one reads, in the order of backward; 0: no more BNs */
     bool relu, weighted;
     unsigned number;                /* of the micro-batch */
     float mean;                     /* of x */
-    unsigned blocks, parts, folded; /* of sums, of a group of the slice, of sums behind fold_sums; 0: as they are */
+    unsigned blocks, parts, folded; /* CTAs: of the sums, per group of the slice, after fold_sums; 0: no fold_sums */
     bool small;
 } shapes[] = {
     {"four readers of 160 channels", 3, 49, 176, {160, 128, 96, 64}, true, false, 0, 0, 2, 1, 2, false},
@@ -39,9 +39,10 @@ static const struct shape {
 static const float EPSILON = 1e-5f;
 static const double UNSCALE = 0.5;
 
-/* One of the normalisations. */
+/* One of the BNs. */
 struct reader {
-    unsigned channels, first; /* of the slice, of which it is the last reader backward and the first forward */
+    unsigned channels,
+        first; /* of the slice for which it is the last consumer in backward and the first one in fprop */
     floats gamma, beta, dy, y;
     void *on_y, *on_dy;
     float *on_gamma, *on_beta, *dgamma, *dbeta;
@@ -81,9 +82,9 @@ make_problem(const value_set &set, const shape &s)
         p.weight[1] = 0;
     p.x = random_values(set, p.count * s.ld);
     for (size_t i = 0; i < p.x.size(); i++)
-        p.x[i] = !counts(p, i / s.ld)                     ? INFINITY /* whatever is there */
+        p.x[i] = !counts(p, i / s.ld)                     ? INFINITY /* any value */
                  : set.kind == VALUE_FLOAT || s.mean == 0 ? p.x[i] + s.mean
-                                                          : s.mean + roundf(p.x[i] * 8) / 8; /* representable */
+                                                          : s.mean + roundf(p.x[i] * 8) / 8; /* exact in the type */
     p.pivot = random_floats(s.channels[0]);
     for (float &f : p.pivot)
         f = s.mean + f / 8;
@@ -142,7 +143,7 @@ view_of(const problem &p, const reader &r)
     return v;
 }
 
-/* The slice is written: sums of its channels.  Its first reader makes mean and variance of them. */
+/* The slice is written with its partial sums.  Its first consumer reduces them to mean and variance. */
 static void
 forward(const problem &p, reader &r)
 {
@@ -223,12 +224,12 @@ backward(const problem &p, const reader &r, bool add)
     settle.pixels = s.pixels;
     settle.x_ld = settle.gradient_ld = s.ld;
     settle.epsilon = EPSILON;
-    /* a block too many, where there is more than one group, has nothing to do */
+    /* with more than one group, one CTA too many, which must do nothing */
     launch(*p.set, CUDA_NORM_SETTLE, groups + cuda_blocks(settle.channels, NORM_CHANNELS) * s.parts + (s.parts > 1), 1,
            settle);
 }
 
-/* A batch normalisation of one channel, for itself.  Whether y is above zero is decided by what the device stored. */
+/* A separate batch normalisation of one channel.  What the device stored decides whether y is above zero. */
 struct wanted {
     doubles y, dx;
     double dbeta, dgamma, mean, variance;
@@ -270,7 +271,7 @@ check(const problem &p)
 {
     const shape &s = *p.s;
     const value_set &set = *p.set;
-    /* x * scale + shift cancels where the mean is far from zero, or the variance is none. */
+    /* x * scale + shift cancels if the mean is far from zero or the variance is zero. */
     double more = s.mean > 10 || p.images * s.pixels == 1 ? 20 : 3, value = fmax(set.tolerance, 2e-6) * more;
     floats gradient = download(set, p.on_gradient, p.x.size()), got, beside;
     doubles dx(p.count * s.channels[0]), mean(s.channels[0]), variance(s.channels[0]);
@@ -302,7 +303,7 @@ check(const problem &p)
         else
             beside.push_back(gradient[i]);
     expect(beside == floats(beside.size(), 7), "something beside the slab's channels was written");
-    if (p.images * s.pixels == 1) /* of one value nothing flows back */
+    if (p.images * s.pixels == 1) /* a single value has no gradient */
         expect(got == floats(got.size(), 0), "one value has a gradient");
     else
         compare("gradient of the slab", dx, got, value);
@@ -331,7 +332,7 @@ run_shape(const value_set &set, const shape &s)
     finish_case(name);
 }
 
-/* One value that is no number: of its channel everything, of other channels nothing. */
+/* A NaN affects all of its channel and no other channel. */
 static void
 run_nan(const value_set &set)
 {
@@ -358,7 +359,7 @@ run_nan(const value_set &set)
     finish_case(name);
 }
 
-/* To score: a view of running statistics, and an image of weight 0; in place. */
+/* Scoring: a view of running statistics, and an image of weight 0; in place. */
 static void
 run_scoring(const value_set &set)
 {
@@ -403,7 +404,7 @@ run_scoring(const value_set &set)
     finish_case(name);
 }
 
-/* Two normalisations of one slab and one of a single value, which moves nothing. */
+/* Two BNs of one slab, and one over a single value, which changes nothing. */
 static void
 run_running(const value_set &set)
 {

@@ -1,5 +1,5 @@
 /*
- * step_kernels.cc - norm, what becomes of a step, and optimizers of train/cuda/, beside train/math/
+ * step_kernels.cc - compares norm, decision and optimizers of a step (train/cuda/) with train/math/
  *
  *     step_kernels
  *
@@ -9,7 +9,7 @@
 
 #define restrict __restrict
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" /* in C a struct and a function may have one name */
+#pragma GCC diagnostic ignored "-Wshadow" /* in C, a struct and a function may have the same name */
 extern "C" {
 #include "backend/backend.h"
 #include "math/optimizer.h"
@@ -34,7 +34,7 @@ case_name(const value_set &set, const char *what)
     finish_case(name);
 }
 
-/* A step of all parameters on the device; the state stays there. */
+/* Makes steps of all parameters on the device, where the state stays. */
 struct stepper {
     const value_set &set;
     gradient_squares_args squares;
@@ -125,7 +125,7 @@ run_optimizer(const value_set &set, optimizer_kind kind, const char *name)
     case_name(set, name);
 }
 
-/* Growth after two good steps, half after one that is not finite, between the floor and the ceiling. */
+/* The scale grows after two good steps, and halves after one that is not finite, between the limits. */
 static void
 run_loss_scale(const value_set &set)
 {
@@ -134,7 +134,7 @@ run_loss_scale(const value_set &set)
     stepper s = make_stepper(set, o, p, 1024);
     static const struct {
         bool finite;
-        float scale; /* behind the step */
+        float scale; /* after the step */
         double applied;
     } steps[] = {{true, 1024, 1},  {true, 2048, 2}, {false, 1024, 2}, {true, 1024, 3}, {true, 2048, 4},
                  {true, 2048, 5},  {true, 4096, 6}, {true, 4096, 7},  {true, 4096, 8}, {false, 2048, 8},
@@ -162,13 +162,13 @@ run_loss_scale(const value_set &set)
 
 static const struct decision {
     const char *what;
-    /* Before: the state, gradients and what the ranks say. */
-    float scale; /* 1: there is none */
+    /* Before: the state, the gradients and the tails of the ranks. */
+    float scale; /* 1: no loss scaling */
     unsigned good, halted;
     float gradient;
     double loss;
     unsigned faults, wishes;
-    /* Behind. */
+    /* After. */
     bool apply;
     float scale_then;
     unsigned good_then, halted_then;
@@ -249,7 +249,7 @@ run_begin(const value_set &set)
     state.good = 9;
     state.loss = 17;
     state.bad = 2;
-    /* Behind two blocks of nothing, as behind those of weights. */
+    /* After two empty CTAs, which stand for those of the weights. */
     pack_weights_args pack = {NULL, upload(std::vector<pack_entry>{{0, NULL, 0, 8, 1, 0, 0}}), 1, 2, {}};
     step_begin_args &a = pack.begin;
 
@@ -267,7 +267,7 @@ run_begin(const value_set &set)
     case_name(set, "a step begins");
 }
 
-/* Three normalisations: of many pixels, of one, of two. */
+/* Three BNs: over many pixels, over one, over two. */
 static void
 run_end(const value_set &set, unsigned batch, unsigned behind, unsigned rest, double loss)
 {
@@ -330,7 +330,7 @@ run_end(const value_set &set, unsigned batch, unsigned behind, unsigned rest, do
     case_name(set, name);
 }
 
-/* Each way of rounding, and back; what is no number or too large has to be seen in the sum. */
+/* All cases of rounding, and back; NaN and overflow must be visible in the sum. */
 static void
 run_wire(const value_set &set)
 {

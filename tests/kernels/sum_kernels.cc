@@ -1,5 +1,5 @@
 /*
- * sum_kernels.cc - partial sums of gradients of weights to gradients of master weights, of all convolutions at once
+ * sum_kernels.cc - reduces wgrad partial sums to gradients of master weights, for all convolutions in one launch
  *
  *     sum_kernels
  *
@@ -13,13 +13,13 @@
 
 typedef std::vector<double> doubles;
 
-/* out, in, taps, splits, stem: one part and several, blocks that are not full, and the stem between the others. */
+/* out, in, taps, splits, stem: one and several parts, partly filled CTAs, and the stem between the others. */
 static const splits_entry shapes[] = {
     {NULL, 0, 8, 16, 1, 1, 0, 0},     {NULL, 0, 5, 24, 9, 3, 0, 0},   {NULL, 0, 24, 1, 49, 19, 1, 0},
     {NULL, 0, 3, 40, 9, 37, 0, 0},    {NULL, 0, 40, 32, 1, 40, 0, 0}, {NULL, 0, 4, 8, 49, 9, 0, 0},
     {NULL, 0, 130, 128, 1, 20, 0, 0}, {NULL, 0, 2, 8, 16, 33, 0, 0},
 };
-enum { GAP = 3 }; /* floats between gradients, which are aligned to nothing */
+enum { GAP = 3 }; /* floats between gradients, which have no alignment */
 
 static size_t
 packed_of(const splits_entry &e)
@@ -33,7 +33,7 @@ master_of(const splits_entry &e)
     return (size_t)e.out * (e.stem ? INPUT_CHANNELS : e.in) * e.taps;
 }
 
-/* What a packed weight n sums to becomes a part of the gradients of the weights that it was made of. */
+/* Adds the sum of a packed weight n to the gradients of the weights that it was computed from. */
 static void
 unpack(const splits_entry &e, unsigned n, double sum, double *gradient)
 {
@@ -86,7 +86,7 @@ run_all(const value_set &set, unsigned number)
     finish_case(name);
 }
 
-/* More blocks than fit, and as many; channels that end within a group. */
+/* More rows than fit, and exactly as many; channels that end inside a group. */
 static void
 run_fold(const value_set &set)
 {

@@ -1,11 +1,11 @@
 /*
- * traffic_steps.c - bytes that the launches of a step touch, as the plan says (plan/cost.h) and as the
- * emulator counts them, beside each other
+ * traffic_steps.c - compares the bytes that the launches of a step access: as the plan predicts (plan/cost.h), and as
+ * the emulator counts
  *
  *     traffic_steps [all | model | MODEL SIDE BATCH]
  *
- * Of a build that counts (build.mk).  Read and written bytes of each kind of kernel and of all together agree within
- * 5 %, or within two sectors a launch; all: every kind is printed, and every launch that is off by more.
+ * For a build that counts (build.mk).  Read and written bytes of each kernel, and of all together, must agree within 5
+ * %, or within two sectors per launch.  all: prints every kernel, and every launch with a larger difference.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +30,7 @@ static struct kind {
 } kinds[KINDS];
 static unsigned kind_count;
 
-/* Launches that were counted: a second micro-batch adds to gradients, which reads them. */
+/* The counted launches, of a second micro-batch, which reads gradients to accumulate. */
 static const struct cuda_op **seen;
 static size_t seen_count;
 
@@ -173,16 +173,13 @@ run_model(const char *model, unsigned side, unsigned batch, enum optimizer_kind 
     graph_free(g);
 }
 
-/* A step of DenseNet-121, and a micro-batch of an evaluation, as the model of a GPU has it. */
+/* A step of DenseNet-121, and a micro-batch of an evaluation, according to the cost model. */
 static void
 model_step(const char *model, const char *gpu, unsigned major, unsigned batch, enum engine engine)
 {
     const struct cuda_gpu *g = cuda_gpu_like(gpu, major);
-    const struct cuda_chip chip = {.set = cuda_kernels_fp16,
-                                   .value_bytes = 2,
-                                   .processors = g->processors,
-                                   .launch = CUDA_LAUNCH,
-                                   .major = major};
+    const struct cuda_chip chip = {
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = g->processors, .launch = CUDA_LAUNCH, .major = major};
     struct plan_options o = {
         .batch = batch, .source = 256, .train = true, .precision = PRECISION_FP16, .engine = engine};
     struct plan_model m = {.launch = NULL};
