@@ -141,7 +141,7 @@ case $code in
 esac
 
 headline "chex-inspect: every record"
-chex-inspect --full "$out" || die "chex-inspect found faults"
+chex-inspect check --full "$out" || die "chex-inspect found faults"
 read_back "$python" numpy
 if [ "$tensorflow" = yes ]; then
     if need_modules "$source/tests/requirements.txt"; then
@@ -172,14 +172,14 @@ if [ -n "$run" ]; then
     cat << END
 run        $run: auroc-test.svg, best.safetensors, predictions-*.csv
 
-next       $build/chex-inspect --labels $out
-           $build/chex-inspect --sheet sheet.png --where Effusion --random 24 $out
+next       $build/chex-inspect labels $out
+           $build/chex-inspect sheet -o sheet.png --where Effusion --random 24 $out
            man $source/man/chex-train.1
 END
 else
     cat << END
 
-next       $build/chex-inspect --report report.html $out
+next       $build/chex-inspect report -o report.html $out
            $build/chex-train -n -d $out -o runs/a        # the plan of a training run, and the memory it needs
            $build/chex-train -d $out -o runs/a
 END

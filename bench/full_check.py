@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""chex-inspect --full beside cat, on a data set that is in the page cache.
+"""chex-inspect check --full beside cat, on a data set that is in the page cache.
 
     bench/full_check.py [--dataset FOLDER] [--runs N] [--threads N] [--bytes N]
 
@@ -61,7 +61,7 @@ def main():
             size = sum(s["size"] for s in json.load(f)["shards"])
         times = -(-options.bytes // size)
         shards = sorted(glob.glob(os.path.join(glob.escape(dataset), "*.tfrecord-?????-of-?????")))
-        full = [tool("chex-inspect"), "-q", "-j", str(options.threads), "--full"]
+        full = [tool("chex-inspect"), "check", "-q", "-j", str(options.threads), "--full"]
         commands = {"cat": ["cat"] + shards * times, "--full": full + [dataset] * times,
                     "--full --sha256": full + ["--sha256", dataset]}
         taken = {name: [] for name in commands}

@@ -2,7 +2,7 @@
 # make bench-convert: chex-convert beside Pillow, OpenCV, TensorFlow and worker processes of Python, for loose files and
 # archives (peers: bench/requirements.txt).  BENCH_FLAGS=--markdown prints doc/benchmarks.md.
 # BENCH_IMAGES names a folder of real images, BENCH_FLAGS is handed on (--count, --threads, ...).
-# make bench-inspect: chex-inspect --full beside cat; BENCH_FLAGS='--dataset FOLDER' takes one that is there.
+# make bench-inspect: chex-inspect check --full beside cat; BENCH_FLAGS='--dataset FOLDER' takes one that is there.
 EXTRA_PROGRAMS = bench-stages
 bench_stages_SOURCES = bench/stages.c
 bench_stages_LDADD = libchexcore.la $(ISAL_LIBS)
@@ -13,7 +13,7 @@ EXTRA_DIST += bench/convert.py bench/full_check.py bench/requirements.txt doc/be
 bench-convert: bench-stages chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/convert.py $(BENCH_FLAGS)
 
-#: bench-inspect      chex-inspect --full beside cat
+#: bench-inspect      chex-inspect check --full beside cat
 bench-inspect: chex-inspect chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/full_check.py $(BENCH_FLAGS)
 

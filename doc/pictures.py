@@ -53,13 +53,13 @@ def convert(folder):
 def contact(folder):
     """The contact sheet: a file of its own drawing, whose pixels depend on the data alone."""
     convert(folder)
-    run(command("chex-inspect --sheet contact.png"), folder)
+    run(command("chex-inspect sheet -o contact.png"), folder)
     return os.path.join(folder, "contact.png")
 
 
 def report_page(folder):
     convert(folder)
-    run("chex-inspect --report report.html shards", folder)
+    run("chex-inspect report -o report.html shards", folder)
     return os.path.join(folder, "report.html")
 
 

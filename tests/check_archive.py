@@ -768,7 +768,7 @@ def _(work):
         assert peak < 600 << 10, f"{peak} KiB"
         unpublished(out)
         says(convert(path, f"{out}-2", "--allow-missing", code=1), text)
-        inspect = [program("chex-inspect"), "--source", "-l", labels(), "-i", path]
+        inspect = [program("chex-inspect"), "source", "-l", labels(), "-i", path]
         assert re.search(rf"refused at byte \S+ of .*{text}", run(inspect, 1).stdout)
         convert(path, out, "--max-memory", "5G")
         same_tree(straight(), out)
@@ -799,7 +799,7 @@ def _(work):
         out = f"{work}/{count}"
         for name, words in (("convert", command(path, out + "-a", "-j", 2)),
                             ("allow", command([f"{base()}/images", path], out + "-b", "-j", 1, "--allow-missing")),
-                            ("source", [program("chex-inspect"), "--source", "-l", labels(), "-i", path])):
+                            ("source", [program("chex-inspect"), "source", "-l", labels(), "-i", path])):
             peaks[name, count], done = peak_kib([str(word) for word in words], None)
             assert done.returncode == {"convert": 3, "allow": 0, "source": 1}[name], done.stderr
     for name in ("convert", "allow", "source"):

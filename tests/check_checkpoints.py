@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-inspect and checkpoints: description, --list, --diff; whether what they say is true.
+"""chex-inspect and checkpoints: description, list, diff; whether what they say is true.
 
     check_checkpoints.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH, $CHEX_TRAIN or in $BUILDDIR
 """
@@ -65,14 +65,14 @@ def _(work):
     told = {"file": path, "tensors": 2, "numbers": 7, "bytes": os.path.getsize(path), "metadata": {"step": "7"},
             "times": None}
     assert found["checkpoint"] == {**told, "not_finite": 0}
-    assert document("--quick", path)["checkpoint"] == {**told, "not_finite": None}
-    assert document("--full", path)["checkpoint"] == {**told, "not_finite": 0}
+    assert document("check", "--quick", path)["checkpoint"] == {**told, "not_finite": None}
+    assert document("check", "--full", path)["checkpoint"] == {**told, "not_finite": 0}
     assert inspect("-q", path).stdout == ""
-    says(inspect("--labels", path, code=2), "a checkpoint: it can be described, listed and compared")
+    says(inspect("labels", path, code=2), "a checkpoint: it can be described, listed and compared")
     write(path, raw(head, bytes(27)))
     assert "behind the end of the file" in inspect(path, code=1).stdout
     assert document(path, code=1)["checkpoint"] is None
-    says(inspect("--list", path, code=1), "behind the end of the file")
+    says(inspect("list", path, code=1), "behind the end of the file")
     write(path, raw(head, bytes(29)))
     assert "1 bytes behind the last tensor" in inspect(path, code=1).stdout
     for bad in (b'{"w": 1}', b'{"w": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b"{" * 4000,
@@ -80,8 +80,8 @@ def _(work):
                 b'{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, -4]}}'):
         write(path, raw(bad, bytes(4)))
         assert "a checkpoint (safetensors): " in inspect(path, code=1).stdout, bad[:40]
-        says(inspect("--list", path, code=1), "chex-inspect: ")
-        says(inspect("--diff", path, path, code=1), "chex-inspect: ")
+        says(inspect("list", path, code=1), "chex-inspect: ")
+        says(inspect("diff", path, path, code=1), "chex-inspect: ")
     write(path, struct.pack("<Q", 1 << 62) + b"{}")
     assert "neither" in inspect(path, code=3).stderr
 
@@ -96,7 +96,7 @@ def _(work):
         assert document(path, code=1)["checkpoint"] is None
 
 
-@case("--list has name, type and shape of each tensor, in each type")
+@case("list has name, type and shape of each tensor, in each type")
 def _(work):
     tensors = {}
     for dtype in ("F64", "F32", "F16", "BF16"):
@@ -105,8 +105,8 @@ def _(work):
     for dtype in ("I64", "I32", "I16", "I8", "U8", "BOOL"):
         tensors[dtype] = dtype, [9], [1] * 9
     path = save(os.path.join(work, "x.safetensors"), tensors)
-    table, lines = rows("--list", path)
-    listed = document("--list", path)["tensors"]
+    table, lines = rows("list", path)
+    listed = document("list", path)["tensors"]
     assert [t["name"] for t in listed] == sorted(tensors) == [t["name"] for t in lines]
     for t, line, row in zip(listed, lines, table):
         dtype, shape, values = tensors[t["name"]]
@@ -128,9 +128,9 @@ def _(work):
     found = document(path, code=1)
     assert found["fault"].startswith("4 values not finite")
     assert found["checkpoint"]["not_finite"] == 4
-    inspect("--quick", path)
-    assert [t["name"] for t in document("--list", path, code=1)["tensors"]] == ["good", "half", "inf", "nan"]
-    says(inspect("--list", "--fields", "name", path, code=2), "of images")
+    inspect("check", "--quick", path)
+    assert [t["name"] for t in document("list", path, code=1)["tensors"]] == ["good", "half", "inf", "nan"]
+    says(inspect("list", "--fields", "name", path, code=2), "of images")
 
 
 # ---- --diff ------------------------------------------------------------------------------------------------------
@@ -138,20 +138,20 @@ def _(work):
 META = {"tool": "chex-train", "version": "0.1.0"}
 
 
-@case("--diff: the order of the tensors in the file is no difference; exit code 0")
+@case("diff: the order of the tensors in the file is no difference; exit code 0")
 def _(work):
     tensors = {"w": ("F32", [2, 3], [1, 2, 3, 4, 5, math.nan]), "n": ("I64", [], [7])}
     a = save(os.path.join(work, "a"), tensors, META)
     b = save(os.path.join(work, "b"), dict(reversed(tensors.items())), META)
     assert slurp(a) != slurp(b)
-    result = document("--diff", a, b)
+    result = document("diff", a, b)
     assert result["same"] and not result["changes"]
-    assert inspect("--diff", a, b).stdout.splitlines()[2:] == ["equal"]
-    assert rows("--diff", a, b)[0] == []
-    assert inspect("-q", "--diff", a, b).stdout == ""
+    assert inspect("diff", a, b).stdout.splitlines()[2:] == ["equal"]
+    assert rows("diff", a, b)[0] == []
+    assert inspect("-q", "diff", a, b).stdout == ""
 
 
-@case("--diff: each kind of difference, with its numbers, and no other; the whole table")
+@case("diff: each kind of difference, with its numbers, and no other; the whole table")
 def _(work):
     state = {"model": "densenet-micro", "step": "9", "epoch": 1, "best": (0.1).hex(), "settings": "lr 0.001\ncrop 32\n"}
     a = save(os.path.join(work, "a"), {
@@ -163,7 +163,7 @@ def _(work):
         "same": ("F32", [2], [1, 2]), "moved": ("F32", [3], [3, 0.5, 4]), "bad": ("F32", [2], [2, math.nan]),
         "zero": ("F32", [1], [-2]), "shape": ("F32", [4], [0] * 4), "type": ("F16", [2], [0.5, 0.1]),
         "more": ("F32", [5], [0] * 5), "steps": ("I64", [], [18])}, {**META, "state": json.dumps(state)})
-    result = document("--diff", a, b, code=1)
+    result = document("diff", a, b, code=1)
     assert not result["same"]
     between = abs(struct.unpack("<e", struct.pack("<e", 0.1))[0] - single(0.1))
     plain = {(c["kind"], c["name"]): (c["a"], c["b"]) for c in result["changes"] if c["kind"] != "values"}
@@ -174,12 +174,12 @@ def _(work):
         ("dtype", "type"): ("F32", "F16")}, plain
     values = [(c["name"], c["max_abs"]) for c in result["changes"] if c["kind"] == "values"]
     assert values == [("bad", None), ("steps", 9), ("zero", 2), ("moved", 0.5), ("type", between)], values
-    table, lines = rows("--diff", a, b, code=1)
+    table, lines = rows("diff", a, b, code=1)
     assert [r["name"] for r in table] == [c["name"] for c in result["changes"]]
     for line, change in zip(lines, result["changes"]):
         assert {k: v for k, v in line.items() if v is not None} == {k: v for k, v in change.items() if v is not None}
     os.chdir(work)
-    text = inspect("--diff", "a", "b", code=1).stdout
+    text = inspect("diff", "a", "b", code=1).stdout
     assert text == f"""\
 A        8 tensors, {size(a)}  a
 B        8 tensors, {size(b)}  b
@@ -205,21 +205,21 @@ def size(path):
     return f"{n} bytes" if n < 1000 else f"{n / 1000:.1f} kB"
 
 
-@case("--diff: more than ten tensors differ: the worst ones, all with -v and in CSV")
+@case("diff: more than ten tensors differ: the worst ones, all with -v and in CSV")
 def _(work):
     a = save(os.path.join(work, "a"), {f"t{i:02}": ("F32", [2], [1, 1]) for i in range(30)})
     b = save(os.path.join(work, "b"), {f"t{i:02}": ("F32", [2], [1, 1 + 2.0 ** -i]) for i in range(30)})
-    lines = inspect("--diff", a, b, code=1).stdout.splitlines()
+    lines = inspect("diff", a, b, code=1).stdout.splitlines()
     found = [line.split()[1] for line in lines if line.startswith("values")]
     # 1 + 2^-24 is 1
     assert found == [f"t{i:02}" for i in range(10)]
-    assert "and 14 more: -v" in inspect("--diff", a, b, code=1).stdout
-    text = inspect("-v", "--diff", a, b, code=1).stdout
+    assert "and 14 more: -v" in inspect("diff", a, b, code=1).stdout
+    text = inspect("-v", "diff", a, b, code=1).stdout
     assert text.count("\nvalues   t") == 24 and "more:" not in text
-    assert [r["name"] for r in rows("--diff", a, b, code=1)[0]] == [f"t{i:02}" for i in range(24)]
+    assert [r["name"] for r in rows("diff", a, b, code=1)[0]] == [f"t{i:02}" for i in range(24)]
 
 
-@case("--diff: the largest difference is found in any piece of a long tensor")
+@case("diff: the largest difference is found in any piece of a long tensor")
 def _(work):
     draw = random.Random(3)
     values = [draw.uniform(-1, 1) for _ in range(10001)]
@@ -228,12 +228,12 @@ def _(work):
         other[place] += by
     a = save(os.path.join(work, "a"), {"w": ("F32", [10001], values)})
     b = save(os.path.join(work, "b"), {"w": ("F32", [10001], other)})
-    change, = document("--diff", a, b, code=1)["changes"]
+    change, = document("diff", a, b, code=1)["changes"]
     assert change == {"kind": "values", "name": "w", "a": "", "b": "",
                       "max_abs": single(other[4096]) - single(values[4096])}
 
 
-@case("--diff: what cannot be done, and damaged files")
+@case("diff: what cannot be done, and damaged files")
 def _(work):
     a = save(os.path.join(work, "a"), {"w": ("F32", [4], [1, 2, 3, 4])})
     data = os.path.join(work, "data")
@@ -241,17 +241,17 @@ def _(work):
     run([program("chex-convert"), "-q", "-i", os.path.join(work, "in", "images"), "-l", labels, "-o", data,
          "--size", 32])
     for pair in ((a, data), (data, a)):
-        says(inspect("--diff", *pair, code=2), "two of a kind", "is a data set")
-    says(inspect("--diff", a, code=2), "two PATHs")
-    says(inspect("--diff", a, os.path.join(work, "no"), code=3), "cannot open")
+        says(inspect("diff", *pair, code=2), "two of a kind", "is a data set")
+    says(inspect("diff", a, code=2), "two PATHs")
+    says(inspect("diff", a, os.path.join(work, "no"), code=3), "cannot open")
     cut = write(os.path.join(work, "cut"), slurp(a)[:-1])
     for pair in ((a, cut), (cut, a)):
-        says(inspect("--diff", *pair, code=1), f"'{cut}'.* behind the end of the file")
-    found = json.loads(inspect("--json", "--diff", a, cut, code=1).stdout)
+        says(inspect("diff", *pair, code=1), f"'{cut}'.* behind the end of the file")
+    found = json.loads(inspect("--json", "diff", a, cut, code=1).stdout)
     assert found["results"][0]["error"]["status"] == "truncated"
     odd = save(os.path.join(work, "odd"), {"\x1b[2J\n\u20ac" + "x" * 3000: ("F32", [1], [1])}, {"\x07": "\x1b]0;x"})
     for options in ([], ["-v"], ["--format", "csv"], ["--format", "jsonl"], ["--json"]):
-        text = inspect("--diff", *options, a, odd, code=1).stdout + inspect("--list", *options, odd).stdout
+        text = inspect("diff", *options, a, odd, code=1).stdout + inspect("list", *options, odd).stdout
         assert "\x1b" not in text and "\x07" not in text
 
 
@@ -281,7 +281,7 @@ def _(work):
                      for line in slurp(os.path.join(out, "latest")).decode().splitlines()]
     assert document(out)["checkpoint"]["file"] == newest
     assert document(out + "/")["path"] == out + "/"
-    result = document("--diff", out, newest)
+    result = document("diff", out, newest)
     assert result["same"] and result["files"] == [newest, newest] and result["paths"] == [out, newest]
     data = bytearray(slurp(newest))
     data[-1] ^= 1
@@ -301,15 +301,15 @@ def _(work):
 @case("two runs: the same options give the same checkpoint; another learning rate is named, and moves the weights")
 def _(_work):
     a, b, other = trained("a"), trained("b"), trained("c", "--lr", "0.01")
-    assert document("--diff", a, b)["same"]
-    result = document("--diff", a, other, code=1)
+    assert document("diff", a, b)["same"]
+    result = document("diff", a, other, code=1)
     assert {c["kind"] for c in result["changes"]} == {"meta", "values"}
     meta = {c["name"]: (c["a"], c["b"]) for c in result["changes"] if c["kind"] == "meta"}
     assert meta["options.lr"] == ("0.001", "0.01") and "state.step" not in meta
     moved = {c["name"] for c in result["changes"] if c["kind"] == "values"}
     assert "classifier.weight" in moved and not any(name.endswith("num_batches_tracked") for name in moved)
     optimizers = [f"{run_}/{os.path.basename(result['files'][0])[:-12]}.opt.safetensors" for run_ in (a, b)]
-    assert document("--diff", *optimizers)["same"]
+    assert document("diff", *optimizers)["same"]
 
 
 # ---- faults ------------------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def fail(command, folder, fault, reference):
 
 def faults_of(folder, code=1):
     """What chex-inspect says of a run, with its faults in the first line."""
-    return inspect("--quick", folder, code=code).stdout
+    return inspect("check", "--quick", folder, code=code).stdout
 
 
 def changed(value, path, change):
@@ -450,11 +450,11 @@ def _(work):
              {"state": json.dumps({"step": "3", "settings": "lr 1\n"})})
     shutil.copytree(trained("a"), os.path.join(work, "run"))
     cases = []
-    for command in (["--diff", a, b], ["--diff", "--json", a, b], ["--diff", "--format", "csv", a, b],
-                    ["--list", "--json", a], [a], ["--json", b], ["-v", os.path.join(work, "run")]):
+    for command in (["diff", a, b], ["diff", "--json", a, b], ["diff", "--format", "csv", a, b],
+                    ["list", "--json", a], [a], ["--json", b], ["-v", os.path.join(work, "run")]):
         with tempfile.TemporaryDirectory(dir=work) as reports:
             reference = harness.run([program("chex-inspect"), *command], [work], report=os.path.join(reports, "x"))
-        assert reference.code == ("--diff" in command), reference.err
+        assert reference.code == ("diff" in command), reference.err
         for kind, whats, tried in (("read", ("EIO", "short"), 4), ("open", ("EMFILE", "EACCES"), 6),
                                    ("memory", ("ENOMEM",), 24)):
             every = max(1, reference.counts[kind] // tried)

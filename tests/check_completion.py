@@ -18,7 +18,7 @@ import sys
 import termios
 import time
 
-from support import BUILD, FINDINGS, PATIENCE, Cases, Skip, program, run, slurp, write
+from support import BUILD, FINDINGS, PATIENCE, Cases, Skip, helps, program, run, slurp, write
 
 case = Cases()
 TOOLS = ["chex-convert", "chex-inspect", "chex-synth", "chex-train"]
@@ -36,8 +36,19 @@ def script(tool, kind, folder, name):
     return write(os.path.join(folder, name), text)
 
 
-def options(tool):
-    return set(re.findall(r"^  (?:-\w,|   ) (--[\w-]+)", run([program(tool), "--help"]).stdout, re.M))
+def commands():
+    """Each command line that has options of its own, "chex-inspect list", and its --help."""
+    return {f"{tool} {command}".strip(): text for tool in TOOLS for command, text in helps(tool).items()}
+
+
+def options(text):
+    return set(re.findall(r"^  (?:-\w,|   ) (--[\w-]+)", text, re.M))
+
+
+def summaries():
+    """{command: its line in chex-inspect --help}"""
+    part = helps("chex-inspect")[""].partition("\nCommands\n")[2].partition("\n\n")[0]
+    return dict(re.findall(r"^  (\w+)(?: COMMAND)?  +(.*)$", part, re.M))
 
 
 def files(work):
@@ -132,9 +143,8 @@ def words(text):
     return set(re.findall(r"[\w.=-]+", text))
 
 
-def meanings(tool):
+def meanings(text):
     """{option: the meaning in --help}: its text up to the values, conditions and default."""
-    text = run([program(tool), "--help"]).stdout
     found = re.findall(r"^  (?:-\w,|   ) (--[\w-]+)(?: \S+)?\s+((?:.+)(?:\n {28}.+)*)", text, re.M)
     return {name: re.split(r" \(|: |; ", " ".join(help_text.split()))[0] for name, help_text in found}
 
@@ -142,22 +152,26 @@ def meanings(tool):
 @case("bash offers every option of --help, words, lists, files and folders")
 def _(work):
     folder = files(work)
-    for tool in TOOLS:
-        assert bash(work, tool + " -") == options(tool), tool
+    for line, text in commands().items():
+        assert bash(work, line + " -") == options(text), line
     assert bash(work, "chex-convert --resize ") == {"bilinear", "area", "lanczos", "none"}
     assert bash(work, "chex-convert --resize=bil") == {"bilinear"}
     assert bash(work, "chex-convert --resize=") == {"bilinear", "area", "lanczos", "none"}
-    assert bash(work, "chex-inspect --where ") >= set(FINDINGS)
-    assert bash(work, "chex-inspect --where Mass,Ple") == {"Mass,Pleural_Thickening"}
+    assert bash(work, "chex-inspect list --where ") >= set(FINDINGS)
+    assert bash(work, "chex-inspect sheet --where Mass,Ple") == {"Mass,Pleural_Thickening"}
     assert bash(work, "chex-convert -l lab") == {"labels.csv"}
     assert bash(work, "chex-convert -l ") == set(os.listdir(folder))
     assert bash(work, "chex-convert -o ") == {"images"}
-    assert bash(work, "chex-inspect ") == set(os.listdir(folder))
+    assert bash(work, "chex-inspect ") == set(os.listdir(folder)) | set(summaries())
+    assert bash(work, "chex-inspect -q --color=never -j 2 sh") == {"sheet", "show"}
+    assert bash(work, "chex-inspect -j 2 --color never diff ") == set(os.listdir(folder))
+    assert bash(work, "chex-inspect help s") == {"sheet", "show", "source"}
+    assert bash(work, "chex-inspect labels.csv ") == set(os.listdir(folder))
     assert bash(work, "chex-synth -n ") == set()
     assert bash(work, "chex-inspect -- -") == set()
-    assert bash(work, "chex-inspect --format ") == {"table", "csv", "json", "jsonl"}
-    assert bash(work, "chex-inspect --source -i images -l lab") == {"labels.csv"}
-    assert bash(work, "chex-inspect --report lab") == {"labels.csv"}
+    assert bash(work, "chex-inspect diff --format ") == {"table", "csv", "json", "jsonl"}
+    assert bash(work, "chex-inspect source -i images -l lab") == {"labels.csv"}
+    assert bash(work, "chex-inspect report -o lab") == {"labels.csv"}
 
 
 @case("bash completes at a tab on a terminal")
@@ -179,15 +193,18 @@ def _(work):
 @case("fish offers every option of --help, words, lists, files and folders")
 def _(work):
     folder = files(work)
-    for tool in TOOLS:
-        assert set(fish(work, tool + " --")) == options(tool), tool
+    for line, text in commands().items():
+        assert set(fish(work, line + " --")) == options(text), line
     assert set(fish(work, "chex-convert --resize ")) == {"bilinear", "area", "lanczos", "none"}
     assert set(fish(work, "chex-convert --resize=bil")) == {"--resize=bilinear"}
-    assert set(fish(work, "chex-inspect --where ")) >= set(FINDINGS)
-    assert set(fish(work, "chex-inspect --where Mass,Ple")) == {"Mass,Pleural_Thickening"}
+    assert set(fish(work, "chex-inspect list --where ")) >= set(FINDINGS)
+    assert set(fish(work, "chex-inspect sheet --where Mass,Ple")) == {"Mass,Pleural_Thickening"}
     assert set(fish(work, "chex-convert -l lab")) == {"labels.csv"}
     assert set(fish(work, "chex-convert -o ")) == {"images/"}
-    assert {f.rstrip("/") for f in fish(work, "chex-inspect ")} == set(os.listdir(folder))
+    assert {f.rstrip("/") for f in fish(work, "chex-inspect list ")} == set(os.listdir(folder))
+    assert {f.rstrip("/") for f in fish(work, "chex-inspect ")} == set(os.listdir(folder)) | set(summaries())
+    assert fish(work, "chex-inspect -q sh") == {name: summaries()[name] for name in ("sheet", "show")}
+    assert set(fish(work, "chex-inspect help s")) == {"sheet", "show", "source"}
     assert set(fish(work, "chex-synth -n ")) == set()
 
 
@@ -197,32 +214,40 @@ def _(work):
     assert zsh(work, "chex-convert --resize bil")[0] == "chex-convert --resize bilinear "
     assert zsh(work, "chex-convert --resize=lan")[0].rstrip() == "chex-convert --resize=lanczos"
     assert {"bilinear", "area", "lanczos", "none"} <= words(zsh(work, "chex-convert --resize ")[1])
-    assert zsh(work, "chex-inspect --where Mass,Ple")[0].startswith("chex-inspect --where Mass,Pleural_Thickening")
+    assert zsh(work, "chex-inspect list --where Mass,Ple")[0].startswith(
+        "chex-inspect list --where Mass,Pleural_Thickening")
     assert zsh(work, "chex-convert -l lab")[0] == "chex-convert -l labels.csv "
     assert zsh(work, "chex-convert -o ")[0] == "chex-convert -o images/"
     assert zsh(work, "chex-inspect wit")[0] == "chex-inspect with\\ blank.csv "
-    for tool in TOOLS:
-        missing = options(tool) - words(zsh(work, tool + " --")[1])
-        assert not missing, f"{tool}: {missing}"
+    assert zsh(work, "chex-inspect -q ext")[0] == "chex-inspect -q extract "
+    assert zsh(work, "chex-inspect help ext")[0] == "chex-inspect help extract "
+    assert zsh(work, "chex-inspect diff wit")[0] == "chex-inspect diff with\\ blank.csv "
+    listed = zsh(work, "chex-inspect s")[1]
+    assert all(re.search(rf"{name} .*-- {summaries()[name]}", listed) for name in ("sheet", "show", "source")), listed
+    for line, text in commands().items():
+        missing = options(text) - words(zsh(work, line + " --")[1])
+        assert not missing, f"{line}: {missing}"
 
 
 @case("fish and zsh describe each option by its meaning, not by its default or values")
 def _(work):
     files(work)
-    for tool in TOOLS:
-        wanted = meanings(tool)
-        assert wanted.keys() == options(tool)
+    for line, text in commands().items():
+        tool, wanted = line.split()[0], meanings(text)
+        assert wanted.keys() == options(text)
         for option, meaning in wanted.items():
-            assert len(meaning.split()) > 1 and not meaning.startswith("default"), (tool, option, meaning)
+            assert len(meaning.split()) > 1 and not meaning.startswith("default"), (line, option, meaning)
         fish_script = run([program(tool), "--completion", "fish"]).stdout
+        if line != tool:
+            fish_script = "\n".join(re.findall(rf"^.* from {line.split()[1]}' .*$", fish_script, re.M))
         for option, values in re.findall(r"-l (\S+) -x -a '([\w -]+)'", fish_script):
-            first = re.split(r"\W", wanted["--" + option])[0]
-            assert first not in values.split(), f"{tool} --{option} is described by its value {first}"
-        shown = fish(work, tool + " --")
+            first = re.split(r"\W", wanted.get("--" + option, ""))[0]
+            assert first not in values.split(), f"{line} --{option} is described by its value {first}"
+        shown = fish(work, line + " --")
         assert shown == wanted, [(o, shown.get(o), m) for o, m in wanted.items() if shown.get(o) != m]
-        listed = zsh(work, tool + " --")[1]
+        listed = zsh(work, line + " --")[1]
         for option, meaning in wanted.items():
-            assert re.search(rf"{option}\b.* -- {re.escape(meaning)}", listed), f"{tool} {option}: {meaning}: {listed}"
+            assert re.search(rf"{option}\b.* -- {re.escape(meaning)}", listed), f"{line} {option}: {meaning}: {listed}"
 
 
 @case("make install puts the scripts where the shells look, --with-X-completion-dir elsewhere")

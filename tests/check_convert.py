@@ -666,7 +666,7 @@ def _(work):
     same_tree(straight(), f"{work}/new")
 
 
-@case("what chex-inspect --full names after faults repairs them, whatever options the data set was made with")
+@case("what chex-inspect check --full names after faults repairs them, whatever options the data set was made with")
 def _(work):
     inspect, images_of = program("chex-inspect"), f"{base()}/images"
     write(f"{work}/my rule.csv", "patient,split\n" + "".join(f"{name},{'ab'[i % 3 == 0]}\n" for i, name in enumerate(
@@ -690,7 +690,7 @@ def _(work):
         data = bytearray(slurp(flipped))
         data[len(data) // 2] ^= 1
         write(flipped, bytes(data))
-        done = run([inspect, "--full", out], 1)
+        done = run([inspect, "check", "--full", out], 1)
         named = next_command(done.stdout)
         assert done.stdout.endswith(named + "\n"), done.stdout
         named = joined(named)
@@ -703,16 +703,16 @@ def _(work):
         bin_first = os.path.dirname(program("chex-convert")) + os.pathsep + os.environ["PATH"]
         run(["sh", "-c", typed], env=dict(os.environ, PATH=bin_first))
         same_tree(good, out)
-        run([inspect, "--full", out])
+        run([inspect, "check", "--full", out])
     # Of one shard: its data set.  The manifest itself: made again.  What lies beside the shards: not by --repair.
     os.truncate(cut, 100)
-    assert "--repair" in next_command(run([inspect, "--full", cut], 1).stdout)
+    assert "--repair" in next_command(run([inspect, "check", "--full", cut], 1).stdout)
     convert(base(), f"{work}/sums")
     m = manifest(f"{work}/sums")
     m.pop("manifest_sha256")
     m["splits"][0]["positives"]["Mass"] += 1
     write(f"{work}/sums/manifest.json", json.dumps(m))
-    named = next_command(run([inspect, "--full", f"{work}/sums"], 1).stdout)
+    named = next_command(run([inspect, "check", "--full", f"{work}/sums"], 1).stdout)
     run(["sh", "-c", named.replace("IMAGES", images_of).replace("LABELS.csv", labels_of(base()))],
         env=dict(os.environ, PATH=bin_first))
     same_tree(straight(), f"{work}/sums")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-inspect --diff, --format, and files of other kinds: exit codes, and that what they say is true.
+"""chex-inspect diff, --format, and files of other kinds: exit codes, and that what they say is true.
 
     check_diff.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH or in $BUILDDIR
 """
@@ -66,7 +66,7 @@ def rows(*arguments, code=0):
 def printed(form, arguments, code):
     """The bytes on standard output: as text, CR LF would become LF."""
     with tempfile.TemporaryFile() as out:
-        inspect("--format", form, *arguments, code=code, stdout=out)
+        inspect(*arguments, "--format", form, code=code, stdout=out)
         out.seek(0)
         return out.read()
 
@@ -91,10 +91,10 @@ def _(work):
     csv_path, folder = start(work)
     a = make(work, "a", csv_path, folder)
     shutil.copytree(a, os.path.join(work, "b"))
-    result = document("--diff", a, os.path.join(work, "b"))
+    result = document("diff", a, os.path.join(work, "b"))
     assert result["same"] and not result["read"] and not result["changes"]
-    assert "same" in inspect("--diff", a, a).stdout
-    assert rows("--diff", a, a)[0] == []
+    assert "same" in inspect("diff", a, a).stdout
+    assert rows("diff", a, a)[0] == []
 
 
 @case("other shards of the same images: only specification and places differ; exit code 1")
@@ -102,7 +102,7 @@ def _(work):
     csv_path, folder = start(work)
     a = make(work, "a", csv_path, folder)
     b = make(work, "b", csv_path, folder, "--shard-size", 32, "--align", 512)
-    result = document("--diff", a, b, code=1)
+    result = document("diff", a, b, code=1)
     assert {c["name"] for c in result["changes"] if c["kind"] == "spec"} >= {"shard_size", "align", "dataset_id"}
     assert {c["kind"] for c in result["changes"]} == {"spec", "place"}
     assert result["in_both"] == 90 and result["pixels_compared"]
@@ -137,7 +137,7 @@ def _(work):
     write_csv(csv_path, header, table)
     os.remove(os.path.join(folder, gone[0]))
     b = make(work, "b", csv_path, folder, "--split", "file:" + rule, "--size", 50)
-    result = document("--diff", a, b, code=1)
+    result = document("diff", a, b, code=1)
     changes = {}
     for c in result["changes"]:
         changes.setdefault(c["kind"], {})[c["name"]] = (c["a"], c["b"])
@@ -147,15 +147,15 @@ def _(work):
     assert list(changes["age"]) == [age[0]] and list(changes["sex"]) == [sex[0]] and list(changes["view"]) == [view[0]]
     assert changes["sex"][sex[0]][1] == "U" and list(changes["pixels"]) == [pixels[0]]
     assert result["counts"] == {k: len(changes.get(k, {})) for k in result["counts"]}
-    csv_rows, lines = rows("--diff", a, b, code=1)
+    csv_rows, lines = rows("diff", a, b, code=1)
     assert lines == result["changes"] and [dict(r) for r in csv_rows] == result["changes"]
     heads = tuple(f"{xxh128(images(folder)[pixels[0]]['image']).high:016x}" for folder in (a, b))
     assert changes["pixels"][pixels[0]] == heads
-    text = inspect("--diff", a, b, code=1).stdout
+    text = inspect("diff", a, b, code=1).stdout
     assert f"train -> test: {len(changes['split'])}" in text and f"{gone[0]}  (" in text
-    back = document("--diff", b, a, code=1)
+    back = document("diff", b, a, code=1)
     assert back["counts"]["only_b"] == 1 and back["counts"]["labels"] == 1
-    threads = [inspect("--diff", "-j", n, a, b, code=1).stdout for n in (1, 4)]
+    threads = [inspect("diff", "-j", n, a, b, code=1).stdout for n in (1, 4)]
     assert threads[0] == threads[1]
 
 
@@ -164,26 +164,26 @@ def _(work):
     csv_path, folder = start(work, 40)
     a = make(work, "a", csv_path, folder)
     b = make(work, "b", csv_path, folder, "--size", 32)
-    result = document("--diff", a, b, code=1)
+    result = document("diff", a, b, code=1)
     assert not result["pixels_compared"] and result["counts"]["pixels"] == 0
-    assert "not compared" in inspect("--diff", a, b, code=1).stdout
+    assert "not compared" in inspect("diff", a, b, code=1).stdout
 
 
-@case("--diff: what cannot be done")
+@case("diff: what cannot be done")
 def _(work):
     csv_path, folder = start(work, 40)
     a = make(work, "a", csv_path, folder)
-    says(inspect("--diff", a, code=2), "two PATHs")
-    says(inspect("--diff", a, a, a, code=2), "two PATHs")
-    says(inspect("--diff", a, os.path.join(work, "no"), code=3), "cannot open")
-    says(inspect("--diff", a, os.path.join(a, manifest(a)["shards"][0]["name"]), code=2), "folders of two data sets")
-    says(inspect("--diff", "--format", "csv", "--json", a, a, code=2), "--format")
+    says(inspect("diff", a, code=2), "two PATHs")
+    says(inspect("diff", a, a, a, code=2), "two PATHs")
+    says(inspect("diff", a, os.path.join(work, "no"), code=3), "cannot open")
+    says(inspect("diff", a, os.path.join(a, manifest(a)["shards"][0]["name"]), code=2), "folders of two data sets")
+    says(inspect("diff", "--format", "csv", "--json", a, a, code=2), "--format")
     b = make(work, "b", csv_path, folder, "--shard-size", 8)
     shard = os.path.join(b, manifest(b)["shards"][0]["name"])
     data = bytearray(slurp(shard))
     data[200] ^= 1
     write(shard, data)
-    result = document("--diff", a, b, code=1)
+    result = document("diff", a, b, code=1)
     assert result["faults"] == 1 and result["counts"]["only_a"] == 1
 
 
@@ -193,7 +193,7 @@ def _(work):
     for out, release in zip(sets, ("Data_Entry_2017.csv.gz", "Data_Entry_2017_v2020.csv.gz")):
         run([program("chex-convert"), "-q", "--allow-missing", "-i", nih("images"), "-l", nih("csv", release),
              "-o", out, "--size", 64, "--split", "none"])
-    result = document("--diff", *sets, code=1)
+    result = document("diff", *sets, code=1)
     assert result["in_both"] == 67 and result["counts"]["pixels"] == 0 and result["counts"]["only_a"] == 0
     a, b = (images(s) for s in sets)
     differ = [n for n in a if a[n]["label"] != b[n]["label"]]
@@ -203,35 +203,35 @@ def _(work):
 # ---- --format ----------------------------------------------------------------------------------------------------
 
 
-@case("--list, --labels, --check-split as CSV and JSON lines")
+@case("list, labels, check --leaks as CSV and JSON lines")
 def _(work):
     csv_path, folder = start(work)
     a = make(work, "a", csv_path, folder)
     records = images(a)
-    table, lines = rows("--list", "--fields", "name,labels,age,index,weight,sha256", a)
+    table, lines = rows("list", "--fields", "name,labels,age,index,weight,sha256", a)
     assert {r["name"] for r in table} == set(records)
     for row, line in zip(table, lines):
         named = [f for f, v in zip(FINDINGS, records[row["name"]]["label"]) if v]
         assert line["labels"] == named and row["labels"] == ("|".join(named) or "No Finding")
         assert float(row["age"]) == line["age"] == records[row["name"]]["age"]
         assert row["sha256"] == line["sha256"] and line["weight"] == 1 and row["index"] == str(line["index"])
-    table, lines = rows("--labels", a)
+    table, lines = rows("labels", a)
     positives = {(s["name"], f): n for s in manifest(a)["splits"] for f, n in s["positives"].items()}
     assert {(r["split"], r["finding"]): r["images"] for r in lines
             if r["together_with"] is None and r["finding"] != "No Finding"} == positives
     pairs = [r for r in lines if r["together_with"]]
     assert len(pairs) == 14 * 13 * len(manifest(a)["splits"])
     assert all(r["of"] == positives[r["split"], r["finding"]] for r in pairs)
-    _, lines = rows("--check-split", a)
+    _, lines = rows("check", "--leaks", a)
     assert len(lines) == 28 and {r["check"] for r in lines} == {"prevalence"}
-    assert json.loads(inspect("--list", "--format", "json", a).stdout)["action"] == "list"
-    assert inspect("--list", "--format", "table", a).stdout == inspect("--list", a).stdout
-    says(inspect("--format", "csv", a, code=2), "go with --list")
-    says(inspect("--format", "csv", "--sheet", os.path.join(work, "x.png"), a, code=2), "go with --list")
-    says(inspect("--format", "json", "--show", "0:0", a, code=2), "cannot both")
-    says(inspect("--diff", "--where", "Hernia", a, a, code=2), "--sheet")
-    says(inspect("--list", "--format", "csv", a, a, code=2), "one PATH")
-    says(inspect("--list", "--format", "xml", a, code=2), "takes table")
+    assert json.loads(inspect("list", "--format", "json", a).stdout)["action"] == "list"
+    assert inspect("list", "--format", "table", a).stdout == inspect("list", a).stdout
+    says(inspect("check", "--format", "csv", a, code=2), "go with --leaks")
+    says(inspect("sheet", "--format", "csv", a, code=2), "is an option of list, labels, check, diff and source")
+    says(inspect("show", "--json", a, "0:0", code=2), "cannot both")
+    says(inspect("diff", "--where", "Hernia", a, a, code=2), "is an option of list, labels and sheet")
+    says(inspect("list", "--format", "csv", a, a, code=2), "one PATH")
+    says(inspect("list", "--format", "xml", a, code=2), "takes table")
 
 
 @case("a field with quotes, commas and line ends is quoted as RFC 4180 says")
@@ -244,7 +244,7 @@ def _(work):
     table[0][header.index("Patient ID")] = "someone, else"
     write_csv(csv_path, header, table)
     a = make(work, "a", csv_path, folder, "--split", "none")
-    found, lines = rows("--list", "--fields", "name,patient", a)
+    found, lines = rows("list", "--fields", "name,patient", a)
     assert {"name": odd, "patient": "someone, else"} in [dict(r) for r in found]
     assert {"name": odd, "patient": "someone, else"} in lines
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from support import Tally, masked
+from support import Tally, helps, masked
 
 SOURCE = os.environ.get("srcdir") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("BUILDDIR") or "."
@@ -74,23 +74,41 @@ def help_options(text):
             for m in re.finditer(r"^  (?:-(\w),|   ) --([\w-]+)", text, re.M)}
 
 
+def section_of(page, command):
+    """The part of a page about a command; "": all but the section COMMANDS."""
+    before, _, rest = page.partition("\n.Sh COMMANDS\n")
+    commands, heading, after = rest.partition("\n.Sh ")
+    if not command:
+        return before + heading + after
+    return commands.partition(f".Ss {command}\n")[2].partition("\n.Ss ")[0]
+
+
+def offered(script, command):
+    """The long options that a completion script for bash offers after the command; "": without one."""
+    offer = re.search(rf"^        {command or '[*]'}\)\n +offer='(.*)'$", script, re.M)[1]
+    return set(re.findall(r"--([\w-]+)", offer))
+
+
 def check_options(tally):
     for tool in TOOLS:
-        name = f"{tool} --help and man/{tool}.1 have the same options"
+        name = f"{tool} --help, its completion and man/{tool}.1 have the same options"
         path = program(tool)
         if not path:
             tally.skip(name, f"{tool} is not built")
             continue
-        if not os.path.exists(os.path.join(SOURCE, "man", f"{tool}.1")):
-            tally.check(name, ["there is no such page"])
-            continue
-        result = run([path, "--help"])
-        wanted, got = help_options(result.stdout), page_options(read(f"man/{tool}.1"))
-        faults = [f"only in --help: {o}" for o in sorted(wanted - got)]
-        faults += [f"only in the page: {o}" for o in sorted(got - wanted)]
-        if result.returncode != 0 or not wanted:
-            faults.append(f"--help: exit code {result.returncode}, {len(wanted)} options")
-        tally.check(f"{name} ({len(wanted)})", faults)
+        page, script, texts = read(f"man/{tool}.1"), run([path, "--completion", "bash"]).stdout, helps(tool)
+        common, faults, count = help_options(texts[""].partition("\nCommon\n")[2]), [], 0
+        for command, text in texts.items():
+            wanted = help_options(text) - (common if command else set())
+            got, completed = page_options(section_of(page, command)), offered(script, command)
+            faults += [f"only in --help of {command}: {o}" for o in sorted(wanted - got)]
+            faults += [f"only in the page of {command}: {o}" for o in sorted(got - wanted)]
+            faults += [f"not completed and in --help of {command}: {o}"
+                       for o in sorted({o for _, o in wanted | common} ^ completed)]
+            count += len(wanted)
+        titles = re.findall(r"^\.Ss (.*)$", page.partition("\n.Sh COMMANDS\n")[2].partition("\n.Sh ")[0], re.M)
+        faults += [f"a command of one of both only: {c}" for c in sorted(set(titles) ^ (set(texts) - {""}))]
+        tally.check(f"{name} ({count})", faults or ([] if count else ["no options"]))
 
 
 def check_help_text(tally):
@@ -107,7 +125,8 @@ def check_help_text(tally):
         shown = set(re.findall(r"^  (\d+(?:\+n)?) ", text.partition("\nExit status\n")[2], re.M))
         page = set(re.findall(r"^\.It (\S+)$", section, re.M))
         needed = of_all | of_jobs if tool in ("chex-convert", "chex-train") else of_all
-        faults = [f"{len(line)} columns: {line}" for line in text.splitlines() if len(line) > 80]
+        faults = [f"{len(line)} columns: {line}" for part in helps(tool).values() for line in part.splitlines()
+                  if len(line) > 80]
         faults += [f"cli.h or --help lacks exit code {code}" for code in sorted(codes ^ shown)]
         faults += [f"the page lacks exit code {code}" for code in sorted(needed - page)]
         faults += [f"--help lacks exit code {code} of the page" for code in sorted(page - shown)]

@@ -351,7 +351,7 @@ def _(work):
         ended = harness.run([a for a in c.command(folder, "-j", "4") if a != "-q"], [], fault)
         assert ended.code == 1 and said in ended.err, f"exit code {ended.code}: {ended.err}"
         harness.differ(harness.read_tree(folder), c.tree)
-        ended = harness.run([c.inspect, "-q", "-j", "4", "--full", folder], [], fault)
+        ended = harness.run([c.inspect, "check", "-q", "-j", "4", "--full", folder], [], fault)
         assert ended.code == 0, ended.err
 
 
@@ -414,10 +414,10 @@ def _(work):
 
 def inspect_commands(c):
     shard = sorted(n for n in c.tree if n.endswith("-of-00003"))[0]
-    return {"--full": ["--full", "--sha256", c.out], "--sample": ["--sample", "100", c.out],
-            "--list": ["--list", "--fields", "slot,name,labels,sha256", c.out], "--labels": ["--labels", c.out],
-            "--check-split": ["--check-split", c.out], "--extract": ["--extract", f"{shard}:0", "-o", "-", c.out],
-            "a file": ["--full", os.path.join(c.work, "alone.tfrecord")]}
+    return {"--full": ["check", "--full", "--sha256", c.out], "--sample": ["check", "--sample", "100", c.out],
+            "list": ["list", "--fields", "slot,name,labels,sha256", c.out], "labels": ["labels", c.out],
+            "--leaks": ["check", "--leaks", c.out], "extract": ["extract", "-o", "-", c.out, f"{shard}:0"],
+            "a file": ["check", "--full", os.path.join(c.work, "alone.tfrecord")]}
 
 
 def fail_inspect(c, command, fault, reference):
@@ -430,14 +430,14 @@ def fail_inspect(c, command, fault, reference):
         assert ended.err.strip() or ended.out.strip(), "an exit code without a word"
 
 
-@case("inspect --source: a read error is reported as such, with exit code 3, and never as damage")
+@case("inspect source: a read error is reported as such, with exit code 3, and never as damage")
 def _(work):
     c = conversion(work)
     csv_path = c.options[c.options.index("-l") + 1]
 
     def one(t):
         path, fault, reference = t
-        ended = harness.run([c.inspect, "-j", "1", "--source", "-i", path, "-l", csv_path], [path], fault)
+        ended = harness.run([c.inspect, "source", "-j", "1", "-i", path, "-l", csv_path], [path], fault)
         said = ended.out.decode() + ended.err
         if ":ever:" not in fault or ended.code == 1:
             assert (ended.code, ended.out) == (reference.code, reference.out), f"exit code {ended.code}: {said}"
@@ -447,7 +447,7 @@ def _(work):
 
     cases = []
     for path in [*archives(c.work).values(), os.path.join(c.source, "images")]:
-        reference = harness.run([c.inspect, "-j", "1", "--source", "-i", path, "-l", csv_path], [path],
+        reference = harness.run([c.inspect, "source", "-j", "1", "-i", path, "-l", csv_path], [path],
                                 report=c.new_folder())
         assert reference.code == 1, reference.err  # one image is cut
         cases += [(path, f"{kind}:{n}:{times}:EIO", reference) for kind in ("read", "open", "stat")
@@ -653,7 +653,7 @@ def lose_power(c, ops, folder, length, seed):
             write(os.path.join(target, name), data)
         if state.get("manifest.json") is not None and c.say(target) == 0:
             strangers = {n: d for n, d in state.items() if c.tree.get(n) != d}
-            assert not strangers, f"chex-inspect --full sees no fault, but {sorted(strangers)}"
+            assert not strangers, f"chex-inspect check --full sees no fault, but {sorted(strangers)}"
         c.check_folder(target)
     finally:
         shutil.rmtree(target, ignore_errors=True)

@@ -124,30 +124,30 @@ def check_good(tally, ds, work):
     records = sum(s["records"] for s in ds.shards)
     expect(tally, "without an action a data set is described and checked", [folder], 0, ds.manifest["dataset_id"],
            ds.manifest["split"]["rule"], f"{len(ds.shards)} of {len(ds.shards)} shards good", "--full")
-    expect(tally, "--quick is clean", ["--quick", folder], 0)
-    expect(tally, "--sample is clean", ["--sample", "20.5%", folder], 0)
-    expect(tally, "--full reads every record", ["--full", folder], 0, f"{records:,} record")
-    expect(tally, "--full --sha256 is clean", ["--full", "--sha256", folder], 0, f"{records:,} record")
+    expect(tally, "--quick is clean", ["check", "--quick", folder], 0)
+    expect(tally, "--sample is clean", ["check", "--sample", "20.5%", folder], 0)
+    expect(tally, "--full reads every record", ["check", "--full", folder], 0, f"{records:,} record")
+    expect(tally, "--full --sha256 is clean", ["check", "--full", "--sha256", folder], 0, f"{records:,} record")
     tally.check("manifest_sha256 is that of the lines before it", ds.sum_is_right)
     tally.check("crc32c is what the format says", [s["crc32c"] for s in ds.shards] ==
                 [f"{ds.chain(s):08x}" for s in range(len(ds.shards))])
-    expect(tally, "one shard is checked against its manifest", ["--full", ds.path(1)], 0, "1 of 1 shard good")
+    expect(tally, "one shard is checked against its manifest", ["check", "--full", ds.path(1)], 0, "1 of 1 shard good")
     expect(tally, "the manifest stands for its data set", [os.path.join(folder, "manifest.json")], 0)
-    result = run("-q", "--full", folder)
+    result = run("-q", "check", "--full", folder)
     tally.check("--quiet says nothing of a good data set", result.returncode == 0 and not result.stdout + result.stderr)
     alone = os.path.join(work, "alone.tfrecord")
     shutil.copy(ds.path(0), alone)
-    expect(tally, "a file without a manifest is checked by itself", ["--full", alone], 0, "1 of 1 file good",
+    expect(tally, "a file without a manifest is checked by itself", ["check", "--full", alone], 0, "1 of 1 file good",
            "no manifest")
-    expect(tally, "--sha256 of a file without a manifest", ["--full", "--sha256", alone], 3, "no SHA-256")
-    outputs = {run("--full", "-j", str(j), folder).stdout.split(b" in ")[0] for j in (1, 2, 7)}
+    expect(tally, "--sha256 of a file without a manifest", ["check", "--full", "--sha256", alone], 3, "no SHA-256")
+    outputs = {run("check", "--full", "-j", str(j), folder).stdout.split(b" in ")[0] for j in (1, 2, 7)}
     tally.check("the output does not depend on the number of threads", len(outputs) == 1, outputs)
 
 
 def check_list(tally, ds):
     fields = ["slot", "split", "shard", "index", "name", "patient", "labels", "weight", "age", "sex", "view", "sha256"]
-    lines = run("--list", "--padding", "--fields", ",".join(fields), ds.folder).stdout.decode("ascii").splitlines()
-    tally.check("--list begins with the names of the fields", lines[0].split("\t") == fields, lines[0])
+    lines = run("list", "--padding", "--fields", ",".join(fields), ds.folder).stdout.decode("ascii").splitlines()
+    tally.check("list begins with the names of the fields", lines[0].split("\t") == fields, lines[0])
     wrong = []
     for line, (s, i, record) in zip(lines[1:], ds.records()):
         got = dict(zip(fields, line.split("\t")))
@@ -161,17 +161,17 @@ def check_list(tally, ds):
                 wanted["name" if name == "filename" else name] = ds.text(record, name)
         if any(got[k] != v for k, v in wanted.items()) or (age == age and abs(float(got["age"]) - age) > 1e-5):
             wrong.append((got, wanted))
-    tally.check(f"--list says what is in the records ({len(lines) - 1})",
+    tally.check(f"list says what is in the records ({len(lines) - 1})",
                 not wrong and len(lines) - 1 == sum(s["records"] for s in ds.shards), wrong[:1])
-    plain = run("--list", ds.folder).stdout.decode("ascii").splitlines()
-    tally.check("--list leaves padding records out", len(plain) - 1 == sum(s["images"] for s in ds.shards), len(plain))
+    plain = run("list", ds.folder).stdout.decode("ascii").splitlines()
+    tally.check("list leaves padding records out", len(plain) - 1 == sum(s["images"] for s in ds.shards), len(plain))
     split = ds.manifest["splits"][-1]
-    part = run("--list", "--split", split["name"], "--fields", "split", ds.folder).stdout.decode("ascii").splitlines()
+    part = run("list", "--split", split["name"], "--fields", "split", ds.folder).stdout.decode("ascii").splitlines()
     tally.check("--split chooses a split", part[1:] == [split["name"]] * split["images"], part[:3])
 
 
 def check_where(tally, ds):
-    """--where of --list and --labels: exactly the images for which it holds."""
+    """--where of list and labels: exactly the images for which it holds."""
     at, real = ds.offset, [(ds.shards[s]["split"], r) for s, _, r in ds.records() if r[ds.offset["weight"]]]
     mass, edema = ds.manifest["labels"].index("Mass"), ds.manifest["labels"].index("Edema")
     for terms, holds in ((["Mass"], lambda r: r[at["label"] + mass]),
@@ -181,27 +181,27 @@ def check_where(tally, ds):
                          (["patient=nobody"], lambda r: False)):
         words = [w for t in terms for w in ("--where", t)]
         wanted = [ds.text(r, "filename") for _, r in real if holds(r)]
-        got = run("--list", "--fields", "name", *words, ds.folder).stdout.decode("ascii").splitlines()
-        tally.check(f"--list --where {' --where '.join(terms)} ({len(wanted)})", got == ["name", *wanted], got[:5])
+        got = run("list", "--fields", "name", *words, ds.folder).stdout.decode("ascii").splitlines()
+        tally.check(f"list --where {' --where '.join(terms)} ({len(wanted)})", got == ["name", *wanted], got[:5])
         if not wanted:
-            expect(tally, "--labels of no image", ["--labels", *words, ds.folder], 3, "no image of this selection")
+            expect(tally, "labels of no image", ["labels", *words, ds.folder], 3, "no image of this selection")
             continue
         counts = collections.Counter(split for split, r in real if holds(r))
-        document = json.loads(run("--labels", "--json", *words, ds.folder).stdout)["results"][0]
-        tally.check(f"--labels --where {' --where '.join(terms)}",
+        document = json.loads(run("labels", "--json", *words, ds.folder).stdout)["results"][0]
+        tally.check(f"labels --where {' --where '.join(terms)}",
                     {s["name"]: s["images"] for s in document["splits"]} == dict(counts), document["splits"])
     split = ds.manifest["splits"][0]["name"]
     wanted = [ds.text(r, "filename") for s, r in real if s == split and r[at["sex"]] == ord("M")]
-    got = run("--list", "--fields", "name", "--where", "sex=M", "--split", split, ds.folder).stdout.decode("ascii")
+    got = run("list", "--fields", "name", "--where", "sex=M", "--split", split, ds.folder).stdout.decode("ascii")
     tally.check("--where and --split", got.splitlines()[1:] == wanted, got[:200])
 
 
 def check_labels_key(tally, ds):
-    lines = run("--labels", ds.folder).stdout.decode("ascii").splitlines()
+    lines = run("labels", ds.folder).stdout.decode("ascii").splitlines()
     table = lines[lines.index("images with both") + 1:]
     used = set(table[0].split()) | {line.split()[0] for line in table[1:14]}
     key = dict(re.findall(r"(\w{4}) = (\w+)", " ".join(table[14:])))
-    tally.check("--labels explains each abbreviation of its table",
+    tally.check("labels explains each abbreviation of its table",
                 set(key) == used and list(key.values()) == ds.manifest["labels"], key)
     tally.check("no line of --labels is wider than 80 columns", max(map(len, lines)) <= 80, lines)
 
@@ -214,7 +214,7 @@ def check_labels(tally, ds):
             images[split] += 1
             counts.update((split, n) for n in names)
             pairs.update((split, a, b) for a in names for b in names if a != b)
-    document = json.loads(run("--labels", "--json", ds.folder).stdout)
+    document = json.loads(run("labels", "--json", ds.folder).stdout)
     wrong = []
     for split in document["results"][0]["splits"]:
         wrong += [split["name"]] * (split["images"] != images[split["name"]])
@@ -223,7 +223,7 @@ def check_labels(tally, ds):
             wrong += [(split["name"], name)] * (finding["images"] != counts[split["name"], name])
             wrong += [(split["name"], name, other) for other, n in finding["together_with"].items()
                       if n != pairs[split["name"], name, other]]
-    tally.check("--labels counts what is in the records",
+    tally.check("labels counts what is in the records",
                 not wrong and len(images) == len(document["results"][0]["splits"]), wrong[:3])
 
 
@@ -231,26 +231,26 @@ def check_extract(tally, ds, work):
     shard, index, record = next((s, i, r) for s, i, r in ds.records() if r[ds.offset["weight"]] and i == 1)
     wanted, side = ds.pixels(record), ds.manifest["record"]["width"]
     png, pgm = os.path.join(work, "x.png"), os.path.join(work, "x.PGM")
-    expect(tally, "--extract by number", ["--extract", f"{shard}:{index}", "-o", png, ds.folder], 0)
+    expect(tally, "extract by number", ["extract", "-o", png, ds.folder, f"{shard}:{index}"], 0)
     with open(png, "rb") as f:
         tally.check("the PNG holds the pixels", png_gray(f.read()) == (side, ds.manifest["record"]["height"], wanted))
-    expect(tally, "--extract by the shard's name",
-           ["--extract", f"{ds.shards[shard]['name']}:{index}", "-o", pgm, ds.folder], 0)
+    expect(tally, "extract by the shard's name",
+           ["extract", "-o", pgm, ds.folder, f"{ds.shards[shard]['name']}:{index}"], 0)
     with open(pgm, "rb") as f:
         tally.check("the PGM holds the pixels", f.read() == b"P5\n%d %d\n255\n" % (side, side) + wanted)
-    result = run("-q", "--extract", f"{shard}:{index}", "-o", "-", ds.folder)
+    result = run("extract", "-q", "-o", "-", ds.folder, f"{shard}:{index}")
     tally.check("- is standard output", result.returncode == 0 and png_gray(result.stdout)[2] == wanted)
     if "filename" in ds.offset:
-        expect(tally, "--extract by name", ["--extract", ds.text(record, "filename"), "-o", png, ds.folder], 0)
+        expect(tally, "extract by name", ["extract", "-o", png, ds.folder, ds.text(record, "filename")], 0)
         with open(png, "rb") as f:
             tally.check("and it is that image", png_gray(f.read())[2] == wanted)
-    expect(tally, "no folder to write to", ["--extract", "0:0", "-o", os.path.join(work, "no/where.png"), ds.folder], 4)
+    expect(tally, "no folder to write to", ["extract", "-o", os.path.join(work, "no/where.png"), ds.folder, "0:0"], 4)
     left = [n for n in os.listdir(work) if ".tmp." in n]
     tally.check("nothing temporary is left", not left, left)
 
 
 def check_split(tally, ds):
-    said = expect(tally, "--check-split of a split by patient", ["--check-split", ds.folder], 0,
+    said = expect(tally, "check --leaks of a split by patient", ["check", "--leaks", ds.folder], 0,
                   "no patient is in two splits", "no image is in two splits")
     patients = {ds.text(r, "patient") for _, _, r in ds.records()} if "patient" in ds.offset else set()
     tally.check("it counts the patients", not patients or f"({len(patients):,} patient" in said, said)
@@ -276,7 +276,7 @@ def seal(data):
     return data[:8] + struct.pack("<I", masked(data[:8])) + body + struct.pack("<I", masked(body))
 
 
-def damaged(tally, good, work, name, change, code, *texts, arguments=("--full",), absent=()):
+def damaged(tally, good, work, name, change, code, *texts, arguments=("check", "--full"), absent=()):
     ds = copy(good, work)
     change(ds)
     return expect(tally, name, [*arguments, ds.folder], code, *texts, absent=absent)
@@ -316,9 +316,9 @@ def check_damage(tally, good, work):
     damaged(tally, good, work, "a flipped bit in the data's checksum", change_record(0, 1, flip(lambda ds: stride - 1)),
             1, place + "data checksum mismatch, in the checksum")
     damaged(tally, good, work, "--sample 100% finds it too", change_record(0, 1, flip(lambda ds: stride - 1)), 1, place,
-            arguments=("--sample", "100%"))
+            arguments=("check", "--sample", "100%"))
     damaged(tally, good, work, "--quick does not read other records", change_record(0, 1, flip(lambda ds: stride - 1)),
-            0, arguments=("--quick",))
+            0, arguments=("check", "--quick"))
     damaged(tally, good, work, "a changed header with right checksums",
             change_record(0, 1, lambda ds, r: seal(flip(lambda _: 20)(ds, r))), 1,
             "record header differs from the manifest")
@@ -330,7 +330,7 @@ def check_damage(tally, good, work):
             "every record is good, but they are not those of the manifest (crc32c)")
     damaged(tally, good, work, "a pixel, its checksum and the crc32c of the manifest changed", tamper, 0)
     damaged(tally, good, work, "--sha256 finds that", tamper, 1, "SHA-256 is not that of the manifest",
-            arguments=("--full", "--sha256"))
+            arguments=("check", "--full", "--sha256"))
     damaged(tally, good, work, "a length of 2^63 with a right checksum",
             change_record(0, 1, lambda ds, r: struct.pack("<QI", 1 << 63, masked(struct.pack("<Q", 1 << 63))) + r[12:]),
             1, "record with 9,223,372,036,854,775,808 bytes")
@@ -340,16 +340,16 @@ def check_damage(tally, good, work):
     ds = copy(good, work)
     change_record(0, 1, flip(lambda d: d.offset["image"]))(ds)
     output = os.path.join(work, "damaged.png")
-    expect(tally, "a damaged image is not extracted", ["--extract", "0:1", "-o", output, ds.folder], 1,
+    expect(tally, "a damaged image is not extracted", ["extract", "-o", output, ds.folder, "0:1"], 1,
            "checksum mismatch")
     tally.check("and no file is written", not os.path.exists(output))
-    expect(tally, "--list continues behind a damaged record", ["--list", "--fields", "index,sha256", ds.folder], 1,
-           "record 1: data checksum mismatch", "chex-inspect --full")
+    expect(tally, "list continues behind a damaged record", ["list", "--fields", "index,sha256", ds.folder], 1,
+           "record 1: data checksum mismatch", "chex-inspect check --full")
 
 
 def fault_places(work, mode):
     """[record, offset] of each fault of the copy, by --json."""
-    document = json.loads(run("--json", mode, os.path.join(work, "copy")).stdout)
+    document = json.loads(run("--json", "check", mode, os.path.join(work, "copy")).stdout)
     return [[f["record"], f["offset"]] for f in document["results"][0]["fault_list"]]
 
 
@@ -359,22 +359,22 @@ def check_files(tally, good, work):
     for mode in ("--quick", "--full"):
         damaged(tally, good, work, f"cut inside a record ({mode})", lambda ds: write(ds.path(0), ds.bytes(0)[:-10]), 1,
                 f"record {records - 1} @{(records - 1) * stride:,}: file ends {stride - 10:,} bytes inside the record",
-                arguments=(mode,))
+                arguments=("check", mode))
         tally.check(f"and in the document ({mode})",
                     fault_places(work, mode) == [[records - 1, (records - 1) * stride]], fault_places(work, mode))
         damaged(tally, good, work, f"cut between two records ({mode})",
                 lambda ds: write(ds.path(0), ds.bytes(0)[:-stride]), 1,
                 f"record {records - 1} @{(records - 1) * stride:,}: file ends before it: {records - 1:,} record",
-                f"manifest says {records:,}", arguments=(mode,))
+                f"manifest says {records:,}", arguments=("check", mode))
         tally.check(f"and in the document ({mode})",
                     fault_places(work, mode) == [[records - 1, (records - 1) * stride]], fault_places(work, mode))
         damaged(tally, good, work, f"a record too many ({mode})",
                 lambda ds: write(ds.path(0), ds.bytes(0) + ds.bytes(0)[:stride]), 1,
-                f"{records + 1:,} records, manifest says", arguments=(mode,))
+                f"{records + 1:,} records, manifest says", arguments=("check", mode))
         damaged(tally, good, work, f"empty ({mode})", lambda ds: write(ds.path(0), b""), 1, "empty file",
-                arguments=(mode,))
+                arguments=("check", mode))
         damaged(tally, good, work, f"missing ({mode})", lambda ds: os.unlink(ds.path(0)), 1, first, "cannot open",
-                arguments=(mode,))
+                arguments=("check", mode))
 
     def swap(ds):
         a, b = ds.bytes(0), ds.bytes(1)
@@ -382,7 +382,7 @@ def check_files(tally, good, work):
         write(ds.path(1), a)
     damaged(tally, good, work, "two shards swapped", swap, 1, f"holds the records of '{first}'",
             f"holds the records of '{second}'", "2 faults")
-    for arguments in (("--quick",), ("--sample", "1%"), ()):
+    for arguments in (("check",), ("check", "--sample", "1%"), ()):
         damaged(tally, good, work, f"two shards swapped {arguments}", swap, 1, f"holds a record of '{first}'",
                 f"holds a record of '{second}'", "2 faults", arguments=arguments)
     damaged(tally, good, work, "a shard copied over another", lambda ds: write(ds.path(1), ds.bytes(0)), 1,
@@ -396,7 +396,8 @@ def check_files(tally, good, work):
     for name, text in ((".x.tmp.4242", "left over"), (f".{first}.part", "left over"), (".chex.lock", "lock"),
                        (".chex-journal.jsonl", "journal"), ("a.tfrecord-00000-of-00001", "not in the manifest")):
         damaged(tally, good, work, f"{name} beside the shards",
-                lambda ds, n=name: write(os.path.join(ds.folder, n), b"x"), 1, name, text, arguments=("--quick",))
+                lambda ds, n=name: write(os.path.join(ds.folder, n), b"x"), 1, name, text,
+                arguments=("check", "--quick"))
     damaged(tally, good, work, "other files are nobody's business",
             lambda ds: write(os.path.join(ds.folder, "README.txt"), b"x"), 0)
 
@@ -411,13 +412,13 @@ def check_unfinished(tally, good, work):
         write(os.path.join(ds.folder, ".chex-journal.jsonl"), (json.dumps(head) + "\n{}\n{}\n").encode())
     damaged(tally, good, work, "an unfinished conversion", interrupt, 1, "unfinished conversion", "2 shards done",
             "chex-convert", absent=("\x1b",))
-    damaged(tally, good, work, "its records cannot be listed", interrupt, 1, "unfinished", arguments=("--list",))
+    damaged(tally, good, work, "its records cannot be listed", interrupt, 1, "unfinished", arguments=("list",))
     damaged(tally, good, work, "shards without a manifest", remove, 1, "without a manifest.json")
     ds = copy(good, work)
     remove(ds)
-    expect(tally, "each of them can be checked by itself", ["--full", ds.path(0), ds.path(1)], 0,
+    expect(tally, "each of them can be checked by itself", ["check", "--full", ds.path(0), ds.path(1)], 0,
            "in no manifest")
-    expect(tally, "but not listed", ["--list", ds.path(0)], 3, "is in no manifest")
+    expect(tally, "but not listed", ["list", ds.path(0)], 3, "is in no manifest")
 
 
 def check_paths(tally, good, work):
@@ -426,8 +427,8 @@ def check_paths(tally, good, work):
     shutil.copytree(good.folder, folder)
     shard = good.manifest["shards"][0]["name"]
     for what, arguments, code in (("described", (folder,), 0), ("-v", ("-v", folder), 0),
-                                  ("--full", ("--full", folder), 0), ("--diff", ("--diff", folder, folder), 0),
-                                  ("--list", ("--list", folder), 0), ("one shard", (f"{folder}/{shard}",), 0),
+                                  ("--full", ("check", "--full", folder), 0), ("diff", ("diff", folder, folder), 0),
+                                  ("list", ("list", folder), 0), ("one shard", (f"{folder}/{shard}",), 0),
                                   ("what is not there", (f"{folder}/no",), 3)):
         said = expect(tally, f"a path with control characters: {what}", arguments, code)
         tally.check(f"none of them comes out: {what}",
@@ -436,7 +437,7 @@ def check_paths(tally, good, work):
     expect(tally, "its control characters are printed", [f"{folder}/no"], 3,
            "set\\x1b[2J\\x9b\\u0085\\u202e\\u200b\\U000e0041\u00e9")
     said = expect(tally, "a command to copy has them in quotes", [folder], 0, "next     ")
-    word = said[said.index("chex-inspect --full"):].rstrip("\n").split(" ", 2)[2]
+    word = said[said.index("chex-inspect check --full"):].rstrip("\n").split(" ", 3)[3]
     tally.check("which the shell reads",
                 subprocess.check_output(["bash", "-c", f"printf %s {word}"]) == os.fsencode(folder), word)
     os.unlink(f"{folder}/manifest.json")
@@ -487,7 +488,7 @@ def check_manifests(tally, good, work):
     path = os.path.join(ds.folder, "manifest.json")
     for name, text in hostile_manifests(good):
         write(path, text.encode("utf-8", "surrogateescape"))
-        expect(tally, f"manifest: {name}", ["--full", ds.folder], 6, "manifest.json",
+        expect(tally, f"manifest: {name}", ["check", "--full", ds.folder], 6, "manifest.json",
                *(() if name == "a newer format" else ("\nnext     chex-convert --repair with",)), absent=("\x1b",))
     with open(path, "wb") as f:
         f.truncate((64 << 20) + 1)
@@ -498,14 +499,15 @@ def check_manifests(tally, good, work):
     os.unlink(path)
     other = dict(good.manifest, dataset_id="0123456789abcdef")
     write(path, json.dumps(other).encode())
-    expect(tally, "the manifest of another run", ["--full", ds.folder], 1,
+    expect(tally, "the manifest of another run", ["check", "--full", ds.folder], 1,
            "of data set '" + good.manifest["dataset_id"])
     wrong = json.loads(json.dumps(good.manifest))
     wrong["splits"][0]["positives"]["Mass"] += 1
     write(path, json.dumps(wrong).encode())
-    expect(tally, "a wrong number of positives", ["--full", ds.folder], 1, "images with Mass, the records have")
+    expect(tally, "a wrong number of positives", ["check", "--full", ds.folder], 1,
+           "images with Mass, the records have")
     write(path, json.dumps(dict(good.manifest, later={"x": 1})).encode())
-    expect(tally, "an unknown outer key is allowed", ["--full", ds.folder], 0)
+    expect(tally, "an unknown outer key is allowed", ["check", "--full", ds.folder], 0)
 
 
 # ---- a leak between splits -------------------------------------------------------------------------------------------
@@ -534,18 +536,18 @@ def check_leak(tally, good, work):
 
     change_record(last["first_shard"], 0, leak)(ds)
     patient, name = ds.text(source, "patient"), ds.text(source, "filename")
-    expect(tally, "a patient and an image in two splits", ["--check-split", ds.folder], 1,
+    expect(tally, "a patient and an image in two splits", ["check", "--leaks", ds.folder], 1,
            "1 patient in more than one split", f"{patient}: {ds.shards[0]['split']}", f"{last['name']} 1 image",
            "1 image in more than one split",
            f"{ds.shards[0]['split']} {name} = {last['name']} ")
-    document = json.loads(run("--check-split", "--json", ds.folder).stdout)["results"][0]
+    document = json.loads(run("check", "--leaks", "--json", ds.folder).stdout)["results"][0]
     tally.check("and in the document", [p["patient"] for p in document["patients_in_two_splits"]] == [patient]
                 and len(document["images_in_two_splits"]) == 1)
     if ds.shards[last["first_shard"]]["records"] < 6:
         return tally.skip("a leak of many", "too few records")
     for i in range(1, 6):
         change_record(last["first_shard"], i, leak_image)(ds)
-    expect(tally, "of many equal images the first of each split is named", ["--check-split", ds.folder], 1,
+    expect(tally, "of many equal images the first of each split is named", ["check", "--leaks", ds.folder], 1,
            f" {ds.shards[0]['split']} {name} = {last['name']} ", ", 7 images in all")
     return None
 
@@ -555,12 +557,12 @@ def check_leak(tally, good, work):
 def check_output(tally, ds):
     reader, writer = os.pipe()
     os.close(reader)
-    result = subprocess.run([PROGRAM, "--list", ds.folder], stdout=writer, stderr=subprocess.PIPE, check=False)
+    result = subprocess.run([PROGRAM, "list", ds.folder], stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     tally.check("a reader that stops, as head does, is no message", (result.returncode, result.stderr) == (4, b""),
                 str(result))
-    for arguments in ([ds.folder], ["--list", ds.folder], ["--labels", ds.folder], ["--full", "--json", ds.folder],
-                      ["--extract", "0:0", "-o", "-", ds.folder], ["--help"]):
+    for arguments in ([ds.folder], ["list", ds.folder], ["labels", ds.folder], ["check", "--full", "--json", ds.folder],
+                      ["extract", "-o", "-", ds.folder, "0:0"], ["--help"]):
         with open("/dev/full", "wb") as full:
             result = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
         tally.check(f"a full standard output: {arguments[0]}",
@@ -583,12 +585,13 @@ def check_json(tally, ds, work):
     change_record(0, 1, flip(lambda d: 2))(bad)
     nowhere, png = os.path.join(work, "nowhere"), os.path.join(work, "j.png")
     fields = "slot,split,shard,index,name,patient,labels,weight,age,sex,view,sha256"
-    for arguments, code in (([ds.folder], 0), (["--full", bad.folder, ds.folder, nowhere, bad.path(0)], 3),
-                            (["--full", bad.folder], 1), (["--sample", "50", ds.folder], 0), (["--list", ds.folder], 0),
-                            (["--list", "--padding", "--fields", fields, bad.folder], 1), (["--list", nowhere], 3),
-                            (["--labels", ds.folder, ds.folder], 0), (["--check-split", ds.folder], 0),
-                            (["--extract", "0:0", "-o", png, ds.folder], 0),
-                            (["--extract", "no", "-o", png, ds.folder], 3)):
+    for arguments, code in (([ds.folder], 0), (["check", "--full", bad.folder, ds.folder, nowhere, bad.path(0)], 3),
+                            (["check", "--full", bad.folder], 1), (["check", "--sample", "50", ds.folder], 0),
+                            (["list", ds.folder], 0),
+                            (["list", "--padding", "--fields", fields, bad.folder], 1), (["list", nowhere], 3),
+                            (["labels", ds.folder, ds.folder], 0), (["check", "--leaks", ds.folder], 0),
+                            (["extract", "-o", png, ds.folder, "0:0"], 0),
+                            (["extract", "-o", png, ds.folder, "no"], 3)):
         result = run("--json", *arguments)
         try:
             document = json.loads(result.stdout)

@@ -38,13 +38,13 @@ def flip(path, at):
 def _(work):
     folder, shards = dataset(work)
     path = shutil.copy(shards[0], f"{folder}/copy.tfrecord")
-    assert "1 of 1 file good, 8 records" in inspect("--full", path).stdout
+    assert "1 of 1 file good, 8 records" in inspect("check", "--full", path).stdout
     found = document(path)
     assert (found["kind"], found["dataset"], found["check"]["manifest"]) == ("file", None, False), found
     flip(path, 2000)
     for mode in ("--quick", "--full"):
-        assert "record 0 @0: data checksum mismatch" in inspect(mode, path, code=1).stdout
-    assert document("--sample", "50%", path, code=1)["check"]["faults"] == 1
+        assert "record 0 @0: data checksum mismatch" in inspect("check", mode, path, code=1).stdout
+    assert document("check", "--sample", "50%", path, code=1)["check"]["faults"] == 1
 
 
 @case("a TFRecord file is no checkpoint where the checksum of its first length begins like one")
@@ -62,14 +62,14 @@ def _(work):
     assert f"{len(shards)} shards without a manifest.json" in inspect(folder, code=1).stdout
 
 
-@case("--full: an index that is there and cannot be read is a fault")
+@case("check --full: an index that is there and cannot be read is a fault")
 def _(work):
     folder, shards = dataset(work, "--index", "dali")
-    inspect("--full", folder)
+    inspect("check", "--full", folder)
     os.unlink(f"{shards[0]}.idx")
-    inspect("--full", folder)
+    inspect("check", "--full", folder)
     os.symlink(f"{shards[0]}.idx", f"{shards[0]}.idx")
-    assert "index: cannot open" in inspect("--full", folder, code=1).stdout
+    assert "index: cannot open" in inspect("check", "--full", folder, code=1).stdout
 
 
 @case("one shard stands for its own records, also where one is asked for by its place")
@@ -78,7 +78,7 @@ def _(work):
     name = os.path.basename(shards[1])
     for which, path, code in (("1:0", shards[1], 0), (f"{name}:0", shards[1], 0), ("1:0", folder, 0),
                               ("0:0", shards[1], 3), (f"{name}:0", shards[0], 3), ("1:0", shards[0], 3)):
-        done = inspect("--extract", which, "-o", f"{work}/x.png", path, code=code)
+        done = inspect("extract", "-o", f"{work}/x.png", path, which, code=code)
         assert code == 0 or f"has no record '{which}'" in done.stderr, done.stderr
 
 
@@ -91,8 +91,8 @@ def _(work):
     flip(shards[0], 100)
     there = f"{work}/my 'set"
     os.rename(folder, there)
-    done = inspect("--list", "--fields", "sha256", there, code=1)
-    command = re.search("chex-inspect --full (.*)", done.stderr).group(1)
+    done = inspect("list", "--fields", "sha256", there, code=1)
+    command = re.search("chex-inspect check --full (.*)", done.stderr).group(1)
     assert run(["sh", "-c", f"printf %s {command}"]).stdout == there, command
 
 
@@ -102,10 +102,11 @@ def _(work):
     bad, labels = f"{work}/a\x1b[2J.safetensors", write(f"{work}/l\x1b[2J.csv", "a,b\n1,2\n")
     save(bad, {"w": ("F32", [1], [0])})
     write(bad, slurp(bad)[:-1])
-    for arguments, code in ((("--quick", bad), 1), (("--source", "-l", labels, "-i", f"{work}/nih/images"), 1),
-                            (("--extract", "0:0", "-o", f"{work}/\x1b[2J.png", folder), 0),
-                            (("--sheet", f"{work}/\x1b[2J.png", folder), 0),
-                            (("--report", f"{work}/\x1b[2J.html", folder), 0), (("--first", "\x1b[2J", folder), 2)):
+    for arguments, code in ((("check", bad), 1), (("source", "-l", labels, "-i", f"{work}/nih/images"), 1),
+                            (("extract", "-o", f"{work}/\x1b[2J.png", folder, "0:0"), 0),
+                            (("sheet", "-o", f"{work}/\x1b[2J.png", folder), 0),
+                            (("report", "-o", f"{work}/\x1b[2J.html", folder), 0),
+                            (("sheet", "--first", "\x1b[2J", folder), 2)):
         done = inspect(*arguments, code=code)
         assert "\x1b" not in done.stdout + done.stderr and "\\x1b[2J" in done.stdout + done.stderr, done
 
@@ -113,14 +114,14 @@ def _(work):
 # ---- checkpoints -------------------------------------------------------------------------------------------------
 
 
-@case("--diff: a state that differs in any value differs, whatever it is")
+@case("diff: a state that differs in any value differs, whatever it is")
 def _(work):
     a, b = f"{work}/a", f"{work}/b"
 
     def differ(one, other, code=1):
         for path, state in ((a, one), (b, other)):
             save(path, {"w": ("F32", [1], [1])}, {"state": state})
-        return [(r["name"], r["a"], r["b"]) for r in rows("--diff", a, b, code=code)[0]]
+        return [(r["name"], r["a"], r["b"]) for r in rows("diff", a, b, code=code)[0]]
     assert differ('{"x": 1.5, "y": 3}', '{"x": 2.5, "y": 4}') == [("state.x", "1.5", "2.5"), ("state.y", "3", "4")]
     assert differ('{"x": [1, null]}', '{"x": true}') == [("state.x", "[1,null]", "true")]
     assert differ('[1]', '[2]') == [("state", "[1]", "[2]")]
@@ -130,7 +131,7 @@ def _(work):
 # ---- downloads ---------------------------------------------------------------------------------------------------
 
 
-@case("--source: two images of one name, of one size and one CRC-32C, are in conflict, as for chex-convert")
+@case("source: two images of one name, of one size and one CRC-32C, are in conflict, as for chex-convert")
 def _(work):
     need_archives()
 
@@ -144,12 +145,12 @@ def _(work):
     one, two = (tar(f"{work}/one.tar", [("00000001_000.png", white)]),
                 tar(f"{work}/two.tar", [("00000001_000.png", gray)]))
     same = tar(f"{work}/same.tar", [("00000001_000.png", white)])
-    found = document("--source", "-l", labels, "-i", one, two, code=1)
+    found = document("source", "-l", labels, "-i", one, two, code=1)
     assert found["counts"]["conflict"] == 1 and not found["good"], found["counts"]
-    assert document("--source", "-l", labels, "-i", one, same)["repeated"] == 1
+    assert document("source", "-l", labels, "-i", one, same)["repeated"] == 1
 
 
-@case("--source: a label file may have more rows than that of NIH")
+@case("source: a label file may have more rows than that of NIH")
 def _(work):
     folder = f"{work}/images"
     os.mkdir(folder)
@@ -157,13 +158,13 @@ def _(work):
     count = 130_000
     labels = write(f"{work}/l.csv", "Image Index,Finding Labels,Patient ID\n"
                    + "".join(f"{i:07}.png,No Finding,1\n" for i in range(count)) + "z.png,No Finding,1\n")
-    assert document("--source", "-l", labels, "-i", folder, code=1)["counts"]["missing"] == count
+    assert document("source", "-l", labels, "-i", folder, code=1)["counts"]["missing"] == count
 
 
 # ---- drift -------------------------------------------------------------------------------------------------------
 
 
-@case("--check-split: the images of a single patient have no variance, and differ from nothing")
+@case("check --leaks: the images of a single patient have no variance, and differ from nothing")
 def _(work):
     def z(patients):
         """Train: 30 patients, of whom 10 have an effusion; test: 10 images with one, of so many patients."""
@@ -177,7 +178,7 @@ def _(work):
             split += f"{patient},{'train' if i < 30 else 'test'}\n"
         run([program("chex-convert"), "-q", "-i", f"{folder}/images", "-l", write(f"{folder}/l.csv", labels), "-o",
              f"{folder}/out", "--size", 64, "--shard-size", 10, "--split", "file:" + write(f"{folder}/s.csv", split)])
-        drift, = [d for d in document("--check-split", f"{folder}/out")["drift"] if d["finding"] == "Effusion"]
+        drift, = [d for d in document("check", "--leaks", f"{folder}/out")["drift"] if d["finding"] == "Effusion"]
         assert drift["differs"] == (drift["z"] >= 3.29)
         return drift["z"]
     assert z(10) > 3.29
@@ -187,10 +188,10 @@ def _(work):
 # ---- the page ----------------------------------------------------------------------------------------------------
 
 
-@case("--report: the commands that make the data set again name the least side")
+@case("report: the commands that make the data set again name the least side")
 def _(work):
     folder, _ = dataset(work, "--min-size", 32)
-    inspect("--report", f"{work}/r.html", folder)
+    inspect("report", "-o", f"{work}/r.html", folder)
     page = re.sub("</?span[^>]*>", "", slurp(f"{work}/r.html").decode())
     command = re.search("<pre[^>]*>chex-convert (.*?)\nchex-inspect", page, re.S).group(1)
     words = command.replace("\\\n", " ").split()

@@ -58,7 +58,7 @@ def _(work):
     for number, path in enumerate(inputs):
         out = os.path.join(work, f"out{number}")
         assert convert(out, path, labels) == set(), path
-        assert calls(work, program("chex-inspect"), "-q", "--full", "--sha256", out) == set(), path
+        assert calls(work, program("chex-inspect"), "-q", "check", "--full", "--sha256", out) == set(), path
 
 
 @case("zlib reads label files that are compressed by gzip")
@@ -83,7 +83,7 @@ def _(work):
     source = fixture("dataset")
     shard = sorted(name for name in os.listdir(source) if ".tfrecord-" in name)[0]
     path = shutil.copy(os.path.join(source, shard), os.path.join(work, "alone.tfrecord"))
-    assert calls(work, program("chex-inspect"), "-q", "--full", path) == {"protobuf_c_message_unpack"}
+    assert calls(work, program("chex-inspect"), "-q", "check", "--full", path) == {"protobuf_c_message_unpack"}
 
 
 if __name__ == "__main__":

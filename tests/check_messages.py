@@ -20,7 +20,7 @@ import time
 
 from faults import harness
 from fixtures import LABELS, fixture
-from support import Cases, cache_folder, next_command, nih, png, program, run, says, write
+from support import Cases, cache_folder, helps, next_command, nih, png, program, run, says, write
 
 case = Cases()
 CACHE = cache_folder("messages", harness.SCRATCH)  # in memory: it is many files
@@ -97,8 +97,8 @@ def _(work):
     train = [program("chex-train"), "-n", "-d", out, "-o", f"{work}/run", "--model", "densenet-micro", "--crop", "32"]
     for options in ([], ["--accumulate", "4", "--batch", "64"], ["--shuffle", "2"], ["--model", "densenet121"]):
         narrow(f"chex-train {' '.join(options)}", header(run([*train, *options]).stderr))
-    for options in (["-v"], ["--diff", out], ["--source", "-i", f"{folder}/images", "-l", labels]):
-        done = run([program("chex-inspect"), *options, *([] if "--source" in options else [out])], None)
+    for options in (["-v"], ["diff", out], ["source", "-i", f"{folder}/images", "-l", labels]):
+        done = run([program("chex-inspect"), *options, *([] if "source" in options else [out])], None)
         narrow(f"chex-inspect {options[0]}", [line for line in done.stdout.splitlines() if CACHE not in line])
     narrow("chex-synth", header(run([program("chex-synth"), "-n", "3", "--size", "64", "-o", f"{work}/s"]).stderr))
 
@@ -233,7 +233,7 @@ def _(work):
 
 # ---- inputs that are not regular files -------------------------------------------------------------------------------
 
-OUTPUTS = {"--output", "--sheet", "--report", "--stage", "--predict", "--metrics-file", "--trace"}
+OUTPUTS = {"--output", "--stage", "--predict", "--metrics-file", "--trace"}
 
 
 FOLDERS = {("chex-convert", "--input"), ("chex-convert", "--lists"), ("chex-inspect", "--input"),
@@ -254,12 +254,12 @@ def inputs_of_tools(work, path):
         ("chex-convert", "--exclude"): [[*convert, "-i", images, "-l", labels, "--exclude", path]],
         ("chex-convert", "--split"): [[*convert, "-i", images, "-l", labels, "--split", f"file:{path}"]],
         ("chex-convert", "--lists"): [[*convert, "-i", images, "-l", labels, "--lists", path]],
-        ("chex-inspect", "--input"): [[inspect, "--source", "-l", labels, "-i", images, path]],
-        ("chex-inspect", "--labels"): [[inspect, "--source", "-l", path, "-i", images]],
-        ("chex-inspect", "--label-file"): [[inspect, "--source", "--label-file", path, "-i", images]],
-        ("chex-inspect", ""): [[inspect, *words, path] for words in (
-            [], ["--full"], ["--list"], ["--labels"], ["--check-split"], ["--extract", "0:0", "-o", f"{out}.png"],
-            ["--show", "0:0"], ["--sheet", f"{out}.png"], ["--report", f"{out}.html"], ["--diff", shards])],
+        ("chex-inspect", "--input"): [[inspect, "source", "-l", labels, "-i", images, path]],
+        ("chex-inspect", "--labels"): [[inspect, "source", "-l", path, "-i", images]],
+        ("chex-inspect", ""): [[inspect, *words] for words in (
+            [path], ["check", "--full", path], ["list", path], ["labels", path], ["check", "--leaks", path],
+            ["extract", "-o", f"{out}.png", path, "0:0"], ["show", path, "0:0"], ["sheet", "-o", f"{out}.png", path],
+            ["report", "-o", f"{out}.html", path], ["diff", shards, path])],
         ("chex-train", "--data"): [[*train, "-d", path]],
         ("chex-train", "--init"): [[*words, "-d", shards, "--init", path]
                                    for words in (train, [*train, "-n"], evaluate)],
@@ -285,8 +285,9 @@ def _(work):
                          "does not hold both train_val_list.txt")
     assert {f"{work}/{name}" for name in os.listdir(work)} <= {*paths, f"{work}/run"}
     named = {(tool, option) for tool in TOOLS
-             for option in re.findall(r"^ +(?:-\w, )?(--[\w-]+) (?:FILE|PATH|DIR)\b",
-                                      run([program(tool), "--help"]).stdout, re.M) if option not in OUTPUTS}
+             for text in helps(tool).values()
+             for option in re.findall(r"^ +(?:-\w, )?(--[\w-]+) (?:FILE|PATH|DIR)\b", text, re.M)
+             if option not in OUTPUTS}
     assert named <= set(inputs_of_tools(work, "")), f"not tried: {named - set(inputs_of_tools(work, ''))}"
 
 
@@ -325,12 +326,12 @@ def _(work):
     last("chex-train", "-d", f"{work}/{folder}shards", "-o", f"{work}/{folder}run", "--model", "densenet-micro",
          "--crop", "32", "--epochs", "1", "--bootstrap", "20")
     last("sh", "-c", out["next"], follow=False)
-    done = run(["chex-inspect", "--report", f"{work}/{folder}a-report-with-a-long-name.html", f"{folder}shards"],
+    done = run(["chex-inspect", "report", "-o", f"{work}/{folder}a-report-with-a-long-name.html", f"{folder}shards"],
                cwd=work, env=dict(os.environ, PATH=path))
     assert max(map(len, done.stderr.splitlines())) <= 80 and work not in done.stderr, done.stderr
     for i in range(3):
         shutil.copytree(f"{work}/{folder}synth/images", f"{work}/{folder}images_{i}")
-    last("chex-inspect", "--source", "-l", f"{work}/{folder}synth/Data_Entry_2017_v2020.csv",
+    last("chex-inspect", "source", "-l", f"{work}/{folder}synth/Data_Entry_2017_v2020.csv",
          *(f"{work}/{folder}images_{i}" for i in range(3)))
     last("sh", "-c", out["next"] + " && echo 'next     none'", follow=False)
     assert not [line for line in said if work in line], "an absolute path of a file below the current folder"
@@ -345,9 +346,9 @@ def _(work):
 def _(work):
     folder, labels, out, said = base()
     texts = {"chex-synth and chex-convert": said}
-    for options in (["-v"], ["--full"], ["--labels"], ["--check-split"], ["--diff", out],
-                    ["--source", "-i", f"{folder}/images", "-l", labels]):
-        done = run([program("chex-inspect"), *options, *([] if "--source" in options else [out])])
+    for options in (["-v"], ["check", "--full"], ["labels"], ["check", "--leaks"], ["diff", out],
+                    ["source", "-i", f"{folder}/images", "-l", labels]):
+        done = run([program("chex-inspect"), *options, *([] if "source" in options else [out])])
         texts[f"chex-inspect {options[0]}"] = done.stdout + done.stderr
     os.makedirs(f"{work}/few")
     for name in sorted(os.listdir(f"{folder}/images"))[:9]:

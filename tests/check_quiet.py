@@ -80,8 +80,8 @@ def _(work):
     for seed, out in enumerate(runs):
         says_nothing(train(out, "--seed", seed))
     best = [os.path.join(out, "best.safetensors") for out in runs]
-    says_one_line([program("chex-inspect"), "--diff", *best], 1, "differ")
-    says_nothing([program("chex-inspect"), "--diff", best[0], best[0]])
+    says_one_line([program("chex-inspect"), "diff", *best], 1, "differ")
+    says_nothing([program("chex-inspect"), "diff", best[0], best[0]])
 
 
 def train(out, *more, source=None):

@@ -197,7 +197,7 @@ def _(work):
     data = bytearray(slurp(path))
     data[bad * stride + manifest(shards)["record"]["pixel_offset"] + 7] ^= 0x40
     write(path, data)
-    run([program("chex-inspect"), "-q", "--full", shards], 1)
+    run([program("chex-inspect"), "-q", "check", "--full", shards], 1)
     for name in ("numpy", "fixedlength", "torch", "dali"):
         done = start(name, work, shards=shards)
         assert re.search(rf"\b{real} images\b", done.stdout), f"{name}: {done.stdout!r}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-inspect --report: what the page says is true, and a browser shows all of it.
+"""chex-inspect report: what the page says is true, and a browser shows all of it.
 
     check_report.py [PATTERN]      $CHEX_INSPECT, $CHEX_CONVERT, $CHEX_SYNTH or in $BUILDDIR; Chromium where it is there
 """
@@ -97,7 +97,7 @@ def schema_holds(document):
 
 def report(shards, work, *options, code=0):
     path = os.path.join(work, "report.html")
-    done = run([program("chex-inspect"), "--json", "--report", path, *options, shards], code)
+    done = run([program("chex-inspect"), "--json", "report", "-o", path, *options, shards], code)
     document = json.loads(done.stdout)
     schema_holds(document)
     result, = document["results"]
@@ -142,11 +142,12 @@ def _(work):
     first = slurp(path)
     report(shards, work, "-j", 4)
     assert slurp(path) == first
-    out = run([program("chex-inspect"), "-q", "--report", "-", shards]).stdout
+    out = run([program("chex-inspect"), "-q", "report", "-o", "-", shards]).stdout
     assert out.encode() == first
     other = os.path.join(work, "moved")
     os.rename(shards, other)
-    assert run([program("chex-inspect"), "-q", "--report", "-", other]).stdout.encode() == first, "the path is in it"
+    assert run([program("chex-inspect"), "-q", "report", "-o", "-", other]).stdout.encode() == first, \
+        "the path is in it"
 
 
 @case("--title is the heading of the page and of the window, and the data set id follows")
@@ -209,7 +210,7 @@ def _(work):
     look = sum(c["level"] == "look" for c in checks.values())
     assert f"<b>{look}</b>to look at" in page and "<b>1</b>note<" in page
     assert re.search(r'<tr id="check-padding"><td class="lv note">[^<]*note</td>', page)
-    done = run([program("chex-inspect"), "--report", path, padded])
+    done = run([program("chex-inspect"), "report", "-o", path, padded])
     assert f" 1 note, {look} to look at, 0 faults" in done.stderr, done.stderr
     shards = os.path.join(work, "short")
     csv = synth(os.path.join(work, "in"), 30, "--size", 96)
@@ -275,7 +276,7 @@ def _(work):
         said = re.search(rf"{title} ([0-9.]+) [a-z%]+ in train, ([0-9.]+) [a-z%]+ in \w+ \(z ([-+0-9.]+)\)",
                          people["text"])
         assert said and said.groups() == (f"{scale * p:.1f}", f"{scale * q:.1f}", f"{z:+.1f}"), (title, people["text"])
-    done = run([program("chex-inspect"), "--check-split", shards])
+    done = run([program("chex-inspect"), "check", "--leaks", shards])
     without = [[*d, n] for *d, n in found if n != "No Finding"]
     z, p, q, name = max(without, key=lambda d: abs(d[0]))
     assert re.search(rf"largest \|z\|: {name}\n +{100 * p:.2f} % in train, {100 * q:.2f} % in \w+, z {z:.1f}\n",
@@ -288,7 +289,7 @@ def _(work):
     shards = convert(work, csv, os.path.join(work, "in", "images"), "--size", 48)
     _, _, checks = report(shards, work)
     assert checks["prevalence"]["level"] == "note" and "No prevalence can be compared" in checks["prevalence"]["text"]
-    assert "cannot be compared with train" in run([program("chex-inspect"), "--check-split", shards]).stdout
+    assert "cannot be compared with train" in run([program("chex-inspect"), "check", "--leaks", shards]).stdout
 
 
 def half_interval(positives, negatives, a=0.85):
@@ -373,20 +374,21 @@ def _(work):
 def _(work):
     shards = plain(work)
     inspect = program("chex-inspect")
-    says(run([inspect, "--report", os.path.join(work, "no", "x.html"), shards], 4), "no")
-    says(run([inspect, "--report", "x.html", shards, shards], 2), "one PATH")
+    says(run([inspect, "report", "-o", os.path.join(work, "no", "x.html"), shards], 4), "no")
+    says(run([inspect, "report", "-o", "x.html", shards, shards], 2), "one PATH")
     for name in os.listdir(shards):  # a slip that would cost a shard
         before = slurp(os.path.join(shards, name))
-        says(run([inspect, "--report", os.path.join(shards, name), shards], 2), "must end in .html")
+        says(run([inspect, "report", "-o", os.path.join(shards, name), shards], 2), "must end in .html")
         assert slurp(os.path.join(shards, name)) == before
-    says(run([inspect, "--report", "-", "--json", shards], 2), "cannot both")
-    says(run([inspect, "--report", "x.html", os.path.join(shards, manifest(shards)["shards"][0]["name"])], 2), "folder")
-    says(run([inspect, "--report", "x.html", os.path.join(work, "nothing")], 3), "cannot open")
-    says(run([inspect, "--report", "x.html", "--labels", shards], 2), "only one action")
+    says(run([inspect, "report", "-o", "-", "--json", shards], 2), "cannot both")
+    shard = os.path.join(shards, manifest(shards)["shards"][0]["name"])
+    says(run([inspect, "report", "-o", "x.html", shard], 2), "folder")
+    says(run([inspect, "report", "-o", "x.html", os.path.join(work, "nothing")], 3), "cannot open")
+    says(run([inspect, "report", "-o", "x.html", "--where", "Mass", shards], 2), "is an option of")
     with open("/dev/full", "w", encoding="ascii") as full:
-        run([inspect, "-q", "--report", "-", shards], 4, stdout=full)
+        run([inspect, "-q", "report", "-o", "-", shards], 4, stdout=full)
     os.remove(os.path.join(shards, "manifest.json"))
-    run([inspect, "--report", os.path.join(work, "y.html"), shards], 1)
+    run([inspect, "report", "-o", os.path.join(work, "y.html"), shards], 1)
     assert not os.path.exists(os.path.join(work, "y.html"))
 
 

@@ -98,8 +98,8 @@ for s in m["splits"]:
 assert len(sizes) == 1 and sum(s["images"] for s in m["shards"]) == 112120
 END
 
-headline "chex-inspect --full"
-measured inspect "$inspect" --full -j "$threads" "$folder/shards"
+headline "chex-inspect check --full"
+measured inspect "$inspect" check --full -j "$threads" "$folder/shards"
 
 if [ "$tensorflow" = yes ]; then
     headline "TensorFlow reads every record"

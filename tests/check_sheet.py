@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of chex-inspect: --sheet, --extract, --show; exit codes, and that what is drawn is what the records say.
+"""Pictures of chex-inspect: sheet, extract, show; exit codes, and that what is drawn is what the records say.
 
     check_sheet.py [PATTERN]
 
@@ -57,13 +57,13 @@ def inspect(*words, code=0, **options):
 def listed(folder, *options):
     """A dict for each image, in the order of the records."""
     fields = "name,patient,labels,split,slot,age,sex,view,index"
-    result = inspect("--json", "--list", "--fields", fields, *options, folder)
+    result = inspect("--json", "list", "--fields", fields, *options, folder)
     return json.loads(result.stdout)["results"][0]["records"]
 
 
 def sheet(folder, path, *options):
     """Make a sheet; the result object of --json."""
-    return json.loads(inspect("--json", "--sheet", path, *options, folder).stdout)["results"][0]
+    return json.loads(inspect("--json", "sheet", "-o", path, *options, folder).stdout)["results"][0]
 
 
 def names(result):
@@ -185,7 +185,7 @@ def _(work):
     assert differences[len(differences) * 99 // 100] < 16, differences[len(differences) * 99 // 100]
 
 
-@case("--where, --split and padding: exactly the images for which it holds")
+@case("sheet --where, --split and padding: exactly the images for which it holds")
 def _(work):
     folder = dataset(work, 32, 120)
     path = os.path.join(work, "s.png")
@@ -215,12 +215,12 @@ def _(work):
     assert sorted(first) == sorted(r["filename"].decode() for r in records(folder, shard) if r["weight"] == 1)
 
 
-@case("--title is the first line of the sheet, and in the file")
+@case("sheet --title is the first line of the sheet, and in the file")
 def _(work):
     need_pillow()
     folder = dataset(work, 32, 12)
     path, title = os.path.join(work, "s.png"), 'Hernia & "co": <24> of 2026'
-    inspect("--sheet", path, "--title", title, folder)
+    inspect("sheet", "-o", path, "--title", title, folder)
     image = Image.open(path)
     assert image.text["Title"] == title
     bold = ["".join("#" if "#" in pair else "." for pair in zip(row + ".", "." + row))
@@ -250,7 +250,7 @@ def _(work):
     assert not find_text(image, amber, bold) and "Source" not in image.text
 
 
-@case("--random draws by seed and names only")
+@case("sheet --random draws by seed and names only")
 def _(work):
     folder = dataset(work)
     path = os.path.join(work, "s.png")
@@ -288,7 +288,7 @@ def _(work):
         f.seek(m["record"]["stride"] + dict(zip(m["dtype"]["names"], m["dtype"]["offsets"]))["image"])
         f.write(b"\x01\x02\x03")
     path = os.path.join(work, "s.png")
-    done = inspect("--json", "--sheet", path, folder, code=1)
+    done = inspect("--json", "sheet", "-o", path, folder, code=1)
     says(done, "record 1: .*checksum")
     shown = json.loads(done.stdout)["results"][0]["images"]
     assert [i["index"] for i in shown if i["damaged"]] == [1] and os.path.exists(path)
@@ -298,23 +298,24 @@ def _(work):
 def _(work):
     folder = dataset(work)
     path = os.path.join(work, "s.png")
-    done = inspect("--sheet", path, "--where", "Hernai", folder, code=2)
+    done = inspect("sheet", "-o", path, "--where", "Hernai", folder, code=2)
     says(done, "did you mean 'Hernia'", "No_Finding", *FINDINGS)
     for words in (["--where", "colour=red"], ["--where", ""], ["--where", "Mass,"], ["--where", "Mass=2"],
                   ["--where", "age=x"], ["--where", "age=60-40"], ["--where", "view="], ["--first", "0"],
                   ["--first", "1001"], ["--random", "3", "--first", "3"], ["--seed", "3"], ["--columns", "65"],
                   ["--split", "nope"], [folder]):
-        inspect("--sheet", path, *words, folder, code=2)
-    for words in (["--check-split", "--where", "Mass"], ["--columns", "3"], ["--sheet", os.path.join(work, "s.gif")],
-                  ["--list", "--protocol", "kitty"], ["--json", "--show", "0:0"]):
+        inspect("sheet", "-o", path, *words, folder, code=2)
+    for words in (["check", "--leaks", "--where", "Mass"], ["--columns", "3"],
+                  ["sheet", "-o", os.path.join(work, "s.gif")],
+                  ["list", "--protocol", "kitty"], ["show", "--json", "0:0"]):
         inspect(*words, folder, code=2)
-    says(inspect("--sheet", path, "--where", "name=nobody.png", folder, code=3), "no image of this selection")
-    inspect("--sheet", path, os.path.join(work, "nowhere"), code=3)
-    inspect("--show", "nobody.png", folder, code=3)
+    says(inspect("sheet", "-o", path, "--where", "name=nobody.png", folder, code=3), "no image of this selection")
+    inspect("sheet", "-o", path, os.path.join(work, "nowhere"), code=3)
+    inspect("show", folder, "nobody.png", code=3)
     assert not os.path.exists(path)
-    inspect("--sheet", os.path.join(work, "no/folder.png"), folder, code=4)
+    inspect("sheet", "-o", os.path.join(work, "no/folder.png"), folder, code=4)
     os.mkdir(path)
-    inspect("--sheet", path, folder, code=4)
+    inspect("sheet", "-o", path, folder, code=4)
     assert not [n for n in os.listdir(work) if "tmp" in n]
 
 
@@ -339,7 +340,7 @@ def _(work):
     folder = dataset(work)
     for record in listed(folder)[:5]:
         path = os.path.join(work, "x.png")
-        inspect("--extract", record["name"], "-o", path, folder)
+        inspect("extract", "-o", path, folder, record["name"])
         image = Image.open(path)
         image.load()
         assert image.mode == "L"
@@ -366,7 +367,7 @@ def _(work):
     run([program("chex-convert"), "-q", "-i", os.path.join(work, "synth"), "-l", labels, "-o", out, "--size", 32,
          "--split", "none"])
     path = os.path.join(work, "x.png")
-    inspect("--extract", "Müller_" + old, "-o", path, out)
+    inspect("extract", "-o", path, out, "Müller_" + old)
     assert Image.open(path).text["name"] == "Müller_" + old and b"iTXt" in slurp(path)
     sheet(out, os.path.join(work, "s.png"))
 
@@ -420,7 +421,7 @@ def area(pixels, width, height, columns, lines):
 def show(folder, *options, **environment):
     """The bytes before the label line, the label, the pixels of the record."""
     quiet = {k: v for k, v in os.environ.items() if k not in ("COLORTERM", "TERM", "NO_COLOR", "TMUX", "STY")}
-    done = subprocess.run([program("chex-inspect"), "--show", "0:2", *options, folder], stdout=subprocess.PIPE,
+    done = subprocess.run([program("chex-inspect"), "show", *options, folder, "0:2"], stdout=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, env={**quiet, **environment}, check=True)
     picture, label = done.stdout[:-1].rsplit(b"\n", 1)
     pixels = list(records(folder, manifest(folder)["shards"][0]))[2]
@@ -527,7 +528,7 @@ def on_terminal(command, environment, size=(24, 80, 640, 384), answer=None):
 @case("on a terminal the protocol is the one that it says it can")
 def _(work):
     folder = dataset(work, 64, 20)
-    command = [program("chex-inspect"), "--show", "0:2", folder]
+    command = [program("chex-inspect"), "show", folder, "0:2"]
     plain = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     kinds = [({"TERM": "xterm-kitty"}, None, b"\x1b_Ga=T", False),
              ({"KITTY_WINDOW_ID": "1"}, None, b"\x1b_Ga=T", False),
@@ -552,7 +553,7 @@ def _(work):
     for rows, columns in ((24, 80), (10, 40), (50, 20), (2, 5), (60, 200)):
         size = (rows, columns, columns * 8, rows * 16)
         for protocol in ("ascii", "blocks", "sixel", "kitty"):
-            got, _ = on_terminal([program("chex-inspect"), "--protocol", protocol, "--show", "0:2", folder], plain,
+            got, _ = on_terminal([program("chex-inspect"), "show", "--protocol", protocol, folder, "0:2"], plain,
                                  size)
             room = max(rows - 3, 1)
             if protocol == "sixel":

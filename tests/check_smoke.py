@@ -99,7 +99,7 @@ def _(work):
     damaged = bytearray(slurp(f"{loose}/{shard}"))
     damaged[100] ^= 1
     write(f"{loose}/{shard}", bytes(damaged))
-    run([program("chex-inspect"), "--full", loose], 1)
+    run([program("chex-inspect"), "check", "--full", loose], 1)
     convert(loose, "-i", f"{folder}/images", "--repair")
     same_tree(loose, f"{work}/full")
     convert(loose, "-i", f"{work}/nothing", code=3)
@@ -112,20 +112,20 @@ def _(work):
     out = f"{work}/out"
     convert(out)
     inspect = program("chex-inspect")
-    for words in (["--full", "--sha256"], ["--list"], ["--labels"], ["--check-split"], ["--json"]):
+    for words in (["check", "--full", "--sha256"], ["list"], ["labels"], ["check", "--leaks"], ["--json"]):
         run([inspect, *words, out])
-    run([inspect, "--sheet", f"{work}/sheet.png", "--random", "4", out])
-    run([inspect, "--report", f"{work}/report.html", out])
-    run([inspect, "--source", "-l", labels, "-i", f"{folder}/images"], 1)
+    run([inspect, "sheet", "-o", f"{work}/sheet.png", "--random", "4", out])
+    run([inspect, "report", "-o", f"{work}/report.html", out])
+    run([inspect, "source", "-l", labels, "-i", f"{folder}/images"], 1)
     shutil.copytree(out, f"{work}/other")
-    run([inspect, "--diff", out, f"{work}/other"])
+    run([inspect, "diff", out, f"{work}/other"])
     shard = next(n for n in sorted(os.listdir(out)) if "tfrecord" in n and not n.endswith(".idx"))
     write(f"{out}/{shard}", slurp(f"{out}/{shard}")[:-9])
-    run([inspect, "--full", out], 1)
+    run([inspect, "check", "--full", out], 1)
     convert(f"{work}/unsplit", "-i", f"{folder}/images", "--split", "none")
-    run([inspect, "--diff", f"{work}/unsplit", f"{work}/other"], 1)
+    run([inspect, "diff", f"{work}/unsplit", f"{work}/other"], 1)
     write(f"{out}/manifest.json", slurp(f"{out}/manifest.json")[:-20])
-    assert run([inspect, "--full", out], None).returncode in (1, 3, 6)
+    assert run([inspect, "check", "--full", out], None).returncode in (1, 3, 6)
 
 
 @case("chex-train: a run with threads, and another epoch of it")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-inspect --source: every fault of a download, loose and in archives, is found, and told in the same words.
+"""chex-inspect source: every fault of a download, loose and in archives, is found, and told in the same words.
 
     check_source.py [PATTERN]      $CHEX_INSPECT, $CHEX_SYNTH or in $BUILDDIR
 
@@ -133,7 +133,7 @@ def _():
     pack_zip("f.zip", some(6, 8))
     loose("loose", some(8, 9))
     for threads in (1, 2, 7):
-        done = inspect("--source", "-l", "labels.csv", "-j", threads, "-i", "a.tar.gz", "b.tar", "c.tar.xz",
+        done = inspect("source", "-l", "labels.csv", "-j", threads, "-i", "a.tar.gz", "b.tar", "c.tar.xz",
                        "d e.tar.bz2", "f.zip", "-i", "loose")
         told(done, *first(9, f"images   9 files in 1 folder and 5 archives, {size_of(some(0, 9))}; "
                              "9 of 9 rows have one"),
@@ -144,7 +144,7 @@ def _():
              "good     every row has an image that begins and ends as it should",
              "next     chex-convert -n -i a.tar.gz loose b.tar c.tar.xz 'd e.tar.bz2' f.zip "
              "-l labels.csv -o shards")
-    result = document("--source", "-l", "labels.csv", "-i", "a.tar.gz", "b.tar", "c.tar.xz", "d e.tar.bz2", "f.zip",
+    result = document("source", "-l", "labels.csv", "-i", "a.tar.gz", "b.tar", "c.tar.xz", "d e.tar.bz2", "f.zip",
                       "loose")
     assert result["good"] and result["faults"] == [] and result["files"] == result["found"] == 9
     assert result["bytes"] == sum(len(d) for d in IMAGES.values())
@@ -153,7 +153,7 @@ def _():
         ("d e.tar.bz2", "archive", 1), ("f.zip", "archive", 2)]
     for place in result["places"][1:]:
         assert place["size"] == os.path.getsize(place["path"]) and place["damage"] is None
-    assert inspect("-q", "--source", "-l", "labels.csv", "b.tar", "-i", "a.tar.gz", "c.tar.xz", "d e.tar.bz2", "f.zip",
+    assert inspect("-q", "source", "-l", "labels.csv", "b.tar", "-i", "a.tar.gz", "c.tar.xz", "d e.tar.bz2", "f.zip",
                    "loose").stdout == ""
 
 
@@ -166,14 +166,14 @@ def _():
     tar("b.tar.gz", [*some(1, 4), *some(3, 4)], "w:gz")
     loose("loose", some(0, 1))
     for threads in (1, 4):
-        told(inspect("--source", "-l", "labels.csv", "-j", threads, "-i", "a.tar", "-i", "b.tar.gz", "-i", "loose"),
+        told(inspect("source", "-l", "labels.csv", "-j", threads, "-i", "a.tar", "-i", "b.tar.gz", "-i", "loose"),
              *first(4, f"images   4 files in 1 folder and 2 archives, {size_of(some(0, 4))}; 4 of 4 rows have one"),
              "         note: 4 images there once more, with the same content", HEAD,
              line("a.tar", 2, size_of(some(1, 3))), line("b.tar.gz", 1, size_of(some(3, 4))),
              line("loose", 1, size_of(some(0, 1))),
              "good     every row has an image that begins and ends as it should",
              "next     chex-convert -n -i a.tar b.tar.gz loose -l labels.csv -o shards")
-    assert document("--source", "-l", "labels.csv", "a.tar", "b.tar.gz", "loose")["repeated"] == 4
+    assert document("source", "-l", "labels.csv", "a.tar", "b.tar.gz", "loose")["repeated"] == 4
 
 
 # ---- damaged archives ------------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def damaged(path, before, after, lost, offset, why):
     """The table for an archive with all nine images, of which this number is read; exit code 1."""
     read = some(0, before) if after == 0 else some(0, before) + some(9 - after, 9)
     here = len(read) + lost
-    done = inspect("--source", "-l", "labels.csv", "-i", path, code=1)
-    size = in_words(document("--source", "-l", "labels.csv", "-i", path, code=1)["bytes"])
+    done = inspect("source", "-l", "labels.csv", "-i", path, code=1)
+    size = in_words(document("source", "-l", "labels.csv", "-i", path, code=1)["bytes"])
     missing = NAMES[before + lost:9 - after]
     expected = [*first(9, f"images   {here} files in 1 archive, {size}; {here} of 9 rows have one"), HEAD,
                 line(path, here, size, len(missing) or "-", damaged=lost or "-"),
@@ -236,10 +236,10 @@ def _():
     data = bytearray(slurp(tar("a.tar.gz", some(0, 9), "w:gz")))
     data[-8] ^= 1
     write("a.tar.gz", data)
-    done = inspect("--source", "-l", "labels.csv", "-i", "a.tar.gz", code=1)
+    done = inspect("source", "-l", "labels.csv", "-i", "a.tar.gz", code=1)
     assert f"damaged at byte {len(data):,} of {len(data):,}: " in done.stdout and "checksum" in done.stdout
     assert "9 images read before that, up to 00000009_000.png\nnext     fetch again: a.tar.gz\n" in done.stdout
-    result = document("--source", "-l", "labels.csv", "-i", "a.tar.gz", code=1)
+    result = document("source", "-l", "labels.csv", "-i", "a.tar.gz", code=1)
     assert not result["good"] and result["counts"]["good"] == 9 and result["counts"]["archive"] == 1
     assert [(f["kind"], f["folder"]) for f in result["faults"]] == [("archive", "a.tar.gz")]
 
@@ -253,7 +253,7 @@ def _():
     member = tarfile.open("a.tar").getmembers()[4]
     data[member.offset:member.offset + 100] = bytes(100)
     write("a.tar", data)
-    result = document("--source", "-l", "labels.csv", "-i", "a.tar", code=1)
+    result = document("source", "-l", "labels.csv", "-i", "a.tar", code=1)
     damage = result["places"][0]["damage"]
     assert (damage["images_before"], damage["images_after"], damage["last_before"]) == (4, 4, NAMES[3])
     assert member.offset <= damage["offset"] <= member.offset + (1 << 20)
@@ -274,7 +274,7 @@ def _():
     header[148:156] = b"%06o\0 " % sum(header)
     data[member.offset:member.offset + 512] = header
     write("a.tar", data)
-    result = document("--source", "-l", "labels.csv", "-i", "a.tar", code=1)
+    result = document("source", "-l", "labels.csv", "-i", "a.tar", code=1)
     assert [(f["kind"], f["name"]) for f in result["faults"]] == [("archive", ""), ("short", NAMES[1])], result
     # a zip, stored: both headers say ten bytes less, and the checksum is that of the whole
     data = bytearray(slurp(pack_zip("b.zip", some(0, 3))))
@@ -283,7 +283,7 @@ def _():
     struct.pack_into("<II", data, data.index(b"PK\1\2") + 20, size - 10, size - 10)
     struct.pack_into("<II", data, 18, size - 10, size - 10)
     write("b.zip", data)
-    result = document("--source", "-l", "labels.csv", "-i", "b.zip", code=1)
+    result = document("source", "-l", "labels.csv", "-i", "b.zip", code=1)
     assert result["places"][0]["damage"] and {(f["kind"], f["name"]) for f in result["faults"]} == {
         ("archive", ""), ("lost", NAMES[0])}, result["faults"]
 
@@ -296,10 +296,10 @@ def _():
     data = slurp(tar("b.tar", some(0, 9)))
     member = tarfile.open("b.tar").getmembers()[5]
     write("cut.tar", data[:member.offset_data + 100])
-    result = document("--source", "-l", "labels.csv", "-i", "cut.tar", "-i", "b.tar", code=1)
+    result = document("source", "-l", "labels.csv", "-i", "cut.tar", "-i", "b.tar", code=1)
     assert result["counts"]["lost"] == 0 and result["counts"]["good"] == 9 and result["repeated"] == 5
     assert [f["kind"] for f in result["faults"]] == ["archive"]
-    done = inspect("--source", "-l", "labels.csv", "-i", "cut.tar", "-i", "b.tar", code=1)
+    done = inspect("source", "-l", "labels.csv", "-i", "cut.tar", "-i", "b.tar", code=1)
     assert joined(done.stdout).endswith("next     fetch again: cut.tar\n         or do without: chex-convert -n "
                                         "--allow-missing -i b.tar -l labels.csv -o shards\n"), done.stdout
 
@@ -313,7 +313,7 @@ def _():
     write("images_002.tar.gz", "<!DOCTYPE html><html><body>Log in</body></html>")
     write("images_003.tar.gz", b"")
     write("notes", "hello")
-    told(inspect("--source", "-l", "labels.csv", "a.tar", "images_002.tar.gz", "images_003.tar.gz", "notes", code=1),
+    told(inspect("source", "-l", "labels.csv", "a.tar", "images_002.tar.gz", "images_003.tar.gz", "notes", code=1),
          *first(2, f"images   2 files in 4 archives, {size_of(some(0, 2))}; 2 of 2 rows have one"), HEAD,
          line("a.tar", 2, size_of(some(0, 2))),
          line("images_002.tar.gz"), "          not a tar or zip archive: looks like HTML: the download failed",
@@ -321,7 +321,7 @@ def _():
          line("notes"), "          not a tar or zip archive: looks like text",
          "next     fetch again: images_002.tar.gz, images_003.tar.gz, notes",
          "         or do without: chex-convert -n -i a.tar -l labels.csv -o shards")
-    table, lines = rows("--source", "-l", "labels.csv", "a.tar", "notes", code=1)
+    table, lines = rows("source", "-l", "labels.csv", "a.tar", "notes", code=1)
     assert lines == [{"kind": "archive", "name": "", "folder": "notes",
                       "detail": "not a tar or zip archive: looks like text"}] and dict(table[0]) == lines[0]
 
@@ -334,14 +334,14 @@ def _():
     os.mkdir("dl/more")
     for name in ("b.tar.gz", "a.ZIP", "more/c.tgz", "notes.txt", ".d.tar"):
         write(f"dl/{name}", "not read")
-    lines = inspect("--source", "-l", "labels.csv", "-i", "dl", code=1).stdout.splitlines()
+    lines = inspect("source", "-l", "labels.csv", "-i", "dl", code=1).stdout.splitlines()
     assert lines[2:4] == ["images   0 files in 0 folders, 0 bytes; 0 of 2 rows have one",
                           "         note: 3 archives in these folders not looked into; give archives by name"], lines
     assert lines[-1] == "next     give the archives by name, as -i dl/a.ZIP"
     done = run([program("chex-convert"), "-i", "dl", "-l", "labels.csv", "-o", "out"], 3)
     says(done, r"archives in a folder are not looked into: give them by name, as -i 'dl/a.ZIP'")
     loose("dl/images", some(0, 2))
-    assert "note: 3 archives" in inspect("--source", "-l", "labels.csv", "-i", "dl").stdout
+    assert "note: 3 archives" in inspect("source", "-l", "labels.csv", "-i", "dl").stdout
     says(run([program("chex-convert"), "-i", "dl", "-l", "labels.csv", "-o", "out", "-n"], 0), "3 archives in these")
 
 
@@ -370,13 +370,13 @@ def _():
                 ("missing", NAMES[5], ""), ("extra", "99999999_000.png", ""), ("extra", "99999998_000.jpg", ""),
                 ("short", "99999998_000.jpg", "")}
     for path in ("loose", "a.tar.gz", "b.zip"):
-        result = document("--source", "-l", "labels.csv", "-i", path, code=1)
+        result = document("source", "-l", "labels.csv", "-i", path, code=1)
         assert {(f["kind"], f["name"], f["detail"]) for f in result["faults"]} == expected, (path, result["faults"])
         assert {f["folder"] for f in result["faults"]} == {path, ""}
-        _, lines = rows("--source", "-i", path, "-l", "labels.csv", code=1)
+        _, lines = rows("source", "-i", path, "-l", "labels.csv", code=1)
         assert lines == result["faults"]
     size = size_of(files.items())
-    told(inspect("--source", "-l", "labels.csv", "-i", "a.tar.gz", code=1),
+    told(inspect("source", "-l", "labels.csv", "-i", "a.tar.gz", code=1),
          *first(9, f"images   10 files in 1 archive, {size}; 8 of 9 rows have one"), HEAD,
          line("a.tar.gz", 10, size, 1, 3, 2, 2),
          "missing  1 row without an image", f"         {NAMES[5]}",
@@ -401,7 +401,7 @@ def _():
     tar("b.tar.gz", [("y/" + NAMES[1], other), *some(2, 3)], "w:gz")
     loose("loose", [(NAMES[2], other)])
     for threads in (1, 4):
-        told(inspect("--source", "-l", "labels.csv", "-j", threads, "-i", "a.tar", "b.tar.gz", "loose", code=1),
+        told(inspect("source", "-l", "labels.csv", "-j", threads, "-i", "a.tar", "b.tar.gz", "loose", code=1),
              *first(3, f"images   3 files in 1 folder and 2 archives, "
                        f"{size_of([*some(0, 2), (0, other)])}; 3 of 3 rows have one"), HEAD,
              line("a.tar", 2, size_of(some(0, 2)), damaged=1), line("b.tar.gz", damaged=2),
@@ -411,7 +411,7 @@ def _():
              f"         {NAMES[2]}  in loose and b.tar.gz",
              "next     leave out the wrong one of each conflict: chex-convert refuses to",
              "         choose")
-    table, _ = rows("--source", "-l", "labels.csv", "-i", "a.tar", "b.tar.gz", "loose", code=1)
+    table, _ = rows("source", "-l", "labels.csv", "-i", "a.tar", "b.tar.gz", "loose", code=1)
     assert [(r["kind"], r["name"], r["folder"], r["detail"]) for r in table] == [
         ("conflict", NAMES[0], "a.tar", "a.tar"), ("conflict", NAMES[1], "b.tar.gz", "a.tar"),
         ("conflict", NAMES[2], "b.tar.gz", "loose")]
@@ -429,7 +429,7 @@ def _():
     info.size = size
     write("a.tar", info.tobuf())
     os.truncate("a.tar", 512 + (size + 511) // 512 * 512 + 1024)
-    result = document("--source", "-l", "labels.csv", "-i", "loose", "a.tar", code=1)
+    result = document("source", "-l", "labels.csv", "-i", "loose", "a.tar", code=1)
     assert [(f["kind"], f["name"], f["folder"]) for f in result["faults"]] == [
         ("large", NAMES[0], "loose"), ("large", NAMES[1], "a.tar")]
 
@@ -456,7 +456,7 @@ def _():
     archive("three.tar", 14999, 3)
     data = slurp("three.tar")
     write("three.tar", data[:tarfile.open("three.tar").getmembers()[2].offset_data + 9])
-    done = inspect("--source", "-l", "labels.csv", "-i", "images_001.tar", "two.tar", "three.tar", code=1)
+    done = inspect("source", "-l", "labels.csv", "-i", "images_001.tar", "two.tar", "three.tar", code=1)
     size = in_words(len(body) * 4999)
     lines = joined(done.stdout).splitlines()
     assert lines[3:11] == [
@@ -470,7 +470,7 @@ def _():
                             "         images_004.tar.gz to images_012.tar.gz"]
     assert lines[-1] == ("         or do without: chex-convert -n --allow-missing -i images_001.tar two.tar "
                          "-l labels.csv -o shards")
-    result = document("--source", "-l", "labels.csv", "-i", "images_001.tar", "two.tar", "three.tar", code=1)
+    result = document("source", "-l", "labels.csv", "-i", "images_001.tar", "two.tar", "three.tar", code=1)
     assert [p["missing"] for p in result["places"]] == [0, 9993, 9997]
     assert result["archives"][:4] == [{"images": 4999, "found": 4999}, {"images": 10000, "found": 7},
                                       {"images": 10000, "found": 3}, {"images": 10000, "found": 0}]
@@ -482,7 +482,7 @@ def _():
     label_file(all_names())
     body = image(0)
     loose("images", [(f"{i:08}_000.png", body) for i in (0, 4998, 4999, 112119)])
-    lines = joined(inspect("--source", "-l", "labels.csv", "-i", "images", code=1).stdout).splitlines()
+    lines = joined(inspect("source", "-l", "labels.csv", "-i", "images", code=1).stdout).splitlines()
     assert lines[3:9] == [HEAD, line("images", 4, in_words(4 * len(body)), "112,116"),
                           "  images  missing  of NIH's archive", "       2    4,997  images_001.tar.gz",
                           "       1    9,999  images_002.tar.gz", "       -   10,000  images_003.tar.gz"], lines
@@ -496,9 +496,9 @@ def _():
 @case("a whole download is good: exit code 0, and the command that converts it")
 def _(work):
     csv_path, folder = start(work)
-    done = inspect("--source", "-i", folder, "-l", csv_path)
+    done = inspect("source", "-i", folder, "-l", csv_path)
     assert f"chex-convert -n -i {folder} -l {csv_path}" in joined(done.stdout) and "good" in done.stdout
-    result = document("--source", "-i", folder, "-l", csv_path)
+    result = document("source", "-i", folder, "-l", csv_path)
     assert result["good"] and result["found"] == 90 and result["faults"] == []
     assert result["bytes"] == sum(os.path.getsize(os.path.join(folder, n)) for n in os.listdir(folder))
 
@@ -521,16 +521,16 @@ def _(work):
     shutil.copy(at(5), os.path.join(folder, "twice", names[5]))
     table[-1][header.index("Finding Labels")] = ""
     write_csv(csv_path, header, table)
-    result = document("--source", "-i", folder, "-l", csv_path, code=1)
+    result = document("source", "-i", folder, "-l", csv_path, code=1)
     found = {(f["kind"], f["name"]) for f in result["faults"]}
     assert found == {("missing", names[0]), ("empty", names[1]), ("short", names[2]), ("type", names[3]),
                      ("extra", "99999999_000.png"), ("row", table[-1][0])} | \
         ({("extra", table[-1][0])}), found
     assert result["repeated"] == 1
     assert "HTML" in next(f["detail"] for f in result["faults"] if f["kind"] == "type")
-    csv_rows, lines = rows("--source", "-i", folder, "-l", csv_path, code=1)
+    csv_rows, lines = rows("source", "-i", folder, "-l", csv_path, code=1)
     assert lines == result["faults"] and len(csv_rows) == len(lines)
-    text = inspect("--source", "-i", folder, "-l", csv_path, code=1).stdout
+    text = inspect("source", "-i", folder, "-l", csv_path, code=1).stdout
     for word in (*names[:4], "99999999_000.png", "next"):
         assert word in text, word
 
@@ -541,19 +541,19 @@ def _(work):
     header, table = read_csv(csv_path)
     table[3][header.index("Finding Labels")] = "Hernja"
     write_csv(csv_path, header, table)
-    result = document("--source", "-i", folder, "-l", csv_path, code=1)
+    result = document("source", "-i", folder, "-l", csv_path, code=1)
     assert "Hernja" in result["labels_error"] and result["files"] == 40
-    says(inspect("--source", "-i", folder, "-l", os.path.join(work, "no.csv"), code=3), "no.csv")
-    says(inspect("--source", "-i", os.path.join(work, "no"), "-l", csv_path, code=3), "cannot read")
-    assert document("--source", "-i", folder, "--labels", csv_path, code=1) == result
-    says(inspect("--source", "-i", folder, code=2), "needs -i PATH and -l CSV")
-    says(inspect("--source", "-l", csv_path, code=2), "needs -i PATH and -l CSV")
-    says(inspect("-l", csv_path, work, code=2), "go with --source")
+    says(inspect("source", "-i", folder, "-l", os.path.join(work, "no.csv"), code=3), "no.csv")
+    says(inspect("source", "-i", os.path.join(work, "no"), "-l", csv_path, code=3), "cannot read")
+    assert document("source", "-i", folder, "--labels", csv_path, code=1) == result
+    says(inspect("source", "-i", folder, code=2), "needs -i PATH and -l CSV")
+    says(inspect("source", "-l", csv_path, code=2), "needs -i PATH and -l CSV")
+    says(inspect("-l", csv_path, work, code=2), "is an option of source")
 
 
 @case("the table by archive, where the label file is that of the whole data set")
 def _(work):
-    result = document("--source", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"), code=1)
+    result = document("source", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"), code=1)
     assert [a["images"] for a in result["archives"]] == [4999] + [10000] * 10 + [7121]
     assert sum(a["found"] for a in result["archives"]) == result["found"] == 67
     assert result["counts"]["missing"] == 112120 - 67 and result["counts"]["short"] == result["counts"]["type"] == 0
@@ -563,7 +563,7 @@ def _(work):
 def _(work):
     csv_path = write(os.path.join(work, "x.csv"), "Image Index,Finding Labels,Patient ID\na.png,No Finding,1\n")
     for folder in ("images", "jpeg", "odd"):
-        result = document("--source", "-i", nih(folder), "-l", csv_path, code=1)
+        result = document("source", "-i", nih(folder), "-l", csv_path, code=1)
         assert result["counts"]["good"] == result["files"] > 0, (folder, result["faults"])
 
 

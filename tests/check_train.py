@@ -283,7 +283,7 @@ def _(work):
     image = list(records(folder, m["shards"][0], m))[3]["filename"].rstrip(b"\0").decode()
     named = rf"'{re.escape(name)}' record 3 \({re.escape(image)}\): .*checksum"
     step = last_step(out)
-    says(done, "chex-train: " + named, rf"\nnext     chex-inspect --full {re.escape(folder)}\n",
+    says(done, "chex-train: " + named, rf"\nnext     chex-inspect check --full {re.escape(folder)}\n",
          f"with --on-bad-record skip, the same command resumes from {step}\n")
     # With a repaired file the run resumes, to the same end as without the damage.
     shutil.copy(os.path.join(data(), os.path.basename(shard)), shard)
@@ -293,7 +293,7 @@ def _(work):
     done = train(run_folder(work, "skip"), "--on-bad-record", "skip", code=1, source=folder)
     says(done, "1 damaged record passed over so far", "done     test",
          r"chex-train: warning: " + named + " mismatch; the next",
-         rf"1 damaged record passed over: chex-inspect --full {re.escape(folder)} names all")
+         rf"1 damaged record passed over: chex-inspect check --full {re.escape(folder)} names all")
     assert len(re.findall(named, done.stderr)) == 1, done.stderr
     quiet = train(run_folder(work, "quiet"), "-q", "--on-bad-record", "skip", code=1, source=folder)
     assert quiet.stderr == "chex-train: 1 damaged record passed over\n", quiet.stderr
@@ -314,12 +314,12 @@ def _(work):
     poison(folder, 1, shards["train"][2])
     poison(folder, 0, shards["val"][0])
     skip = ["--on-bad-record", "skip"]
-    says(train(out, *skip, code=1, source=folder), "3 damaged records passed over: chex-inspect --full")
+    says(train(out, *skip, code=1, source=folder), "3 damaged records passed over: chex-inspect check --full")
     assert counted(out) == 9  # in each of three epochs
     before = kept(out)
     for more in (skip, []):
         says(train(out, *more, code=1, source=folder), "done     test",
-             r"damaged records passed over 9 times before this start:\s+chex-inspect --full \S+ names all")
+             r"damaged records passed over 9 times before this start:\s+chex-inspect check --full \S+ names all")
     quiet = train(out, "-q", code=1, source=folder)
     assert quiet.stderr == "chex-train: damaged records passed over 9 times before this start\n", quiet.stderr
     document = json.loads(train(out, "--json", "-q", code=1, source=folder).stdout)
@@ -369,7 +369,8 @@ def _(work):
             os.truncate(os.path.join(folder, shard), 5000)
     rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 1, (process.returncode, rest)
-    assert re.search(r"'\S+-train\.tfrecord-\S+' record \d+: ", rest) and "next     chex-inspect --full" in rest, rest
+    assert re.search(r"'\S+-train\.tfrecord-\S+' record \d+: ", rest), rest
+    assert "next     chex-inspect check --full" in rest, rest
     assert os.path.exists(os.path.join(out, "latest"))
 
 
@@ -555,8 +556,8 @@ def _(work):
     done = follow(done.stderr, "--size", 36, "-o", "-data set", "--split", "patient:50,25,25", "--shard-size", 16)
     done = follow(done.stderr)
     assert "good" in done.stdout
-    done = run([program("chex-inspect"), "--quick", "./-data set"], cwd=work)
-    assert "next     chex-inspect --full './-data set'" in done.stdout
+    done = run([program("chex-inspect"), "check", "--quick", "./-data set"], cwd=work)
+    assert "next     chex-inspect check --full './-data set'" in done.stdout
     done = run([program("chex-train"), "-d", "./-data set", "-o", "./-run; 1\x1b[31m", "--stage", "./stage\x1b[31m",
                 "--model", "densenet-micro", "--epochs", 1, "--crop", 32, "--bootstrap", 0], cwd=work)
     says(done, r"from a copy in \./stage\\x1b\[31m", r"\./-run; 1\\x1b\[31m/best")

@@ -128,6 +128,13 @@ def run(command, code=0, **options):
     return done
 
 
+def helps(tool):
+    """{command: its --help} of a tool; "" is the program itself."""
+    text = run([program(tool), "--help"]).stdout
+    names = re.findall(r"^  (\w+)  ", text.partition("\nCommands\n")[2].partition("\n\n")[0], re.M)
+    return {"": text, **{name: run([program(tool), name, "--help"]).stdout for name in names}}
+
+
 def tail(text, lines=12):
     return "\n".join("     " + line for line in text.splitlines()[-lines:])
 

@@ -1,7 +1,8 @@
 /*
  * chex-inspect.c - shows data sets and shards, and checks them
  *
- * It loops over the PATHs.  inspect/program/options.c has the options; each action has its own folder, see inspect.h.
+ * It loops over the PATHs.  The command line is in inspect/program; each command has its own folder, see
+ * inspect/command.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,10 +10,9 @@
 
 #include "common/library_exit.h"
 #include "common/wrap.h"
-#include "inspect/inspect.h"
-#include "inspect/sheet/sheet.h"
+#include "inspect/program/program.h"
 
-/* Checks that the action supports this kind of PATH. */
+/* Checks that the command supports this kind of PATH. */
 static enum chex_status
 check_target(const struct inspect_options *o, const struct target *t, struct chex_error *err)
 {
@@ -31,21 +31,16 @@ check_target(const struct inspect_options *o, const struct target *t, struct che
         return error_set(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described, listed and compared",
                          t->path);
     if (t->kind == TARGET_FILE)
-        return error_set(err, CHEX_ERR_MISSING, "'%s' is in no manifest: only --full can be done", t->path);
+        return error_set(err, CHEX_ERR_MISSING, "'%s' is in no manifest: it can only be checked", t->path);
     if (t->kind == TARGET_SHARD && (o->action == INSPECT_SPLIT || o->action == INSPECT_REPORT))
-        return error_set(err, CHEX_ERR_USAGE, "--%s takes the folder of a data set, not one shard",
-                         o->action == INSPECT_SPLIT ? "check-split" : "report");
+        return error_set(err, CHEX_ERR_USAGE, "'%s' takes the folder of a data set, not one shard",
+                         o->action == INSPECT_SPLIT ? "check --leaks" : "report");
     return CHEX_OK;
 }
 
 static int
-inspect_path(struct inspect *in, const char *path)
+inspect_path(struct inspect *in, const struct inspect_command *command, const char *path)
 {
-    static int (*const actions[])(struct inspect *, struct target *) = {
-        [INSPECT_DESCRIBE] = inspect_verify, [INSPECT_VERIFY] = inspect_verify, [INSPECT_LIST] = inspect_list,
-        [INSPECT_EXTRACT] = inspect_extract, [INSPECT_LABELS] = inspect_labels, [INSPECT_SPLIT] = inspect_split,
-        [INSPECT_SHEET] = inspect_sheet,     [INSPECT_SHOW] = inspect_show,     [INSPECT_REPORT] = inspect_report,
-    };
     const struct inspect_options *o = in->options;
     struct target t;
     struct chex_error err;
@@ -64,7 +59,7 @@ inspect_path(struct inspect *in, const char *path)
         /* a blank line between the results of several PATHs */
         if (in->have_result && !in->common->json && !in->common->quiet && o->action != INSPECT_LIST)
             printf("\n");
-        code = actions[o->action](in, &t);
+        code = command->each(in, &t);
         in->have_result |= !in->common->json;
     }
     target_close(&t);
@@ -72,26 +67,25 @@ inspect_path(struct inspect *in, const char *path)
 }
 
 static int
-inspect(const struct inspect_options *o, const struct cli_common *common)
+inspect(struct inspect_options *o, const struct cli_common *common)
 {
     struct inspect in = {.program = &inspect_program, .options = o, .common = common};
+    const struct inspect_command *command;
     struct chex_error err;
     int code = EXIT_GOOD;
     size_t i;
 
-    if (inspect_options_check(o, common, &err) != CHEX_OK)
+    if (inspect_command_choose(o, common, &command, &err) != CHEX_OK)
         return cli_error(&inspect_program, common, &err);
     progress_line_init(&in.line, common);
     in.color = color_for(common, stdout);
     if (common->json)
         inspect_json_begin(&in);
-    if (o->action == INSPECT_DIFF)
-        code = inspect_diff(&in, o->path);
-    else if (o->action == INSPECT_SOURCE)
-        code = inspect_source(&in);
+    if (command->all)
+        code = command->all(&in);
     else
         for (i = 0; i < o->path_count; i++)
-            code = inspect_worse(code, inspect_path(&in, o->path[i]));
+            code = inspect_worse(code, inspect_path(&in, command, o->path[i]));
     if (common->json)
         code = inspect_json_end(&in, code);
     else if (in.output_failed)

@@ -34,7 +34,7 @@ read_manifest(struct chex_dataset *ds, struct chex_error *err)
     if (status == CHEX_ERR_MISSING && why.cause == ENOENT)
         return error_set(err, status,
                          "no data set in '%s': it has no %s (images before conversion: chex-convert, or chex-inspect "
-                         "--source)",
+                         "source)",
                          ds->folder.path, MANIFEST_NAME);
     if (status != CHEX_OK && err)
         *err = why;

@@ -132,8 +132,8 @@ class Conversion:
         return ended.counts
 
     def say(self, folder):
-        """What chex-inspect --full says of a folder: the exit code, which must be true."""
-        ended = finish(subprocess.Popen([self.inspect, "-q", "--full", folder], stdin=subprocess.DEVNULL,
+        """What chex-inspect check --full says of a folder: the exit code, which must be true."""
+        ended = finish(subprocess.Popen([self.inspect, "-q", "check", "--full", folder], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, close_fds=False))
         return ended.code
 

@@ -210,13 +210,15 @@ fuzz_seeds(fuzz_seed_fn *give, void *context)
         SEED("convert-no-value", "\0--strict=yes\0"),
         SEED("convert-operand", "\0--\0-i\0"),
         SEED("convert-number", "\0--size=99999999999999999999\0"),
-        SEED("inspect", "\1--full\0shards\0more\0--json\0--color=never\0--progress=line\0"),
-        SEED("inspect-sample", "\1--sample\0"
+        SEED("inspect", "\1check\0--full\0shards\0more\0--json\0--color=never\0--progress=line\0"),
+        SEED("inspect-sample", "\1check\0--sample\0"
                                "0.5%\0x\0"),
-        SEED("inspect-list", "\1--list\0--fields=name,labels,age\0--split=val\0--padding\0x\0"),
-        SEED("inspect-extract", "\1--extract\0"
-                                "00000013_004.png\0-o\0x.png\0shards\0"),
+        SEED("inspect-list", "\1list\0--fields=name,labels,age\0--split=val\0--padding\0x\0"),
+        SEED("inspect-extract", "\1extract\0-o\0x.png\0shards\0"
+                                "00000013_004.png\0"),
         SEED("inspect-two", "\1--labels\0--check-split\0x\0"),
+        SEED("inspect-old", "\1--source\0--labels\0x.csv\0-i\0y\0--\0-z\0"),
+        SEED("inspect-help", "\1help\0sheet\0"),
         SEED("inspect-letters", "\1-V\0-h\0-o\0"),
         SEED("synth", "\2-n\0"
                       "600\0-o\0demo\0--size=64\0--seed=3\0--odd=5%\0"),

@@ -8,6 +8,7 @@
 #include "common/cli.h"
 
 #include "base/ascii.h"
+#include "common/cli_tables.h"
 #include "common/completion.h"
 #include "common/versions.h"
 
@@ -18,43 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Ids of the common options, larger than the ids of any tool. */
-enum { ID_HELP = 1000, ID_VERSION, ID_QUIET, ID_VERBOSE, ID_JSON, ID_COLOR, ID_PROGRESS, ID_THREADS, ID_COMPLETION };
-
-static const struct cli_option common_options[] = {
-    {ID_THREADS, 'j', "threads", "N", NULL, "Common",
-     "number of threads; default: the cores that affinity and cgroup allow"},
-    {ID_JSON, 0, "json", NULL, NULL, NULL, "print one JSON document to stdout, for scripts"},
-    {ID_PROGRESS, 0, "progress", "WHEN", CLI_NAMES("auto", "bar", "line", "none"), NULL,
-     "how to show progress: auto (default; a line that is redrawn on a terminal, otherwise one line a minute), bar, "
-     "line or none"},
-    {ID_COLOR, 0, "color", "WHEN", CLI_NAMES("auto", "always", "never"), NULL,
-     "when to use colours: auto (default; respects NO_COLOR and TERM=dumb), always or never"},
-    {ID_QUIET, 'q', "quiet", NULL, NULL, NULL, "print only errors"},
-    {ID_VERBOSE, 'v', "verbose", NULL, NULL, NULL, "print more; with --version: the versions of the libraries"},
-    {ID_COMPLETION, 0, "completion", "SHELL", CLI_NAMES("bash", "zsh", "fish"), NULL,
-     "print the completion script for this shell"},
-    {ID_HELP, 'h', "help", NULL, NULL, NULL, "print this help"},
-    {ID_VERSION, 'V', "version", NULL, NULL, NULL, "print the version"},
-    {0, 0, NULL, NULL, NULL, NULL, NULL},
-};
-
-/* The --help text for the exit codes of cli.h. */
-static const char exit_codes[] = "Exit status\n"
-                                 "  0      good\n"
-                                 "  1      finished, but the data had faults\n"
-                                 "  2      usage or configuration\n"
-                                 "  3      input missing or unreadable\n"
-                                 "  4      output failed, or out of resources; a rerun resumes\n"
-                                 "  5      in use by another process\n"
-                                 "  6      incompatible shard, manifest, checkpoint or driver\n"
-                                 "  7      training diverged: the loss or a gradient is not finite\n"
-                                 "  8      another process of the job is lost; a rerun resumes\n"
-                                 "  70     a bug\n"
-                                 "  75     stopped early after a clean save; a rerun resumes\n"
-                                 "  128+n  killed by signal n.  If a rank is killed, plain mpirun ends the job\n"
-                                 "         with 137 (SIGKILL), not with 8\n";
-
 /* The PyTorch and torchvision scripts, Hugging Face's Trainer, make. */
 static const struct cli_alias common_aliases[] = {
     {"workers", "threads"},      {"num-workers", "threads"}, {"jobs", "threads"},
@@ -62,69 +26,7 @@ static const struct cli_alias common_aliases[] = {
     {"output-folder", "output"}, {"random-seed", "seed"},    {NULL, NULL},
 };
 
-#define MAX_OPTIONS  96
 #define NAME_LONGEST 64 /* bytes of an unknown option that we compare with known names */
-
-static bool
-offered(const struct cli_program *program, const struct cli_option *o)
-{
-    return !(o->id == ID_THREADS && !program->threads) && !(o->id == ID_PROGRESS && !program->progress);
-}
-
-/* The text wraps at HELP_WIDTH columns. */
-enum { HELP_INDENT = 28, HELP_WIDTH = 80 };
-
-static void
-help_option(const struct cli_option *o)
-{
-    const char *word = o->help;
-    int column;
-
-    if (o->group)
-        printf("\n%s\n", o->group);
-    column = printf("  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ",
-                    o->name, o->value ? " " : "", o->value ? o->value : "");
-    if (column > HELP_INDENT - 2)
-        column = HELP_WIDTH;
-    else
-        column += printf("%*s", HELP_INDENT - 1 - column, "");
-    while (*word) {
-        int length = (int)strcspn(word, " ");
-
-        if (column + 1 + length > HELP_WIDTH)
-            column = printf("\n%*s", HELP_INDENT - 1, "") - 1;
-        column += printf(" %.*s", length, word);
-        word += length;
-        word += strspn(word, " ");
-    }
-    printf("\n");
-}
-
-static void
-help(const struct cli_program *program)
-{
-    const struct cli_option *o;
-    const char *line;
-    bool first = true;
-
-    printf("%s - %s\n\n", program->name, program->summary);
-    for (line = program->examples; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        printf("    %.*s\n", (int)strcspn(line, "\n"), line);
-    printf("\n");
-    for (line = program->usage; *line; line += strcspn(line, "\n"), line += *line == '\n', first = false)
-        printf("%s %*s %.*s\n", first ? "usage:" : "      ", (int)strlen(program->name),
-               *line == ' ' ? "" : program->name, (int)strcspn(line, "\n"), line);
-    for (o = program->options; o->name; o++)
-        help_option(o);
-    for (o = common_options; o->name; o++)
-        if (offered(program, o))
-            help_option(o);
-    if (program->notes)
-        printf("\n%s\n", program->notes);
-    printf("\n%s\nSee %s(1).  Research use only, not for diagnosis.\n", exit_codes, program->name);
-    if (PACKAGE_URL[0])
-        printf("Home page: %s\n", PACKAGE_URL);
-}
 
 /* Reports "takes a|b|c, not 'd'" and the reason, if known. */
 static enum chex_status
@@ -196,51 +98,6 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
     return status;
 }
 
-/* getopt returns a letter, or this offset plus the index of a long option; so no index equals a letter, '?' or ':'. */
-enum {
-    LONG_OPTION = 1 << 16,
-};
-
-struct getopt_tables {
-    struct option longs[MAX_OPTIONS + 1];
-    const struct cli_option *option[MAX_OPTIONS]; /* of each long option */
-    char shorts[3 * MAX_OPTIONS + 2];
-    size_t count, letters;
-};
-
-static void
-add_options(const struct cli_program *program, int argc, char **argv, struct getopt_tables *t,
-            const struct cli_option *o)
-{
-    for (; o->name && t->count < MAX_OPTIONS; o++) {
-        if (!offered(program, o))
-            continue;
-        if (!program->means || program->means(o, argc, argv)) {
-            t->longs[t->count] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
-                                                 LONG_OPTION + (int)t->count};
-            t->option[t->count++] = o;
-        }
-        if (o->letter) {
-            t->shorts[t->letters++] = o->letter;
-            if (o->value)
-                t->shorts[t->letters++] = ':';
-        }
-    }
-}
-
-static const struct cli_option *
-option_of_letter(const struct cli_program *program, int letter)
-{
-    const struct cli_option *o;
-
-    for (o = program->options; o->name; o++)
-        if (o->letter == letter)
-            return o;
-    for (o = common_options; o->letter != letter; o++)
-        ;
-    return o;
-}
-
 static int
 usage_error(const struct cli_program *program, const struct cli_common *common, const char *text)
 {
@@ -254,7 +111,8 @@ usage_error(const struct cli_program *program, const struct cli_common *common, 
     if (code == CLI_GO_ON) {
         cli_complain(program, common, "%s", text);
         if (!common->quiet)
-            fprintf(stderr, "Try '%s --help'.\n", program->name);
+            fprintf(stderr, "Try '%s%s%s --help'.\n", program->name, common->command ? " " : "",
+                    common->command ? common->command->name : "");
         code = EXIT_USAGE;
     }
     return code;
@@ -267,33 +125,7 @@ refused(const struct cli_program *program, const struct cli_common *common, cons
     return err->status == CHEX_ERR_USAGE ? usage_error(program, common, err->text) : cli_error(program, common, err);
 }
 
-/* Returns whether the table has a later option of the same name. */
-static bool
-comes_again(const struct cli_option *option)
-{
-    const struct cli_option *o;
-
-    for (o = option + 1; o->name; o++)
-        if (strcmp(o->name, option->name) == 0)
-            return true;
-    return false;
-}
-
-/* Lists all options of the program, each name once.  Returns their number. */
-static size_t
-list_offered(const struct cli_program *program, const struct cli_option *out[2 * MAX_OPTIONS])
-{
-    const struct cli_option *o;
-    size_t count = 0;
-
-    for (o = program->options; o->name && count < MAX_OPTIONS; o++)
-        if (!comes_again(o))
-            out[count++] = o;
-    for (o = common_options; o->name; o++)
-        if (offered(program, o))
-            out[count++] = o;
-    return count;
-}
+/* ---- options that the table does not have ------------------------------------------------------------------------ */
 
 /* Returns the option whose name has the smallest edit distance to `name`; NULL if it exceeds `most`. */
 static const char *
@@ -335,22 +167,80 @@ suggest_option(const struct cli_program *program, const struct cli_option *const
     return found ? found : find_near(offer, count, folded, (unsigned)(length / 3));
 }
 
+/* Returns whether the command has the option of an argument "--where=..." or "-o". */
+static bool
+has_option(const struct cli_command *command, const char *argument)
+{
+    const char *name = argument + strspn(argument, "-");
+    const struct cli_option *o;
+
+    if (argument[0] == '-' && argument[1] == '-')
+        return cli_find_option(command->options, name, strcspn(name, "="));
+    for (o = command->options; o->name; o++)
+        if (o->letter && o->letter == name[0] && !name[1])
+            return true;
+    return false;
+}
+
+/* Lists the commands that have the option: "list, labels and sheet".  Returns false if none has it. */
+static bool
+option_of_others(const struct cli_program *program, const char *argument, char *text, size_t size)
+{
+    const struct cli_command *const *c, *last = NULL;
+    size_t used = 0;
+
+    for (c = program->commands; c && *c; c++) {
+        if (!has_option(*c, argument))
+            continue;
+        if (last)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", last->name);
+        last = *c;
+    }
+    if (last)
+        snprintf(text + used, size - used, "%s%s", used ? " and " : "", last->name);
+    return last != NULL;
+}
+
+/* Guesses the option among those of all commands: "check --full".  Returns false without a guess. */
+static bool
+suggest_of_others(const struct cli_program *program, const char *name, char *text, size_t size)
+{
+    const struct cli_option *offer[CLI_MAX_OPTIONS];
+    const struct cli_command *const *c;
+
+    for (c = program->commands; c && *c; c++) {
+        size_t count = cli_list_options(program, *c, offer);
+        const char *nearest = suggest_option(program, offer, count, name);
+
+        if (nearest) {
+            snprintf(text, size, "%s --%s", (*c)->name, nearest);
+            return true;
+        }
+    }
+    return false;
+}
+
 static int
 unknown_option(const struct cli_program *program, const struct cli_common *common, const char *argument)
 {
-    const struct cli_option *offer[2 * MAX_OPTIONS];
+    const struct cli_option *offer[CLI_MAX_OPTIONS];
     const char *name = argument + strspn(argument, "-"), *nearest;
-    size_t count = list_offered(program, offer), length = strcspn(name, "="), matches = 0, i;
-    char text[320];
+    size_t count = cli_list_options(program, common->command, offer), length = strcspn(name, "="), matches = 0, i;
+    char text[512], others[160];
 
     for (i = 0; i < count; i++)
         matches += strncmp(offer[i]->name, name, length) == 0;
     nearest = suggest_option(program, offer, count, name);
     if (*name && matches > 1)
         snprintf(text, sizeof(text), "'%.200s' may be several options", argument);
+    else if (option_of_others(program, argument, others, sizeof(others)))
+        snprintf(text, sizeof(text), "'%.*s' is an option of %s", (int)strcspn(argument, "="), argument, others);
+    else if (nearest)
+        snprintf(text, sizeof(text), "unknown option '%.200s' (did you mean '--%s'?)", argument, nearest);
+    else if (!common->command && suggest_of_others(program, name, others, sizeof(others)))
+        snprintf(text, sizeof(text), "unknown option '%.200s' (did you mean '%s'?)", argument, others);
     else
-        snprintf(text, sizeof(text), "unknown option '%.200s'%s%s%s", argument, nearest ? " (did you mean '--" : "",
-                 nearest ? nearest : "", nearest ? "'?)" : "");
+        snprintf(text, sizeof(text), "unknown option '%.200s'", argument);
     return usage_error(program, common, text);
 }
 
@@ -365,19 +255,26 @@ unknown_argument(char **argv)
 
 /* Reports an option that getopt rejected. */
 static int
-misuse(const struct cli_program *program, const struct cli_common *common, int what, char **argv)
+misuse(const struct cli_program *program, const struct cli_common *common, int what, int argc, char **argv)
 {
+    const char *argument;
     char text[256];
 
-    if (optopt < LONG_OPTION && what == ':')
+    if (optopt < CLI_LONG && what == ':') {
         snprintf(text, sizeof(text), "option -%c needs a value", optopt);
-    else if (optopt >= LONG_OPTION)
+    } else if (optopt >= CLI_LONG) {
         snprintf(text, sizeof(text), what == ':' ? "option '%.200s' needs a value" : "option '%.200s' takes no value",
                  argv[optind - 1]);
-    else
-        return unknown_option(program, common, unknown_argument(argv));
+    } else {
+        argument = unknown_argument(argv);
+        if (!common->command && cli_refuse_retired(program, common, argc, argv))
+            return EXIT_USAGE;
+        return unknown_option(program, common, argument);
+    }
     return usage_error(program, common, text);
 }
+
+/* ---- the whole command line -------------------------------------------------------------------------------------- */
 
 /*
  * Opens standard streams that are closed (cron, >&-).  Otherwise the next opened file would get their descriptor, and
@@ -418,23 +315,85 @@ parse_argument(const struct cli_program *program, const struct cli_option *o, co
     return status == CHEX_OK || !o ? status : error_context(err, status, "--%s", o->name);
 }
 
+static void
+getopt_tables(const struct cli_program *program, const struct cli_command *command, const char *mode,
+              struct cli_getopt *g)
+{
+    const struct cli_option *offer[CLI_MAX_OPTIONS];
+    size_t count = cli_list_options(program, command, offer), i;
+
+    cli_getopt_init(g, mode);
+    for (i = 0; i < count; i++)
+        cli_getopt_add(g, offer[i]);
+    opterr = 0;
+    optind = 0; /* start again: an extension of GNU and musl */
+}
+
+/* Returns the index of the first argument that is not an option; 0 if there is none, or if "--" precedes it. */
+static int
+first_operand(const struct cli_program *program, int argc, char **argv)
+{
+    struct cli_getopt g;
+    int next = 1, found;
+
+    getopt_tables(program, NULL, "+", &g);
+    while ((found = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
+        if (found == '?' || found == ':')
+            return 0;
+        next = optind;
+    }
+    return next == optind && next < argc ? next : 0;
+}
+
+/* "help" and "help COMMAND" */
+static int
+help_on(const struct cli_program *program, const struct cli_common *common, const char *name)
+{
+    const struct cli_command *command = name ? cli_find_command(program, name) : NULL, *nearest;
+    char text[320];
+
+    if (!name || command) {
+        cli_help(program, command);
+        return cli_finish(program, common, EXIT_GOOD);
+    }
+    nearest = cli_near_command(program, name);
+    snprintf(text, sizeof(text), "no command '%.200s'%s%s%s", name, nearest ? " (did you mean '" : "",
+             nearest ? nearest->name : "", nearest ? "'?)" : "");
+    return usage_error(program, common, text);
+}
+
+/* Sets common->command and removes its name from argv. */
+static int
+choose_command(const struct cli_program *program, int *argc, char **argv, struct cli_common *common)
+{
+    int at = program->commands ? first_operand(program, *argc, argv) : 0;
+
+    if (at == 0)
+        return CLI_GO_ON;
+    if (strcmp(argv[at], "help") == 0)
+        return help_on(program, common, argv[at + 1]);
+    common->command = cli_find_command(program, argv[at]);
+    if (common->command) {
+        memmove(argv + at, argv + at + 1, (size_t)(*argc - at) * sizeof(*argv));
+        --*argc;
+    }
+    return CLI_GO_ON;
+}
+
 static int
 print_completion(const struct cli_program *program, const struct cli_common *common, const char *shell)
 {
-    const struct cli_option *offer[2 * MAX_OPTIONS];
-    size_t count = list_offered(program, offer);
-
-    completion_print(program, offer, count, shell);
+    completion_print(program, shell);
     return cli_finish(program, common, EXIT_GOOD);
 }
 
 int
 cli_parse(const struct cli_program *program, int argc, char **argv, void *options, struct cli_common *common)
 {
-    struct getopt_tables tables = {.letters = 1, .shorts = ":"};
+    struct cli_getopt g;
     struct chex_error err;
     bool version = false;
-    int found;
+    int found, code;
 
     occupy_standard_streams();
     signal(SIGPIPE, SIG_IGN);
@@ -442,17 +401,18 @@ cli_parse(const struct cli_program *program, int argc, char **argv, void *option
     *common = (struct cli_common){.threads = cli_cores()};
     if (argc <= 1)
         return no_arguments(program, common);
-    add_options(program, argc, argv, &tables, program->options);
-    add_options(program, argc, argv, &tables, common_options);
-    opterr = 0;
-    while ((found = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
+    code = choose_command(program, &argc, argv, common);
+    if (code != CLI_GO_ON)
+        return code;
+    getopt_tables(program, common->command, "", &g);
+    while ((found = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
         const struct cli_option *o;
 
         if (found == '?' || found == ':')
-            return misuse(program, common, found, argv);
-        o = found >= LONG_OPTION ? tables.option[found - LONG_OPTION] : option_of_letter(program, found);
+            return misuse(program, common, found, argc, argv);
+        o = cli_getopt_option(&g, found);
         if (o->id == ID_HELP) {
-            help(program);
+            cli_help(program, common->command);
             return cli_finish(program, common, EXIT_GOOD);
         }
         if (o->id == ID_COMPLETION && name_index(o->choices, optarg) >= 0)

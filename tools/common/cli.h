@@ -4,6 +4,9 @@
  * The parser, --help and the shell completion of a tool come from one table.  The options that every tool has (help,
  * version, quiet, verbose, json, color, progress, threads) are defined here, not in the tables of the tools.
  *
+ * A tool may have commands, as git has: `chex-inspect list SHARDS`.  Each command has its own table.  The first
+ * argument that is not an option selects the command; the common options may precede it.
+ *
  * Data goes to stdout, messages to stderr.  Only the tools print: libchex returns a struct chex_error, and cli_error()
  * prints it.
  *
@@ -77,11 +80,32 @@ struct cli_alias {
     const char *other, *name; /* without dashes; NULL ends the table */
 };
 
+/* A command of a tool, such as `list` of chex-inspect. */
+struct cli_command {
+    const char *name;             /* "list" */
+    const char *summary;          /* one line */
+    const char *usage;            /* synopsis without the names of program and command, lines separated by '\n' */
+    const char *examples, *notes; /* as in struct cli_program */
+    const struct cli_option *options;
+};
+
+/*
+ * An option of an earlier version that is now a command or an option of one.  The parser refuses it, prints the command
+ * line that replaces it, and the tool exits with EXIT_USAGE.
+ */
+struct cli_retired {
+    const char *name;    /* old name without dashes; NULL ends the table */
+    bool value;          /* took a value */
+    const char *command; /* the command that replaces it; NULL: only the name of the option changed */
+    const char *option;  /* the option with the same meaning, "--full"; NULL: none, a value becomes the last operand */
+};
+
 enum cli_when { CLI_AUTO, CLI_ALWAYS, CLI_NEVER };
 enum cli_progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_LINE, PROGRESS_NONE };
 
 /* Parsed values of the common options. */
 struct cli_common {
+    const struct cli_command *command; /* NULL: the command line has none */
     bool quiet, json;
     int verbose;
     enum cli_when color;
@@ -96,10 +120,12 @@ struct cli_program {
     const char *examples; /* --help shows them first; each line is a command or a comment */
     const char *notes;    /* after the options, or NULL */
     const struct cli_option *options;
-    const struct cli_words *words;   /* or NULL */
-    const struct cli_alias *aliases; /* or NULL */
-    bool threads;                    /* has -j */
-    bool progress;                   /* has --progress */
+    const struct cli_command *const *commands; /* ends with NULL; or NULL: the tool has no commands */
+    const struct cli_retired *retired;         /* or NULL */
+    const struct cli_words *words;             /* or NULL */
+    const struct cli_alias *aliases;           /* or NULL */
+    bool threads;                              /* has -j */
+    bool progress;                             /* has --progress */
 
     /*
      * Apply one option whose id belongs to the tool (value is NULL for a flag), or an operand (option is NULL).  The
@@ -107,12 +133,6 @@ struct cli_program {
      */
     enum chex_status (*apply)(void *options, const struct cli_option *option, const char *value,
                               struct chex_error *err);
-
-    /*
-     * Decide whether this command line means this option.  NULL unless two options of the table share a long name.
-     * The completion offers the last of them.
-     */
-    bool (*means)(const struct cli_option *option, int argc, char **argv);
 
     /* Explain why a value is not among the option's choices; returns NULL without an explanation.  May be NULL. */
     const char *(*explain)(const struct cli_option *option, const char *value);
@@ -127,7 +147,8 @@ struct cli_program {
 };
 
 /*
- * Parse the command line: sets *common, calls apply for each option and operand.  Returns CLI_GO_ON, or the exit code
+ * Parse the command line: sets *common, calls apply for each option and operand.  Removes the name of the command from
+ * argv.  Returns CLI_GO_ON, or the exit code
  * of the program after --help or --version (printed to stdout) or an error (printed to stderr).  Also ignores SIGPIPE
  * and SIGXFSZ, so that a closed pipe or a file size limit becomes an ordinary write error.
  */
@@ -149,6 +170,12 @@ void cli_warn(const struct cli_program *program, const struct cli_common *common
  * or folder with the nearest name, or that only a shell expands a pattern.
  */
 void cli_suggest_path(struct chex_error *err, const char *path);
+/*
+ * If the missing input `path` may be a mistyped or misplaced command of the program, add that to the text of the error
+ * and return true.
+ */
+bool cli_suggest_command(const struct cli_program *program, const struct cli_common *common, struct chex_error *err,
+                         const char *path);
 
 /* Flush and close stdout at the end of main().  Returns code, or EXIT_OUTPUT if stdout fails. */
 int cli_finish(const struct cli_program *program, const struct cli_common *common, int code);

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "common/cli.h"
+#include "common/cli_tables.h"
 
 #include "base/ascii.h"
 #include "common/color.h"
@@ -215,4 +215,22 @@ cli_suggest_path(struct chex_error *err, const char *path)
         explain_pattern(err, path);
     else
         suggest_name(err, path);
+}
+
+bool
+cli_suggest_command(const struct cli_program *program, const struct cli_common *common, struct chex_error *err,
+                    const char *path)
+{
+    const struct cli_command *nearest;
+
+    if (common->command || err->status != CHEX_ERR_MISSING || !path || !is_missing(path))
+        return false;
+    nearest = cli_near_command(program, path);
+    if (!nearest)
+        return false;
+    if (strcmp(path, nearest->name) == 0)
+        add_text(err, "; the command comes first: %s %s", program->name, nearest->name);
+    else
+        add_text(err, "; did you mean the command '%s'?", nearest->name);
+    return true;
 }

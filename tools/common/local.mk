@@ -4,7 +4,11 @@ noinst_LTLIBRARIES += libcli.la
 libcli_la_SOURCES = \
 	tools/common/cli.c \
 	tools/common/cli.h \
+	tools/common/cli_help.c \
 	tools/common/cli_messages.c \
+	tools/common/cli_retired.c \
+	tools/common/cli_tables.c \
+	tools/common/cli_tables.h \
 	tools/common/cli_values.c \
 	tools/common/color.c \
 	tools/common/color.h \

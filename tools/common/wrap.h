@@ -10,7 +10,7 @@
  * A piece that does not fit begins the next line, indented to the text; the heading has the first nine columns.  In a
  * command, which a user can copy, a wrapped line ends with a backslash:
  *
- *     wrap_command(&w, "next     chex-inspect");
+ *     wrap_command(&w, "next     chex-inspect check");
  *     wrap_put(&w, " ", "--full %s", shell_word(path, word));
  *     wrap_end(&w);
  *

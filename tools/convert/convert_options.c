@@ -261,7 +261,7 @@ const struct cli_program convert_program = {
                 "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
                 "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i images_001 -l Data_Entry_2017.csv -o part --allow-missing\n"
-                "chex-inspect --full shards",
+                "chex-inspect check --full shards",
     .notes = "The same command again resumes a run that was stopped or killed.",
     .options = option_table,
     .words = words,

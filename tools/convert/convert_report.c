@@ -425,5 +425,5 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
             fprintf(stderr, "         within --allow-rejects\n");
     }
     fprintf(stderr, "         data set %s; patients in two splits: 0\n", c->plan.dataset_id);
-    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(relative_path(c->options->out), word));
+    fprintf(stderr, "next     chex-inspect check --full %s\n", shell_word(relative_path(c->options->out), word));
 }

@@ -37,7 +37,7 @@ struct checkpoint {
     char what[256], fault[sizeof(((struct chex_error *)0)->text)]; /* fault: "" where there is none */
 };
 
-/* ---- parts that --diff shows too --------------------------------------------------------------------------------- */
+/* ---- parts that diff shows too ----------------------------------------------------------------------------------- */
 
 enum chex_status
 checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error *err)
@@ -339,7 +339,7 @@ inspect_checkpoint(struct inspect *in, const struct target *t)
     return code;
 }
 
-/* ---- --list ------------------------------------------------------------------------------------------------------ */
+/* ---- list -------------------------------------------------------------------------------------------------------- */
 
 static json_t *
 tensors_json(void *result)

@@ -1,5 +1,5 @@
 /*
- * checkpoint.h - parts of a checkpoint that both its description and --diff show
+ * checkpoint.h - parts of a checkpoint that both its description and `diff` show
  *
  * SPDX-License-Identifier: Apache-2.0
  */

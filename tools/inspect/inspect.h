@@ -1,7 +1,7 @@
 /*
  * inspect.h - shared declarations of chex-inspect: options, the target of an action, output
  *
- * Each action has its own folder, inspect/ACTION.  The program calls the action for each PATH.  The action prints
+ * Each command has its own folder, inspect/COMMAND.  The program calls the command for each PATH.  The command prints
  * its result on stdout, or adds one object to the --json document, and returns an exit code.  The program exits with
  * the worst of these codes.
  *
@@ -197,25 +197,10 @@ void inspect_print_result(struct inspect *in, const struct inspect_result *how, 
 /* Returns the rows as a JSON list. */
 json_t *inspect_rows_json(const struct table_column *column, rows_fn *rows, void *result);
 
-/* ---- actions ----------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
-int inspect_verify(struct inspect *in, struct target *t); /* also INSPECT_DESCRIBE */
 int inspect_checkpoint(struct inspect *in, const struct target *t);
-int inspect_tensors(struct inspect *in, const struct target *t); /* --list of a checkpoint */
-int inspect_list(struct inspect *in, struct target *t);
-int inspect_extract(struct inspect *in, struct target *t);
-int inspect_labels(struct inspect *in, struct target *t);
-int inspect_split(struct inspect *in, struct target *t);
-int inspect_sheet(struct inspect *in, struct target *t);
-int inspect_show(struct inspect *in, struct target *t);
-int inspect_report(struct inspect *in, struct target *t);
-/* These actions have other inputs than a single PATH. */
-int inspect_diff(struct inspect *in, const char *const path[2]);
-int inspect_checkpoint_diff(struct inspect *in, const struct target *a,
-                            const struct target *b); /* --diff of two checkpoints */
-int inspect_source(struct inspect *in);
-
-/* Returns false and sets err if the text of --fields is not a list of known fields. */
-bool inspect_fields_known(const char *fields, struct chex_error *err);
+int inspect_tensors(struct inspect *in, const struct target *t); /* list of a checkpoint */
+int inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct target *b);
 
 #endif

@@ -2,6 +2,8 @@
 inspect_sources = \
 	tools/inspect/checkpoint.c \
 	tools/inspect/checkpoint.h \
+	tools/inspect/command.c \
+	tools/inspect/command.h \
 	tools/inspect/describe.c \
 	tools/inspect/describe.h \
 	tools/inspect/inspect.h \

@@ -1,5 +1,7 @@
 /*
- * options.h - the command line of chex-inspect
+ * options.h - the values of the options of chex-inspect
+ *
+ * Each command has its own option table.  One struct has the values of the options of all commands.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,39 +29,38 @@ enum inspect_action {
 
 struct inspect_options {
     enum inspect_action action;
-    bool action_given;
-    const char *argument; /* of the action: the image of --extract and --show, the file of --sheet and --report */
+    const char *which; /* extract, show: the image, NAME or SHARD:INDEX */
+
+    /* check */
+    bool depth_given;
     enum verify_depth depth;
-    bool sha256; /* of --full */
+    bool sha256;
     double sample_percent;
-    const char *fields; /* of --list */
-    const char *split;  /* only this one, or NULL */
-    bool padding;       /* --list records of weight 0 too */
-    const char *title;  /* of --sheet and --report: printable ASCII, or NULL */
-    const char *output;
-    struct where where;     /* of --list, --labels and --sheet */
-    unsigned first, random; /* how many images; 0: not given */
-    unsigned columns;       /* 0: not given */
+
+    /* list, labels, sheet: the selection */
+    const char *split; /* only this one, or NULL */
+    struct where where;
+    const char *fields; /* list */
+    bool padding;       /* list: records of weight 0 too */
+
+    /* sheet; 0: not given */
+    unsigned first, random; /* how many images */
+    unsigned columns;
     uint64_t seed;
     bool seed_given;
-    const char *protocol; /* of --show, or NULL */
+
+    const char *title;    /* sheet, report: printable ASCII, or NULL */
+    const char *output;   /* sheet, report, extract */
+    const char *protocol; /* show; or NULL */
     enum table_format format;
-    const char *labels;  /* of --source, with input */
-    uint64_t max_memory; /* of --source; 0: the default */
+
+    /* source */
+    const char *labels;
+    uint64_t max_memory; /* 0: the default */
     const char **input;  /* this list and the next are owned, their texts are not */
     size_t input_count, input_capacity;
     const char **path;
     size_t path_count, path_capacity;
 };
-
-extern const struct cli_program inspect_program;
-
-/* Free with inspect_options_release(). */
-struct inspect_options inspect_options_default(void);
-void inspect_options_release(struct inspect_options *o);
-
-/* After parsing: what must be there, and what goes together.  CHEX_ERR_USAGE. */
-enum chex_status inspect_options_check(const struct inspect_options *o, const struct cli_common *common,
-                                       struct chex_error *err);
 
 #endif

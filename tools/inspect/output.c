@@ -229,7 +229,8 @@ inspect_fail(struct inspect *in, const char *path, struct chex_error *err)
 {
     int code;
 
-    cli_suggest_path(err, path);
+    if (!cli_suggest_command(in->program, in->common, err, path))
+        cli_suggest_path(err, path);
     progress_line_clear(&in->line);
     fflush(stdout);
     code = cli_error(in->program, in->common, err);

@@ -124,7 +124,7 @@ inspect_read_record(const struct chex_dataset *ds, unsigned shard, uint32_t inde
     if (status == CHEX_OK) {
         status = chex_record_view(ds, shard, index, b->data, check, out, err);
         if (status != CHEX_OK) {
-            /* A record from another place is a fault of the data, as for --full. */
+            /* A record from another place is a fault of the data, as for check --full. */
             status = CHEX_ERR_DAMAGED;
             error_context(err, status, "'%s' record %u", ds->shard[shard].name, index);
         }

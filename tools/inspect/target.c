@@ -226,7 +226,7 @@ check_first_bytes(struct target *t, struct chex_error *err)
     if (!is_checkpoint(head, got)) {
         look = got > 0 ? content_look(head, got) : "empty file";
         return error_set(err, CHEX_ERR_MISSING,
-                         "'%s' is neither a data set nor a TFRecord or checkpoint%s%s (a download: --source)", path,
+                         "'%s' is neither a data set nor a TFRecord or checkpoint%s%s (a download: source)", path,
                          look ? ": " : "", look ? look : "");
     }
     t->kind = TARGET_CHECKPOINT;

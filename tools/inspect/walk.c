@@ -261,7 +261,7 @@ inspect_walk_code(const struct walk *w)
 
     if (w->faults == 0)
         return EXIT_GOOD;
-    progress_line_fault(&w->in->line, "%s: not all records could be used; next: chex-inspect --full %s",
+    progress_line_fault(&w->in->line, "%s: not all records could be used; next: chex-inspect check --full %s",
                         w->in->program->name, shell_word(w->target->path, word));
     return w->read_failed ? EXIT_MISSING : EXIT_DATA;
 }

@@ -214,7 +214,7 @@ print_repair(const struct train_report *r, const struct trainer *t)
     const char *last = trainer_result(t)->last;
     char data[SHELL_WORD];
 
-    fprintf(stderr, "next     chex-inspect --full %s\n", shell_word(relative_path(o->data), data));
+    fprintf(stderr, "next     chex-inspect check --full %s\n", shell_word(relative_path(o->data), data));
     if (o->evaluate_only)
         wrap_line(stderr, "", "names all that is damaged; --on-bad-record skip leaves it out");
     else
@@ -274,7 +274,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     print_sum(t);
     if (trainer_result(t)->skipped > 0) {
         wrap_put(&w, "", "         %s:", describe_damage(t, damage));
-        wrap_put(&w, " ", "chex-inspect --full %s", shell_word(relative_path(o->data), data));
+        wrap_put(&w, " ", "chex-inspect check --full %s", shell_word(relative_path(o->data), data));
         wrap_put(&w, " ", "names all");
         wrap_end(&w);
     }

@@ -1,5 +1,5 @@
 /*
- * split.h - the result of --check-split: computed by split_check.c, printed by split_report.c
+ * split.h - the result of check --leaks: computed by split_check.c, printed by split_report.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * split_report.c - prints the result of --check-split as text, rows or JSON; see split.h
+ * split_report.c - prints the result of check --leaks as text, rows or JSON; see split.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

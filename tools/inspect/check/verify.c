@@ -1,5 +1,5 @@
 /*
- * verify.c - --quick, --sample, --full, and the default description; see inspect.h
+ * verify.c - check --quick, --sample, --full, and the overview of a PATH without a command; see check.h
  *
  * Faults are the result of the action: it prints them on stdout, grouped by file.
  *
@@ -12,6 +12,7 @@
 #include "common/spec_words.h"
 #include "common/wrap.h"
 #include "dataset/dali_index.h"
+#include "inspect/check/check.h"
 #include "inspect/describe.h"
 
 #include <fcntl.h>
@@ -216,7 +217,7 @@ print_summary(const struct verify_output *r, const struct target *t, const struc
     else if (v->faults > 0)
         print_repair(r, v->faults);
     else if (in->options->depth != VERIFY_FULL)
-        printf("next     chex-inspect --full %s\n", shell_word(relative_path(t->path), word));
+        printf("next     chex-inspect check --full %s\n", shell_word(relative_path(t->path), word));
 }
 
 static json_t *

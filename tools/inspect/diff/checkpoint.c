@@ -1,5 +1,5 @@
 /*
- * checkpoint.c - --diff: compares two checkpoints; see inspect.h
+ * checkpoint.c - compares two checkpoints; see inspect/inspect.h
  *
  * Tensors are matched by name, never by position in the file.  The names in files from before 0.1.0 become the current
  * names.  The metadata are compared field by field; each field of chex-train's run state and each option of the run is

@@ -1,9 +1,9 @@
 /*
- * diff.c - --diff: compares two data sets; see diff.h, inspect.h
+ * diff.c - the command `diff`: compares two data sets; see diff.h
  *
- * The action matches images by name, never by position, so it can compare data sets with different shard sizes or
+ * The command matches images by name, never by position, so it can compare data sets with different shard sizes or
  * splits.  It compares pixels by a hash if the images have equal sizes.  If both manifests list the same shards with
- * the same SHA-256, it reads no records; --full checks whether the files match their manifest.
+ * the same SHA-256, it reads no records; `check --full` checks whether the files match their manifest.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,6 +12,7 @@
 #include "inspect/diff/diff.h"
 
 #include "base/sha256.h"
+#include "inspect/command.h"
 #include "plan/split.h"
 
 #include <math.h>
@@ -157,7 +158,7 @@ open_side(struct diff_side *s, const char *path, struct chex_error *err)
         return error_set(err, CHEX_ERR_TRUNCATED, "'%s': %s", path, s->target.unfinished);
     if (status == CHEX_OK && s->target.kind != TARGET_DATASET && s->target.kind != TARGET_CHECKPOINT)
         return error_set(err, CHEX_ERR_USAGE,
-                         "--diff takes the folders of two data sets, or two checkpoints; '%s' is neither", path);
+                         "'diff' takes the folders of two data sets, or two checkpoints; '%s' is neither", path);
     return status;
 }
 
@@ -172,7 +173,7 @@ open_both(struct diff *d, const char *const path[2], int *failed, struct chex_er
         *failed = i;
     }
     if (status == CHEX_OK && d->side[0].target.kind != d->side[1].target.kind)
-        return error_set(err, CHEX_ERR_USAGE, "--diff takes two of a kind: '%s' is a data set, '%s' a checkpoint",
+        return error_set(err, CHEX_ERR_USAGE, "'diff' takes two of a kind: '%s' is a data set, '%s' a checkpoint",
                          path[d->side[0].target.kind == TARGET_DATASET ? 0 : 1],
                          path[d->side[0].target.kind == TARGET_DATASET ? 1 : 0]);
     return status;
@@ -199,9 +200,10 @@ compare_datasets(struct diff *d, int *failed, struct chex_error *err)
     return status;
 }
 
-int
-inspect_diff(struct inspect *in, const char *const path[2])
+static int
+compare_paths(struct inspect *in)
 {
+    const char *const *path = in->options->path;
     struct diff d = {.in = in};
     struct chex_error err;
     int code, failed = 0, i;
@@ -229,3 +231,30 @@ inspect_diff(struct inspect *in, const char *const path[2])
     }
     return code;
 }
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    return inspect_wants_rows(o) && common->json ? error_set(err, CHEX_ERR_USAGE, "--json goes with --format json")
+                                                 : CHEX_OK;
+}
+
+static const struct cli_option options[] = {ROW_FORMAT, ROW_END};
+
+const struct inspect_command inspect_diff_command = {
+    .cli = {.name = "diff",
+            .summary = "compare two data sets or two checkpoints",
+            .usage = "[--format HOW] A B",
+            .examples = "chex-inspect diff shards-2017 shards-2020  # changes by the new label file\n"
+                        "chex-inspect diff runs/a runs/b            # the newest checkpoints",
+            .notes = "The exit status is 1 if A and B differ.",
+            .options = options},
+    .action = INSPECT_DIFF,
+    .min = 2,
+    .max = 2,
+    .operands = "two PATHs, A and B",
+    .check = check_options,
+    .all = compare_paths,
+};

@@ -1,5 +1,5 @@
 /*
- * diff.h - compares two data sets for --diff
+ * diff.h - compares two data sets for `diff`
  *
  * SPDX-License-Identifier: Apache-2.0
  */

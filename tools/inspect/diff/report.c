@@ -1,5 +1,5 @@
 /*
- * report.c - writes the table, CSV and JSON of --diff; see diff.h
+ * report.c - writes the table, CSV and JSON of `diff`; see diff.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,20 +1,21 @@
 /*
- * extract.c - --extract: writes one image as PNG or PGM; see inspect.h
+ * extract.c - the command `extract`: writes one image as PNG or PGM; see inspect/command.h
  *
- * The action first checks both checksums of the record and never writes a damaged image.  The text chunks of a PNG hold
- * the fields of the record.
+ * The command first checks both checksums of the record and never writes a damaged image.  The text chunks of a PNG
+ * hold the fields of the record.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "inspect/inspect.h"
+#include "inspect/command.h"
 
 #include "draw/canvas.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +37,7 @@ note_text(struct chex_bytes text, char out[INSPECT_TEXT])
     return out;
 }
 
-/* The keys are the fields of --list. */
+/* The keys are the fields of `list`. */
 static enum chex_status
 write_png(const struct chex_dataset *ds, const struct chex_record *r, struct buffer *out, struct chex_error *err)
 {
@@ -115,8 +116,8 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
                        shard->name, r->index, r->weight ? "" : " (padding: a copy)");
 }
 
-int
-inspect_extract(struct inspect *in, struct target *t)
+static int
+extract_image(struct inspect *in, struct target *t)
 {
     unsigned shard;
     uint32_t index;
@@ -124,7 +125,7 @@ inspect_extract(struct inspect *in, struct target *t)
     struct chex_record r;
     struct chex_error err;
     int code = EXIT_GOOD;
-    enum chex_status status = inspect_find_record(in, t, in->options->argument, &shard, &index, &err);
+    enum chex_status status = inspect_find_record(in, t, in->options->which, &shard, &index, &err);
 
     if (status == CHEX_OK)
         status = inspect_read_record(t->dataset, shard, index, &b, true, &r, &err);
@@ -137,3 +138,41 @@ inspect_extract(struct inspect *in, struct target *t)
     buffer_release(&b);
     return code;
 }
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    bool to_stdout = o->output && strcmp(o->output, "-") == 0;
+
+    if (!o->output)
+        return error_set(err, CHEX_ERR_USAGE, "'extract' needs -o FILE.png, FILE.pgm or -");
+    if (!to_stdout && !picture_name_ends(o->output, ".png") && !picture_name_ends(o->output, ".pgm"))
+        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .pgm", o->output);
+    if (to_stdout && common->json)
+        return error_set(err, CHEX_ERR_USAGE, "--json and an image cannot both go to standard output");
+    if (to_stdout && isatty(STDOUT_FILENO))
+        return error_set(err, CHEX_ERR_USAGE, "standard output is a terminal: give -o FILE.png, or a pipe");
+    return CHEX_OK;
+}
+
+static const struct cli_option options[] = {
+    {AT_TEXT(output), 'o', "output", "FILE", NULL, NULL, "file to write: FILE.png, FILE.pgm, or - for PNG on stdout"},
+    ROW_END,
+};
+
+const struct inspect_command inspect_extract_command = {
+    .cli = {.name = "extract",
+            .summary = "write one image, with its labels, to a file",
+            .usage = "-o FILE.png|FILE.pgm|- PATH NAME|SHARD:INDEX",
+            .examples = "chex-inspect extract -o x.png shards 00000013_004.png\n"
+                        "chex-inspect extract -o - shards 0:2 | display -",
+            .options = options},
+    .action = INSPECT_EXTRACT,
+    .min = 2,
+    .max = 2,
+    .operands = "a PATH and an image, NAME or SHARD:INDEX",
+    .check = check_options,
+    .each = extract_image,
+};

@@ -1,5 +1,5 @@
 /*
- * labels.c - --labels: counts findings and pairs of findings per split; see inspect.h
+ * labels.c - the command `labels`: counts findings and pairs of findings per split; see inspect/command.h
  *
  * It counts the records and skips padding.
  *
@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "inspect/inspect.h"
+#include "inspect/command.h"
 
 #include "base/progress.h"
 #include "common/wrap.h"
@@ -256,8 +256,8 @@ tally_json(void *result)
     return json_pack("{s:o, s:o, s:o}", "path", text_json(t->path), "splits", splits, "faults", count_json(t->faults));
 }
 
-int
-inspect_labels(struct inspect *in, struct target *t)
+static int
+count_labels(struct inspect *in, struct target *t)
 {
     static const struct inspect_result how = {columns, put_rows, tally_json, print_tables};
     struct tally tally = {.in = in, .dataset = t->dataset, .path = t->path};
@@ -274,3 +274,22 @@ inspect_labels(struct inspect *in, struct target *t)
     inspect_print_result(in, &how, &tally);
     return inspect_walk_code(&w);
 }
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static const struct cli_option options[] = {ROW_SPLIT, ROW_WHERE, ROW_FORMAT, ROW_END};
+
+const struct inspect_command inspect_labels_command = {
+    .cli = {.name = "labels",
+            .summary = "count findings, and pairs of findings, by split",
+            .usage = "[--where TERMS]... [--split NAME]\n"
+                     "  [--format HOW] PATH...",
+            .examples = "chex-inspect labels shards\n"
+                        "chex-inspect labels --where sex=F --where age=60-120 shards",
+            .options = options},
+    .action = INSPECT_LABELS,
+    .min = 1,
+    .max = UINT_MAX,
+    .check = inspect_check_format,
+    .each = count_labels,
+};

@@ -1,5 +1,5 @@
 /*
- * list.c - --list: prints one line per record with fields separated by tabs; see inspect.h
+ * list.c - the command `list`: prints one line per record with fields separated by tabs; see inspect/command.h
  *
  * The first line names the fields.
  *
@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "inspect/inspect.h"
+#include "inspect/command.h"
 
 #include "base/sha256.h"
 
@@ -178,8 +178,8 @@ begin(struct list *l, const struct target *t)
     table_begin(&l->table);
 }
 
-int
-inspect_list(struct inspect *in, struct target *t)
+static int
+list_path(struct inspect *in, struct target *t)
 {
     struct list l = {.in = in, .dataset = t->dataset, .table = {.format = inspect_format(in), .column = l.columns}};
     struct walk w = {.in = in, .target = t, .record = on_record, .context = &l, .threads = 1};
@@ -207,3 +207,32 @@ inspect_list(struct inspect *in, struct target *t)
     }
     return inspect_walk_code(&w);
 }
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static const struct cli_option options[] = {
+    {ID_FIELDS, 0, "fields", "LIST", NULL, NULL,
+     "fields to print: slot, split, shard, index, name, patient, labels, weight, age, sex, view, sha256 (of the "
+     "pixels); default: slot,name,patient,labels"},
+    ROW_SPLIT,
+    ROW_WHERE,
+    {AT_FLAG(padding), 0, "padding", NULL, NULL, NULL, "print padding records (weight 0) too"},
+    ROW_FORMAT,
+    ROW_END,
+};
+
+const struct inspect_command inspect_list_command = {
+    .cli = {.name = "list",
+            .summary = "print a line for each image or tensor",
+            .usage = "[--fields LIST] [--where TERMS]... [--split NAME]\n"
+                     "  [--padding] [--format HOW] PATH...",
+            .examples = "chex-inspect list --fields name,labels,age shards > list.tsv\n"
+                        "chex-inspect list --where Hernia --split test shards\n"
+                        "chex-inspect list runs/a/best.safetensors",
+            .options = options},
+    .action = INSPECT_LIST,
+    .min = 1,
+    .max = UINT_MAX,
+    .check = inspect_check_format,
+    .each = list_path,
+};

@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-inspect_program_sources = tools/inspect/program/options.c
+inspect_program_sources = \
+	tools/inspect/program/options.c \
+	tools/inspect/program/program.h

@@ -1,5 +1,5 @@
 /*
- * checks.c - writes the checks of --report: the questions of a careful reviewer and the answers; see report.h
+ * checks.c - writes the checks of the report: the questions of a careful reviewer and the answers; see report.h
  *
  * fault   always makes results wrong: damaged records, a patient or an image in two splits
  * look    may be intended, but a publication must mention it

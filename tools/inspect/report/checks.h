@@ -1,5 +1,5 @@
 /*
- * checks.h - shared helpers of the files that write the checks of --report; report.h declares the checks
+ * checks.h - shared helpers of the files that write the checks of the report; report.h declares the checks
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * drift.c - compares each split with the first one for --report: prevalence, age, sex and view
+ * drift.c - compares each split with the first one for the report: prevalence, age, sex and view
  *
  * A difference counts if |z| reaches SPLIT_Z, see ratio.h.  A check without such a difference names the largest one, to
  * show the reader the comparison.

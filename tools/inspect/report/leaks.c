@@ -1,5 +1,5 @@
 /*
- * leaks.c - checks of --report for leaks between splits and for equal images; see report.h
+ * leaks.c - checks of the report for leaks between splits and for equal images; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * matrix.c - draws the co-occurrence heat map and the shards of --report; see report.h
+ * matrix.c - draws the co-occurrence heat map and the shards of the report; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * page.c - writes the page of --report from top to bottom; see report.h
+ * page.c - writes the page of the report from top to bottom; see report.h
  *
  * The page is one file without scripts.  It loads nothing, can be printed, and follows the dark mode of the reader's
  * system.  It contains neither paths nor times, so a data set always gives the same page.
@@ -138,7 +138,7 @@ put_needed(struct html *h, const struct manifest *m)
         html_raw(h, "train_val_list.txt and test_list.txt lie beside the label file. ");
     if (strcmp(m->split_rule, "file") == 0) {
         html_raw(h, "split.csv is the list of splits: of a data set, ");
-        html_command(h, "chex-inspect --list --format csv --fields name,split");
+        html_command(h, "chex-inspect list --format csv --fields name,split");
         html_raw(h, " writes it. ");
     }
     if (m->left_out.excluded > 0)
@@ -166,7 +166,7 @@ put_command(struct html *h, const struct html_report *r)
         html_raw(h, option == words || strncmp(option, "--split", 7) == 0 ? " \\\n    " : " ");
         html_words(h, option);
     }
-    html_words(h, "\nchex-inspect --full again\nchex-inspect --report report.html again");
+    html_words(h, "\nchex-inspect check --full again\nchex-inspect report -o report.html again");
     html_raw(h, "</pre>\n");
     put_needed(h, m);
 }
@@ -318,7 +318,7 @@ put_shards(struct html *h, const struct html_report *r)
     caption(h, 8,
             "Each shard is a sample of its split by a hash, so the means scatter about one line; a shard away from "
             "it holds other images, or few, as the last of a split. Every checksum was tested; SHA-256 of whole files "
-            "only by <code class=\"w\">chex-inspect --full --sha256</code>.");
+            "only by <code class=\"w\">chex-inspect check --full --sha256</code>.");
     report_table_shards(h, r);
     html_raw(h, "</section>\n<section id=\"rejects\"><h2>Rejects</h2>\n");
     report_table_rejects(h, r);

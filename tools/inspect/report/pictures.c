@@ -1,5 +1,5 @@
 /*
- * pictures.c - embeds images in the page of --report: mean images as PNG; a contact sheet and flagged images as
+ * pictures.c - embeds images in the page of the report: mean images as PNG; a contact sheet and flagged images as
  * JPEG, which needs less than half the bytes; see report.h
  *
  * The contact sheet takes images in the order of the hashes of their pixels.  This order is as good as random, and

@@ -1,5 +1,5 @@
 /*
- * plots.c - draws the plots of --report that compare splits; see report.h, svg.h
+ * plots.c - draws the plots of the report that compare splits; see report.h, svg.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * report.c - --report: writes a page that describes a data set; see inspect.h, report.h
+ * report.c - the command `report`: writes a page that describes a data set; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,6 +11,8 @@
 #include "common/printable.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
+#include "draw/canvas.h"
+#include "inspect/command.h"
 
 #include <string.h>
 
@@ -71,8 +73,8 @@ write_page(const char *output, const struct html *h, struct chex_error *err)
     return CHEX_OK;
 }
 
-int
-inspect_report(struct inspect *in, struct target *t)
+static int
+make_report(struct inspect *in, struct target *t)
 {
     struct html_report r = {.in = in, .title = in->options->title, .target = t, .dataset = t->dataset};
     struct html h = {{0}, false};
@@ -89,9 +91,9 @@ inspect_report(struct inspect *in, struct target *t)
         status = report_page(&r, &h, &err);
     }
     if (status == CHEX_OK)
-        status = write_page(in->options->argument, &h, &err);
+        status = write_page(in->options->output, &h, &err);
     if (status == CHEX_OK) {
-        print_summary(in, &r, in->options->argument, h.b.size, progress_clock() - started);
+        print_summary(in, &r, in->options->output, h.b.size, progress_clock() - started);
         code = inspect_walk_code(&r.walk);
         if (report_has_fault(&r))
             code = inspect_worse(code, EXIT_DATA);
@@ -102,3 +104,40 @@ inspect_report(struct inspect *in, struct target *t)
     report_close(&r);
     return code;
 }
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    bool to_stdout = o->output && strcmp(o->output, "-") == 0;
+
+    if (!o->output)
+        return error_set(err, CHEX_ERR_USAGE, "'report' needs -o FILE.html or -");
+    /* Otherwise a slip such as `-o shards/00001` would overwrite the input. */
+    if (!to_stdout && !picture_name_ends(o->output, ".html") && !picture_name_ends(o->output, ".htm"))
+        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->output);
+    if (to_stdout && common->json)
+        return error_set(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
+    return CHEX_OK;
+}
+
+static const struct cli_option options[] = {
+    {AT_TEXT(output), 'o', "output", "FILE", NULL, NULL, "file to write: FILE.html, or - for standard output"},
+    ROW_TITLE,
+    ROW_END,
+};
+
+const struct inspect_command inspect_report_command = {
+    .cli = {.name = "report",
+            .summary = "write a page about a data set, with plots",
+            .usage = "-o FILE.html|- [--title TEXT] PATH",
+            .examples = "chex-inspect report -o report.html shards",
+            .options = options},
+    .action = INSPECT_REPORT,
+    .min = 1,
+    .max = 1,
+    .operands = "one PATH",
+    .check = check_options,
+    .each = make_report,
+};

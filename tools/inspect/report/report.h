@@ -1,5 +1,5 @@
 /*
- * report.h - the data of --report: scan.c reads the records, checks.c evaluates them, page.c and
+ * report.h - the data of the report: scan.c reads the records, checks.c evaluates them, page.c and
  * others draw the page
  *
  * All figures are integers or computed from integers in a fixed order, so the page does not depend on the number of

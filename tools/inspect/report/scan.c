@@ -1,5 +1,5 @@
 /*
- * scan.c - reads every record once for --report, with several threads; see report.h
+ * scan.c - reads every record once for the report, with several threads; see report.h
  *
  * Flags from the histogram of an image's pixels (p1, p99: first and 99th percentile):
  *   constant   one value

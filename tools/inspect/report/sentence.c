@@ -1,5 +1,5 @@
 /*
- * sentence.c - helpers that write the sentences of the checks of --report; see checks.h
+ * sentence.c - helpers that write the sentences of the checks of the report; see checks.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

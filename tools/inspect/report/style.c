@@ -1,5 +1,5 @@
 /*
- * style.c - the style sheet of --report
+ * style.c - the style sheet of the report
  *
  * The series use the colours of Okabe and Ito (Color Universal Design, 2008), with brighter variants in dark mode.  The
  * heat map goes from light to dark in one hue; dark mode reverses it.

@@ -1,5 +1,5 @@
 /*
- * style.h - the style sheet of --report, in pieces that end with NULL
+ * style.h - the style sheet of the report, in pieces that end with NULL
  *
  * SPDX-License-Identifier: Apache-2.0
  */

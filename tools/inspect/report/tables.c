@@ -1,5 +1,5 @@
 /*
- * tables.c - writes the tables of --report; see report.h
+ * tables.c - writes the tables of the report; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,7 +1,7 @@
 /*
- * sheet.c - --sheet: selects the images of a contact sheet and writes it; see inspect.h
+ * sheet.c - the command `sheet`: selects the images of a contact sheet and writes it; see inspect/command.h
  *
- * One walk reads every record without its pixels and selects the images.  Then the action reads only the selected
+ * One walk reads every record without its pixels and selects the images.  Then the command reads only the selected
  * records whole.  A random selection takes the images with the smallest SHA-256 of "chex-sheet:SEED:NAME", so it
  * depends only on the seed and the names.  draw.c draws the sheet.
  *
@@ -14,6 +14,7 @@
 #include "base/ascii.h"
 #include "base/sha256.h"
 #include "image/resample.h"
+#include "inspect/command.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -281,7 +282,7 @@ write_words(const struct inspect_options *o, const struct target *t, struct shee
 static void
 report(struct inspect *in, const struct target *t, const struct sheet *s)
 {
-    const char *output = in->options->argument;
+    const char *output = in->options->output;
     char a[PROGRESS_THINGS];
     json_t *images;
     uint32_t i;
@@ -343,8 +344,8 @@ write_sheet(const char *output, struct sheet *s, struct chex_error *err)
     return status;
 }
 
-int
-inspect_sheet(struct inspect *in, struct target *t)
+static int
+make_sheet(struct inspect *in, struct target *t)
 {
     const struct inspect_options *o = in->options;
     struct sheet s = {.columns = o->columns ? o->columns : DEFAULT_COLUMNS};
@@ -362,7 +363,7 @@ inspect_sheet(struct inspect *in, struct target *t)
         status = sheet_layout(&s, &err);
     }
     if (status == CHEX_OK)
-        status = write_sheet(o->argument, &s, &err);
+        status = write_sheet(o->output, &s, &err);
     if (status == CHEX_OK)
         report(in, t, &s);
     else
@@ -370,3 +371,50 @@ inspect_sheet(struct inspect *in, struct target *t)
     sheet_release(&s);
     return code;
 }
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    (void)common;
+    if (o->first && o->random)
+        return error_set(err, CHEX_ERR_USAGE, "--first and --random cannot go together");
+    if (o->seed_given && !o->random)
+        return error_set(err, CHEX_ERR_USAGE, "--seed goes with --random");
+    if (!o->output)
+        return error_set(err, CHEX_ERR_USAGE, "'sheet' needs -o FILE.png or FILE.jpg");
+    if (!picture_name_ends(o->output, ".png") && !picture_name_ends(o->output, ".jpg") &&
+        !picture_name_ends(o->output, ".jpeg"))
+        return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .png or .jpg", o->output);
+    return CHEX_OK;
+}
+
+static const struct cli_option options[] = {
+    {AT_TEXT(output), 'o', "output", "FILE", NULL, NULL, "file to write: FILE.png or FILE.jpg"},
+    ROW_SPLIT,
+    ROW_WHERE,
+    {ID_FIRST, 0, "first", "N", NULL, NULL, "show the first N images of the selection; default 24"},
+    {ID_RANDOM, 0, "random", "N", NULL, NULL, "show N random images; they depend only on --seed and the names"},
+    {ID_SEED, 0, "seed", "N", NULL, NULL, "seed of --random; default 0"},
+    {ID_COLUMNS, 0, "columns", "N", NULL, NULL, "images in a row; default 6"},
+    ROW_TITLE,
+    ROW_END,
+};
+
+const struct inspect_command inspect_sheet_command = {
+    .cli = {.name = "sheet",
+            .summary = "make a contact sheet of selected images",
+            .usage = "-o FILE.png|FILE.jpg [--where TERMS]... [--split NAME]\n"
+                     "  [--first N | --random N [--seed N]] [--columns N]\n"
+                     "  [--title TEXT] PATH",
+            .examples = "chex-inspect sheet -o hernia.png --where Hernia --random 24 shards\n"
+                        "chex-inspect sheet -o p.png --where patient=00000013 --first 200 shards",
+            .options = options},
+    .action = INSPECT_SHEET,
+    .min = 1,
+    .max = 1,
+    .operands = "one PATH",
+    .check = check_options,
+    .each = make_sheet,
+};

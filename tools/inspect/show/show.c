@@ -1,7 +1,7 @@
 /*
- * show.c - --show: draws one image on the terminal; see inspect.h
+ * show.c - the command `show`: draws one image on the terminal; see inspect/command.h
  *
- * The action first checks both checksums of the record and never shows a damaged image.
+ * The command first checks both checksums of the record and never shows a damaged image.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include "draw/canvas.h"
 #include "image/resample.h"
-#include "inspect/inspect.h"
+#include "inspect/command.h"
 
 #include <math.h>
 #include <string.h>
@@ -84,8 +84,8 @@ print_label(const struct target *t, const struct chex_record *r)
            r->shard, r->index, r->weight ? "" : "  (padding: a copy)");
 }
 
-int
-inspect_show(struct inspect *in, struct target *t)
+static int
+show_image(struct inspect *in, struct target *t)
 {
     struct show_terminal terminal;
     struct buffer b = {0}, out = {0};
@@ -94,7 +94,7 @@ inspect_show(struct inspect *in, struct target *t)
     unsigned shard;
     uint32_t index;
     int code = EXIT_GOOD;
-    enum chex_status status = inspect_find_record(in, t, in->options->argument, &shard, &index, &err);
+    enum chex_status status = inspect_find_record(in, t, in->options->which, &shard, &index, &err);
 
     if (status == CHEX_OK)
         status = inspect_read_record(t->dataset, shard, index, &b, true, &r, &err);
@@ -112,3 +112,35 @@ inspect_show(struct inspect *in, struct target *t)
     buffer_release(&out);
     return code;
 }
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    (void)o;
+    return common->json ? error_set(err, CHEX_ERR_USAGE, "--json and a picture cannot both go to standard output")
+                        : CHEX_OK;
+}
+
+static const struct cli_option options[] = {
+    {AT_TEXT(protocol), 0, "protocol", "NAME", CLI_NAMES("auto", "kitty", "iterm", "sixel", "blocks", "ascii"), NULL,
+     "how to send pictures to the terminal: auto (default; what the terminal supports), kitty, iterm, sixel, blocks "
+     "or ascii"},
+    ROW_END,
+};
+
+const struct inspect_command inspect_show_command = {
+    .cli = {.name = "show",
+            .summary = "draw one image on this terminal",
+            .usage = "[--protocol NAME] PATH NAME|SHARD:INDEX",
+            .examples = "chex-inspect show shards 00000013_004.png\n"
+                        "chex-inspect show shards 0:2           # the third record of the first shard",
+            .options = options},
+    .action = INSPECT_SHOW,
+    .min = 2,
+    .max = 2,
+    .operands = "a PATH and an image, NAME or SHARD:INDEX",
+    .check = check_options,
+    .each = show_image,
+};

@@ -1,5 +1,5 @@
 /*
- * archive.c - --source: reads one archive from start to end; see source.h
+ * archive.c - reads one archive from start to end; see source.h
  *
  * The reader reads every member whole, even if another image has the same name: the checksums of an archive follow its
  * data.  It computes a keyed hash of each member, and source_sum() compares members of one name by hash, as

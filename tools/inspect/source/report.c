@@ -1,5 +1,5 @@
 /*
- * report.c - prints the table of --source; see source.h
+ * report.c - prints the table of `source`; see source.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * rows.c - writes the result of --source as CSV, JSON lines or JSON; see source.h
+ * rows.c - writes the result of `source` as CSV, JSON lines or JSON; see source.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,7 +1,7 @@
 /*
- * source.c - --source: checks a download for completeness; see source.h, inspect.h
+ * source.c - the command `source`: checks a download for completeness; see source.h
  *
- * The action uses the code of chex-convert to read the label file, search the folders and read the archives.
+ * The command uses the code of chex-convert to read the label file, search the folders and read the archives.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,6 +11,7 @@
 
 #include "base/threads.h"
 #include "input/image_name.h"
+#include "inspect/command.h"
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -218,8 +219,8 @@ release(struct source_check *c)
         freelocale(c->utf8);
 }
 
-int
-inspect_source(struct inspect *in)
+static int
+check_download(struct inspect *in)
 {
     struct source_check c = {
         .in = in, .lock = PTHREAD_MUTEX_INITIALIZER, .utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0)};
@@ -244,3 +245,41 @@ inspect_source(struct inspect *in)
     release(&c);
     return code;
 }
+
+/* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    if (inspect_wants_rows(o) && common->json)
+        return error_set(err, CHEX_ERR_USAGE, "--json goes with --format json");
+    if (o->input_count + o->path_count == 0 || !o->labels)
+        return error_set(err, CHEX_ERR_USAGE, "'source' needs -i PATH and -l CSV");
+    return CHEX_OK;
+}
+
+static const struct cli_option options[] = {
+    {ID_INPUT, 'i', "input", "PATH", NULL, NULL,
+     "folder, image or archive with the images; a folder is searched recursively, an archive is .tar, .tar.gz or "
+     ".zip; may be repeated"},
+    {ID_LABEL_FILE, 'l', "labels", "FILE", NULL, NULL,
+     "label file; Data_Entry_2017_v2020.csv or one like it, .csv or .csv.gz"},
+    {ID_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
+     "memory limit for unpacking an archive (.tar.xz); K, M or G; default 128M"},
+    ROW_FORMAT,
+    ROW_END,
+};
+
+const struct inspect_command inspect_source_command = {
+    .cli = {.name = "source",
+            .summary = "check a download before any conversion",
+            .usage = "-l CSV [--max-memory SIZE] [--format HOW] -i PATH...",
+            .examples = "chex-inspect source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz",
+            .notes = "It reports images that are missing, truncated, damaged or no images, and reads\n"
+                     "archives too.  A PATH without -i is an input too.",
+            .options = options},
+    .action = INSPECT_SOURCE,
+    .max = UINT_MAX,
+    .check = check_options,
+    .all = check_download,
+};

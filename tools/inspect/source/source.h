@@ -1,5 +1,5 @@
 /*
- * source.h - the result of --source: checks a download of images and archives before a conversion
+ * source.h - the result of `source`: checks a download of images and archives before a conversion
  *
  * A source_item describes an image, either a loose file or a member of an archive.  Its place is a folder or an
  * archive.  Threads probe loose files and read archives in parallel; one thread reads a whole archive.  source_sum()

@@ -1,5 +1,5 @@
 /*
- * sum.c - --source: reduces the items to one per name and computes the sums; see source.h
+ * sum.c - reduces the items to one per name and computes the sums; see source.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
