@@ -28,7 +28,7 @@ compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Returns the seconds from the start of the last rank to the end of the last rank. */
+/* Returns the seconds of one sum; all ranks start together. */
 static double
 time_sum(struct collective *c, double *data, size_t count, size_t bucket, struct chex_error *err)
 {

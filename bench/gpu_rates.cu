@@ -1,11 +1,12 @@
 /*
- * gpu_rates.cu - what a device gives to whoever copies or multiplies: the two ceilings of every kernel
+ * gpu_rates.cu - measures the two limits of every kernel on a device: the bandwidth of copies and the rate of products
  *
  *     gpu-rates
  *
- * One JSON object a line.  Copies: of 1 GiB from device memory to device memory by the runtime and by a kernel with
- * 16 bytes a thread, bytes read and written both counted; between pinned host memory and the device.  Products:
- * mma.m16n8k16 of values in registers, all multiprocessors, fp16 and bf16: what no kernel of mma can pass.  Medians.
+ * Prints one JSON object per line.  Copies: of 1 GiB within device memory, by the runtime and by a kernel with 16 bytes
+ * per thread, counting bytes read and written; between pinned host memory and the device.  Products: mma.m16n8k16 of
+ * values in registers, on all multiprocessors, in fp16 and bf16, which is the limit for every kernel that uses mma.
+ * Medians.
  *
  * Exit status: 0 good, 1 an error, 77 there is no device
  *
@@ -30,7 +31,7 @@ must(cudaError_t e, const char *what)
 
 static cudaStream_t stream;
 
-/* Milliseconds of one call. */
+/* Returns the milliseconds of one call. */
 template <typename F>
 static double
 median_ms(F call)
@@ -66,7 +67,7 @@ copy_kernel(uint4 *to, const uint4 *from)
     to[i] = from[i];
 }
 
-/* Numbers that are not equal: zeros are faster. */
+/* Different numbers: zeros are faster. */
 __global__ void
 fill_kernel(unsigned *to)
 {
@@ -78,13 +79,13 @@ fill_kernel(unsigned *to)
 
 enum { CHAINS = 8, TURNS = 2048 };
 
-/* Each warp: eight independent sums, so that no product waits for the one before it. */
+/* Each warp has eight independent sums, so that no product waits for the previous one. */
 template <bool bf16>
 __global__ void
 mma_kernel(float *out, unsigned seed)
 {
     float d[CHAINS][4] = {};
-    /* between 1 and 2, and both of them in either type */
+    /* between 1 and 2, the same in both types */
     unsigned v = (bf16 ? 0x3f803f80u : 0x3c003c00u) | ((threadIdx.x + seed) & 7) << 2, a[4] = {v, v, v, v};
     unsigned b[2] = {v, v ^ 4};
 

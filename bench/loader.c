@@ -3,20 +3,20 @@
  *
  *     loader-loop FOLDER SPLIT [NAME=VALUE ...]
  *
- * seconds=2     duration, or one epoch if that is shorter
- * threads=2     threads that read
- * window=0      of the shuffle, in shards; 0: the whole split
- * cache=none    none; host: kept in memory; otherwise a backend whose device keeps them (cpu, cuda-emulated), filled
- *               before the clock starts
- * crc=always    never, first, always
- * expect=256    images for which readahead is requested
- * batch=16      images of a micro-batch
- * images=0      of an epoch: the split is repeated up to this number; 0: each image once
- * rate=0        images per second that a consumer uses, like a GPU that works on one micro-batch while the next is
- *               copied; 0: as fast as possible
- * stage=        a folder for a copy of the data set (chex-train --stage); created if it is missing
- * seed=1        of the order
- * wait=0        1: print "ready", and start at the first line of standard input
+ *     seconds=2     duration, or one epoch if that is shorter
+ *     threads=2     threads that read
+ *     window=0      of the shuffle, in shards; 0: the whole split
+ *     cache=none    none; host: kept in memory; or a backend whose device keeps them (cpu, cuda-emulated); filled
+ *                   before the clock starts
+ *     crc=always    never, first, always
+ *     expect=256    images for which readahead is requested
+ *     batch=16      images of a micro-batch
+ *     images=0      of an epoch: the split is repeated up to this number; 0: each image once
+ *     rate=0        images per second that a consumer uses, like a GPU that works on one micro-batch while the next is
+ *                   copied; 0: as fast as possible
+ *     stage=        a folder for a copy of the data set (chex-train --stage); created if it is missing
+ *     seed=1        of the order
+ *     wait=0        1: print "ready", and start at the first line of standard input
  *
  * Prints images, seconds, seconds of processor time, and idle seconds of the GPU (rate 0: seconds that the caller
  * waited).

@@ -1,15 +1,15 @@
 /*
- * stages.c - where the time of a conversion goes: one thread, one image after the other
+ * stages.c - measures the time of each stage of a conversion, in one thread, one image after another
  *
- *     bench-stages SIZE FILE...     a line for each stage: its name, milliseconds an image, how many times the floor
+ *     bench-stages SIZE FILE...     a line per stage: its name, milliseconds per image, multiple of the floor
  *
- * The floor is ISA-L's inflate alone, with its Adler-32, on the image data put together beforehand.  The stages of an
- * image take turns, RUNS times, so that a noisy machine disturbs all alike; what is printed is the mean, over the
- * files, of the medians, in CPU time of the thread.
+ * The floor is the time of ISA-L's inflate, with its Adler-32, on image data that were concatenated before.  The stages
+ * of an image take turns, RUNS times, so that a noisy machine affects all of them.  The output is the mean over the
+ * files of the medians, in CPU time of the thread.
  *
- *     inflate, unfilter   apart, the whole image at a time; decode does both a band of rows at a time
- *     libpng              what decode would take without its fast path
- *     checksum            the record's two CRC-32C, and SHA-256 as the shard is hashed
+ *     inflate, unfilter   separately, for the whole image; decode alternates between them for each band of rows
+ *     libpng              the time of decode without its fast path
+ *     checksum            the record's two CRC-32C, and SHA-256, which hashes the shard
  *     write               the record to its slot in a file in TMPDIR
  *     whole               read, decode, resize, record with its checksum, SHA-256 and write, measured as one
  *
@@ -56,7 +56,7 @@ struct bench {
     struct record_layout layout;
     uint8_t *record;
     size_t raw_size;
-    int slot; /* the file that records are written to */
+    int slot; /* the file for the records */
 };
 
 static const struct decode_limits limits = {.max_pixels = 64u << 20, .min_side = 1};
@@ -82,7 +82,7 @@ inflate_with_isal(struct bench *b)
     return isal_inflate_stateless(b->isal) == ISAL_DECOMP_OK;
 }
 
-/* The image data put together, and room for what comes out: set up, not measured. */
+/* Concatenates the image data and allocates the output; not measured. */
 static bool
 collect(struct bench *b)
 {
@@ -110,7 +110,7 @@ resize(struct bench *b)
                          b->record + b->layout.pixel_offset, NULL) == CHEX_OK;
 }
 
-/* All of the record but its pixels. */
+/* Encodes the record except its pixels. */
 static void
 encode(struct bench *b)
 {
@@ -201,7 +201,7 @@ measure(struct bench *b, double *total)
     return true;
 }
 
-/* A file without a name. */
+/* Opens an unnamed file. */
 static int
 open_slot(void)
 {

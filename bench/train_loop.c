@@ -1,11 +1,11 @@
 /*
- * train_loop.c - one backend on random images for some steps, and how long each part of a step took
+ * train_loop.c - runs one backend on random images and prints how long each part of a step takes
  *
  *     train-loop BACKEND MODEL SIDE BATCH THREADS train|infer
  *
- * Makes a step for each line of its input.  Prints a line for each: "forward backward update" in seconds ("forward"
- * alone for infer) and the processor seconds of the step, all threads together; and at the end "memory" with the bytes
- * of the plan and the peak of the process.
+ * Makes a step for each line of its input.  Prints a line for each: "forward backward update" in seconds (infer: only
+ * "forward"), and the processor seconds of the step, of all threads together.  At the end: "memory" with the bytes of
+ * the plan and the peak of the process.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,7 +50,7 @@ processor_seconds(void)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* Waits for a line of the input; false at its end. */
+/* Waits for a line of input; returns false at the end. */
 static bool
 next_step(void)
 {

@@ -107,7 +107,7 @@ put_symbol(struct bits *b, const uint8_t *length, unsigned symbols, unsigned sym
     put_code(b, code, length[symbol]);
 }
 
-/* ---- judging --------------------------------------------------------------------------------------------------- */
+/* ---- evaluation ------------------------------------------------------------------------------------------------ */
 
 /* Returns zlib's result: NULL, its message, or "short" if the stream has no end. */
 static const char *

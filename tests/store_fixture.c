@@ -194,7 +194,7 @@ bench_run(struct bench *b, uint64_t seed)
     bench_close(b);
 }
 
-/* ---- what must come out --------------------------------------------------------------------------------------- */
+/* ---- expected results ----------------------------------------------------------------------------------------- */
 
 /* Returns the usable items of a shard; if it has none, the first usable one of its split. */
 static size_t

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- beside the reference ---------------------------------------------------------------------------------------- */
+/* ---- comparison with the reference ------------------------------------------------------------------------------- */
 
 /* Returns the difference of the changes of the parameters, relative to the reference's change. */
 static double

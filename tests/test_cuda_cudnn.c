@@ -278,7 +278,7 @@ START_TEST(cudnn_and_own_kernels_have_the_same_values)
 }
 END_TEST
 
-/* ---- what it is asked -------------------------------------------------------------------------------------------- */
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 static bool
 takes(struct cudnn *c, const struct convolution *s, enum conv_kind kind, unsigned add)
@@ -354,7 +354,7 @@ START_TEST(only_plain_convolutions_are_asked_about)
 }
 END_TEST
 
-/* ---- what goes wrong --------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(without_the_library_there_is_a_reason)
 {

@@ -252,7 +252,7 @@ START_TEST(a_wish_to_stop_is_seen_before_the_next_micro_batch)
 }
 END_TEST
 
-/* ---- what is written ------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------------------------- */
 
 static void
 read_back(const struct folder *folder, const char *name, struct buffer *out)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- beside a smaller micro-batch -------------------------------------------------------------------------------- */
+/* ---- comparison with a smaller micro-batch ----------------------------------------------------------------------- */
 
 /*
  * Returns a micro-batch of BATCH_MAX images in which the images of these bits have weight; these are the first images

@@ -336,7 +336,7 @@ START_TEST(views_and_the_average_are_scored_as_they_are)
 }
 END_TEST
 
-/* ---- images that stay -------------------------------------------------------------------------------------------- */
+/* ---- image store ------------------------------------------------------------------------------------------------- */
 
 START_TEST(images_of_the_store_and_of_the_batch_are_the_same)
 {

@@ -382,7 +382,7 @@ START_TEST(shards_without_manifest_and_journal_are_replaced_only_by_force)
 }
 END_TEST
 
-/* ---- files of others, leftovers of ours ----------------------------------------------------------------------- */
+/* ---- foreign files, leftovers --------------------------------------------------------------------------------- */
 
 START_TEST(files_of_others_are_never_touched)
 {

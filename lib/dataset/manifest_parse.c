@@ -240,7 +240,7 @@ read_fields(struct manifest_reader *r, const char *where, const json_t *from, co
     r->where = outer;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------- */
+/* ---- all together ---------------------------------------------------------------------------------------------- */
 
 /* Check the version first: the rules of this format do not apply to newer formats. */
 static void

@@ -144,7 +144,7 @@ beat(struct collective *c, struct chex_error *err)
     return status == CHEX_OK ? CHEX_OK : fail_comm(c, status, err);
 }
 
-/* ---- errors of others ----------------------------------------------------------------------------------------- */
+/* ---- errors of other ranks ------------------------------------------------------------------------------------ */
 
 enum chex_status
 letter_error(const struct collective *c, int rank, const struct letter *letter, struct chex_error *err)

@@ -202,7 +202,7 @@ path_at(int folder, const char *name, char out[PATH_SIZE])
     return (size_t)snprintf(out + used, PATH_SIZE - used, "/%s", name) < PATH_SIZE - used;
 }
 
-/* ---- what happens to a call ------------------------------------------------------------------------------------ */
+/* ---- the fate of a call ---------------------------------------------------------------------------------------- */
 
 int
 count_one(enum kind kind)

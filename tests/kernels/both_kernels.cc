@@ -330,7 +330,7 @@ put_in(const value_set &set, const problem &p, cuda_both &b)
         a.sums = {room((size_t)b.stripes * 2 * p.s->in), NULL, b.stripes, p.s->in};
 }
 
-/* ---- what it leaves ---------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the slice of the gradient of x; the rest of the slab must be unchanged. */
 static floats

@@ -311,7 +311,7 @@ run_shape(const value_set &set, const shape &s)
     finish_case(name);
 }
 
-/* ---- an image of weight 0 meets nothing -------------------------------------------------------------------------- */
+/* ---- images of weight 0 ------------------------------------------------------------------------------------------ */
 
 static bool
 all_finite(const floats &v)

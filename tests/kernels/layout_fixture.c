@@ -181,7 +181,7 @@ free_images(struct images *m)
     free(m->weight);
 }
 
-/* ---- what comes of a step ---------------------------------------------------------------------------------------- */
+/* ---- results of a step ------------------------------------------------------------------------------------------- */
 
 size_t
 buffer_floats(const struct plan_options *o, size_t i)

@@ -26,7 +26,7 @@
 #define MOST_GRID 65535 /* limit of a grid along y and z */
 #define PIECES    4096
 
-/* ---- who wrote what ---------------------------------------------------------------------------------------------- */
+/* ---- writers ----------------------------------------------------------------------------------------------------- */
 
 /* A plan at address BASE, and the last writer of each grain: launches from 2 on. */
 #define BASE ((uintptr_t)1 << 40)

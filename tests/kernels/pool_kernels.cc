@@ -185,7 +185,7 @@ run_branches(const value_set &set)
     finish_case(name);
 }
 
-/* ---- a normalisation and the pool behind it ---------------------------------------------------------------------- */
+/* ---- a normalisation fused with a pool --------------------------------------------------------------------------- */
 
 enum norm_pool { MAXIMUM, AVERAGE, MEAN };
 static const struct norm_shape {

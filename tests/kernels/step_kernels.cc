@@ -158,7 +158,7 @@ run_loss_scale(const value_set &set)
     case_name(set, "loss scale");
 }
 
-/* ---- what becomes of a step -------------------------------------------------------------------------------------- */
+/* ---- the decision on a step -------------------------------------------------------------------------------------- */
 
 static const struct decision {
     const char *what;

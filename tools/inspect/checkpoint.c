@@ -304,7 +304,7 @@ checkpoint_json(const struct checkpoint *c)
                      run_times_json(&c->times));
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 int
 inspect_checkpoint(struct inspect *in, const struct target *t)

@@ -281,7 +281,7 @@ open_file(struct target *t, struct chex_error *err)
     return check_first_bytes(t, err);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 enum chex_status
 target_open(const char *path, struct target *out, struct chex_error *err)

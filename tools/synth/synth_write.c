@@ -240,7 +240,7 @@ note_foreign(const struct synth_job *job, const struct folder *folder)
     folder_names_release(&names);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------ */
+/* ---- all together --------------------------------------------------------------------------------------------- */
 
 static enum chex_status
 make_texts(const struct population *p, struct buffer text[TEXTS], struct chex_error *err)

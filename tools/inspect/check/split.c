@@ -76,7 +76,7 @@ read_records(struct split_reading *r, struct walk *w, struct chex_error *err)
     return status;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 int
 inspect_split(struct inspect *in, struct target *t)

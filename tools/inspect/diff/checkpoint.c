@@ -322,7 +322,7 @@ diff_json(void *result)
                      "changes", inspect_rows_json(columns, put_rows, d));
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 static enum chex_status
 open_side(struct checkpoint_diff *d, struct side *s, struct chex_error *err)

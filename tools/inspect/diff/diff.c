@@ -134,7 +134,7 @@ count_pairs(struct diff *d)
     }
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 static bool
 same_shards(const struct chex_dataset *a, const struct chex_dataset *b)

@@ -154,7 +154,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     return l->table.failed && l->in->common->json ? error_memory(err) : CHEX_OK;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 static void
 begin(struct list *l, const struct target *t)

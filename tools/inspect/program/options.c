@@ -198,7 +198,7 @@ const struct cli_program inspect_program = {
     .apply = apply,
 };
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 struct inspect_options
 inspect_options_default(void)

@@ -304,7 +304,7 @@ report(struct inspect *in, const struct target *t, const struct sheet *s)
                                    "width", (int)s->sheet_width, "height", (int)s->sheet_height, "images", images));
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 static enum chex_status
 write_sheet(const char *output, struct sheet *s, struct chex_error *err)

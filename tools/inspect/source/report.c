@@ -376,7 +376,7 @@ print_next(const struct source_check *c)
     print_command(c, print_fetch(c) ? "         or do without:" : "next    ");
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 static void
 print_images(const struct source_check *c)

@@ -195,7 +195,7 @@ gather(struct source_check *c, struct inputs *in, struct chex_error *err)
     return status;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 static void
 release(struct source_check *c)

@@ -15,7 +15,7 @@
 enum chex_status cuda_reduce_new(struct device *device, struct collective *c, struct reduce **out,
                                  struct chex_error *err);
 
-/* ---- the ways ---------------------------------------------------------------------------------------------------- */
+/* ---- methods ----------------------------------------------------------------------------------------------------- */
 
 /* Sums by messages between the hosts, through pinned memory: floats on the device, in place (staged.c). */
 enum chex_status reduce_staged_new(struct device *device, struct collective *c, struct reduce **out,

@@ -19,7 +19,7 @@
 #include "cuda/kernels/norm_args.h"
 #include "cuda/kernels/pool_args.h"
 
-/* ---- what comes in (input.cu) ------------------------------------------------------------------------------- */
+/* ---- input (input.cu) --------------------------------------------------------------------------------------- */
 
 #define INPUT_THREADS 256
 
@@ -67,7 +67,7 @@ struct input_args {
     unsigned images, source, side, outputs;
 };
 
-/* ---- what lies between master weights and packed ones (pack.cu) --------------------------------------------- */
+/* ---- packing of weights (pack.cu) --------------------------------------------------------------------------- */
 
 #define PACK_THREADS 256
 /*

@@ -14,7 +14,7 @@ typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 #endif
 
-/* ---- what the host says, and what stays on the device ------------------------------------------------------------ */
+/* ---- data from the host, and state on the device ----------------------------------------------------------------- */
 
 /*
  * Graphs are recorded once, so an argument of a kernel cannot change between steps.  Everything that does is in one of

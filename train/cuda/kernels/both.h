@@ -122,7 +122,7 @@ both_begin(const conv_both_args &a, const both_work &w, const both_memory<FORM> 
         both_make_end(a, m.of_x, w.column0);
 }
 
-/* ---- behind the last tile ---------------------------------------------------------------------------------------- */
+/* ---- after the last tile ----------------------------------------------------------------------------------------- */
 
 /*
  * Reduces the per-channel sums of the CTA in a fixed order; in shared memory they are [X_EACH][first, second][low, high
@@ -209,7 +209,7 @@ both_store_weights(const conv_args &a, const both_work &w,
     __syncthreads(); /* the per-channel sums use this memory next */
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 template <typename FORM>
 DEVICE void

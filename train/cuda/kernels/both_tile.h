@@ -97,7 +97,7 @@ struct both_work {
     unsigned pixels;              /* of all images */
 };
 
-/* ---- what y is finished with ------------------------------------------------------------------------------------- */
+/* ---- finalizing y ------------------------------------------------------------------------------------------------ */
 
 /*
  * Reduces the partial sums of the last consumer of y, for all channels, to sum[2][BOTH_OUT].  Four threads share the
@@ -202,7 +202,7 @@ finish_make(const conv_both_args &a, const norm_table &t, double *scratch, bool 
     __syncthreads(); /* scratch has been read */
 }
 
-/* ---- a tile on its way ------------------------------------------------------------------------------------------- */
+/* ---- loading a tile ---------------------------------------------------------------------------------------------- */
 
 /*
  * Starts to load a tile into a stage.  A thread loads one group of eight in every EACH-th line, so its addresses differ

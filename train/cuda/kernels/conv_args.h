@@ -112,7 +112,7 @@ struct conv_pair_args {
 #define GEMM_TABLE_DATA(columns)    NORM_TABLE_BYTES(columns, 4)
 #define GEMM_TABLE_WEIGHTS(columns) NORM_TABLE_BYTES(columns, 2)
 
-/* ---- both gradients of a pointwise convolution in one pass (both.h) ----------------------------------------- */
+/* ---- dgrad and wgrad of a pointwise convolution in one pass (both.h) ---------------------------------------- */
 
 /*
  * What else flows into x, at the end of a dense block: x is also read through another normalisation, of the same mean

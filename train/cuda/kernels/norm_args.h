@@ -8,7 +8,7 @@
 
 #include "cuda/kernels/blocks.h"
 
-/* ---- normalisations that nobody writes (norm.h) ------------------------------------------------------------- */
+/* ---- fused normalisations (norm.h) -------------------------------------------------------------------------- */
 
 /*
  * If a normalised tensor has a single consumer (a convolution or a pool), it is never stored.  The consumer applies BN

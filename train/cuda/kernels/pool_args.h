@@ -42,7 +42,7 @@ struct branches_args {
     unsigned pixels, channels, x_ld, x2_ld, y_ld, dy_ld, dx_ld, dx2_ld, relu, add, add2;
 };
 
-/* ---- normalisations with what is beside them (settle.cu, norm_pool.cu) --------------------------------- */
+/* ---- normalisations fused with other operations (settle.cu, norm_pool.cu) ------------------------------ */
 
 /*
  * Kernels that process a slab have a grid of groups of NORM_CHANNELS channels, and any number of CTAs along the pixels.

@@ -55,7 +55,7 @@ shared_most(const struct cuda_both *b)
     return b->shared > 0 ? b->shared : cuda_shared_of(b->major);
 }
 
-/* ---- what kernels take ------------------------------------------------------------------------------------------- */
+/* ---- limits of the kernels --------------------------------------------------------------------------------------- */
 
 static bool
 is_aligned(const void *p)
@@ -90,7 +90,7 @@ cuda_conv_both_fits(const struct cuda_both *b)
            shared_of(b, first_form(b), 1) <= shared_most(b);
 }
 
-/* ---- what is chosen ---------------------------------------------------------------------------------------------- */
+/* ---- the choice -------------------------------------------------------------------------------------------------- */
 
 static unsigned
 tiles_of(const struct cuda_both *b)

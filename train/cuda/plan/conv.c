@@ -7,7 +7,7 @@
 
 #include "cuda/plan/product.h"
 
-/* ---- what kernels take ------------------------------------------------------------------------------------------- */
+/* ---- limits of the kernels --------------------------------------------------------------------------------------- */
 
 #define MOST_PIXELS ((size_t)1 << 31) /* limit of conv_divisor */
 #define MOST_SIDE   (1u << 15)        /* limit of gemm_line */
@@ -44,7 +44,7 @@ cuda_conv_fits(const struct conv_args *a)
            is_aligned(a->values) && !(a->norm.gamma && (a->in > GEMM_NORM_CHANNELS || a->in > a->x_ld));
 }
 
-/* ---- what a launch costs ----------------------------------------------------------------------------------------- */
+/* ---- cost of a launch -------------------------------------------------------------------------------------------- */
 
 static double
 partial_bytes(const struct conv_args *a)
@@ -111,7 +111,7 @@ cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const s
                        later_of(gpu, &weights, CONV_WEIGHTS, &c->weights.args));
 }
 
-/* ---- what is chosen ---------------------------------------------------------------------------------------------- */
+/* ---- the choice -------------------------------------------------------------------------------------------------- */
 
 #define LEAST_STEPS 8  /* k-steps of a split */
 #define MOST_EACH   32 /* tiles of a CTA */

@@ -148,7 +148,7 @@ work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work
     cuda_add_sums(&w->written, &e->sums);
 }
 
-/* ---- what comes in, weights -------------------------------------------------------------------------------------- */
+/* ---- input, weights ---------------------------------------------------------------------------------------------- */
 
 /* Assumes that the crop is in the middle; its position matters little. */
 static void

@@ -13,7 +13,7 @@
 #define MOST_PIXELS ((size_t)1 << 31) /* of a launch: kernels count pixels, plus a small margin, in 32 bits */
 #define SLOT_ALIGN  16
 
-/* ---- what can be counted ----------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 static enum chex_status
 too_large(const struct plan_options *o, struct chex_error *err)
@@ -50,7 +50,7 @@ make_tensors(struct cuda_layout *l, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* ---- places that stay -------------------------------------------------------------------------------------------- */
+/* ---- permanent memory -------------------------------------------------------------------------------------------- */
 
 /*
  * Places the gradients together with the other numbers that are summed, and, if the wire type is smaller, a copy for

@@ -12,7 +12,7 @@
 
 #include "cuda/plan/build.h"
 
-/* ---- sums and fewer of them -------------------------------------------------------------------------------------- */
+/* ---- partial sums and fold_sums ---------------------------------------------------------------------------------- */
 
 /*
  * Cost of reducing the rows in every CTA of the consumer, in microseconds: the larger of an L2 latency bound and an L2
@@ -100,7 +100,7 @@ build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_r
     *sums = fewer;
 }
 
-/* ---- who leaves them --------------------------------------------------------------------------------------------- */
+/* ---- producers --------------------------------------------------------------------------------------------------- */
 
 /* Takes memory for the partial sums of a slice; returns none if no BN reads the slice. */
 static struct build_sums
@@ -155,7 +155,7 @@ build_make_sums(struct cuda_builder *b, const struct graph_slice *s)
     b->fresh[b->node] = sums;
 }
 
-/* ---- who sees them ----------------------------------------------------------------------------------------------- */
+/* ---- consumers --------------------------------------------------------------------------------------------------- */
 
 /* Returns the node whose partial sums are not reduced yet and whose output this BN reads, or NULL. */
 static const struct graph_node *

@@ -23,7 +23,7 @@
 
 #define PDL_MAJOR 9 /* lowest compute capability with programmatic dependent launch */
 
-/* ---- how large --------------------------------------------------------------------------------------------------- */
+/* ---- size -------------------------------------------------------------------------------------------------------- */
 
 static bool
 has_cudnn(const struct cuda_layout *l)

@@ -176,7 +176,7 @@ enum chex_status cuda_peek(struct plan *plan, unsigned buffer, bool gradient, fl
 enum chex_status cuda_copy_now(struct plan *plan, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                                struct chex_error *err);
 
-/* ---- what a step needs (streams.c) -------------------------------------------------------------------------- */
+/* ---- streams and memory (streams.c) ------------------------------------------------------------------------- */
 
 /*
  * Creates the streams, events and pinned memory of a plan.  Its device must be current, its options and layout must be
@@ -204,7 +204,7 @@ enum chex_status cuda_drain_kernel(struct plan *plan, const char *kernel, struct
  */
 bool cuda_quiesce(struct plan *plan);
 
-/* ---- micro-batches on their way (feed.c) -------------------------------------------------------------------- */
+/* ---- feeding micro-batches (feed.c) ------------------------------------------------------------------------- */
 
 /* How a micro-batch is fed, in addition to the batch itself. */
 struct cuda_feed {
