@@ -204,6 +204,8 @@ cli_refuse_retired(const struct cli_program *program, const struct cli_common *c
     if (count > 1) {
         cli_complain(program, common, "'--%s' and '--%s' cannot go together; the commands are '%s' and '%s'",
                      action[0]->name, action[1]->name, action[0]->command, action[1]->command);
+        if (!common->quiet)
+            fprintf(stderr, "Try '%s --help'.\n", program->name);
         return true;
     }
     cli_complain(program, common, "'--%s' is now the command '%s':", action[0]->name, action[0]->command);
