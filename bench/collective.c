@@ -10,7 +10,7 @@
  */
 #include <config.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "common/launcher.h"
 #include "ranks/collective.h"
 
@@ -33,7 +33,7 @@ static double
 time_sum(struct collective *c, double *data, size_t count, size_t bucket, struct chex_error *err)
 {
     enum chex_status status = collective_agree(c, CHEX_OK, NULL, err);
-    double start = progress_clock();
+    double start = clock_now();
     size_t end = count;
 
     while (status == CHEX_OK && end > 0) {
@@ -48,7 +48,7 @@ time_sum(struct collective *c, double *data, size_t count, size_t bucket, struct
         fprintf(stderr, "%s\n", err->text);
         exit(EXIT_FAILURE);
     }
-    return progress_clock() - start;
+    return clock_now() - start;
 }
 
 static double
@@ -57,9 +57,9 @@ time_allreduce(double *data, size_t count)
     double start;
 
     MPI_Barrier(MPI_COMM_WORLD);
-    start = progress_clock();
+    start = clock_now();
     MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    return progress_clock() - start;
+    return clock_now() - start;
 }
 
 int

@@ -26,7 +26,7 @@
 #include <config.h>
 
 #include "backend/host.h"
-#include "base/progress.h"
+#include "base/clock.h"
 #include "data/loader.h"
 #include "data/staging.h"
 
@@ -154,7 +154,7 @@ open_keeper(const char *cache, uint32_t images, unsigned side, struct image_keep
 static void
 sleep_until(double until)
 {
-    double left = until - progress_clock();
+    double left = until - clock_now();
 
     if (left > 0) {
         struct timespec pause = {.tv_sec = (time_t)left};
@@ -173,7 +173,7 @@ struct gpu {
 static void
 give(struct gpu *gpu, unsigned images)
 {
-    double now = progress_clock(), begins = gpu->free > now ? gpu->free : now;
+    double now = clock_now(), begins = gpu->free > now ? gpu->free : now;
 
     if (gpu->rate == 0)
         return;
@@ -186,7 +186,7 @@ give(struct gpu *gpu, unsigned images)
 static void
 run(const struct loader_options *o, double seconds, double rate)
 {
-    double begun = progress_clock(), now = begun, used = (double)clock() / CLOCKS_PER_SEC;
+    double begun = clock_now(), now = begun, used = (double)clock() / CLOCKS_PER_SEC;
     struct gpu gpu = {.rate = rate};
     uint64_t images = 0;
     struct chex_error err;
@@ -201,7 +201,7 @@ run(const struct loader_options *o, double seconds, double rate)
         images += b->images;
         give(&gpu, b->images);
         loader_return(l, b);
-        now = progress_clock();
+        now = clock_now();
     }
     printf("%llu %.6f %.6f %.6f\n", (unsigned long long)images, now - begun, (double)clock() / CLOCKS_PER_SEC - used,
            rate > 0 ? gpu.idle : loader_wait(l));

@@ -11,7 +11,7 @@
  */
 #include <config.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "eval/metrics.h"
 
 #include <stdio.h>
@@ -65,13 +65,13 @@ main(int argc, char **argv)
     s.score = take(s.count * s.outputs, sizeof(float));
     s.label = take(s.count * s.outputs, 1);
     s.patient = take(s.count, sizeof(uint32_t));
-    since = progress_clock();
+    since = clock_now();
     if (metrics_compute(&s, (unsigned)strtoul(argv[4], NULL, 10), strtoull(argv[5], NULL, 10),
                         (unsigned)strtoul(argv[6], NULL, 10), &m, &err) != CHEX_OK) {
         fprintf(stderr, "check-metrics: %s\n", err.text);
         return 1;
     }
-    fprintf(stderr, "%.3f\n", progress_clock() - since);
+    fprintf(stderr, "%.3f\n", clock_now() - since);
     for (k = 0; k < s.outputs; k++) {
         const struct finding_metrics *f = &m.finding[k];
 

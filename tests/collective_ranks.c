@@ -11,7 +11,7 @@
  */
 #include <config.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "common/cli.h"
 #include "common/launcher.h"
 #include "ranks/collective.h"
@@ -158,11 +158,11 @@ wait_and_meet(struct collective *c, double seconds, struct chex_error *err)
 {
     static double data[1u << 18];
     enum chex_status status = CHEX_OK;
-    double end = progress_clock() + seconds;
+    double end = clock_now() + seconds;
     uint64_t step, flags = 0;
 
     for (step = 0; status == CHEX_OK && flags == 0; step++) {
-        flags = collective_rank(c) == 0 && progress_clock() > end ? 1 : 0;
+        flags = collective_rank(c) == 0 && clock_now() > end ? 1 : 0;
         status = collective_agree(c, status, &flags, err);
         if (status == CHEX_OK && flags == 0)
             status = collective_allreduce_start(c, data, sizeof(data) / sizeof(data[0]), err);

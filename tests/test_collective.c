@@ -10,7 +10,7 @@
 #include "cases.h"
 #include "rank_fixture.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "comm/clock.h"
 
 #include <math.h>
@@ -195,7 +195,7 @@ END_TEST
 static double
 skewed(void *context)
 {
-    return progress_clock() + *(const double *)context;
+    return clock_now() + *(const double *)context;
 }
 
 static double

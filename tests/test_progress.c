@@ -7,6 +7,8 @@
 
 #include "unit.h"
 
+#include "base/clock.h"
+#include "base/number_format.h"
 #include "base/progress.h"
 #include "cases.h"
 
@@ -29,7 +31,7 @@ START_TEST(numbers_are_written_as_people_read_them)
         const char *text;
     } times[] = {{-5, "0:00"},   {0, "0:00"},         {7.6, "0:08"},     {59.6, "1:00"},
                  {754, "12:34"}, {3599.7, "1:00:00"}, {3723, "1:02:03"}, {1e300, "0:00"}};
-    char text[PROGRESS_TEXT];
+    char text[FORMAT_TEXT];
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         ck_assert_str_eq(format_count(numbers[i].n, text), numbers[i].count);
@@ -42,7 +44,7 @@ END_TEST
 
 START_TEST(two_sizes_that_differ_read_differently)
 {
-    char text[PROGRESS_TEXT];
+    char text[FORMAT_TEXT];
 
     ck_assert_str_eq(format_bytes_compared(4412032, 4411000, text), "4,412,032 bytes");
     ck_assert_str_eq(format_bytes_compared(4411000, 4412032, text), "4,411,000 bytes");
@@ -91,7 +93,7 @@ START_TEST(what_an_earlier_run_did_is_not_fast)
     progress_update(&p, 910);
     ck_assert_double_eq_tol(p.rate, 1, 0.1);
     ck_assert_double_eq_tol(progress_left(&p), 90, 5);
-    ck_assert_double_ge(progress_clock(), 0);
+    ck_assert_double_ge(clock_now(), 0);
 }
 END_TEST
 

@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "base/queue.h"
 #include "cases.h"
 
@@ -45,12 +45,12 @@ stop_it(void *context)
 static bool
 is_full(struct queue *q, uint64_t size)
 {
-    double before = progress_clock();
+    double before = clock_now();
     bool full;
 
     alone.tick = stop_it;
     alone.ticked = before;
-    full = queue_reserve(q, size) == NULL && progress_clock() - before >= THREADS_WAIT * 0.9;
+    full = queue_reserve(q, size) == NULL && clock_now() - before >= THREADS_WAIT * 0.9;
     alone.tick = NULL;
     atomic_store(&stop, false);
     return full;
@@ -133,9 +133,9 @@ START_TEST(entries_come_out_as_they_went_in)
     ck_assert_int_eq(e->reason.status, CHEX_OK); /* the previous image has been cleared */
     ck_assert(!queue_is_drained(q));
     queue_close(q);
-    before = progress_clock();
+    before = clock_now();
     ck_assert_ptr_null(queue_pop(q));
-    ck_assert(progress_clock() - before < THREADS_WAIT / 2);
+    ck_assert(clock_now() - before < THREADS_WAIT / 2);
     ck_assert(queue_is_drained(q));
     free_alone(q);
 }

@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "base/threads.h"
 #include "cases.h"
 
@@ -285,7 +285,7 @@ slow_work(void *context, void *worker, size_t item, struct chex_error *e)
 START_TEST(the_caller_ticks_while_others_work)
 {
     for (unsigned threads = 1; threads <= 2; threads++) {
-        double begun = progress_clock();
+        double begun = clock_now();
         struct parallel p;
 
         setup();
@@ -295,7 +295,7 @@ START_TEST(the_caller_ticks_while_others_work)
         expect_seen(6 * threads);
         ck_assert_uint_ge(job.ticks, 2);
         /* The last tick is at the end; all others are at least THREADS_WAIT apart. */
-        ck_assert_uint_le(job.ticks, (unsigned)((progress_clock() - begun) / THREADS_WAIT) + 1);
+        ck_assert_uint_le(job.ticks, (unsigned)((clock_now() - begun) / THREADS_WAIT) + 1);
     }
 }
 END_TEST

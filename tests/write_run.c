@@ -15,7 +15,7 @@
  */
 #include <config.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "log/run_file.h"
 #include "log/run_log.h"
 #include "log/trace.h"
@@ -165,7 +165,7 @@ trace_it(struct trace *trace, uint64_t step)
     int rank;
 
     if (start <= 0)
-        start = progress_clock();
+        start = clock_now();
     begin = start + (double)step * 1e-3;
     {
         const struct trace_span span[] = {

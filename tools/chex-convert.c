@@ -7,6 +7,7 @@
  */
 #include <config.h>
 
+#include "base/number_format.h"
 #include "base/progress.h"
 #include "common/launcher.h"
 #include "common/library_exit.h"

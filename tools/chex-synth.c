@@ -14,7 +14,8 @@
 
 #include <jansson.h>
 
-#include "base/progress.h"
+#include "base/clock.h"
+#include "base/number_format.h"
 #include "common/cli.h"
 #include "common/progress_line.h"
 #include "common/shell_word.h"
@@ -117,7 +118,7 @@ static void
 say_plan(struct progress_line *line, const struct cli_common *common, const struct options *o,
          const struct population *p, const struct synth_counts *c)
 {
-    char images[PROGRESS_THINGS], people[PROGRESS_THINGS], train[PROGRESS_TEXT], test[PROGRESS_TEXT];
+    char images[FORMAT_THINGS], people[FORMAT_THINGS], train[FORMAT_TEXT], test[FORMAT_TEXT];
 
     progress_line_begin_log(common, program.name);
     progress_line_print(line, "plan     %s of %s, %" PRIu64 "x%" PRIu64 ", seed %" PRIu64,
@@ -131,7 +132,7 @@ say_plan(struct progress_line *line, const struct cli_common *common, const stru
 static void
 say_findings(struct progress_line *line, const struct population *p, const struct synth_counts *c)
 {
-    char text[PROGRESS_TEXT];
+    char text[FORMAT_TEXT];
     unsigned k;
 
     for (k = 0; k < CHEX_FINDINGS; k++)
@@ -145,7 +146,7 @@ say_done(struct progress_line *line, const struct options *o, const struct synth
 {
     size_t images = job->population->study_count;
     uint64_t tenths = (uint64_t)(seconds * 10 + 0.5);
-    char count_text[PROGRESS_THINGS], size[PROGRESS_TEXT], odd[PROGRESS_TEXT], word[SHELL_WORD];
+    char count_text[FORMAT_THINGS], size[FORMAT_TEXT], odd[FORMAT_TEXT], word[SHELL_WORD];
     const char *output;
     struct wrap w = {.out = stderr};
 
@@ -201,7 +202,7 @@ synth(const struct options *o, const struct cli_common *common)
     struct synth_counts counts;
     struct synth_job job = {
         .folder = o->output, .size = (unsigned)o->size, .threads = common->threads, .quiet = common->quiet};
-    double started = progress_clock();
+    double started = clock_now();
     enum chex_status status = population_make((uint32_t)o->images, o->seed, (unsigned)o->odd, &population, &err);
 
     progress_line_init(&line, common);
@@ -217,9 +218,9 @@ synth(const struct options *o, const struct cli_common *common)
     }
     progress_line_clear(&line);
     if (status == CHEX_OK && common->json)
-        status = print_json(o, &job, &counts, progress_clock() - started, &err);
+        status = print_json(o, &job, &counts, clock_now() - started, &err);
     if (status == CHEX_OK && !common->quiet)
-        say_done(&line, o, &job, &counts, progress_clock() - started);
+        say_done(&line, o, &job, &counts, clock_now() - started);
     progress_line_release(&line);
     population_release(&population);
     return status == CHEX_OK ? EXIT_GOOD : cli_error(&program, common, &err);

@@ -9,6 +9,15 @@
 
 #include <time.h>
 
+double
+clock_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 void
 backoff(double seconds)
 {

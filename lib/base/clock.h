@@ -1,10 +1,13 @@
 /*
- * clock.h - pauses of a thread
+ * clock.h - a monotonic clock, and pauses of a thread
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_LIB_CLOCK_H
 #define CHEX_LIB_CLOCK_H
+
+/* Returns the seconds of a monotonic clock. */
+double clock_now(void);
 
 /* Sleep before the next attempt or poll.  A signal ends the pause early. */
 void backoff(double seconds);

@@ -14,6 +14,8 @@ libchexcore_la_SOURCES += \
 	lib/base/member.h \
 	lib/base/memory.c \
 	lib/base/memory.h \
+	lib/base/number_format.c \
+	lib/base/number_format.h \
 	lib/base/part.h \
 	lib/base/progress.c \
 	lib/base/progress.h \

@@ -7,7 +7,7 @@
 
 #include "base/threads.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ void
 threads_init(struct threads *t)
 {
     t->caller = pthread_self();
-    t->ticked = progress_clock();
+    t->ticked = clock_now();
     pthread_mutex_init(&t->lock, NULL);
     threads_cond_init(&t->ended);
 }
@@ -68,9 +68,9 @@ threads_fail(struct threads *t, uint64_t item, const struct chex_error *why)
 bool
 threads_running(struct threads *t)
 {
-    if (t->tick && pthread_equal(pthread_self(), t->caller) && progress_clock() - t->ticked >= THREADS_WAIT) {
+    if (t->tick && pthread_equal(pthread_self(), t->caller) && clock_now() - t->ticked >= THREADS_WAIT) {
         t->tick(t->context);
-        t->ticked = progress_clock();
+        t->ticked = clock_now();
     }
     return !atomic_load(&t->failed) && !(t->stop && atomic_load(t->stop));
 }

@@ -9,7 +9,7 @@
 
 #include "convert/convert_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -318,7 +318,7 @@ convert_check_output(const struct convert *c, struct chex_error *err)
 {
     const char *path = c->options->out;
     uint64_t needed = plan_size(&c->plan), there = convert_free_space(path);
-    char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+    char a[FORMAT_TEXT], b[FORMAT_TEXT];
     char existing[4096];
     struct chex_dataset *ds;
     struct stat st;

@@ -10,7 +10,7 @@
 
 #include "convert/convert_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "image/decode.h"
 
 #include <pthread.h>

@@ -7,7 +7,7 @@
 
 #include "convert/convert_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,6 @@
 #include "convert/convert_run.h"
 
 #include "base/clock.h"
-#include "base/progress.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -169,7 +168,7 @@ run_alone(struct convert_run *r, struct chex_error *err)
 enum chex_status
 convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err)
 {
-    double started = progress_clock();
+    double started = clock_now();
     struct rank_work work = {.ranks = c->ranks};
     struct convert_run r = {
         .c = c, .watch = watch, .stop = watch->stop, .part = c->options->part, .folder = {.fd = -1}};
@@ -182,6 +181,6 @@ convert_run(struct convert *c, const struct convert_watch *watch, struct chex_er
     }
     status = r.work ? run_ranks(&r, err) : run_alone(&r, err);
     status = run_close_output(&r, status, err);
-    c->seconds = progress_clock() - started;
+    c->seconds = clock_now() - started;
     return status;
 }

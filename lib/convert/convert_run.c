@@ -7,7 +7,7 @@
 
 #include "convert/convert_run.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/dali_index.h"
 
 /*
@@ -211,7 +211,7 @@ check_space(const struct convert_run *r, struct chex_error *err)
 {
     const char *out = r->c->options->out;
     uint64_t there = convert_free_space(out);
-    char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+    char a[FORMAT_TEXT], b[FORMAT_TEXT];
 
     if (there == 0 || r->needed <= there)
         return CHEX_OK;

@@ -10,7 +10,7 @@
 
 #include "dataset/dataset.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <errno.h>
 #include <stdlib.h>

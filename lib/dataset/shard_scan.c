@@ -7,7 +7,7 @@
 
 #include "dataset/shard_scan.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/tfrecord.h"
 
 #include <stdlib.h>

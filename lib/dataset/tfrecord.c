@@ -7,7 +7,7 @@
 
 #include "dataset/tfrecord.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 uint32_t
 get_u32le(const uint8_t *p)

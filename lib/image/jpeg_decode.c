@@ -16,7 +16,7 @@
 
 #include "image/jpeg_decode.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -17,7 +17,7 @@
 
 #include "image/png_decode.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "image/png_chunk.h"
 
 #include <png.h>

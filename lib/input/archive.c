@@ -10,7 +10,7 @@
 
 #include "input/archive_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "input/image_name.h"
 #include "io/content.h"
 #include "io/file.h"

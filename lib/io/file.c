@@ -7,7 +7,7 @@
 
 #include "io/file.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #include "labels/label_file.h"
 
 #include "base/ascii.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/findings.h"
 #include "labels/label_row.h"
 

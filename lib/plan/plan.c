@@ -7,7 +7,7 @@
 
 #include "plan/plan.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/tfrecord.h"
 
 #include <stdio.h>

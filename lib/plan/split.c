@@ -11,7 +11,7 @@
 #include "plan/split.h"
 
 #include "base/ascii.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "labels/name_list.h"
 #include "plan/split_work.h"
 

@@ -9,7 +9,6 @@
 
 #include "base/ascii.h"
 #include "base/clock.h"
-#include "base/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -354,7 +353,7 @@ collective_new(struct comm *comm, const struct collective_options *options, stru
     if (!(c->options.grace > 0))
         c->options.grace = COLLECTIVE_GRACE;
     c->terminating_at = -1;
-    c->last_sent = progress_clock();
+    c->last_sent = clock_now();
     c->last_sum = &c->sums;
     c->peer = calloc((size_t)comm->size, sizeof(*c->peer));
     if (!c->peer) {

@@ -69,8 +69,8 @@ struct collective {
     bool warned;           /* warn_waiting() was called */
     bool stop_asked;       /* by the user of any rank */
     bool stop_sent;        /* a heartbeat with it was sent */
-    double last_sent;      /* progress_clock() of the last beat */
-    double watched;        /* progress_clock() of the last collective_watch() */
+    double last_sent;      /* clock_now() of the last beat */
+    double watched;        /* clock_now() of the last collective_watch() */
     double watching;       /* the `waited` argument of collective_watch() */
 
     int tag;                      /* of the last transfer */

@@ -8,7 +8,6 @@
 #include "ranks/collective_private.h"
 
 #include "base/clock.h"
-#include "base/progress.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -129,7 +128,7 @@ static enum chex_status
 beat(struct collective *c, struct chex_error *err)
 {
     double every = c->options.timeout / 10 < BEAT_SECONDS ? c->options.timeout / 10 : BEAT_SECONDS;
-    double now = progress_clock();
+    double now = clock_now();
     enum chex_status status = CHEX_OK;
     int i;
 
@@ -324,7 +323,7 @@ enum chex_status
 collective_watch(struct collective *c, double *waited, struct chex_error *err)
 {
     const struct task task = {.advance = need_all, .meets = true};
-    double now = progress_clock(), turn = now - c->watched;
+    double now = clock_now(), turn = now - c->watched;
     enum chex_status status;
     bool done;
 
@@ -376,13 +375,13 @@ make_pause(unsigned turn)
 enum chex_status
 collective_wait(struct collective *c, const struct task *task, struct chex_error *err)
 {
-    double then = progress_clock();
+    double then = clock_now();
     unsigned turn;
 
     for (turn = 0;; turn++) {
         bool done;
         enum chex_status status = collective_try(c, task, &done, err);
-        double now = progress_clock();
+        double now = clock_now();
 
         c->waited += now - then < TURN_SECONDS ? now - then : TURN_SECONDS;
         c->warned = c->warned || now - then > TURN_SECONDS; /* this process was suspended: the others waited for it */

@@ -7,7 +7,7 @@
 
 #include "store/store_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/dali_index.h"
 #include "dataset/format.h"
 #include "dataset/manifest.h"

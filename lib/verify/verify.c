@@ -12,7 +12,7 @@
 #include "verify/verify_private.h"
 
 #include "base/ascii.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "base/threads.h"
 #include "dataset/format.h"
 #include "io/lock.h"

@@ -9,7 +9,7 @@
 
 #include "verify/verify_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/example.h"
 #include "dataset/tfrecord.h"
 

@@ -7,7 +7,7 @@
 
 #include "verify/verify_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <stdarg.h>
 #include <stdio.h>

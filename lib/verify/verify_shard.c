@@ -7,7 +7,7 @@
 
 #include "verify/verify_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/tfrecord.h"
 #include "labels/label_row.h"
 
@@ -43,7 +43,7 @@ static void
 length_fault(struct check *c, const struct scanned_record *record)
 {
     uint64_t right = c->layout->stride - TFRECORD_FRAME;
-    char has[PROGRESS_TEXT], wanted[PROGRESS_TEXT];
+    char has[FORMAT_TEXT], wanted[FORMAT_TEXT];
 
     format_count(record->length, has);
     format_count(right, wanted);
@@ -257,7 +257,7 @@ check_size(struct check *c, uint64_t size)
 {
     size_t stride = c->layout->stride;
     uint64_t records = size / stride, partial = size % stride, end = size - partial;
-    char number[PROGRESS_TEXT], bytes[PROGRESS_THINGS], wanted[PROGRESS_TEXT];
+    char number[FORMAT_TEXT], bytes[FORMAT_THINGS], wanted[FORMAT_TEXT];
 
     if (size == c->info->size)
         return;

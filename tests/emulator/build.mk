@@ -51,7 +51,7 @@ layout = $(filter-out $(launch),$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SO
 ref = $(filter-out backend/ranges_nvtx,$(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,\
 	$(wildcard $(SOURCE)/train/$(f)/*.c))))
 plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/registry,$(ref)) \
-	base/error base/memory base/progress base/sha256)
+	base/clock base/error base/memory base/number_format base/sha256)
 
 all: $(PROGRAMS:%=$(OUT)/%)
 

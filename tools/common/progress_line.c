@@ -10,7 +10,7 @@
 
 #include "common/progress_line.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "chex.h"
 #include "common/printable.h"
 
@@ -28,7 +28,7 @@ void
 progress_line_init(struct progress_line *m, const struct cli_common *common)
 {
     *m = (struct progress_line){
-        .last = progress_clock(), .is_log = !isatty(STDERR_FILENO), .color = color_for(common, stderr)};
+        .last = clock_now(), .is_log = !isatty(STDERR_FILENO), .color = color_for(common, stderr)};
     pthread_mutex_init(&m->lock, NULL);
     if (common->quiet || common->progress == PROGRESS_NONE)
         m->kind = PROGRESS_LINE_NONE;
@@ -52,7 +52,7 @@ due(const struct progress_line *m)
 {
     if (m->kind == PROGRESS_LINE_NONE)
         return false;
-    return progress_clock() - m->last >= (m->kind == PROGRESS_LINE_BAR ? BAR_PERIOD : LINE_PERIOD);
+    return clock_now() - m->last >= (m->kind == PROGRESS_LINE_BAR ? BAR_PERIOD : LINE_PERIOD);
 }
 
 bool
@@ -96,7 +96,7 @@ progress_line_update(struct progress_line *m, const char *text)
 {
     pthread_mutex_lock(&m->lock);
     if (due(m)) {
-        m->last = progress_clock();
+        m->last = clock_now();
         if (m->kind == PROGRESS_LINE_BAR) {
             /* The last column stays free: some terminals wrap when it is written. */
             fprintf(stderr, "\r%.*s\033[K", (int)cut(text, terminal_width() - 1), text);

@@ -27,7 +27,7 @@ enum progress_line_kind { PROGRESS_LINE_NONE, PROGRESS_LINE_BAR, PROGRESS_LINE_L
 struct progress_line {
     enum progress_line_kind kind;
     pthread_mutex_t lock;
-    double last; /* progress_clock() of the last output, at first of progress_line_init() */
+    double last; /* clock_now() of the last output, at first of progress_line_init() */
     bool drawn;  /* the terminal shows a line without a newline */
     bool is_log; /* stderr is no terminal */
     struct color color;

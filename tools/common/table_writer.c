@@ -8,7 +8,7 @@
 #include "common/table_writer.h"
 
 #include "base/json.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "convert/convert_report.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "common/printable.h"
 
 static const struct {
@@ -25,7 +25,7 @@ static const struct {
 static void
 list_kept(const struct notes *n, enum note_kind kind)
 {
-    char more[PROGRESS_TEXT];
+    char more[FORMAT_TEXT];
     size_t i;
 
     for (i = 0; i < n->count[kind] && i < NOTES_KEPT; i++)
@@ -40,7 +40,7 @@ report_notes(const struct convert *c, bool list)
     const struct labels *l = &c->labels;
     const struct notes *all[] = {&l->notes, &c->exclude.notes, &c->plan.splits.notes};
     bool hidden = false;
-    char n[PROGRESS_THINGS];
+    char n[FORMAT_THINGS];
 
     if (l->no_age || l->no_sex || l->no_view)
         fprintf(stderr, "         no column for%s%s%s: unknown for all images\n", l->no_age ? " age" : "",

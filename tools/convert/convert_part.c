@@ -7,7 +7,7 @@
 
 #include "convert/convert_part.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "common/wrap.h"
 
 const char *
@@ -48,7 +48,7 @@ report_parts(const struct convert *c, const struct cli_common *common)
 {
     struct part part = c->options->part;
     int size = collective_size(c->ranks);
-    char a[PROGRESS_TEXT], b[PROGRESS_THINGS], n[PROGRESS_THINGS];
+    char a[FORMAT_TEXT], b[FORMAT_THINGS], n[FORMAT_THINGS];
     uint64_t images;
     size_t shards;
 
@@ -70,7 +70,7 @@ void
 report_part_done(const struct convert *c, const struct cli_common *common)
 {
     struct part part = c->options->part;
-    char shards[PROGRESS_THINGS], images[PROGRESS_THINGS], bad[PROGRESS_TEXT];
+    char shards[FORMAT_THINGS], images[FORMAT_THINGS], bad[FORMAT_TEXT];
     uint64_t tenths = (uint64_t)(c->seconds * 10 + 0.5);
 
     if (common->quiet)

@@ -7,6 +7,7 @@
 
 #include "convert/convert_report.h"
 
+#include "base/number_format.h"
 #include "base/progress.h"
 #include "common/printable.h"
 #include "common/progress_line.h"
@@ -33,7 +34,7 @@ static void
 report_labels(const struct convert *c)
 {
     const struct labels *l = &c->labels;
-    char n[PROGRESS_THINGS], patients[PROGRESS_THINGS];
+    char n[FORMAT_THINGS], patients[FORMAT_THINGS];
     struct wrap w = {.out = stderr};
 
     wrap_put(&w, "", "labels   %s, %s, %d findings", format_things(l->row_count, "row", n),
@@ -63,7 +64,7 @@ report_labels(const struct convert *c)
 static void
 report_images(const struct convert *c)
 {
-    char found[PROGRESS_TEXT], inputs[PROGRESS_THINGS], missing[PROGRESS_TEXT], extra[PROGRESS_THINGS];
+    char found[FORMAT_TEXT], inputs[FORMAT_THINGS], missing[FORMAT_TEXT], extra[FORMAT_THINGS];
     size_t folders = c->source.folder_count, archives = c->source.archive_count;
     bool expected = c->preflight.expected > 0;
     struct wrap w = {.out = stderr};
@@ -99,7 +100,7 @@ static void
 report_shards(const struct convert *c)
 {
     const struct slot_plan *p = &c->plan;
-    char bytes[PROGRESS_TEXT], space[PROGRESS_TEXT], n[PROGRESS_THINGS];
+    char bytes[FORMAT_TEXT], space[FORMAT_TEXT], n[FORMAT_THINGS];
     uint64_t there = convert_free_space(c->options->out);
     struct wrap w = {.out = stderr};
     unsigned split;
@@ -127,7 +128,7 @@ report_shards(const struct convert *c)
 static void
 report_splits(const struct convert *c)
 {
-    char rule[64], images[PROGRESS_THINGS], patients[PROGRESS_THINGS];
+    char rule[64], images[FORMAT_THINGS], patients[FORMAT_THINGS];
     struct wrap w = {.out = stderr};
     unsigned split;
 
@@ -147,7 +148,7 @@ static void
 report_foreign(const struct convert *c)
 {
     struct folder_names names = {.count = 0};
-    char n[PROGRESS_THINGS];
+    char n[FORMAT_THINGS];
     bool images;
 
     convert_list_foreign(c, &names, &images);
@@ -163,7 +164,7 @@ void
 report_missing(const struct convert *c)
 {
     const struct preflight *p = &c->preflight;
-    char found[PROGRESS_TEXT], wanted[PROGRESS_THINGS], name[PRINTABLE_TEXT];
+    char found[FORMAT_TEXT], wanted[FORMAT_THINGS], name[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
     size_t i;
 
@@ -184,7 +185,7 @@ report_missing(const struct convert *c)
 void
 report_unread(const struct convert *c)
 {
-    char archives[PROGRESS_THINGS];
+    char archives[FORMAT_THINGS];
 
     if (c->preflight.expected > 0)
         wrap_line(stderr, "next",
@@ -229,7 +230,7 @@ report_plan(const struct convert *c, const struct cli_common *common, bool dry_r
 void
 report_resumed(const struct convert *c)
 {
-    char done[PROGRESS_TEXT], all[PROGRESS_THINGS], images[PROGRESS_THINGS];
+    char done[FORMAT_TEXT], all[FORMAT_THINGS], images[FORMAT_THINGS];
     struct wrap w = {.out = stderr};
 
     if (c->replaced)
@@ -251,7 +252,7 @@ report_resumed(const struct convert *c)
 void
 report_progress(const struct progress *p, struct part part, uint64_t rejects, char *text, size_t size)
 {
-    char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT], bad[PROGRESS_TEXT];
+    char done[FORMAT_TEXT], total[FORMAT_TEXT], rate[FORMAT_TEXT], left[FORMAT_TEXT], bad[FORMAT_TEXT];
     double seconds = progress_left(p);
     char whose[40] = "";
 
@@ -280,7 +281,7 @@ report_rejects(const struct convert *c, const struct cli_common *common)
 {
     struct color color = color_for(common, stderr);
     struct wrap w = {.out = stderr};
-    char n[PROGRESS_THINGS];
+    char n[FORMAT_THINGS];
     bool first = true;
     int status;
 
@@ -327,7 +328,7 @@ report_noticed(const struct convert *c)
         {k->warned, "image", "with damage that does not touch pixels"},
         {k->shards_rewritten, "shard", "written once more, since the disk failed: look after it"},
     };
-    char n[PROGRESS_THINGS];
+    char n[FORMAT_THINGS];
     size_t i;
 
     for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -339,7 +340,7 @@ report_noticed(const struct convert *c)
 static void
 report_archives(const struct convert *c)
 {
-    char n[PROGRESS_THINGS];
+    char n[FORMAT_THINGS];
     uint64_t others = 0;
     size_t i;
 
@@ -359,7 +360,7 @@ void
 report_shortage(const struct chex_error *err, unsigned threads)
 {
     struct rusage used;
-    char bytes[PROGRESS_TEXT], n[PROGRESS_THINGS], fewer[64];
+    char bytes[FORMAT_TEXT], n[FORMAT_THINGS], fewer[64];
 
     if (strstr(err->text, strerror(EMFILE))) {
         /* Each thread has an image open and perhaps a shard; then the journal, folders and standard streams. */
@@ -386,7 +387,7 @@ report_left(const struct convert *c, const struct cli_common *common)
         {c->archives_damaged, "archive", "is damaged", "are damaged"},
         {c->counts.shards_other, "shard", "came out with another SHA-256", "came out with another SHA-256"},
     };
-    char text[400] = "", n[PROGRESS_THINGS];
+    char text[400] = "", n[FORMAT_THINGS];
     size_t used = 0, i;
 
     for (i = 0; i < sizeof(part) / sizeof(part[0]); i++)
@@ -406,7 +407,7 @@ report_left(const struct convert *c, const struct cli_common *common)
 void
 report_done(const struct convert *c, const struct cli_common *common, bool within_allowance)
 {
-    char shards[PROGRESS_THINGS], images[PROGRESS_THINGS], bytes[PROGRESS_TEXT], word[SHELL_WORD];
+    char shards[FORMAT_THINGS], images[FORMAT_THINGS], bytes[FORMAT_TEXT], word[SHELL_WORD];
 
     if (common->quiet)
         return;

@@ -10,7 +10,7 @@
 #include "inspect/checkpoint.h"
 
 #include "base/json.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "checkpoint/checkpoint.h"
 #include "log/run_check.h"
 #include "log/run_log.h"
@@ -100,7 +100,7 @@ static enum chex_status
 read_values(struct checkpoint *c, struct chex_error *err)
 {
     const char *first = NULL;
-    char name[INSPECT_TEXT], text[PROGRESS_THINGS];
+    char name[INSPECT_TEXT], text[FORMAT_THINGS];
     enum chex_status status = CHEX_OK;
     uint64_t count;
     size_t i;
@@ -133,7 +133,7 @@ check_state(struct checkpoint *c, struct chex_error *err)
 static enum chex_status
 read_checkpoint(struct checkpoint *c, bool values, struct chex_error *err)
 {
-    char a[PROGRESS_THINGS], b[PROGRESS_THINGS], text[PROGRESS_TEXT];
+    char a[FORMAT_THINGS], b[FORMAT_THINGS], text[FORMAT_TEXT];
     enum chex_status status = safetensors_open(AT_FDCWD, c->target->file, &c->file, err);
     size_t i;
 
@@ -218,7 +218,7 @@ print_state(const struct checkpoint *c)
     const char *const names[] = {"tool", "version", "labels", "note"};
     const struct color *color = &c->in->color;
     const json_t *state = c->state;
-    char a[INSPECT_TEXT], b[INSPECT_TEXT], text[INSPECT_TEXT], step[PROGRESS_TEXT];
+    char a[INSPECT_TEXT], b[INSPECT_TEXT], text[INSPECT_TEXT], step[FORMAT_TEXT];
     size_t i;
 
     if (state) {

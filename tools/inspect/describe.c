@@ -7,7 +7,7 @@
 
 #include "inspect/describe.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "common/wrap.h"
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -16,7 +16,7 @@ void
 describe_head(const struct inspect *in, const struct target *t)
 {
     const struct chex_dataset *ds = t->dataset;
-    char images[PROGRESS_THINGS], shards[PROGRESS_THINGS], bytes[PROGRESS_TEXT];
+    char images[FORMAT_THINGS], shards[FORMAT_THINGS], bytes[FORMAT_TEXT];
 
     printf("%sdata%s     %s, %s in %s, %s\n", in->color.bold, in->color.off, ds->info.id,
            format_things(ds->info.image_count, "image", images), format_things(ds->info.shard_count, "shard", shards),
@@ -30,9 +30,9 @@ describe_rest(const struct inspect *in, const struct target *t)
 {
     const struct chex_dataset *ds = t->dataset;
     const struct manifest *m = &ds->manifest;
-    char images[PROGRESS_TEXT], patients[PROGRESS_TEXT], shards[PROGRESS_TEXT];
+    char images[FORMAT_TEXT], patients[FORMAT_TEXT], shards[FORMAT_TEXT];
     uint64_t padding = dataset_records(ds) - ds->info.image_count;
-    char text[PROGRESS_THINGS], path[PRINTABLE_TEXT];
+    char text[FORMAT_THINGS], path[PRINTABLE_TEXT];
     struct wrap w = {.out = stdout};
     unsigned i;
 

@@ -11,6 +11,7 @@
 #define CHEX_TOOLS_INSPECT_H
 
 #include "base/json.h"
+#include "base/number_format.h"
 #include "base/progress.h"
 #include "common/printable.h"
 #include "common/progress_line.h"
@@ -158,7 +159,7 @@ enum chex_status inspect_put_file(const char *path, const struct buffer *data, s
 /*
  * Format the decimal text of a count for people: "65984" becomes "65,984".  Returns any other text unchanged.
  */
-const char *inspect_count(const char *text, char out[PROGRESS_TEXT]);
+const char *inspect_count(const char *text, char out[FORMAT_TEXT]);
 
 struct chex_bytes inspect_bytes(const char *text);
 /* Print the first lines about a file: its description and its fault (or NULL).  Returns the exit code. */

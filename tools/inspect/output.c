@@ -48,7 +48,7 @@ inspect_bytes(const char *text)
 }
 
 const char *
-inspect_count(const char *text, char out[PROGRESS_TEXT])
+inspect_count(const char *text, char out[FORMAT_TEXT])
 {
     size_t length = strlen(text);
 

@@ -76,7 +76,7 @@ read_journals(struct target *t)
     struct folder_names names = {0};
     struct folder folder;
     char id[INSPECT_TEXT] = "";
-    char done[PROGRESS_THINGS];
+    char done[FORMAT_THINGS];
     size_t shards = 0, count, i;
 
     if (folder_open(t->path, false, &folder, NULL) != CHEX_OK)
@@ -153,7 +153,7 @@ open_run(struct target *t, struct chex_error *err)
 static enum chex_status
 open_folder(struct target *t, struct chex_error *err)
 {
-    char number[PROGRESS_THINGS];
+    char number[FORMAT_THINGS];
     size_t shards;
     enum chex_status status;
 

@@ -72,7 +72,7 @@ dataset_bytes(const struct chex_dataset *ds)
 static void
 print_fault(struct inspect *in, const char *shard, int64_t index, uint64_t count, const struct chex_error *why)
 {
-    char more[PROGRESS_THINGS] = "";
+    char more[FORMAT_THINGS] = "";
 
     if (count > 1)
         format_things(count - 1, "more record", more);
@@ -211,7 +211,7 @@ tick(void *context, size_t finished)
 {
     struct walk_run *run = context;
     const struct walk *w = run->w;
-    char text[256], a[PROGRESS_TEXT], b[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    char text[256], a[FORMAT_TEXT], b[FORMAT_TEXT], left[FORMAT_TEXT];
     uint64_t done = atomic_load(&run->done);
     double seconds;
 

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number_format.h"
 #include "base/progress.h"
 #include "base/threads.h"
 #include "io/file.h"
@@ -117,7 +118,7 @@ show_progress(void *context, size_t images)
 {
     struct work *w = context;
     struct progress *p = &w->progress;
-    char done[PROGRESS_TEXT], total[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    char done[FORMAT_TEXT], total[FORMAT_TEXT], rate[FORMAT_TEXT], left[FORMAT_TEXT];
     char text[256];
 
     if (!progress_line_due(w->job->line))
@@ -232,7 +233,7 @@ static void
 note_foreign(const struct synth_job *job, const struct folder *folder)
 {
     struct folder_names names = {.count = 0};
-    char n[PROGRESS_THINGS];
+    char n[FORMAT_THINGS];
 
     if (!job->quiet && folder_list(folder, is_foreign, &names, NULL) == CHEX_OK && names.count > 0)
         progress_line_print(job->line, "note     '%s' holds %s, such as '%s'", folder->path,

@@ -10,7 +10,7 @@
 
 #include "train/roc_plot.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/dataset.h"
 #include "draw/canvas.h"
 #include "draw/svg.h"
@@ -128,7 +128,7 @@ interval_text(const struct measured *m, char out[32])
 static void
 headline(const struct plot *p, char first[128], char second[128])
 {
-    char interval[32], split[NAME + 1], n[PROGRESS_TEXT];
+    char interval[32], split[NAME + 1], n[FORMAT_TEXT];
 
     cut(chex_dataset_split(p->from->ds, p->e->split)->name, split);
     if (p->e->not_finite > 0) {
@@ -165,7 +165,7 @@ static void
 draw_split(struct plot *p)
 {
     const struct chex_split_info *split = chex_dataset_split(p->from->ds, p->e->split);
-    char name[NAME + 1], rule[NAME + 1], images[PROGRESS_TEXT], patients[PROGRESS_TEXT];
+    char name[NAME + 1], rule[NAME + 1], images[FORMAT_TEXT], patients[FORMAT_TEXT];
 
     title_line(p, "d", "Split %s (%s)", cut(split->name, name), cut(p->from->ds->manifest.split_rule, rule));
     title_line(p, "d", "of data set %s", chex_dataset_info(p->from->ds)->id);
@@ -176,7 +176,7 @@ draw_split(struct plot *p)
 static void
 draw_model(struct plot *p)
 {
-    char text[NAME + 1], steps[PROGRESS_TEXT];
+    char text[NAME + 1], steps[FORMAT_TEXT];
 
     title_line(p, "d", "Model %s, %u x %u pixels", cut(p->from->model, text), p->from->side, p->from->side);
     title_line(p, "d", "step %s, epoch %.4g", format_count(p->from->step, steps), p->from->epochs);
@@ -188,7 +188,7 @@ draw_model(struct plot *p)
 static void
 draw_method(struct plot *p)
 {
-    char n[PROGRESS_TEXT];
+    char n[FORMAT_TEXT];
 
     if (p->m->replicates > 0)
         title_line(p, "d", "95 %% intervals: %s bootstrap samples of patients", format_count(p->m->replicates, n));
@@ -259,7 +259,7 @@ static void
 draw_finding(struct plot *p, const struct svg_axis *x, double y, unsigned finding)
 {
     const struct finding_metrics *f = &p->m->finding[finding];
-    char name[64], n[PROGRESS_TEXT];
+    char name[64], n[FORMAT_TEXT];
 
     svg_text(&p->h, MARGIN, y + FIRST, "", "%s", shown_name(finding, name));
     svg_text(&p->h, MARGIN, y + SECOND, "n d", "%s positive, %.1f %%", format_count(f->positives, n),

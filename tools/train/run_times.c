@@ -9,7 +9,7 @@
 
 #include "train/run_times.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "common/printable.h"
 #include "common/table_writer.h"
 #include "io/file.h"
@@ -231,7 +231,7 @@ enum chex_status
 run_times_print(const struct run_times *found, const struct color *color, bool all, struct chex_error *err)
 {
     const struct rank_times *t = &found->times;
-    char ranks[PROGRESS_THINGS], steps[PROGRESS_THINGS], seconds[PROGRESS_TEXT], advice[RANK_ADVICE];
+    char ranks[FORMAT_THINGS], steps[FORMAT_THINGS], seconds[FORMAT_TEXT], advice[RANK_ADVICE];
     enum chex_status status;
 
     if (t->ranks == 0)

@@ -46,7 +46,7 @@ static void
 print_split(struct wrap *w, const struct trainer_facts *f, const char *role, int split)
 {
     const struct chex_split_info *s = split >= 0 ? chex_dataset_split(f->ds, (unsigned)split) : NULL;
-    char n[PROGRESS_TEXT];
+    char n[FORMAT_TEXT];
 
     if (s)
         wrap_put(w, *role ? ", " : ": ", "%s %s (%.8s)", s->name, format_count(s->image_count, n), s->members_sha256);
@@ -79,7 +79,7 @@ print_data(const struct trainer_facts *f, bool evaluate_only)
 static void
 print_memory(const struct trainer_facts *f)
 {
-    char all[PROGRESS_TEXT], there[PROGRESS_TEXT];
+    char all[FORMAT_TEXT], there[FORMAT_TEXT];
 
     struct wrap w = {.out = stderr};
 
@@ -98,7 +98,7 @@ print_memory(const struct trainer_facts *f)
 static void
 print_batches(const struct trainer_facts *f, const struct trainer_options *o)
 {
-    char a[PROGRESS_THINGS], b[PROGRESS_TEXT], c[PROGRESS_TEXT];
+    char a[FORMAT_THINGS], b[FORMAT_TEXT], c[FORMAT_TEXT];
     struct wrap w = {.out = stderr};
 
     wrap_put(&w, "", "batch    %s a step", format_things(f->global_batch, "image", a));
@@ -175,7 +175,7 @@ train_report_plan(struct train_report *r, const struct trainer *t)
     const struct trainer_options *o = trainer_options(t);
     struct trainer_facts f;
     struct wrap w = {.out = stderr};
-    char text[PROGRESS_THINGS];
+    char text[FORMAT_THINGS];
 
     if (r->common->quiet)
         return;
@@ -235,7 +235,7 @@ begin_progress(struct train_report *r, const struct trainer *t)
 static void
 print_weights(const struct trainer *t, const char *from, const struct weights_report *w)
 {
-    char tensors[PROGRESS_THINGS], found[PROGRESS_TEXT], text[PRINTABLE_TEXT];
+    char tensors[FORMAT_THINGS], found[FORMAT_TEXT], text[PRINTABLE_TEXT];
     struct wrap line = {.out = stderr};
 
     wrap_put(&line, "", "init     %s", printable_text(from, text));
@@ -256,7 +256,7 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
 {
     const struct trainer_options *o = trainer_options(t);
     const struct checkpoint_state *state = trainer_state(t);
-    char steps[PROGRESS_THINGS], epochs[PROGRESS_THINGS], done[PROGRESS_TEXT], from[PRINTABLE_TEXT];
+    char steps[FORMAT_THINGS], epochs[FORMAT_THINGS], done[FORMAT_TEXT], from[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
 
     if (r->common->quiet)
@@ -278,7 +278,7 @@ void
 train_report_estimate(const struct train_report *r, const struct trainer *t)
 {
     const struct trainer_estimate *e = &r->estimate;
-    char epoch[PROGRESS_TEXT], run[PROGRESS_TEXT];
+    char epoch[FORMAT_TEXT], run[FORMAT_TEXT];
     struct wrap w = {.out = stderr};
     struct trainer_facts f;
 
@@ -336,21 +336,21 @@ percent(double part, double whole)
 }
 
 char *
-train_report_rate(double rate, char out[PROGRESS_TEXT])
+train_report_rate(double rate, char out[FORMAT_TEXT])
 {
     if (rate >= 10)
         return format_count((uint64_t)(rate + 0.5), out);
-    snprintf(out, PROGRESS_TEXT, "%.1f", rate);
+    snprintf(out, FORMAT_TEXT, "%.1f", rate);
     return out;
 }
 
 static void
-format_left(double images, double rate, char out[PROGRESS_TEXT])
+format_left(double images, double rate, char out[FORMAT_TEXT])
 {
     if (rate > 0)
         format_seconds(images / rate, out);
     else
-        snprintf(out, PROGRESS_TEXT, "-:--");
+        snprintf(out, FORMAT_TEXT, "-:--");
 }
 
 void
@@ -358,8 +358,8 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
 {
     struct train_report *r = context;
     const struct checkpoint_state *state = trainer_state(t);
-    char rate[PROGRESS_TEXT], epoch_left[PROGRESS_TEXT], run_left[PROGRESS_TEXT], text[256];
-    char step_text[PROGRESS_TEXT], steps[PROGRESS_TEXT];
+    char rate[FORMAT_TEXT], epoch_left[FORMAT_TEXT], run_left[FORMAT_TEXT], text[256];
+    char step_text[FORMAT_TEXT], steps[FORMAT_TEXT];
     struct trainer_facts f;
 
     smooth(r, step);
@@ -399,7 +399,7 @@ print_scale(struct train_report *r, const struct trainer *t)
 {
     double scale = trainer_state(t)->plan.loss_scale;
     uint64_t skipped = trainer_steps_skipped(t);
-    char steps[PROGRESS_THINGS];
+    char steps[FORMAT_THINGS];
 
     if (skipped > 0)
         progress_line_print(&r->line, "         %s skipped so far, whose gradient overflowed; loss scale %.6g",
@@ -412,7 +412,7 @@ void
 train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *e)
 {
     struct train_report *r = context;
-    char seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[PROGRESS_THINGS];
+    char seconds[FORMAT_TEXT], rate[FORMAT_TEXT], records[FORMAT_THINGS];
 
     train_watch_epoch(&r->watch, t, e);
     if (r->common->quiet)
@@ -433,11 +433,11 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
 
 /* Returns "0.87", or "n/a". */
 static const char *
-format_factor(double factor, char out[PROGRESS_TEXT])
+format_factor(double factor, char out[FORMAT_TEXT])
 {
     if (isnan(factor))
         return "n/a";
-    snprintf(out, PROGRESS_TEXT, "%.2f", factor);
+    snprintf(out, FORMAT_TEXT, "%.2f", factor);
     return out;
 }
 
@@ -445,7 +445,7 @@ static void
 print_factors(struct train_report *r, const struct rank_times *times)
 {
     double factor[FACTOR_COUNT];
-    char text[FACTOR_COUNT][PROGRESS_TEXT];
+    char text[FACTOR_COUNT][FORMAT_TEXT];
 
     rank_times_factors(times, factor);
     progress_line_print(&r->line,

@@ -7,6 +7,8 @@
 #ifndef CHEX_TOOLS_TRAIN_REPORT_H
 #define CHEX_TOOLS_TRAIN_REPORT_H
 
+#include "base/clock.h"
+#include "base/number_format.h"
 #include "base/progress.h"
 #include "common/printable.h"
 #include "common/progress_line.h"
@@ -43,7 +45,7 @@ struct train_report {
 };
 
 /* Format a rate as "1,234", or as "0.7" if it is small.  Returns out. */
-char *train_report_rate(double rate, char out[PROGRESS_TEXT]);
+char *train_report_rate(double rate, char out[FORMAT_TEXT]);
 
 void train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common);
 void train_report_release(struct train_report *r);

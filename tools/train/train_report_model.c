@@ -75,7 +75,7 @@ print_launches(const struct plan_model *m)
 static void
 print_score(const struct plan_model_score *s)
 {
-    char launches[PROGRESS_TEXT], rate[PROGRESS_TEXT], images[PROGRESS_THINGS];
+    char launches[FORMAT_TEXT], rate[FORMAT_TEXT], images[FORMAT_THINGS];
     struct wrap w = {.out = stderr};
 
     wrap_put(&w, "", "         evaluation: %s launches a micro-batch of %s", format_count(s->launches, launches),
@@ -88,7 +88,7 @@ print_score(const struct plan_model_score *s)
 void
 train_report_model(const struct train_report *r, const struct plan_model *m)
 {
-    char launches[PROGRESS_TEXT], rate[PROGRESS_TEXT], images[PROGRESS_THINGS];
+    char launches[FORMAT_TEXT], rate[FORMAT_TEXT], images[FORMAT_THINGS];
     struct wrap w = {.out = stderr};
 
     if (r->common->quiet || m->count == 0 || m->images == 0)

@@ -15,7 +15,7 @@ void
 train_report_reading(const struct trainer_facts *f, const struct trainer_options *o)
 {
     const struct trainer_reading *reading = &f->reading;
-    char text[PROGRESS_TEXT], shards[PROGRESS_THINGS], stage[PRINTABLE_TEXT];
+    char text[FORMAT_TEXT], shards[FORMAT_THINGS], stage[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
 
     wrap_put(&w, "", "images   %s%s %s", f->validation < 0 ? "" : "train and val, ", format_bytes(reading->size, text),
@@ -38,7 +38,7 @@ void
 train_report_staging(void *context, const struct trainer *t, uint64_t done, uint64_t of)
 {
     struct train_report *r = context;
-    char text[128], bytes[PROGRESS_TEXT], all[PROGRESS_TEXT];
+    char text[128], bytes[FORMAT_TEXT], all[FORMAT_TEXT];
 
     if (!progress_line_due(&r->line))
         return;

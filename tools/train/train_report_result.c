@@ -47,7 +47,7 @@ put_cell(char *out, unsigned k, const char *text)
 static void
 print_findings(struct train_report *r, const struct metrics *m)
 {
-    char cells[METRIC_COUNT * MEASURED_TEXT], text[MEASURED_TEXT], positives[PROGRESS_TEXT];
+    char cells[METRIC_COUNT * MEASURED_TEXT], text[MEASURED_TEXT], positives[FORMAT_TEXT];
     size_t used = 0;
     unsigned i, k;
 
@@ -100,7 +100,7 @@ train_report_draw(const struct folder *run, const struct trainer_evaluation_resu
 static void
 warn_of_output(struct train_report *r, const struct trainer *t, const struct trainer_evaluation_result *v)
 {
-    char images[PROGRESS_THINGS], text[256];
+    char images[FORMAT_THINGS], text[256];
 
     if (v->evaluation->not_finite == 0)
         return;
@@ -115,8 +115,8 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     struct train_report *r = context;
     const struct metrics *m = &v->evaluation->metrics;
     const struct checkpoint_state *state = trainer_state(t);
-    char auroc[MEASURED_TEXT], seconds[PROGRESS_TEXT], findings[PROGRESS_THINGS], images[PROGRESS_THINGS],
-        patients[PROGRESS_THINGS];
+    char auroc[MEASURED_TEXT], seconds[FORMAT_TEXT], findings[FORMAT_THINGS], images[FORMAT_THINGS],
+        patients[FORMAT_THINGS];
 
     keep_evaluation(v->final ? &r->final : &r->validation, v);
     if (v->best && !v->final)
@@ -151,7 +151,7 @@ static void
 print_sum(const struct trainer *t)
 {
     const struct trainer_result *result = trainer_result(t);
-    char steps[PROGRESS_THINGS], images[PROGRESS_THINGS], seconds[PROGRESS_TEXT], rate[PROGRESS_TEXT];
+    char steps[FORMAT_THINGS], images[FORMAT_THINGS], seconds[FORMAT_TEXT], rate[FORMAT_TEXT];
 
     if (result->steps == 0)
         return;
@@ -165,7 +165,7 @@ static void
 print_evaluation(const struct train_report *r, const struct trainer *t, const struct train_evaluation *j)
 {
     const char *run = trainer_options(t)->run;
-    char auroc[MEASURED_TEXT], findings[PROGRESS_THINGS], name[PICTURE_NAME], path[PRINTABLE_TEXT];
+    char auroc[MEASURED_TEXT], findings[FORMAT_THINGS], name[PICTURE_NAME], path[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
     struct trainer_facts f;
 
@@ -233,7 +233,7 @@ static const char *
 describe_damage(const struct trainer *t, char out[DAMAGE])
 {
     const struct trainer_result *result = trainer_result(t);
-    char things[PROGRESS_THINGS];
+    char things[FORMAT_THINGS];
 
     if (result->damaged > 0)
         snprintf(out, DAMAGE, "%s passed over", format_things(result->damaged, "damaged record", things));

@@ -7,7 +7,6 @@
 
 #include "train/train_watch.h"
 
-#include "base/progress.h"
 #include "common/launcher.h"
 #include "common/versions.h"
 

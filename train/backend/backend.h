@@ -130,7 +130,7 @@ struct plan_options {
     struct loss_options loss;
     struct optimizer_options optimizer;
 
-    /* Called after each part of a step, with times of progress_clock(); may be NULL. */
+    /* Called after each part of a step, with times of clock_now(); may be NULL. */
     void (*part)(void *context, enum step_part part, double begin, double end);
     void *context;
 };

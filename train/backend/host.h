@@ -51,7 +51,7 @@ struct host {
     bool ended;       /* STEP_LAST was given */
     size_t left;      /* numbers whose sum has not been started: the first `left` */
     size_t ready;     /* numbers from this index on are final */
-    double at;        /* progress_clock() at the start of the current part */
+    double at;        /* clock_now() at the start of the current part */
     struct step_result now;
 
     uint64_t ticket; /* of the last step */

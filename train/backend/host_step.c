@@ -11,7 +11,7 @@
 #include "backend/host.h"
 
 #include "backend/ranges.h"
-#include "base/progress.h"
+#include "base/clock.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@ has_peers(const struct host *h)
 static void
 took(struct host *h, enum step_part part)
 {
-    double now = progress_clock();
+    double now = clock_now();
 
     h->now.times.seconds[part] += now - h->at;
     if (h->options.part)
@@ -216,7 +216,7 @@ host_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
 
     if (status != CHEX_OK)
         return status;
-    h->at = progress_clock();
+    h->at = clock_now();
     if (flags & STEP_FIRST)
         begin_step(h);
     h->ended = flags & STEP_LAST;
@@ -271,7 +271,7 @@ host_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struc
 
     if (!h->ended)
         return error_set(err, CHEX_ERR_BUG, "an update before the last micro-batch of a step");
-    h->at = progress_clock();
+    h->at = clock_now();
     ranges_push(PART_REDUCE);
     if (has_peers(h) && !h->halted)
         status = h->options.reduce->ops->join(h->options.reduce, NULL, err);

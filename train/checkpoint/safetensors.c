@@ -9,7 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/json.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "io/content.h"
 
 #include <stdlib.h>

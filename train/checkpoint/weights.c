@@ -7,7 +7,7 @@
 
 #include "checkpoint/weights.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "math/random.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "cpu/cpu_plan.h"
 
 #include "backend/host_memory.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ plan_want(struct plan *plan, void *where, size_t count, size_t size)
 static enum chex_status
 too_little(const struct plan *plan, uint64_t available, struct chex_error *err)
 {
-    char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
+    char needed[FORMAT_TEXT], there[FORMAT_TEXT];
 
     if (plan->wanted_bytes == SIZE_MAX)
         return error_set(err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs more memory than can be counted",

@@ -11,7 +11,7 @@
 
 #include "data/loader.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "math/random.h"
 
 #include <pthread.h>
@@ -391,11 +391,11 @@ loader_next(struct loader *l, struct loaded **out, struct chex_error *err)
     pthread_mutex_lock(&l->lock);
     p = &l->place[l->given % l->o.ahead];
     if (l->given < l->o.count && p->state != PLACE_FULL && !(l->failed && l->failed_at <= l->given)) {
-        double since = progress_clock();
+        double since = clock_now();
 
         while (p->state != PLACE_FULL && !(l->failed && l->failed_at <= l->given))
             pthread_cond_wait(&l->filled, &l->lock);
-        l->waited += progress_clock() - since;
+        l->waited += clock_now() - since;
     }
     if (l->given < l->o.count && p->state == PLACE_FULL) {
         p->state = PLACE_TAKEN;

@@ -11,7 +11,7 @@
 #include "data/staging_private.h"
 
 #include "base/clock.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "dataset/dataset.h"
 
 #include <errno.h>
@@ -167,7 +167,7 @@ take_lock(struct staging *s, struct chex_error *err)
 static enum chex_status
 check_space(struct staging *s, struct chex_error *err)
 {
-    char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
+    char needed[FORMAT_TEXT], there[FORMAT_TEXT];
     struct statvfs fs;
     uint64_t bytes = 0, available;
     unsigned i;

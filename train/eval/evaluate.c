@@ -7,7 +7,7 @@
 
 #include "eval/evaluate_private.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "math/loss.h"
 #include "ranks/collective.h"
 
@@ -186,7 +186,7 @@ score_batch(struct share_of_scores *s, uint64_t first, uint64_t ranks, uint64_t 
     struct loaded *loaded = NULL;
     enum chex_status status = CHEX_OK;
 
-    if ((o->stop && atomic_load(o->stop)) || (o->until > 0 && progress_clock() >= o->until))
+    if ((o->stop && atomic_load(o->stop)) || (o->until > 0 && clock_now() >= o->until))
         return error_set(err, CHEX_ERR_STOPPED, "stopped during an evaluation");
     if (number < s->batches)
         status = loader_next(s->loader, &loaded, err);
@@ -275,18 +275,18 @@ static enum chex_status
 gather_and_compute(const struct evaluate_options *o, const struct buffer *own, struct evaluation *out,
                    struct chex_error *err)
 {
-    double since = progress_clock();
+    double since = clock_now();
     struct buffer all = {0};
     enum chex_status status = gather(o, own, &all, err);
 
-    out->gather = progress_clock() - since;
-    since = progress_clock();
+    out->gather = clock_now() - since;
+    since = clock_now();
     if (status == CHEX_OK)
         status = meet(o, evaluation_unpack(o, &all, out, err), err);
     buffer_release(&all);
     if (status == CHEX_OK)
         status = compute(o, out, err);
-    out->computing = progress_clock() - since;
+    out->computing = clock_now() - since;
     return status;
 }
 
@@ -297,7 +297,7 @@ evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_e
     uint64_t ranks = o->collective ? (uint64_t)collective_size(o->collective) : 1;
     uint64_t batches = order_steps(o->samples->count, o->batch);
     struct share_of_scores s = {.o = o, .outputs = CHEX_FINDINGS};
-    double since = progress_clock();
+    double since = clock_now();
     enum chex_status status;
 
     *out = (struct evaluation){.split = o->split, .outputs = CHEX_FINDINGS, .tta = o->tta, .seed = o->seed};
@@ -313,7 +313,7 @@ evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_e
     if (status == CHEX_OK)
         status = gather_and_compute(o, &s.entries, out, err);
     share_release(&s);
-    out->seconds = progress_clock() - since;
+    out->seconds = clock_now() - since;
     return status;
 }
 

@@ -68,7 +68,7 @@ struct evaluate_options {
 
     struct collective *collective; /* all ranks call with the same options; NULL: a single process */
     const atomic_bool *stop;       /* set from any thread: all ranks end with CHEX_ERR_STOPPED; may be NULL */
-    double until;                  /* deadline by progress_clock(), with the same effect; 0: none */
+    double until;                  /* deadline by clock_now(), with the same effect; 0: none */
     /* Called after each micro-batch of this rank; `of` is their number.  May be NULL. */
     void (*progress)(void *context, uint64_t done, uint64_t of);
     void *context;

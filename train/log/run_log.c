@@ -9,8 +9,8 @@
 
 #include "log/run_log.h"
 
+#include "base/clock.h"
 #include "base/json.h"
-#include "base/progress.h"
 #include "log/append.h"
 #include "log/events.h"
 #include "log/run_log_private.h"
@@ -27,7 +27,7 @@ struct run_log {
     struct append *metrics; /* NULL: it could not be opened */
     struct events *events;  /* NULL: it could not be opened */
     struct buffer line;
-    double flushed; /* progress_clock() */
+    double flushed; /* clock_now() */
     bool warned;
     void (*warn)(void *context, const char *text);
     void *context;
@@ -58,13 +58,13 @@ run_log_flush(struct run_log *log)
         watch(log, append_flush(log->metrics, &err), &err);
     if (log->events)
         watch(log, events_flush(log->events, &err), &err);
-    log->flushed = progress_clock();
+    log->flushed = clock_now();
 }
 
 static void
 flush_sometimes(struct run_log *log)
 {
-    if (progress_clock() - log->flushed >= FLUSH_SECONDS)
+    if (clock_now() - log->flushed >= FLUSH_SECONDS)
         run_log_flush(log);
 }
 

@@ -7,8 +7,8 @@
 
 #include "log/trace.h"
 
+#include "base/clock.h"
 #include "base/json.h"
-#include "base/progress.h"
 #include "io/file.h"
 
 #include <stdarg.h>
@@ -33,7 +33,7 @@ struct trace {
     char *name;
     struct buffer text; /* without the end of the array */
     size_t written;     /* bytes of it */
-    double start, time; /* progress_clock() at opening and at the last write */
+    double start, time; /* clock_now() at opening and at the last write */
     uint64_t limit;
     struct trace_ranks *rank;
     int ranks;
@@ -121,7 +121,7 @@ write_file(struct trace *t, struct chex_error *err)
         return status;
     }
     t->written = t->text.size;
-    t->time = progress_clock();
+    t->time = clock_now();
     /* No sync: a power loss also ends the run. */
     return safe_file_commit(file, false, err);
 }
@@ -131,7 +131,7 @@ trace_write(struct trace *t, bool at_once)
 {
     struct chex_error err;
 
-    if (!t || t->over || t->written == t->text.size || (!at_once && progress_clock() - t->time < WRITE_SECONDS))
+    if (!t || t->over || t->written == t->text.size || (!at_once && clock_now() - t->time < WRITE_SECONDS))
         return;
     if (write_file(t, &err) != CHEX_OK)
         fail(t, &err);
@@ -161,7 +161,7 @@ trace_open(const struct trace_options *options, struct trace **out, struct chex_
     t->warn = options->warn;
     t->context = options->context;
     t->limit = options->limit > 0 ? options->limit : TRACE_LIMIT;
-    t->start = progress_clock();
+    t->start = clock_now();
     status = folder_open_output(options->path, &t->folder, &name, err);
     t->name = strdup(name);
     if (status == CHEX_OK && !t->name)

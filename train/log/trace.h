@@ -3,7 +3,7 @@
  *
  * Each rank is a process with three tracks.  The first has its steps and the activities between them (evaluation,
  * checkpoint), the second the host's parts of a step, the third the device's parts if the device has its own clock.
- * Spans of a track do not overlap.  Times are progress_clock() of rank 0; the file has microseconds since trace_open().
+ * Spans of a track do not overlap.  Times are clock_now() of rank 0; the file has microseconds since trace_open().
  *
  * The format is the "JSON Array Format" of the Trace Event Format.  The complete file is replaced by a rename: when the
  * trace is opened, by trace_write(), and by trace_free().  So the file of a killed run can be opened too.  At a size
@@ -41,7 +41,7 @@ void trace_rank(struct trace *t, int rank, const char *host, bool own_clock);
 /* A part, or with TRACE_STEP the step with this number. */
 #define TRACE_STEP PART_COUNT
 struct trace_span {
-    double begin, end; /* progress_clock() of rank 0 */
+    double begin, end; /* clock_now() of rank 0 */
     uint64_t step;
     uint32_t what;
     uint32_t unused; /* explicit padding, so that copies have no undefined bytes */

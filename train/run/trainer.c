@@ -9,7 +9,8 @@
 
 #include "backend/ranges.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
+#include "base/number_format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ train_step(struct trainer *t, double since, struct chex_error *err)
     trainer_look_at_save(&t->job, &t->saving, &t->result);
     if (status == CHEX_OK && t->state.batches == t->task.steps) {
         status = trainer_count_bad(t, err);
-        t->epoch.seconds = progress_clock() - since;
+        t->epoch.seconds = clock_now() - since;
         if (status == CHEX_OK)
             trainer_report_epoch(t);
     }
@@ -61,7 +62,7 @@ train_epoch(struct trainer *t, struct chex_error *err)
 {
     enum chex_status status = trainer_open_epoch(t, err);
     struct chex_error other;
-    double since = progress_clock();
+    double since = clock_now();
     bool open;
 
     t->epoch = (struct trainer_epoch){.epoch = t->state.epoch + 1};
@@ -71,7 +72,7 @@ train_epoch(struct trainer *t, struct chex_error *err)
         status = train_step(t, since, err);
     if (open && status_is_of_input(status)) /* saved after the epoch is closed */
         (void)trainer_count_bad(t, &other);
-    t->result.seconds += progress_clock() - since;
+    t->result.seconds += clock_now() - since;
     trainer_close_epoch(&t->pass, &t->stepping);
     return status;
 }

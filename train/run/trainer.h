@@ -176,7 +176,7 @@ struct trainer_watch {
     void (*stepped)(void *context, const struct trainer *t, const struct trainer_step *step);
     /* Time accounts of all ranks, of an epoch and the work after it; with `all` since trainer_run() began. */
     void (*times)(void *context, const struct trainer *t, const struct rank_times *times, bool all);
-    /* Spans of a rank since the last such call, for a trace, by progress_clock() of rank 0.  All ranks must set it. */
+    /* Spans of a rank since the last such call, for a trace, by clock_now() of rank 0.  All ranks must set it. */
     void (*spans)(void *context, const struct trainer *t, int rank, const struct trace_span *span, size_t count);
     void (*epoch)(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
     void (*staging)(void *context, const struct trainer *t, uint64_t done, uint64_t of);    /* bytes */

@@ -11,7 +11,7 @@
 #include "backend/host.h"
 #include "backend/host_memory.h"
 #include "base/clock.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -87,7 +87,7 @@ choose_device_cache(const struct trainer_job *job, const struct trainer_task *ta
                     struct trainer_images *images, struct chex_error *err)
 {
     uint64_t size = pixel_size(task), there = engine->device->info.memory;
-    char needed[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    char needed[FORMAT_TEXT], left[FORMAT_TEXT];
 
     if (!engine->device->info.own_memory || job->o->cache == CACHE_HOST || job->o->cache == CACHE_NONE)
         return CHEX_OK;
@@ -105,7 +105,7 @@ choose_cache(const struct trainer_job *job, const struct trainer_task *task, con
              struct trainer_images *images, uint64_t available, struct chex_error *err)
 {
     uint64_t ranks = (uint64_t)images->reading.node_ranks, room = usable(available) / ranks;
-    char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
+    char needed[FORMAT_TEXT], there[FORMAT_TEXT];
     enum chex_status status = choose_device_cache(job, task, engine, images, err);
 
     images->reading.size = split_size(task, task->train) + split_size(task, task->validation);
@@ -157,7 +157,7 @@ static void
 note_copy(const struct trainer_job *job, const struct trainer_task *task, const struct staging_progress *p,
           double seconds)
 {
-    char copied[PROGRESS_TEXT], took[PROGRESS_TEXT];
+    char copied[FORMAT_TEXT], took[FORMAT_TEXT];
 
     trainer_note(job, "%u shards in %s/chex-%s: %u were there, %s copied in %s", p->shards - p->left_out, job->o->stage,
                  chex_dataset_info(task->ds)->id, p->there, format_bytes(p->copied, copied),
@@ -203,7 +203,7 @@ stage(const struct trainer_job *job, const struct trainer_task *task, struct tra
     struct staging *s = NULL;
     struct staging_progress p = {.total = 0};
     struct chex_error own;
-    double since = progress_clock();
+    double since = clock_now();
     bool copies = collective_local_rank(job->all) == 0; /* one rank per machine */
     enum chex_status status = copies ? staging_start(&o, &s, err) : CHEX_OK, ended;
 
@@ -211,7 +211,7 @@ stage(const struct trainer_job *job, const struct trainer_task *task, struct tra
     ended = staging_end(s, status == CHEX_OK ? err : &own);
     status = status == CHEX_OK ? ended : status;
     if (status == CHEX_OK && copies)
-        note_copy(job, task, &p, progress_clock() - since);
+        note_copy(job, task, &p, clock_now() - since);
     /* The other ranks open the copy after it is complete. */
     status = collective_agree(job->all, status, NULL, err);
     if (status == CHEX_OK)

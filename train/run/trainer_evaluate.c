@@ -14,7 +14,7 @@
 
 #include "backend/ranges.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "run/trainer_private.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "checkpoint/checkpoint_private.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ void
 trainer_note_foreign(const struct trainer_job *job, const struct run_folder *run)
 {
     struct folder_names names = {.count = 0};
-    char n[PROGRESS_THINGS];
+    char n[FORMAT_THINGS];
 
     if (run->folder.fd >= 0 && folder_list(&run->folder, is_foreign, &names, NULL) == CHEX_OK && names.count > 0)
         trainer_note(job, "'%s' holds %s, such as '%s'", job->o->run, format_things(names.count, "other file", n),

@@ -7,7 +7,8 @@
 
 #include "run/trainer_private.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
+#include "base/number_format.h"
 #include "checkpoint/checkpoint_private.h"
 #include "dataset/dataset.h"
 
@@ -249,7 +250,7 @@ check_memory(const struct trainer_job *job, const struct trainer_task *task, str
 {
     const struct chex_dataset_info *info = chex_dataset_info(task->ds);
     const struct plan_memory *m = &engine->facts.memory;
-    char needed[PROGRESS_TEXT], there[PROGRESS_TEXT];
+    char needed[FORMAT_TEXT], there[FORMAT_TEXT];
 
     engine->memory_all = m->parameters + m->optimizer + m->activations + m->workspace;
     if (!engine->device->info.own_memory) {
@@ -462,7 +463,7 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     t->job.trainer = t;
     t->job.times = &t->times;
     t->times.spans_most = watch->spans ? TRACE_LIMIT / (size_t)(comm->size > 0 ? comm->size : 1) : 0;
-    t->job.began = progress_clock();
+    t->job.began = clock_now();
     t->task.train = t->task.validation = t->task.test = -1;
     t->job.is_rank_0 = comm->rank == 0;
     t->run.folder.fd = -1;

@@ -7,7 +7,7 @@
 
 #include "run/trainer_private.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "eval/evaluate.h"
 
 #include <stdlib.h>
@@ -99,19 +99,19 @@ static enum chex_status
 time_one(const struct trainer_job *job, const struct trainer_engine *engine, struct plan *plan,
          const struct timed_batch *b, enum timed what, double *seconds, struct chex_error *err)
 {
-    double began = progress_clock(), since = began;
+    double began = clock_now(), since = began;
     unsigned count = 0;
     enum chex_status status;
 
     do {
         if (count == 1)
-            since = progress_clock();
+            since = clock_now();
         status = do_once(engine, plan, b, what, err);
         count++;
         if (status == CHEX_OK && job->w->stop && atomic_load(job->w->stop))
             status = error_set(err, CHEX_ERR_STOPPED, "stopped while a micro-batch was timed");
-    } while (status == CHEX_OK && (progress_clock() - began < ENOUGH || count == 2));
-    *seconds = (progress_clock() - since) / (count > 1 ? count - 1 : 1);
+    } while (status == CHEX_OK && (clock_now() - began < ENOUGH || count == 2));
+    *seconds = (clock_now() - since) / (count > 1 ? count - 1 : 1);
     return status;
 }
 

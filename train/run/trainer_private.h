@@ -46,12 +46,12 @@ struct trainer_job {
     struct collective *all;
     struct trainer_times *times; /* of this rank */
     bool is_rank_0;              /* reads and writes RUN, and calls the callbacks */
-    double began;                /* progress_clock() */
+    double began;                /* clock_now() */
 };
 
 /* trainer_times.c: the time account of this rank since the last exchange between the ranks. */
 struct trainer_times {
-    double since, waited;         /* progress_clock() and collective_waited() at that time */
+    double since, waited;         /* clock_now() and collective_waited() at that time */
     double covered, covered_wait; /* seconds of steps, evaluations and checkpoints, and of waiting between steps */
     double reduced;               /* seconds of waiting for sums that the current step has reported */
     struct step_times parts;
@@ -144,7 +144,7 @@ struct stepping {
     struct step_under_way step[STEPS_UNDER_WAY];
     unsigned first, count;
     uint64_t requests;      /* requests to handle when no step is in flight; no step is started before */
-    double ended;           /* progress_clock() at the end of the last one */
+    double ended;           /* clock_now() at the end of the last one */
     enum chex_status fault; /* of this rank, until all ranks know it */
     struct chex_error why;
     uint64_t checkpoint_steps; /* of rank 0: options->checkpoint_steps */
@@ -174,7 +174,7 @@ struct pending_result {
 struct saving {
     bool begun; /* a save was started, on every rank; for this step: */
     uint64_t step;
-    double started_at; /* progress_clock() */
+    double started_at; /* clock_now() */
 
     /* Rank 0. */
     struct pending_result due; /* to be written with the next checkpoint */

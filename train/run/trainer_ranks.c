@@ -7,8 +7,6 @@
 
 #include "run/trainer_private.h"
 
-#include "base/progress.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -17,7 +17,8 @@
 #include "run/trainer_private.h"
 
 #include "backend/ranges.h"
-#include "base/progress.h"
+#include "base/clock.h"
+#include "base/number_format.h"
 #include "checkpoint/checkpoint_private.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ trainer_save_is_due(const struct trainer_job *job, const struct saving *saving)
 {
     const struct trainer_options *o = job->o;
 
-    return o->checkpoint_seconds > 0 && progress_clock() - saving->started_at >= o->checkpoint_seconds;
+    return o->checkpoint_seconds > 0 && clock_now() - saving->started_at >= o->checkpoint_seconds;
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
@@ -128,7 +129,7 @@ write_snapshot(void *context)
     ranges_push(PART_SAVE);
     saving->status = write_all(t, &saving->err);
     ranges_pop();
-    saving->seconds = progress_clock() - saving->since;
+    saving->seconds = clock_now() - saving->since;
     atomic_store(&saving->done, true);
     return NULL;
 }
@@ -265,7 +266,7 @@ trainer_save(struct trainer *t, struct chex_error *err)
     t->snapshot.taken = false;
     saving->begun = true;
     saving->step = t->state.step;
-    saving->started_at = progress_clock();
+    saving->started_at = clock_now();
     took(&t->job, &section, &t->epoch, &t->result);
     return status;
 }

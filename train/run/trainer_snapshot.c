@@ -15,7 +15,7 @@
 
 #include "backend/ranges.h"
 #include "base/clock.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <stdlib.h>
 #include <string.h>

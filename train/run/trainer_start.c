@@ -10,7 +10,8 @@
 
 #include "run/trainer_private.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
+#include "base/number_format.h"
 #include "checkpoint/checkpoint_private.h"
 
 #include <errno.h>
@@ -321,7 +322,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     t->result.skipped = t->state.skipped;
-    t->saving.started_at = progress_clock();
+    t->saving.started_at = clock_now();
     start.complete = trainer_is_complete(&t->job, &t->state);
     if (t->job.is_rank_0 && t->job.w->started)
         t->job.w->started(t->job.w->context, t, &start);

@@ -14,7 +14,7 @@
 
 #include "backend/ranges.h"
 #include "base/clock.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping)
 static void
 took(const struct trainer_job *job, struct step_under_way *s, enum step_part part, double began)
 {
-    double now = progress_clock();
+    double now = clock_now();
 
     s->times.seconds[part] += now - began;
     trainer_times_part(job->times, part, began, now);
@@ -142,7 +142,7 @@ end_of_step(const struct trainer_job *job, const struct trainer_task *task, cons
 
     if (job->w->save && atomic_load(job->w->save))
         end.requests |= TRAINER_SAVE;
-    if (job->is_rank_0 && job->o->time_limit > 0 && progress_clock() - job->began >= job->o->time_limit)
+    if (job->is_rank_0 && job->o->time_limit > 0 && clock_now() - job->began >= job->o->time_limit)
         end.requests |= TRAINER_STOP;
     if (job->is_rank_0 && trainer_save_is_due(job, saving))
         end.requests |= TRAINER_SAVE;
@@ -157,7 +157,7 @@ load(const struct trainer_job *job, const struct trainer_pass *pass, struct step
      struct step_under_way *s)
 {
     struct loaded *loaded = NULL;
-    double began = progress_clock();
+    double began = clock_now();
 
     if (stepping->fault != CHEX_OK)
         return NULL;
@@ -219,7 +219,7 @@ start_step(struct trainer *t, struct chex_error *err)
 
     s->images = left < t->task.global ? left : t->task.global;
     s->rate = schedule_rate(&t->state.schedule, t->state.step + stepping->count);
-    s->began = progress_clock();
+    s->began = clock_now();
     s->times = (struct step_times){.seconds = {0}};
     s->names.size = 0;
     ranges_push_step(t->state.step + stepping->count + 1);
@@ -243,7 +243,7 @@ wait_for_result(const struct trainer_job *job, const struct trainer_engine *engi
                 struct step_under_way **step, struct step_result *r, struct chex_error *err)
 {
     struct step_under_way *s = &stepping->step[stepping->first];
-    double began = progress_clock();
+    double began = clock_now();
     bool done = false;
     enum chex_status status;
 
@@ -357,7 +357,7 @@ finish_step(struct trainer *t, struct chex_error *err)
     struct trainer_step seen;
     enum chex_status status = wait_for_result(&t->job, &t->engine, stepping, &s, &r, err);
     unsigned filled = filled_batches(&t->job, &t->task, t->state.batches);
-    double now = progress_clock();
+    double now = clock_now();
     size_t i;
 
     if (status != CHEX_OK || r.halted)

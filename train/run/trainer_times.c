@@ -13,7 +13,7 @@
 
 #include "run/trainer_private.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 #include "comm/clock.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ trainer_times_begin(const struct trainer_job *job)
     struct trainer_times *times = job->times;
     struct account none = {.steps = 0};
 
-    times->since = progress_clock();
+    times->since = clock_now();
     times->waited = collective_waited(job->all);
     times->covered = times->covered_wait = times->reduced = 0;
     times->parts = (struct step_times){.seconds = {0}};
@@ -96,7 +96,7 @@ trainer_times_step(const struct trainer_job *job, uint64_t step, double end, con
 struct trainer_section
 trainer_section_begin(const struct trainer_job *job)
 {
-    return (struct trainer_section){.since = progress_clock(), .waited = collective_waited(job->all)};
+    return (struct trainer_section){.since = clock_now(), .waited = collective_waited(job->all)};
 }
 
 void
@@ -104,7 +104,7 @@ trainer_section_end(const struct trainer_job *job, const struct trainer_section 
                     struct step_times *also)
 {
     struct trainer_times *times = job->times;
-    double now = progress_clock(), waited = collective_waited(job->all) - section->waited;
+    double now = clock_now(), waited = collective_waited(job->all) - section->waited;
     double work = now - section->since > waited ? now - section->since - waited : 0;
 
     put_entry(times, work);
@@ -126,7 +126,7 @@ static void
 close_account(const struct trainer_job *job, const struct trainer_engine *engine)
 {
     struct trainer_times *times = job->times;
-    double seconds = progress_clock() - times->since;
+    double seconds = clock_now() - times->since;
     double waited = collective_waited(job->all) - times->waited - times->covered_wait;
     struct account own = {.seconds = seconds, .busy = (double)NAN, .modelled = (double)NAN};
     const double *spent = times->parts.seconds;
@@ -203,7 +203,7 @@ static double
 own_clock(void *context)
 {
     (void)context;
-    return progress_clock();
+    return clock_now();
 }
 
 enum chex_status

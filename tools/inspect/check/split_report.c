@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "inspect/check/split.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static void
 print_patients(const struct inspect *in, const struct split_check *c)
 {
     uint64_t images[SPLIT_MAX], shown = 0;
-    char text[PROGRESS_THINGS], name[INSPECT_TEXT];
+    char text[FORMAT_THINGS], name[INSPECT_TEXT];
     size_t i, next;
     unsigned s;
 
@@ -82,7 +82,7 @@ patients_json(const struct split_check *c)
 static void
 print_images(const struct inspect *in, const struct split_check *c)
 {
-    char text[PROGRESS_THINGS], name[INSPECT_TEXT];
+    char text[FORMAT_THINGS], name[INSPECT_TEXT];
     uint64_t shown = 0;
     size_t i, j, next;
 

@@ -7,6 +7,7 @@
  */
 #include <config.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "common/shell_word.h"
 #include "common/spec_words.h"
@@ -49,7 +50,7 @@ static void
 on_tick(void *context, uint64_t done, uint64_t total)
 {
     struct verify_output *r = context;
-    char text[256], read[PROGRESS_TEXT], all[PROGRESS_TEXT], rate[PROGRESS_TEXT], left[PROGRESS_TEXT];
+    char text[256], read[FORMAT_TEXT], all[FORMAT_TEXT], rate[FORMAT_TEXT], left[FORMAT_TEXT];
     double seconds;
     int used;
 
@@ -82,7 +83,7 @@ fault_json(const struct verify_fault *fault)
 static void
 print_fault(const struct verify_output *r, const struct verify_fault *fault)
 {
-    char line[512], offset[PROGRESS_TEXT], image[INSPECT_TEXT];
+    char line[512], offset[FORMAT_TEXT], image[INSPECT_TEXT];
     int used = 0;
 
     if (fault->record >= 0)
@@ -139,7 +140,7 @@ on_fault(void *context, const struct verify_fault *fault)
 static void
 print_speed(const struct verify *v, double seconds)
 {
-    char bytes[PROGRESS_TEXT], rate[PROGRESS_TEXT], records[PROGRESS_THINGS];
+    char bytes[FORMAT_TEXT], rate[FORMAT_TEXT], records[FORMAT_THINGS];
 
     printf(", %s, %s", format_things(v->records_read, "record", records), format_bytes(v->bytes_read, bytes));
     /* Below a tenth of a second a rate is meaningless. */
@@ -172,7 +173,7 @@ static void
 print_repair(const struct verify_output *r, uint64_t faults)
 {
     const struct chex_dataset *ds = r->dataset;
-    char words[SPEC_WORDS], folder[SHELL_WORD], excluded[PROGRESS_THINGS];
+    char words[SPEC_WORDS], folder[SHELL_WORD], excluded[FORMAT_THINGS];
     const char *path = shell_word(relative_path(ds->folder.path), folder);
     struct wrap w = {.out = stdout};
 
@@ -198,7 +199,7 @@ static void
 print_summary(const struct verify_output *r, const struct target *t, const struct verify *v, double seconds)
 {
     const struct inspect *in = r->in;
-    char good[PROGRESS_TEXT], all[PROGRESS_THINGS], text[PROGRESS_THINGS], word[SHELL_WORD];
+    char good[FORMAT_TEXT], all[FORMAT_THINGS], text[FORMAT_THINGS], word[SHELL_WORD];
     unsigned count = t->kind == TARGET_DATASET ? t->dataset->info.shard_count : 1;
 
     if (in->common->quiet)
@@ -273,7 +274,7 @@ inspect_verify(struct inspect *in, struct target *t)
                        .tick = on_tick,
                        .context = &r};
     struct chex_error err;
-    double started = progress_clock();
+    double started = clock_now();
     enum chex_status status;
 
     if (t->kind == TARGET_UNFINISHED)
@@ -296,7 +297,7 @@ inspect_verify(struct inspect *in, struct target *t)
     if (in->common->json)
         inspect_json_add(in, result_json(in, t, &v, r.faults));
     else
-        print_summary(&r, t, &v, progress_clock() - started);
+        print_summary(&r, t, &v, clock_now() - started);
     if (status == CHEX_ERR_READ)
         return EXIT_MISSING;
     return v.faults > 0 ? EXIT_DATA : EXIT_GOOD;

@@ -11,7 +11,7 @@
 
 #include "inspect/checkpoint.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "checkpoint/settings.h"
 #include "inspect/diff/diff.h"
 
@@ -267,7 +267,7 @@ static void
 print_text(void *result)
 {
     const struct checkpoint_diff *d = result;
-    char tensors[PROGRESS_THINGS], bytes[PROGRESS_TEXT], file[PRINTABLE_TEXT];
+    char tensors[FORMAT_THINGS], bytes[FORMAT_TEXT], file[PRINTABLE_TEXT];
     size_t i, same_kind = 0;
 
     if (d->in->common->quiet)

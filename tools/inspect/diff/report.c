@@ -7,14 +7,14 @@
 
 #include "inspect/diff/diff.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "common/wrap.h"
 
 #include <string.h>
 
 #define SHOWN 10
 
-#define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
+#define TEXT(number) format_count(number, (char[FORMAT_TEXT]){0})
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ struct printing {
 static void
 on_spec(void *context, enum diff_kind kind, const char *name, const char *a, const char *b)
 {
-    char x[PROGRESS_TEXT], y[PROGRESS_TEXT];
+    char x[FORMAT_TEXT], y[FORMAT_TEXT];
 
     (void)context;
     if (kind != DIFF_SPEC)
@@ -65,7 +65,7 @@ examples(struct diff *d, enum diff_kind kind)
 static void
 print_sides(const struct diff *d)
 {
-    char images[PROGRESS_THINGS], path[PRINTABLE_TEXT];
+    char images[FORMAT_THINGS], path[PRINTABLE_TEXT];
     struct wrap w = {.out = stdout};
     unsigned i;
 
@@ -85,7 +85,7 @@ static void
 print_moves(const struct diff *d)
 {
     const struct chex_dataset *a = d->side[0].target.dataset, *b = d->side[1].target.dataset;
-    char text[PROGRESS_THINGS];
+    char text[FORMAT_THINGS];
     unsigned i, j;
 
     printf("split    %s%s in another split%s\n", d->in->color.yellow,
@@ -99,7 +99,7 @@ print_moves(const struct diff *d)
 static void
 print_labels(const struct diff *d)
 {
-    char text[PROGRESS_THINGS];
+    char text[FORMAT_THINGS];
     unsigned f;
 
     printf("labels   %s%s with other findings%s\n", d->in->color.yellow,

@@ -9,7 +9,7 @@
 
 #include "inspect/command.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "common/wrap.h"
 #include "plan/split.h"
 
@@ -68,7 +68,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
 static void
 print_cell(uint64_t n, uint64_t of)
 {
-    char text[PROGRESS_TEXT];
+    char text[FORMAT_TEXT];
 
     printf(" %10s", format_count(n, text));
     if (of > 0)
@@ -95,7 +95,7 @@ print_row(const struct tally *t, const char *name, const unsigned *split, unsign
 static void
 print_prevalence(const struct tally *t, const unsigned *split, unsigned splits)
 {
-    char text[PROGRESS_TEXT];
+    char text[FORMAT_TEXT];
     unsigned i;
 
     printf("%s%-18s", t->in->color.bold, "");
@@ -136,7 +136,7 @@ print_key(void)
 static int
 pair_width(const struct tally *t, unsigned column)
 {
-    char text[PROGRESS_TEXT];
+    char text[FORMAT_TEXT];
     int width = 4;
     unsigned i;
 
@@ -152,7 +152,7 @@ pair_width(const struct tally *t, unsigned column)
 static void
 print_together(const struct tally *t)
 {
-    char text[PROGRESS_TEXT];
+    char text[FORMAT_TEXT];
     unsigned i, j;
 
     printf("\n%simages with both%s\n%4s", t->in->color.bold, t->in->color.off, "");

@@ -6,11 +6,11 @@
 #ifndef CHEX_TOOLS_REPORT_CHECKS_H
 #define CHEX_TOOLS_REPORT_CHECKS_H
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "inspect/report/report.h"
 
 #define EXAMPLES     3 /* maximum of names in a sentence */
-#define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
+#define TEXT(number) format_count(number, (char[FORMAT_TEXT]){0})
 
 /* Add a check with an empty sentence. */
 struct report_check *report_check_begin(struct html_report *r, const char *id, const char *title,

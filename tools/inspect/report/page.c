@@ -10,15 +10,15 @@
 
 #include "inspect/report/report.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "common/spec_words.h"
 #include "draw/canvas.h"
 #include "inspect/report/style.h"
 
 #include <string.h>
 
-#define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
-#define SIZE(number) format_bytes(number, (char[PROGRESS_TEXT]){0})
+#define TEXT(number) format_count(number, (char[FORMAT_TEXT]){0})
+#define SIZE(number) format_bytes(number, (char[FORMAT_TEXT]){0})
 
 static void
 put_head(struct html *h, const struct html_report *r)

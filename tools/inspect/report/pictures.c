@@ -11,7 +11,7 @@
 
 #include "inspect/report/report.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "draw/canvas.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define PER_FINDING 2
 #define PER_FLAG    6
 
-#define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
+#define TEXT(number) format_count(number, (char[FORMAT_TEXT]){0})
 
 struct gray {
     uint32_t width, height;

@@ -7,7 +7,8 @@
 
 #include "inspect/report/checks.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
+#include "base/number_format.h"
 #include "common/printable.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
@@ -36,7 +37,7 @@ checks_json(const struct html_report *r)
 static void
 print_summary(struct inspect *in, const struct html_report *r, const char *output, size_t size, double seconds)
 {
-    char bytes[PROGRESS_TEXT], images[PROGRESS_THINGS], shown[PRINTABLE_TEXT];
+    char bytes[FORMAT_TEXT], images[FORMAT_THINGS], shown[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
     unsigned level[REPORT_LEVELS] = {0}, i;
 
@@ -79,7 +80,7 @@ make_report(struct inspect *in, struct target *t)
     struct html_report r = {.in = in, .title = in->options->title, .target = t, .dataset = t->dataset};
     struct html h = {{0}, false};
     struct chex_error err;
-    double started = progress_clock();
+    double started = clock_now();
     int code;
     enum chex_status status = report_scan(&r, &err);
 
@@ -93,7 +94,7 @@ make_report(struct inspect *in, struct target *t)
     if (status == CHEX_OK)
         status = write_page(in->options->output, &h, &err);
     if (status == CHEX_OK) {
-        print_summary(in, &r, in->options->output, h.b.size, progress_clock() - started);
+        print_summary(in, &r, in->options->output, h.b.size, clock_now() - started);
         code = inspect_walk_code(&r.walk);
         if (report_has_fault(&r))
             code = inspect_worse(code, EXIT_DATA);

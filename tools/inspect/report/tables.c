@@ -8,7 +8,7 @@
 #include "inspect/report/report.h"
 
 #include "base/ascii.h"
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #define REASONS       24
 #define EQUAL_SHOWN   1000
 
-#define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
+#define TEXT(number) format_count(number, (char[FORMAT_TEXT]){0})
 
 static unsigned
 age_quantile(const struct report_split *s, double share)

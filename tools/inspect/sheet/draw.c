@@ -11,7 +11,7 @@
 
 #include "inspect/sheet/sheet.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -153,7 +153,7 @@ header(const struct sheet *s, struct canvas *canvas, uint32_t width)
     static const struct style strong = {.color = INK, .bold = true}, plain = {.color = DIM};
     static const struct style warning = {.color = AMBER}, strong_warning = {.color = AMBER, .bold = true};
     struct flow f = {.canvas = canvas, .left = MARGIN, .top = MARGIN, .width = width - 2 * MARGIN};
-    char text[600], number[PROGRESS_TEXT], other[PROGRESS_TEXT];
+    char text[600], number[FORMAT_TEXT], other[FORMAT_TEXT];
     unsigned i;
 
     if (s->title) {

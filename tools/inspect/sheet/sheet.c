@@ -283,7 +283,7 @@ static void
 report(struct inspect *in, const struct target *t, const struct sheet *s)
 {
     const char *output = in->options->output;
-    char a[PROGRESS_THINGS];
+    char a[FORMAT_THINGS];
     json_t *images;
     uint32_t i;
 

@@ -8,7 +8,7 @@
 #include "inspect/show/show.h"
 
 #include "base/ascii.h"
-#include "base/progress.h"
+#include "base/clock.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -86,13 +86,13 @@ static bool
 read_answer(void)
 {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-    double until = progress_clock() + ANSWER_MS / 1000.0;
+    double until = clock_now() + ANSWER_MS / 1000.0;
     char text[128];
     size_t used = 0;
     char *at;
 
     for (;;) {
-        int left = (int)((until - progress_clock()) * 1000);
+        int left = (int)((until - clock_now()) * 1000);
         ssize_t got;
 
         if (left <= 0 || used == sizeof(text) - 1 || poll(&p, 1, left) <= 0)

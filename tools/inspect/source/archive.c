@@ -100,7 +100,7 @@ read_member(struct source_check *c, struct image_archive *archive, const struct 
 static void
 tick(struct source_check *c)
 {
-    char text[160], left[PROGRESS_TEXT];
+    char text[160], left[FORMAT_TEXT];
     double seconds;
 
     if (!progress_line_due(&c->in->line))
@@ -110,10 +110,10 @@ tick(struct source_check *c)
     seconds = progress_left(&c->progress);
     snprintf(text, sizeof(text), "looking  %3u %%  %s of %s  %s images  %s/s  %s left",
              (unsigned)(c->progress.total ? 100 * c->progress.done / c->progress.total : 100),
-             format_bytes(c->progress.done, (char[PROGRESS_TEXT]){0}),
-             format_bytes(c->progress.total, (char[PROGRESS_TEXT]){0}),
-             format_count(atomic_load(&c->images_read), (char[PROGRESS_TEXT]){0}),
-             format_bytes((uint64_t)c->progress.rate, (char[PROGRESS_TEXT]){0}),
+             format_bytes(c->progress.done, (char[FORMAT_TEXT]){0}),
+             format_bytes(c->progress.total, (char[FORMAT_TEXT]){0}),
+             format_count(atomic_load(&c->images_read), (char[FORMAT_TEXT]){0}),
+             format_bytes((uint64_t)c->progress.rate, (char[FORMAT_TEXT]){0}),
              seconds < 0 ? "?" : format_seconds(seconds, left));
     pthread_mutex_unlock(&c->lock);
     progress_line_update(&c->in->line, text);

@@ -17,7 +17,7 @@
 #define SHOWN   5  /* names of one kind */
 #define FOLDERS 40 /* lines of the table */
 
-#define TEXT(number) format_count(number, (char[PROGRESS_TEXT]){0})
+#define TEXT(number) format_count(number, (char[FORMAT_TEXT]){0})
 
 /* Size of an escaped name or path. */
 #define ROOM (4 * 4096 + 1)
@@ -46,9 +46,9 @@ print_labels(const struct source_check *c)
     printf("\n");
     if (l->duplicate_rows > 0)
         printf("         note: %s there once more\n",
-               format_things(l->duplicate_rows, "row", (char[PROGRESS_THINGS]){0}));
+               format_things(l->duplicate_rows, "row", (char[FORMAT_THINGS]){0}));
     if (l->unknown_ages > 0)
-        printf("         note: %s unknown", format_things(l->unknown_ages, "age", (char[PROGRESS_THINGS]){0}));
+        printf("         note: %s unknown", format_things(l->unknown_ages, "age", (char[FORMAT_THINGS]){0}));
     if (l->impossible_ages > 0)
         printf(", %s of them impossible", TEXT(l->impossible_ages));
     if (l->unknown_ages > 0)
@@ -58,7 +58,7 @@ print_labels(const struct source_check *c)
                l->reject[i].reason, c->in->color.off);
     if (l->reject_count > SHOWN)
         printf("         %sand %s that cannot be used%s\n", c->in->color.red,
-               format_things(l->reject_count - SHOWN, "more row", (char[PROGRESS_THINGS]){0}), c->in->color.off);
+               format_things(l->reject_count - SHOWN, "more row", (char[FORMAT_THINGS]){0}), c->in->color.off);
 }
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
@@ -126,7 +126,7 @@ print_missing(const struct source_check *c)
     if (c->preflight.missing == 0)
         return;
     printf("missing  %s%s without an image%s\n", c->in->color.red,
-           format_things(c->preflight.missing, "row", (char[PROGRESS_THINGS]){0}), c->in->color.off);
+           format_things(c->preflight.missing, "row", (char[FORMAT_THINGS]){0}), c->in->color.off);
     for (i = 0; i < SHOWN && i < PREFLIGHT_SAMPLES && i < c->preflight.missing; i++)
         printf("         %s\n", shown(c->preflight.sample[i], name));
     print_more(c->preflight.missing, i);
@@ -175,7 +175,7 @@ print_damage(const struct source_check *c, const struct source_place *p)
     printf("%10s%s%s%s\n", "", c->in->color.red, source_archive_text(p, damage), c->in->color.off);
     if (!p->opened)
         return;
-    printf("%10s%s read before that", "", format_things(p->before, "image", (char[PROGRESS_THINGS]){0}));
+    printf("%10s%s read before that", "", format_things(p->before, "image", (char[FORMAT_THINGS]){0}));
     if (p->last)
         printf(", up to %s", shown(p->last, text));
     if (p->after > 0)
@@ -186,7 +186,7 @@ print_damage(const struct source_check *c, const struct source_place *p)
 static void
 print_place(const struct source_check *c, const struct source_place *p)
 {
-    char text[ROOM], bytes[PROGRESS_TEXT];
+    char text[ROOM], bytes[FORMAT_TEXT];
 
     print_cell(c, 8, p->images, false);
     print_cell(c, 8, p->missing, true);
@@ -382,31 +382,31 @@ static void
 print_images(const struct source_check *c)
 {
     uint64_t folders = c->place_count - c->archive_count;
-    char bytes[PROGRESS_TEXT];
+    char bytes[FORMAT_TEXT];
     struct wrap w = {.out = stdout};
 
-    wrap_put(&w, "", "images   %s in", format_things(c->count, "file", (char[PROGRESS_THINGS]){0}));
+    wrap_put(&w, "", "images   %s in", format_things(c->count, "file", (char[FORMAT_THINGS]){0}));
     if (folders > 0 || c->archive_count == 0)
-        wrap_put(&w, " ", "%s%s", format_things(folders, "folder", (char[PROGRESS_THINGS]){0}),
+        wrap_put(&w, " ", "%s%s", format_things(folders, "folder", (char[FORMAT_THINGS]){0}),
                  c->archive_count ? " and" : "");
     if (c->archive_count > 0)
-        wrap_put(&w, " ", "%s", format_things(c->archive_count, "archive", (char[PROGRESS_THINGS]){0}));
+        wrap_put(&w, " ", "%s", format_things(c->archive_count, "archive", (char[FORMAT_THINGS]){0}));
     wrap_put(&w, ", ", "%s", format_bytes(c->bytes, bytes));
     if (c->labels_err.status == CHEX_OK)
         wrap_put(&w, "; ", "%s of %s rows have one", TEXT(c->preflight.found), TEXT(c->preflight.wanted));
     wrap_end(&w);
     if (c->repeated > 0)
         printf("         note: %s there once more, with the same content\n",
-               format_things(c->repeated, "image", (char[PROGRESS_THINGS]){0}));
+               format_things(c->repeated, "image", (char[FORMAT_THINGS]){0}));
     if (c->source.unopened > 0)
         printf("         note: %s in these folders not looked into; give archives by name\n",
-               format_things(c->source.unopened, "archive", (char[PROGRESS_THINGS]){0}));
+               format_things(c->source.unopened, "archive", (char[FORMAT_THINGS]){0}));
     if (c->source.unreadable > 0)
         printf("         %s%s may not be listed%s\n", c->in->color.red,
-               format_things(c->source.unreadable, "folder", (char[PROGRESS_THINGS]){0}), c->in->color.off);
+               format_things(c->source.unreadable, "folder", (char[FORMAT_THINGS]){0}), c->in->color.off);
     if (c->misnamed > 0)
         printf("         note: %s named like the other of PNG and JPEG: that does no harm\n",
-               format_things(c->misnamed, "image", (char[PROGRESS_THINGS]){0}));
+               format_things(c->misnamed, "image", (char[FORMAT_THINGS]){0}));
 }
 
 void

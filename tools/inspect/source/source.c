@@ -64,7 +64,7 @@ static void
 tick(void *context, size_t done)
 {
     struct source_check *c = context;
-    char text[128], a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+    char text[128], a[FORMAT_TEXT], b[FORMAT_TEXT];
 
     /* If there are archives, their readers report the progress. */
     if (c->archive_count > 0 || !progress_line_due(&c->in->line))

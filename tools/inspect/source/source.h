@@ -16,7 +16,9 @@
 #ifndef CHEX_TOOLS_INSPECT_SOURCE_H
 #define CHEX_TOOLS_INSPECT_SOURCE_H
 
+#include "base/clock.h"
 #include "base/keyed_hash.h"
+#include "base/number_format.h"
 #include "base/progress.h"
 #include "inspect/inspect.h"
 #include "plan/coverage.h"

@@ -10,7 +10,7 @@
 
 #include "cuda/run/plan.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static enum chex_status
 no_memory(const char *what, struct chex_error *err)
 {
     size_t there, all;
-    char text[PROGRESS_TEXT];
+    char text[FORMAT_TEXT];
 
     if (cudaMemGetInfo(&there, &all) != cudaSuccess)
         return error_set(err, CHEX_ERR_MEMORY, "%s: out of memory; try a smaller --micro-batch", what);

@@ -10,7 +10,7 @@
 
 #include "cuda/run/plan.h"
 
-#include "base/progress.h"
+#include "base/clock.h"
 
 static double
 larger(double a, double b)
@@ -34,7 +34,7 @@ static void
 add_part(struct plan *plan, const struct cuda_clock *c, enum step_part part, double seconds)
 {
     const struct plan_options *o = &plan->options;
-    double now = progress_clock(), begin, end;
+    double now = clock_now(), begin, end;
 
     if (plan->times_of[c->ticket % 2] == c->ticket)
         plan->times[c->ticket % 2].seconds[part] += seconds;
@@ -121,7 +121,7 @@ read_clock(struct plan *plan, struct cuda_clock *c)
 void
 cuda_clock_start(const struct plan *plan, struct cuda_clock *c, unsigned holds)
 {
-    c->given = progress_clock();
+    c->given = clock_now();
     c->ticket = plan->ticket + 1;
     c->batch = plan->batches;
     c->number = plan->number;

@@ -8,7 +8,7 @@
 #include "cuda/plan/model.h"
 #include "cuda/run/plan.h"
 
-#include "base/progress.h"
+#include "base/number_format.h"
 #include "base/sha256.h"
 
 #include <stdio.h>
@@ -165,7 +165,7 @@ cuda_plan_model(const struct device *device, const struct plan_options *o, struc
 static enum chex_status
 too_little(const struct plan_options *o, size_t needed, size_t there, struct chex_error *err)
 {
-    char needed_text[PROGRESS_TEXT], there_text[PROGRESS_TEXT];
+    char needed_text[FORMAT_TEXT], there_text[FORMAT_TEXT];
 
     return error_set(
         err, CHEX_ERR_MEMORY, "a micro-batch of %u images needs %s of the memory of the GPU, of which %s are free",

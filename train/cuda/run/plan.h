@@ -85,7 +85,7 @@ struct cuda_graph {
 enum { CLOCK_BEGIN, CLOCK_FORWARD, CLOCK_BACKWARD, CLOCK_SUMS, CLOCK_UPDATE, CLOCK_EVENTS };
 struct cuda_clock {
     cudaEvent_t event[CLOCK_EVENTS];
-    double given;    /* progress_clock() when the host gave the work to the device */
+    double given;    /* clock_now() when the host gave the work to the device */
     uint64_t ticket; /* of its step */
     uint64_t batch;  /* plan.batches at that time */
     unsigned number; /* of the micro-batch in its step, from 1 */
@@ -140,7 +140,7 @@ struct plan {
     uint64_t times_of[2];            /* tickets */
     struct step_times times[2];
     double idle[2];
-    double measured; /* progress_clock() at the end of the latest measured part */
+    double measured; /* clock_now() at the end of the latest measured part */
 
     struct cuda_graph graph[CUDA_GRAPHS];
     unsigned graphs;

@@ -11,7 +11,7 @@
 #include "cuda/run/plan.h"
 
 #include "backend/ranges.h"
-#include "base/progress.h"
+#include "base/clock.h"
 
 #include <stddef.h>
 
@@ -197,7 +197,7 @@ join_sums(struct plan *plan, struct chex_error *err)
     const struct plan_options *o = &plan->options;
     uint64_t ticket = plan->ticket + 1;
     enum chex_status status = cuda_wait(plan, plan->drained, "a step", err);
-    double begin = progress_clock(), end;
+    double begin = clock_now(), end;
 
     if (status == CHEX_OK) {
         ranges_push(PART_REDUCE);
@@ -206,7 +206,7 @@ join_sums(struct plan *plan, struct chex_error *err)
     }
     if (status != CHEX_OK)
         return status;
-    end = progress_clock();
+    end = clock_now();
     cuda_clock_step(plan, ticket);
     if (begin < plan->measured)
         begin = plan->measured < end ? plan->measured : end;

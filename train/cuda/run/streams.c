@@ -8,7 +8,6 @@
 #include "cuda/run/plan.h"
 
 #include "base/clock.h"
-#include "base/progress.h"
 
 #include <string.h>
 
@@ -285,10 +284,10 @@ cuda_drain_kernel(struct plan *plan, const char *kernel, struct chex_error *err)
 static bool
 is_idle_within(const struct plan *plan, double seconds)
 {
-    double end = progress_clock() + seconds;
+    double end = clock_now() + seconds;
     cudaError_t e;
 
-    while ((e = cudaStreamQuery(plan->compute)) == cudaErrorNotReady && progress_clock() < end)
+    while ((e = cudaStreamQuery(plan->compute)) == cudaErrorNotReady && clock_now() < end)
         backoff(20e-6);
     return e != cudaErrorNotReady;
 }
