@@ -286,30 +286,13 @@ convert_list_foreign(const struct convert *c, struct folder_names *out, bool *im
     folder_close(&folder);
 }
 
-/* Find the longest existing prefix of the path: the missing folders will be created there. */
-static void
-find_existing(const char *path, char *out, size_t size)
-{
-    size_t length = (size_t)snprintf(out, size, "%s", path);
-
-    while (length < size && length > 0 && faccessat(AT_FDCWD, out, F_OK, 0) != 0) {
-        while (length > 0 && out[length - 1] != '/')
-            length--;
-        while (length > 1 && out[length - 1] == '/')
-            length--;
-        out[length] = '\0';
-    }
-    if (length == 0)
-        snprintf(out, size, ".");
-}
-
 uint64_t
 convert_free_space(const char *path)
 {
     struct statvfs fs;
     char there[4096];
 
-    find_existing(path, there, sizeof(there));
+    folder_find_existing(path, there, sizeof(there));
     return statvfs(there, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
 }
 
@@ -319,16 +302,15 @@ convert_check_output(const struct convert *c, struct chex_error *err)
     const char *path = c->options->out;
     uint64_t needed = plan_size(&c->plan), there = convert_free_space(path);
     char a[FORMAT_TEXT], b[FORMAT_TEXT];
-    char existing[4096];
     struct chex_dataset *ds;
-    struct stat st;
 
-    find_existing(path, existing, sizeof(existing));
-    if (stat(existing, &st) == 0 && !S_ISDIR(st.st_mode))
-        return error_set(err, CHEX_ERR_WRITE, "'%s' is not a folder", existing);
-    if (there == 0)
-        return error_set(err, CHEX_ERR_WRITE, "'%s' cannot be made: the disk is full", path);
     if (c->options->force || chex_dataset_open(path, &ds, NULL) != CHEX_OK) {
+        enum chex_status status = folder_check_writable(path, err);
+
+        if (status != CHEX_OK)
+            return status;
+        if (there == 0)
+            return error_set(err, CHEX_ERR_WRITE, "'%s' cannot be made: the disk is full", path);
         /* An unfinished data set may already contain a part of it; opening it will show how much. */
         if (needed > there && faccessat(AT_FDCWD, path, F_OK, 0) != 0)
             return error_set(err, CHEX_ERR_WRITE, "'%s' needs %s, %s are free", path,

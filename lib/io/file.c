@@ -115,6 +115,36 @@ folder_open(const char *path, bool create, struct folder *out, struct chex_error
     return CHEX_OK;
 }
 
+void
+folder_find_existing(const char *path, char *out, size_t size)
+{
+    size_t length = (size_t)snprintf(out, size, "%s", path);
+
+    while (length < size && length > 0 && faccessat(AT_FDCWD, out, F_OK, 0) != 0) {
+        while (length > 0 && out[length - 1] != '/')
+            length--;
+        while (length > 1 && out[length - 1] == '/')
+            length--;
+        out[length] = '\0';
+    }
+    if (length == 0)
+        snprintf(out, size, ".");
+}
+
+enum chex_status
+folder_check_writable(const char *path, struct chex_error *err)
+{
+    char existing[4096];
+    struct stat st;
+
+    folder_find_existing(path, existing, sizeof(existing));
+    if (stat(existing, &st) == 0 && !S_ISDIR(st.st_mode))
+        return error_set(err, CHEX_ERR_WRITE, "'%s' is not a folder", existing);
+    if (faccessat(AT_FDCWD, existing, W_OK | X_OK, AT_EACCESS) != 0)
+        return error_write(err, errno, "cannot write to the folder '%s'", existing);
+    return CHEX_OK;
+}
+
 enum chex_status
 folder_open_output(const char *path, struct folder *out, const char **name, struct chex_error *err)
 {

@@ -61,6 +61,13 @@ struct folder {
  * folder_close().
  */
 enum chex_status folder_open(const char *path, bool create, struct folder *out, struct chex_error *err);
+/* Find the longest existing prefix of the path: the missing folders will be created there. */
+void folder_find_existing(const char *path, char *out, size_t size);
+/*
+ * For a dry run: check that the folder exists or could be created, and that files could be created in it.  Creates
+ * nothing.  CHEX_ERR_WRITE
+ */
+enum chex_status folder_check_writable(const char *path, struct chex_error *err);
 /*
  * Open the folder of an output file that the user named; *name is the part of path after it.
  * CHEX_ERR_WRITE: the folder does not exist or is not writable, or the name belongs to something other than a file (a

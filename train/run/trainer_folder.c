@@ -72,14 +72,22 @@ sweep(const struct folder *folder, struct chex_error *err)
 
 /* Reject the folder of the data set as RUN: files in RUN change, a data set has only those of its manifest. */
 static enum chex_status
-refuse_data_folder(const struct trainer_job *job, const struct run_folder *run, struct chex_error *err)
+refuse_data_folder(const struct trainer_job *job, struct chex_error *err)
 {
     struct stat ours, data;
 
-    if (fstat(run->folder.fd, &ours) == 0 && stat(job->o->data, &data) == 0 && ours.st_dev == data.st_dev &&
+    if (stat(job->o->run, &ours) == 0 && stat(job->o->data, &data) == 0 && ours.st_dev == data.st_dev &&
         ours.st_ino == data.st_ino)
         return error_set(err, CHEX_ERR_USAGE, "'%s' holds the data set: give the run a folder of its own", job->o->run);
     return CHEX_OK;
+}
+
+enum chex_status
+trainer_check_folder(const struct trainer_job *job, struct chex_error *err)
+{
+    enum chex_status status = folder_check_writable(job->o->run, err);
+
+    return status == CHEX_OK ? refuse_data_folder(job, err) : status;
 }
 
 enum chex_status
@@ -88,7 +96,7 @@ trainer_take_folder(const struct trainer_job *job, struct run_folder *run, bool 
     enum chex_status status = folder_open(job->o->run, create, &run->folder, err);
 
     if (status == CHEX_OK && create)
-        status = refuse_data_folder(job, run, err);
+        status = refuse_data_folder(job, err);
     if (status == CHEX_OK)
         status = lock_take(&run->lock, &run->folder, job->o->break_lock, err);
     if (status == CHEX_OK)

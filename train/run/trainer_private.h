@@ -228,6 +228,8 @@ enum chex_status trainer_make_settings(const struct trainer_job *job, struct tra
 
 /* Report files in RUN that no run creates; does nothing if RUN is not open. */
 void trainer_note_foreign(const struct trainer_job *job, const struct run_folder *run);
+/* Rank 0, dry run: check that a run could use or create RUN.  CHEX_ERR_WRITE, CHEX_ERR_USAGE */
+enum chex_status trainer_check_folder(const struct trainer_job *job, struct chex_error *err);
 /* Rank 0: open RUN, lock it, and remove temporary files of a killed process. */
 enum chex_status trainer_take_folder(const struct trainer_job *job, struct run_folder *run, bool create,
                                      struct chex_error *err);

@@ -358,6 +358,10 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
 
     *start = (struct trainer_start){.from = NULL};
     new_state(&t->job, &t->task, &t->images, &t->state);
+    if (t->job.is_rank_0 && status == CHEX_OK && !t->job.o->evaluate_only)
+        status = trainer_check_folder(&t->job, err);
+    if (t->job.is_rank_0 && status == CHEX_OK)
+        status = trainer_check_predict(&t->job, err);
     if (t->job.is_rank_0 && status == CHEX_OK && t->job.o->run && !(t->job.o->evaluate_only && t->job.o->init)) {
         bool there = access(t->job.o->run, F_OK) == 0 || errno != ENOENT;
 
