@@ -184,8 +184,8 @@ const struct cli_program inspect_program = {
                 "chex-inspect diff runs/a runs/b         # the newest checkpoints of two runs\n"
                 "chex-inspect source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz\n"
                 "chex-inspect help list                  # the options of a command",
-    .notes = "A PATH is the folder of a data set or one of its shards, a checkpoint, the\n"
-             "or the folder of a run (for its newest checkpoint).  A TFRecord file without a\n"
+    .notes = "A PATH is the folder of a data set or one of its shards, a checkpoint, or the\n"
+             "folder of a run (for its newest checkpoint).  A TFRecord file without a\n"
              "manifest is checked by itself.  Without a COMMAND, each PATH is described and\n"
              "checked as by check --quick.  If a file has the name of a command: ./list",
     .options = no_options,
