@@ -30,7 +30,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tests", "gpu"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tests", "cuda", "device"))
 import gpu_results  # noqa: E402
 from gpu_results import BUILD, Missing, ROOT, Results, program, python_with, tool  # noqa: E402
 

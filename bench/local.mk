@@ -36,7 +36,7 @@ loader_loop_SOURCES = bench/loader.c
 loader_loop_CPPFLAGS = $(train_cppflags)
 loader_loop_LDADD = libtrain.la -lm
 CLEANFILES += loader-loop
-# The same with the store of the emulated GPU (tests/emulator/local.mk).
+# The same with the store of the emulated GPU (tests/cuda/local.mk).
 EXTRA_PROGRAMS += loader-loop-emulated
 loader_loop_emulated_SOURCES = bench/loader.c
 nodist_loader_loop_emulated_SOURCES = $(emulated_backends)
@@ -73,14 +73,14 @@ endif
 # make bench-gpu: speed on a GPU beside PyTorch; BENCH_FLAGS is handed on (--quick, --out FOLDER, ...).
 EXTRA_PROGRAMS += gpu-loop
 gpu_loop_SOURCES = bench/gpu_loop.c $(device_word)
-gpu_loop_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests/gpu
+gpu_loop_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests/cuda/device
 gpu_loop_LDADD = libtrain.la -lm
 CLEANFILES += gpu-loop
-# The same on the emulated GPU (tests/emulator/local.mk): bench/gpu.py --device cuda-emulated.
+# The same on the emulated GPU (tests/cuda/local.mk): bench/gpu.py --device cuda-emulated.
 EXTRA_PROGRAMS += tests/gpu-loop-emulated
 tests_gpu_loop_emulated_SOURCES = bench/gpu_loop.c $(device_word)
 nodist_tests_gpu_loop_emulated_SOURCES = $(emulated_backends)
-tests_gpu_loop_emulated_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests/gpu
+tests_gpu_loop_emulated_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests/cuda/device
 tests_gpu_loop_emulated_LDADD = $(emulated_ldadd) libtrain.la -lm
 tests_gpu_loop_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 CLEANFILES += tests/gpu-loop-emulated

@@ -5,8 +5,8 @@
     doc/pictures.py [NAME...]      contact.png, report.png, auroc.svg, scale.svg; default: all
 
 $BUILDDIR is the folder of the programs (default: those in $PATH).  report.png needs Pillow and Chromium.  It holds the
-SHA-256 of the text of the page that it shows: tests/check_pictures.py makes the page again and compares that, because
-the letters of a browser differ between machines.
+SHA-256 of the text of the page that it shows: tests/cli/check_pictures.py makes the page again and compares that,
+because the letters of a browser differ between machines.
 """
 import hashlib
 import os
@@ -17,7 +17,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(HERE)
-sys.path.insert(0, os.path.join(SOURCE, "tests"))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "python"))
 
 PAGE_KEY = "page-sha256"
 

@@ -1,122 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # make check: seconds to a minute or two.  make check-slow: minutes.  What each test needs is in TESTING.md.
+# The fragment of each folder names its files and builds its programs.  The lists of tests are here.
 
 # ---- unit tests (Check) ------------------------------------------------------------------------------------------
 tests_unit_SOURCES = \
-	tests/unit.c \
-	tests/unit.h \
-	tests/archive_fixture.c \
-	tests/archive_fixture.h \
 	tests/calls.c \
 	tests/calls.h \
 	tests/cases.h \
-	tests/checkpoint_fixture.c \
-	tests/checkpoint_fixture.h \
-	tests/deflate_fixture.c \
-	tests/deflate_fixture.h \
-	tests/evaluate_fixture.c \
-	tests/evaluate_fixture.h \
-	tests/file_fixture.c \
-	tests/file_fixture.h \
-	tests/jpeg_fixture.c \
-	tests/jpeg_fixture.h \
-	tests/kinks.c \
-	tests/kinks.h \
-	tests/label_fixture.c \
-	tests/label_fixture.h \
-	tests/lock_fixture.c \
-	tests/lock_fixture.h \
-	tests/png_fixture.c \
-	tests/png_fixture.h \
-	tests/post_office.c \
-	tests/post_office.h \
-	tests/rank_fixture.c \
-	tests/rank_fixture.h \
-	tests/record_fixture.c \
-	tests/record_fixture.h \
-	tests/resume_fixture.c \
-	tests/resume_fixture.h \
-	tests/small_dataset.c \
-	tests/small_dataset.h \
-	tests/source_fixture.c \
-	tests/source_fixture.h \
-	tests/state_cases.c \
-	tests/state_cases.h \
-	tests/step_fixture.c \
-	tests/step_fixture.h \
-	tests/store_fixture.c \
-	tests/store_fixture.h \
-	tests/verify_fixture.c \
-	tests/verify_fixture.h \
-	tests/test_crc32c.c \
-	tests/test_journal.c \
-	tests/test_dataset.c \
-	tests/test_decode.c \
-	tests/test_digest.c \
-	tests/test_error.c \
-	tests/test_example.c \
-	tests/test_file.c \
-	tests/test_file_read.c \
-	tests/test_findings.c \
-	tests/test_jpeg.c \
-	tests/test_labels.c \
-	tests/test_label_errors.c \
-	tests/test_inflate_streams.c \
-	tests/test_lock.c \
-	tests/test_lock_faults.c \
-	tests/test_manifest.c \
-	tests/test_manifest_check.c \
-	tests/test_names.c \
-	tests/test_threads.c \
-	tests/test_part.c \
-	tests/test_preflight.c \
-	tests/test_plan.c \
-	tests/test_png.c \
-	tests/test_png_bounds.c \
-	tests/test_png_faults.c \
-	tests/test_png_fast.c \
-	tests/test_progress.c \
-	tests/test_rank_times.c \
-	tests/test_ranks.c \
-	tests/test_record.c \
-	tests/test_record_faults.c \
-	tests/test_resample.c \
-	tests/test_resume.c \
-	tests/test_shard_scan.c \
-	tests/test_source.c \
-	tests/test_archive.c \
-	tests/test_ascii.c \
-	tests/test_gunzip.c \
-	tests/test_keyed_hash.c \
-	tests/test_queue.c \
-	tests/test_split.c \
-	tests/test_split_rule.c \
-	tests/test_store.c \
-	tests/test_store_folder.c \
-	tests/test_table.c \
-	tests/test_verify.c \
-	tests/test_verify_folder.c \
-	tests/test_backends.c \
-	tests/test_padding.c \
-	tests/test_calls.c \
-	tests/test_convert.c \
-	tests/test_checkpoint.c \
-	tests/test_state.c \
-	tests/test_weights.c \
-	tests/test_settings.c \
-	tests/test_collective.c \
-	tests/test_collective_faults.c \
-	tests/test_graph.c \
-	tests/test_loader.c \
-	tests/test_metrics.c \
-	tests/test_random.c \
-	tests/test_seam.c \
-	tests/test_reader.c \
-	tests/test_safetensors.c \
-	tests/test_step.c \
-	tests/test_evaluate.c \
-	tests/test_evaluate_ranks.c \
-	tests/test_inflate.c
+	tests/unit.c \
+	tests/unit.h
 tests_unit_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \
 	$(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_LDADD = $(unit_emulated) libtrain.la libchexcore.la $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(CHECK_LIBS)
@@ -124,7 +16,7 @@ tests_unit_LDADD = $(unit_emulated) libtrain.la libchexcore.la $(LIBPNG_LIBS) $(
 tests_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pread,--wrap=pwrite \
 	-Wl,--wrap=write,--wrap=fstat,--wrap=fstatat,--wrap=openat,--wrap=open,--wrap=opendir,--wrap=nanosleep \
 	-Wl,--wrap=renameat,--wrap=linkat,--wrap=unlinkat,--wrap=fsync,--wrap=close,--wrap=readdir
-# Where there is the emulated GPU, it is one of the backends (emulator/local.mk).
+# Where there is the emulated GPU, it is one of the backends (cuda/local.mk).
 tests_unit_LINK = $(unit_link) $(tests_unit_LDFLAGS) $(LDFLAGS) -o $@
 if EMULATOR
 nodist_tests_unit_SOURCES = $(emulated_backends)
@@ -147,234 +39,106 @@ if !EMULATOR
 	@echo 'skip the emulated GPU: $(emulator_lacks)'
 endif
 
-# ---- programs whose output is compared with other software ---------------------------------------------------------
-check_PROGRAMS += check-images check-tables
-check_images_SOURCES = tests/check_images.c
-check_images_LDADD = libchexcore.la
-check_tables_SOURCES = tests/check_tables.c
-check_tables_LDADD = libchexcore.la
+check_DATA =
+include tests/lib/local.mk
+include tests/train/local.mk
+include tests/cli/local.mk
+include tests/ranks/local.mk
+include tests/faults/local.mk
+include tests/fuzz/local.mk
+include tests/cuda/local.mk
+include tests/fakes/local.mk
+include tests/emulator/local.mk
+include tests/tree/local.mk
+include tests/analysis/local.mk
+include tests/python/local.mk
 
-# ---- faults: a library to be preloaded, without the sanitizers of what it is loaded into -----------------------------
-# Not by libtool: it is needed under --disable-shared too.
-check_DATA = tests/faults/inject.so tests/faults/slow_math.so tests/faults/fast_clock.so tests/faults/count_calls.so
-inject_sources = tests/faults/inject.c tests/faults/wrap_files.c tests/faults/wrap_memory.c
-tests/faults/inject.so: $(inject_sources) tests/faults/inject.h
-	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
-	$(CC) -O2 -Wall -Wextra -fPIC -ftls-model=initial-exec -shared -o $@ \
-	  $(srcdir)/tests/faults/inject.c $(srcdir)/tests/faults/wrap_files.c $(srcdir)/tests/faults/wrap_memory.c \
-	  -ldl -lpthread
-tests/faults/slow_math.so: tests/faults/slow_math.c
-	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
-	$(CC) -O2 -Wall -Wextra -fno-builtin -fPIC -shared -o $@ $(srcdir)/tests/faults/slow_math.c -ldl
-tests/faults/fast_clock.so: tests/faults/fast_clock.c
-	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
-	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/fast_clock.c
-tests/faults/count_calls.so: tests/faults/count_calls.c
-	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
-	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/count_calls.c -ldl
-CLEANFILES += $(check_DATA)
-EXTRA_DIST += tests/faults/slow_math.c tests/faults/fast_clock.c tests/faults/count_calls.c $(inject_sources) \
-	tests/faults/inject.h tests/lsan.txt
-
-# ---- ranges: a tool of NVTX ------------------------------------------------------------------------------------------
-if NVTX
-check_DATA += tests/nvtx_injection.so
-endif
-tests/nvtx_injection.so: tests/nvtx_injection.c
-	$(AM_V_GEN)$(MKDIR_P) tests && \
-	$(CC) -O2 -Wall -Wextra $(NVTX_CPPFLAGS) -fPIC -shared -o $@ $(srcdir)/tests/nvtx_injection.c -lpthread
-CLEANFILES += tests/nvtx_injection.so
-EXTRA_DIST += tests/nvtx_injection.c
-
-check_PROGRAMS += train-step
-train_step_SOURCES = tests/train_step.c
-train_step_CPPFLAGS = $(train_cppflags)
-train_step_LDADD = libtrain.la
-check_PROGRAMS += check-metrics
-check_metrics_SOURCES = tests/check_metrics.c
-check_metrics_CPPFLAGS = $(train_cppflags)
-check_metrics_LDADD = libtrain.la
-
-check_PROGRAMS += evaluate-split
-evaluate_split_SOURCES = tests/evaluate_split.c tools/train/roc_plot.c tools/train/roc_plot.h
-evaluate_split_CPPFLAGS = $(tools_cppflags)
-evaluate_split_LDADD = libdraw.la libtrain.la $(launcher_ldadd) $(tools_ldadd)
-
-check_PROGRAMS += collective-ranks
-collective_ranks_SOURCES = tests/collective_ranks.c
-collective_ranks_CPPFLAGS = $(tools_cppflags)
-collective_ranks_LDADD = libtrain.la $(launcher_ldadd) $(tools_ldadd)
-
-check_PROGRAMS += write-run
-write_run_SOURCES = tests/write_run.c
-write_run_CPPFLAGS = $(train_cppflags)
-write_run_LDADD = libtrain.la
-
-# ---- chex-train with a backend that is late; its own list of backends stands before that of libtrain.la --------------
-check_PROGRAMS += late-train
-late_train_SOURCES = tools/chex-train.c $(train_sources) tests/late.h tests/late_backend.c tests/late_memory.c \
-	tests/late_reduce.c tests/late_store.c
-late_train_CPPFLAGS = $(tools_cppflags)
-late_train_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
-late_train_LDADD = libdraw.la libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm
-
-# ---- a small data set of several shards a split, for check_inspect.py ------------------------------------------------
-check_DATA += tests/dataset.stamp
-tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
-	$(AM_V_GEN)rm -rf tests/dataset tests/dataset.images && $(MKDIR_P) tests && \
-	./chex-synth -q -n 120 --size 64 -o tests/dataset.images && \
-	./chex-convert -q -i tests/dataset.images/images -l tests/dataset.images/Data_Entry_2017_v2020.csv \
-	  -o tests/dataset --size 32 --shard-size 16 && touch $@
-CLEANFILES += tests/dataset.stamp
 clean-local:
 	rm -rf tests/dataset tests/dataset.images emulator gpu gpu-bundle gpu-bundle-build gpu-results nvrtc-kept
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 # The longest first: with several jobs none of them begins last and alone.
 TESTS += \
-	tests/check_train_ranks.py \
-	tests/check_faults.py \
-	tests/check_ranks.py \
+	tests/ranks/check_train_ranks.py \
+	tests/faults/check_faults.py \
+	tests/ranks/check_ranks.py \
 	$(unit_tests) \
-	tests/check_events.py \
-	tests/check_times.py \
-	tests/check_resume.py \
-	tests/check_report.py \
-	tests/check_sheet.py \
-	tests/check_train_hostile.py \
-	tests/check_train.py \
-	tests/png_cases.py \
-	tests/check_archive.py \
-	tests/check_auroc.py \
-	tests/check_checkpoints.py \
-	tests/check_commands.py \
-	tests/check_completion.py \
-	tests/check_convert.py \
-	tests/check_diff.py \
-	tests/check_docs.py \
-	tests/check_inspect.py \
-	tests/check_inspect_hostile.py \
-	tests/check_interop.py \
-	tests/check_late.py \
-	tests/check_layers.py \
-	tests/check_libraries.py \
-	tests/check_messages.py \
-	tests/check_nvtx.py \
-	tests/check_pictures.py \
-	tests/check_quiet.py \
-	tests/check_recipes.py \
-	tests/check_scale_model.py \
-	tests/check_setup.py \
-	tests/check_slurm.py \
-	tests/check_smoke.py \
-	tests/check_source.py \
-	tests/check_stage.py \
-	tests/check_synth.py \
-	tests/check_tables.py \
-	tests/check_train_again.py \
-	tests/check_train_plan.py
+	$(unit_tests_gpu) \
+	tests/train/log/check_events.py \
+	tests/cli/check_times.py \
+	tests/cli/check_resume.py \
+	tests/cli/check_report.py \
+	tests/cli/check_sheet.py \
+	tests/cli/check_train_hostile.py \
+	tests/cli/check_train.py \
+	tests/lib/image/png_cases.py \
+	tests/cli/check_archive.py \
+	tests/train/eval/check_auroc.py \
+	tests/cli/check_checkpoints.py \
+	tests/cli/check_commands.py \
+	tests/cli/check_completion.py \
+	tests/cli/check_convert.py \
+	tests/cli/check_diff.py \
+	tests/tree/check_docs.py \
+	tests/cli/check_inspect.py \
+	tests/cli/check_inspect_hostile.py \
+	tests/cli/check_interop.py \
+	tests/cli/check_late.py \
+	tests/tree/check_layers.py \
+	tests/cli/check_libraries.py \
+	tests/cli/check_messages.py \
+	tests/cli/check_nvtx.py \
+	tests/cli/check_pictures.py \
+	tests/cli/check_quiet.py \
+	tests/cli/check_recipes.py \
+	tests/tree/check_scale_model.py \
+	tests/tree/check_setup.py \
+	tests/ranks/check_slurm.py \
+	tests/faults/check_smoke.py \
+	tests/cli/check_source.py \
+	tests/cli/check_stage.py \
+	tests/cli/check_synth.py \
+	tests/lib/labels/check_tables.py \
+	tests/cli/check_train_again.py \
+	tests/cli/check_train_plan.py \
+	tests/tree/check_hardening.py \
+	tests/tree/check_header.py \
+	tests/fuzz/check_fuzz.py \
+	tests/cuda/cudnn/check_cudnn.py \
+	tests/cuda/device/check_scripts.py
 if EMULATOR
-emulated_tests = tests/check_train_cuda.py tests/check_train_nccl.py
+emulated_tests = tests/cuda/run/check_train_cuda.py tests/cuda/run/check_train_nccl.py
 TESTS += $(emulated_tests)
 endif
 # With TensorFlow, PyTorch, DALI.
 compare_tests = \
-	tests/check_parity.py \
-	tests/check_half.py \
-	tests/check_interop.py \
-	tests/check_weights.py \
-	tests/check_recipes.py
+	tests/train/backend/check_parity.py \
+	tests/train/backend/check_half.py \
+	tests/cli/check_interop.py \
+	tests/train/checkpoint/check_weights.py \
+	tests/cli/check_recipes.py
 slow_tests = \
 	$(emulated_tests) \
-	tests/check_faults.py \
-	tests/check_resume.py \
-	tests/check_convert.py \
-	tests/check_messages.py \
-	tests/check_pictures.py \
-	tests/check_ranks.py \
-	tests/check_slurm.py \
-	tests/check_times.py \
-	tests/check_train_plan.py \
-	tests/check_train_ranks.py \
+	tests/faults/check_faults.py \
+	tests/cli/check_resume.py \
+	tests/cli/check_convert.py \
+	tests/cli/check_messages.py \
+	tests/cli/check_pictures.py \
+	tests/ranks/check_ranks.py \
+	tests/ranks/check_slurm.py \
+	tests/cli/check_times.py \
+	tests/cli/check_train_plan.py \
+	tests/ranks/check_train_ranks.py \
+	tests/fuzz/check_fuzz.py \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
-sanitized_tests = $(unit_tests) tests/check_fuzz.py tests/check_smoke.py
+sanitized_tests = $(unit_tests) tests/fuzz/check_fuzz.py tests/faults/check_smoke.py
 sanitized_programs = $(unit_tests) $(fuzz_programs) $(archive_program) tests/fuzz/self_test
 
 EXTRA_DIST += \
 	quickstart.sh \
 	run-tests.sh \
-	tests/bare-root.sh \
-	tests/check_aarch64.sh \
-	tests/check_configure.sh \
-	tests/check_commits.sh \
-	tests/check_dist.sh \
-	tests/check_install.sh \
-	tests/check_kernels.c \
-	tests/check_commands.py \
-	tests/check_convert.py \
-	tests/check_docs.py \
-	tests/check_inspect.py \
-	tests/check_inspect_hostile.py \
-	tests/check_interop.py \
-	tests/check_half.py \
-	tests/check_late.py \
-	tests/check_layers.py \
-	tests/check_learns.py \
-	tests/check_libraries.py \
-	tests/check_messages.py \
-	tests/check_nvtx.py \
-	tests/check_pictures.py \
-	tests/check_setup.py \
-	tests/check_smoke.py \
-	tests/check_parity.py \
-	tests/check_recipes.py \
-	tests/check_scale.sh \
-	tests/check_scale_model.py \
-	tests/check_slurm.py \
-	tests/fake_slurm.py \
-	tests/check_ranks.py \
-	tests/check_train_ranks.py \
-	tests/check_completion.py \
-	tests/check_events.py \
-	tests/check_times.py \
-	tests/ranks.py \
-	tests/check_sheet.py \
-	tests/check_archive.py \
-	tests/check_faults.py \
-	tests/commands/convert.txt \
-	tests/commands/inspect.txt \
-	tests/commands/mistakes.txt \
-	tests/commands/synth.txt \
-	tests/commands/train.txt \
-	tests/coverage.py \
-	tests/faults/README.md \
-	tests/faults/harness.py \
-	tests/faults/replay.py \
-	tests/check_synth.py \
-	tests/check_tables.py \
-	tests/fixtures.py \
-	tests/check_train.py \
-	tests/check_train_again.py \
-	tests/check_train_cuda.py \
-	tests/check_train_hostile.py \
-	tests/check_train_nccl.py \
-	tests/check_train_plan.py \
-	tests/check_resume.py \
-	tests/training.py \
-	tests/png_cases.py \
 	tests/python.sh \
-	tests/read_tensorflow.py \
-	tests/browser.py \
-	tests/check_diff.py \
-	tests/check_quiet.py \
-	tests/check_report.py \
-	tests/check_source.py \
-	tests/check_stage.py \
-	tests/read_events.py \
-	tests/check_auroc.py \
-	tests/check_checkpoints.py \
-	tests/check_weights.py \
 	tests/requirements-cuda.txt \
 	tests/requirements-cudnn.txt \
 	tests/requirements-dali.txt \
@@ -382,10 +146,8 @@ EXTRA_DIST += \
 	tests/requirements.txt \
 	tests/setup.sh \
 	tests/suites.sh \
-	tests/support.py \
 	tests/tally.sh \
-	tests/timed.sh \
-	tests/verdict.sh
+	tests/timed.sh
 
 TEST_EXTENSIONS = .py
 LOG_COMPILER = $(SHELL) $(srcdir)/tests/timed.sh $(SHELL) $(srcdir)/tests/suites.sh
@@ -408,7 +170,7 @@ AM_TESTS_ENVIRONMENT = \
 	CHECK_IMAGES='$(abs_builddir)/check-images'; export CHECK_IMAGES; \
 	CHEX_DATASET='$(abs_builddir)/tests/dataset'; export CHEX_DATASET; \
 	BUILDDIR='$(abs_builddir)'; export BUILDDIR; \
-	LSAN_OPTIONS='print_suppressions=0:suppressions=$(abs_srcdir)/tests/lsan.txt'; export LSAN_OPTIONS; \
+	LSAN_OPTIONS='print_suppressions=0:suppressions=$(abs_srcdir)/tests/analysis/lsan.txt'; export LSAN_OPTIONS; \
 	MPIRUN='$(MPIRUN)'; export MPIRUN; \
 	PROTOC='$(PROTOC)'; export PROTOC; PYTHON='$(PYTHON)'; export PYTHON; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
@@ -463,24 +225,24 @@ tally-compare:
 # The NEON kernels, cross-compiled and run by qemu-aarch64; skipped by name where one of them is missing.
 #: check-aarch64      NEON kernels, cross-compiled and run by qemu-aarch64
 check-aarch64:
-	$(SHELL) $(srcdir)/tests/check_aarch64.sh
+	$(SHELL) $(srcdir)/tests/lib/kernels/check_aarch64.sh
 
 # By hand: every call and every allocation; kills at random times.
 #: check-faults       every failing call and every allocation, by hand: minutes
 check-faults: all
-	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_faults.py
+	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/faults/check_faults.py
 
 #: check-late         a trainer whose device is late leaves the bytes of the reference
 check-late: all
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/check_late.py
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/cli/check_late.py
 
 # What configure says and takes, in folders of its own; the release, from two checkouts of the last commit.
 #: check-configure    what configure says of what is missing, and of MPI
 check-configure: all
-	$(SHELL) $(srcdir)/tests/check_configure.sh '$(abs_builddir)'
+	$(SHELL) $(srcdir)/tests/tree/check_configure.sh '$(abs_builddir)'
 #: check-dist         the release from two checkouts, and from itself
 check-dist:
-	$(SHELL) $(srcdir)/tests/check_dist.sh
+	$(SHELL) $(srcdir)/tests/tree/check_dist.sh
 
 # Lines and branches of lib/ that make check ran, in a build of its own.
 #: coverage           lines and branches of lib/ that make check ran, in a build of its own
@@ -489,43 +251,40 @@ coverage:
 	test -f coverage/Makefile || (cd coverage && $(abs_srcdir)/configure --disable-shared PYTHON='$(PYTHON)' \
 	  CFLAGS='-O0 -g --coverage' CPPFLAGS='$(CPPFLAGS)' >/dev/null)
 	cd coverage && $(MAKE) all && { $(MAKE) check || :; }
-	$(PYTHON) $(srcdir)/tests/coverage.py coverage
+	$(PYTHON) $(srcdir)/tests/analysis/coverage.py coverage
 
 KILLS = 10000
 #: check-kill         kills at random times; KILLS=10000
 check-kill: all tests/faults/inject.so
-	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_faults.py \
-	  'random times'
+	$(AM_TESTS_ENVIRONMENT) KILLS=$(KILLS) srcdir='$(srcdir)' \
+	  $(PY_LOG_COMPILER) $(srcdir)/tests/faults/check_faults.py 'random times'
 
 # By hand: README.md's training run with three seeds, and DenseNet-121 on the real images.
 #: check-learns       does it learn? by hand: minutes
 check-learns: all
-	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PYTHON) $(srcdir)/tests/check_learns.py
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PY_LOG_COMPILER) $(srcdir)/tests/cli/check_learns.py
 
 .PHONY: check-aarch64 check-compare check-configure check-dist check-faults check-kill check-late check-learns \
 	check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
-TESTS += tests/check_hardening.py tests/check_header.py
-EXTRA_DIST += tests/analyze.sh tests/analyze.txt tests/check_hardening.py tests/check_header.py \
-	tests/threads.sh tests/valgrind.sh
 
 # Static analysis of the whole code; see TESTING.md.
 #: analyze            gcc -fanalyzer, clang --analyze, cppcheck
 analyze: $(BUILT_SOURCES)
 	CPPFLAGS='$(CPPFLAGS) $(MPI_CFLAGS)' $(SHELL) -c \
-	  'exec bash $(srcdir)/tests/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
+	  'exec bash $(srcdir)/tests/analysis/analyze.sh $(abs_srcdir) $(abs_builddir) $(ANALYZERS)'
 
 # The unit tests under valgrind's memcheck, JOBS cases at once: an error or a leak ends a test's process with code 9.
 #: check-valgrind     the unit tests under valgrind
 check-valgrind: tests/unit
-	$(SHELL) $(srcdir)/tests/valgrind.sh $${JOBS:-2} $(LIBTOOL) --mode=execute valgrind --quiet --error-exitcode=9 \
-	  --leak-check=full --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect \
-	  $(VALGRIND_FLAGS)
+	$(SHELL) $(srcdir)/tests/analysis/valgrind.sh $${JOBS:-2} $(LIBTOOL) --mode=execute valgrind --quiet \
+	  --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect \
+	  --show-leak-kinds=definite,indirect $(VALGRIND_FLAGS)
 
 # The tests with threads, a hundred times, for a build with --enable-sanitizers=thread.
 #: check-threads      the suites with threads, again and again
 check-threads: tests/unit
-	$(SHELL) $(srcdir)/tests/threads.sh $(TIMES)
+	$(SHELL) $(srcdir)/tests/analysis/threads.sh $(TIMES)
 
 .PHONY: analyze check-threads check-valgrind

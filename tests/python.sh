@@ -7,4 +7,8 @@ if [ -z "${PYTHON:-}" ]; then
     echo "0 passed, 0 failed, 1 skipped"
     exit 77
 fi
-exec "${SHELL:-/bin/sh}" "$(dirname "$0")/timed.sh" "$PYTHON" "$@"
+# The modules that tests share.
+here=$(cd "$(dirname "$0")" && pwd)
+PYTHONPATH=$here/python:$here/fakes/slurm${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH
+exec "${SHELL:-/bin/sh}" "$here/timed.sh" "$PYTHON" "$@"

@@ -91,7 +91,8 @@ slots() (
 make_configure() (
     if [ ! -x "$source/configure" ] || [ ! -f "$source/Makefile.in" ] ||
         [ -n "$(find "$source/configure.ac" "$source/m4" -newer "$source/configure" -print -quit)" ] ||
-        [ -n "$(find "$source/Makefile.am" "$source"/*/local.mk -newer "$source/Makefile.in" -print -quit)" ]; then
+        [ -n "$(find "$source" -name 'build*' -prune -o '(' -name Makefile.am -o -name local.mk ')' \
+            -newer "$source/Makefile.in" -print -quit)" ]; then
         said=$("$source/autogen.sh" 2>&1) || {
             echo "$said" >&2
             die "autogen.sh failed"

@@ -17,12 +17,13 @@ trap 'exit 1' HUP INT TERM
 run_by() {
     sed -n 's/.*srunner_.*[( ]\([a-z0-9_]*\)_suite()).*/\1/p' "$@" | sort -r
 }
-sed -n 's/.*suite_create("\([^"]*\)").*/\1/p' "$here"/test_*.c | sort -r > "$folder/made"
-run_by "$here/unit.c" "$here/unit_gpu.c" | cmp -s - "$folder/made" || {
+find "$here" -name 'test_*.c' -exec sed -n 's/.*suite_create("\([^"]*\)").*/\1/p' {} + | sort -r > "$folder/made"
+run_by "$here/unit.c" "$here/cuda/run/unit_gpu.c" | cmp -s - "$folder/made" || {
     echo 'suites.sh: unit.c and unit_gpu.c run other suites than those that test_*.c create'
     exit 1
 }
-run_by "$here/$(basename "$program" | tr - _).c" > "$folder/names"
+main=$(basename "$program" | tr - _).c
+run_by "$(find "$here" -name "$main")" > "$folder/names"
 if [ -n "${SUITES:-}" ]; then
     # shellcheck disable=SC2086  # a list of words
     printf '%s\n' $SUITES > "$folder/names"

@@ -10,7 +10,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 HERE = $(SOURCE)/tests/emulator
-TESTS = $(SOURCE)/tests/kernels
+TESTS = $(SOURCE)/tests/cuda/kernels
+PLANS = $(SOURCE)/tests/cuda/plan
 KERNELS = $(SOURCE)/train/cuda/kernels
 FLAGS_plain =
 FLAGS_ucontext = -DEMULATOR_UCONTEXT
@@ -78,7 +79,7 @@ $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
 $(OUT)/plan/%.o: $(SOURCE)/train/%.c
 	mkdir -p $(@D)
 	$(C) -I$(BUILD) -iquote $(SOURCE)/lib -c $< -o $@
-$(patsubst %,$(OUT)/%.o,layout_steps layout_lives traffic_steps layout_fixture): $(OUT)/%.o: $(TESTS)/%.c | $(OUT)
+$(patsubst %,$(OUT)/%.o,layout_steps layout_lives traffic_steps layout_fixture): $(OUT)/%.o: $(PLANS)/%.c | $(OUT)
 	$(C) -iquote $(SOURCE)/lib -c $< -o $@
 
 define of_value

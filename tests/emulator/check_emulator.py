@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 from support import BUILD, PATIENCE, SOURCE, Cases, Skip
 
 HERE = os.path.join(SOURCE, "tests", "emulator")

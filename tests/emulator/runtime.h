@@ -5,7 +5,7 @@
  * for and, with a seed in EMULATOR_STREAMS, a part of the work of other streams.  A query executes at most one item, so
  * a host that polls makes progress.  Every call holds one lock.
  *
- * Work that needs other processes (tests/nccl/) is executed only by queries.  A host that waits for it in a blocking
+ * Work that needs other processes (fakes/nccl) is executed only by queries.  A host that waits for it in a blocking
  * call would wait forever if another process had died, so this is a violation.
  *
  * SPDX-License-Identifier: Apache-2.0

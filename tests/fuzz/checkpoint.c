@@ -18,7 +18,7 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint_private.h"
 #include "checkpoint/weights.h"
-#include "state_cases.h"
+#include "train/checkpoint/state_cases.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -22,7 +22,8 @@ tests_fuzz_libfuzz_la_SOURCES = tests/fuzz/fuzz.c tests/fuzz/fuzz.h
 fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_ENGINE)
 fuzz_ldadd = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libchexcore.la
 
-tests_fuzz_checkpoint_SOURCES = tests/fuzz/checkpoint.c tests/state_cases.c tests/state_cases.h
+tests_fuzz_checkpoint_SOURCES = tests/fuzz/checkpoint.c tests/train/checkpoint/state_cases.c \
+	tests/train/checkpoint/state_cases.h
 tests_fuzz_checkpoint_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(JANSSON_CFLAGS)
 tests_fuzz_checkpoint_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_checkpoint_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la $(JANSSON_LIBS)
@@ -84,10 +85,8 @@ tests_fuzz_archive_LDADD = $(fuzz_ldadd) $(LIBARCHIVE_LIBS) $(ZLIB_LIBS)
 tests_fuzz_self_test_SOURCES = tests/fuzz/self_test.c
 tests_fuzz_self_test_LDADD = $(fuzz_ldadd)
 
-TESTS += tests/check_fuzz.py
-slow_tests += tests/check_fuzz.py
 EXTRA_DIST += \
-	tests/check_fuzz.py \
+	tests/fuzz/check_fuzz.py \
 	tests/fuzz/finds.sh \
 	tests/fuzz/fuzz.sh \
 	tests/fuzz/pack.py \

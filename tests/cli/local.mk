@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests that run command lines.
+# A tool of NVTX.
+if NVTX
+check_DATA += tests/nvtx_injection.so
+endif
+tests/nvtx_injection.so: tests/cli/nvtx_injection.c
+	$(AM_V_GEN)$(MKDIR_P) tests && \
+	$(CC) -O2 -Wall -Wextra $(NVTX_CPPFLAGS) -fPIC -shared -o $@ $(srcdir)/tests/cli/nvtx_injection.c -lpthread
+CLEANFILES += tests/nvtx_injection.so
+
+# A small data set of several shards a split, for check_inspect.py.
+check_DATA += tests/dataset.stamp
+tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
+	$(AM_V_GEN)rm -rf tests/dataset tests/dataset.images && $(MKDIR_P) tests && \
+	./chex-synth -q -n 120 --size 64 -o tests/dataset.images && \
+	./chex-convert -q -i tests/dataset.images/images -l tests/dataset.images/Data_Entry_2017_v2020.csv \
+	  -o tests/dataset --size 32 --shard-size 16 && touch $@
+CLEANFILES += tests/dataset.stamp
+
+EXTRA_DIST += \
+	tests/cli/check_archive.py \
+	tests/cli/check_checkpoints.py \
+	tests/cli/check_commands.py \
+	tests/cli/check_completion.py \
+	tests/cli/check_convert.py \
+	tests/cli/check_diff.py \
+	tests/cli/check_inspect.py \
+	tests/cli/check_inspect_hostile.py \
+	tests/cli/check_interop.py \
+	tests/cli/check_late.py \
+	tests/cli/check_learns.py \
+	tests/cli/check_libraries.py \
+	tests/cli/check_messages.py \
+	tests/cli/check_nvtx.py \
+	tests/cli/check_pictures.py \
+	tests/cli/check_quiet.py \
+	tests/cli/check_recipes.py \
+	tests/cli/check_report.py \
+	tests/cli/check_resume.py \
+	tests/cli/check_scale.sh \
+	tests/cli/check_sheet.py \
+	tests/cli/check_source.py \
+	tests/cli/check_stage.py \
+	tests/cli/check_synth.py \
+	tests/cli/check_times.py \
+	tests/cli/check_train.py \
+	tests/cli/check_train_again.py \
+	tests/cli/check_train_hostile.py \
+	tests/cli/check_train_plan.py \
+	tests/cli/commands/convert.txt \
+	tests/cli/commands/inspect.txt \
+	tests/cli/commands/mistakes.txt \
+	tests/cli/commands/synth.txt \
+	tests/cli/commands/train.txt \
+	tests/cli/nvtx_injection.c \
+	tests/cli/read_tensorflow.py

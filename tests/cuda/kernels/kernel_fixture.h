@@ -1,0 +1,120 @@
+/*
+ * kernel_fixture.h - shared by the tests of kernels: the tables of this program, tensors, errors against a reference
+ *
+ * A tensor on the host is float, already rounded to the type that it has on the device.  So a reference in double
+ * starts from the same numbers.  Only copies access device memory, and all of them are in `stream`.  The same sources
+ * run on the emulator (build.mk) and, with ON_DEVICE, on a GPU (tests/cuda/device/build.mk).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef EMULATOR_KERNEL_FIXTURE_H
+#define EMULATOR_KERNEL_FIXTURE_H
+
+#include "half.h"
+
+extern "C" {
+#include "cuda/plan/both.h"
+#include "cuda/plan/conv.h"
+#include "cuda/plan/product.h"
+}
+
+#include <string.h>
+#include <type_traits>
+#include <vector>
+
+enum value_kind { VALUE_FP16, VALUE_BF16, VALUE_FLOAT };
+
+struct value_set {
+    const char *name;
+    const struct cuda_kernel *kernels;
+    value_kind kind;
+    double tolerance; /* relative error of stored values; for few of them, half of a last bit */
+    double sums;      /* relative error of sums of products in float */
+};
+extern const std::vector<value_set> value_sets;
+
+typedef std::vector<float> floats;
+
+extern cudaStream_t stream;
+extern bool small_shapes; /* for builds in which everything is slow */
+
+/* Ends the program with its name if a call fails; with 77 if there is no device. */
+#define MUST(call) must(call, #call, __LINE__)
+void must(cudaError_t e, const char *what, int line);
+
+/* Returns numbers in (-1, 1), the same in every run. */
+floats random_values(const value_set &set, size_t count);
+floats random_floats(size_t count);
+unsigned random_below(unsigned limit);
+/* Rounds to the type of the set. */
+float rounded(const value_set &set, float f);
+/* Copies to the device as values of the set, or as floats; release() frees it. */
+void *upload(const value_set &set, const floats &v);
+/* Returns memory that is not written: NaN on the emulator, and with KERNELS_POISON in the environment. */
+float *room(size_t floats);
+void *upload_bytes(const void *from, size_t size);
+void copy_in(const void *to, const void *from, size_t size);
+void download_bytes(void *to, const void *from, size_t size);
+floats download(const value_set &set, const void *p, size_t count);
+floats download(const float *p, size_t count);
+void release();
+/*
+ * Partial sums of wgrad with this number of splits: their type, for the functions above; and the relative error of
+ * their rounding, or `larger` if that is more.
+ */
+value_set partial_set(const value_set &set, unsigned splits);
+double partial_error(const value_set &set, unsigned splits, double larger);
+/* Returns memory that is not written. */
+void *room(const value_set &set, size_t count);
+/* For data that are not activations: blocks, states, tables. */
+template <typename T>
+T *
+upload(const std::vector<T> &v)
+{
+    return (T *)upload_bytes(v.data(), v.size() * sizeof(T));
+}
+template <typename T>
+T
+download_one(const T *p)
+{
+    T v;
+
+    download_bytes(&v, p, sizeof(v));
+    return v;
+}
+template <typename T>
+void
+overwrite(const T *p, const T &v)
+{
+    copy_in(p, &v, sizeof(v));
+}
+
+/* Launches a kernel of the set with these arguments. */
+template <typename T>
+void
+launch(const value_set &set, cuda_kernel_id id, unsigned x, unsigned y, const T &args)
+{
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(cuda_op::args), "a kernel's struct");
+    cuda_op op = {};
+
+    op.kernel = id;
+    op.x = x;
+    op.y = y;
+    op.z = 1;
+    memcpy((void *)&op.args, &args, sizeof(args));
+    MUST(cuda_launch(set.kernels, &op, stream));
+}
+
+/* Updates running statistics, by CTAs of a loss without images. */
+void move_running(const value_set &set, unsigned blocks, const norm_running_args &args);
+
+/* Fails if the norm of the difference, divided by the norm of `want`, exceeds `allowed` or is NaN. */
+void compare(const char *what, const std::vector<double> &want, const floats &got, double allowed);
+void expect(bool good, const char *what);
+/* Returns the slice in the middle of a slab with rows of ld values; requires that the rest is unchanged. */
+floats slice_of(const floats &slab, const floats &before, unsigned ld, unsigned channels, const char *what);
+/* Prints one line for all comparisons since the last call. */
+void finish_case(const char *name);
+int summary();
+
+#endif

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# The suites of train/cuda.
+if EMULATOR
+if HAVE_CHECK
+check_PROGRAMS += tests/unit-gpu
+unit_tests_gpu = tests/unit-gpu
+endif
+endif
+tests_unit_gpu_SOURCES = \
+	tests/cuda/run/gpu_fixture.c \
+	tests/cuda/run/gpu_fixture.h \
+	tests/cuda/run/test_cuda.c \
+	tests/cuda/run/test_cuda_cudnn.c \
+	tests/cuda/run/test_cuda_engine.c \
+	tests/cuda/run/test_cuda_faults.c \
+	tests/cuda/run/test_cuda_ranks.c \
+	tests/cuda/run/test_cuda_splits.c \
+	tests/cuda/run/test_cuda_state.c \
+	tests/cuda/run/unit_gpu.c \
+	tests/fakes/comm/post_office.c \
+	tests/fakes/comm/post_office.h \
+	tests/train/backend/step_fixture.c \
+	tests/train/backend/step_fixture.h \
+	tests/lib/ranks/rank_fixture.c \
+	tests/lib/ranks/rank_fixture.h \
+	tests/unit.h
+nodist_tests_unit_gpu_SOURCES = tests/emulated/train/backends.c
+tests_unit_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)
+tests_unit_gpu_LDADD = $(emulated_ldadd) libtrain.la libchexcore.la $(CHECK_LIBS) -lm
+tests_unit_gpu_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
+
+EXTRA_DIST += \
+	tests/cuda/run/check_train_cuda.py \
+	tests/cuda/run/check_train_nccl.py

@@ -1,0 +1,333 @@
+/*
+ * test_cuda_engine.c - plans with --engine cudnn: compares steps with the reference; tests which convolutions cuDNN
+ * computes, and their cost model
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "gpu_fixture.h"
+
+#include "cuda/plan/model.h"
+#include "fakes/cudnn/fake_cudnn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- whole steps ------------------------------------------------------------------------------------------------- */
+
+/* Adds a bottleneck of a ResNet, in -> 8 -> 8 (3 x 3, stride) -> 32 channels; returns the sum. */
+static unsigned
+add_block(struct graph_builder *b, const char *const names[8], unsigned in, unsigned channels, unsigned side,
+          unsigned stride)
+{
+    unsigned after = side / stride, shortcut = in, i, x = in, made[6], out = 0;
+    unsigned kernel[] = {1, 3, 1}, width[] = {8, 8, 32};
+
+    for (i = 0; i < 3; i++) {
+        unsigned to = i == 0 ? side : after;
+
+        made[2 * i] = graph_add_buffer(b, width[i], to, to);
+        made[2 * i + 1] = graph_add_buffer(b, width[i], to, to);
+        graph_add_conv(b, names[2 * i], graph_whole(b, x), graph_whole(b, made[2 * i]), kernel[i], i == 1 ? stride : 1,
+                       kernel[i] / 2);
+        graph_add_norm(b, names[2 * i + 1], graph_whole(b, made[2 * i]), graph_whole(b, made[2 * i + 1]), i < 2);
+        x = made[2 * i + 1];
+    }
+    if (channels != 32) {
+        unsigned raw = graph_add_buffer(b, 32, after, after);
+
+        shortcut = graph_add_buffer(b, 32, after, after);
+        graph_add_conv(b, names[6], graph_whole(b, in), graph_whole(b, raw), 1, stride, 0);
+        graph_add_norm(b, names[7], graph_whole(b, raw), graph_whole(b, shortcut), false);
+    }
+    out = graph_add_buffer(b, 32, after, after);
+    graph_add_sum(b, graph_whole(b, x), graph_whole(b, shortcut), graph_whole(b, out), true);
+    return out;
+}
+
+static struct graph *
+small_resnet(void)
+{
+    static const char *const names[2][8] = {
+        {"a.conv1", "a.bn1", "a.conv2", "a.bn2", "a.conv3", "a.bn3", "a.down", "a.bn"},
+        {"b.conv1", "b.bn1", "b.conv2", "b.bn2", "b.conv3", "b.bn3", "", ""}};
+    struct graph_builder b = {.graph = calloc(1, sizeof(*b.graph))};
+    unsigned stem, active, pooled, x, mean;
+    struct chex_error err;
+
+    b.graph->model = "small";
+    b.graph->input = graph_add_buffer(&b, INPUT_CHANNELS, GPU_SIDE, GPU_SIDE);
+    stem = graph_add_buffer(&b, 16, GPU_SIDE / 2, GPU_SIDE / 2);
+    active = graph_add_buffer(&b, 16, GPU_SIDE / 2, GPU_SIDE / 2);
+    pooled = graph_add_buffer(&b, 16, GPU_SIDE / 4, GPU_SIDE / 4);
+    graph_add_conv(&b, "conv1", graph_whole(&b, b.graph->input), graph_whole(&b, stem), 7, 2, 3);
+    graph_add_norm(&b, "bn1", graph_whole(&b, stem), graph_whole(&b, active), true);
+    graph_add_pool(&b, GRAPH_MAX_POOL, graph_whole(&b, active), graph_whole(&b, pooled), 3, 2, 1);
+    x = add_block(&b, names[0], pooled, 16, GPU_SIDE / 4, 2);
+    x = add_block(&b, names[1], x, 32, GPU_SIDE / 8, 1);
+    mean = graph_add_buffer(&b, 32, 1, 1);
+    b.graph->output = graph_add_buffer(&b, OUTPUTS, 1, 1);
+    graph_add_pool(&b, GRAPH_MEAN_POOL, graph_whole(&b, x), graph_whole(&b, mean), 1, 1, 0);
+    graph_add_linear(&b, "fc", graph_whole(&b, mean), graph_whole(&b, b.graph->output));
+    ck_assert(!b.failed);
+    step_check_ok(graph_check(b.graph, &err), &err);
+    return b.graph;
+}
+
+static void
+compare_scores(const struct gpu_plan *gpu, const struct gpu_plan *ref)
+{
+    float got[GPU_BATCH * OUTPUTS], wanted[GPU_BATCH * OUTPUTS];
+    struct chex_error err;
+    struct gpu_batch b;
+
+    gpu_draw(&b, 7, GPU_BATCH);
+    step_check_ok(backend_cuda.score(gpu->p.plan, &b.batch, 1, b.crop, ARENA_AVERAGE, got, &err), &err);
+    step_check_ok(backend_ref.score(ref->p.plan, &b.batch, 1, b.crop, ARENA_AVERAGE, wanted, &err), &err);
+    ck_assert_double_lt(gpu_distance(got, wanted, GPU_BATCH * OUTPUTS), 1e-3);
+}
+
+/* Compares steps of two micro-batches with the reference; `kinds` are the kinds of convolutions that cuDNN runs. */
+static void
+compare_with_ref(const struct plan_options *o, unsigned kinds)
+{
+    struct plan_options plain = *o;
+    struct gpu_plan gpu, ref;
+    struct fake_cudnn_counts before = fake_cudnn_count(), after;
+    unsigned i;
+
+    plain.engine = ENGINE_OWN;
+    gpu_make(&gpu, &backend_cuda, o);
+    gpu_make(&ref, &backend_ref, &plain);
+    for (i = 0; i < 2; i++) {
+        struct step_result a, b;
+
+        gpu_step(&gpu.p, i, 2, &a);
+        gpu_step(&ref.p, i, 2, &b);
+        ck_assert(a.applied && !a.halted);
+        ck_assert_double_eq_tol(a.loss, b.loss, (i == 0 ? 1e-4 : 1e-3) * b.loss);
+        ck_assert_double_eq_tol(a.norm, b.norm, (i == 0 ? 1e-4 : 1e-2) * b.norm);
+        if (i == 0)
+            gpu_is_near(&gpu, &ref, ARENA_GRADIENTS, 1e-4);
+    }
+    gpu_is_near(&gpu, &ref, ARENA_STATISTICS, 1e-3);
+    compare_scores(&gpu, &ref);
+    after = fake_cudnn_count();
+    ck_assert_int_eq(after.forward > before.forward, kinds >> CONV_FORWARD & 1);
+    ck_assert_int_eq(after.data > before.data, kinds >> CONV_DATA & 1);
+    ck_assert_int_eq(after.weights > before.weights, kinds >> CONV_WEIGHTS & 1);
+    step_plan_free(&gpu.p);
+    step_plan_free(&ref.p);
+    ck_assert_uint_eq(fake_cudnn_count().descriptors, 0);
+}
+
+static struct graph *
+network(int number)
+{
+    struct chex_error err;
+    struct graph *g = NULL;
+
+    if (number == 0)
+        return small_resnet();
+    if (number == 1)
+        return gpu_graph();
+    step_check_ok(graph_new("densenet-micro", GPU_SIDE, OUTPUTS, &g, &err), &err);
+    return g;
+}
+
+/*
+ * A ResNet and two DenseNets, whose convolutions read and write slices of slabs; as a graph, and as single launches.
+ * In the graph own kernels may start early, except after a convolution of cuDNN.
+ */
+START_TEST(steps_with_cudnn_are_those_of_the_reference)
+{
+    struct graph *g = network(_i / 2);
+    struct plan_options o = gpu_options(g);
+
+    o.engine = ENGINE_CUDNN;
+    o.no_graph = _i % 2 == 1;
+    o.pdl = true;
+    compare_with_ref(&o, 7);
+    graph_free(g);
+}
+END_TEST
+
+/* Own kernels run what cuDNN refuses. */
+START_TEST(steps_of_which_cudnn_refuses_a_part_are_those_of_the_reference)
+{
+    static const char *const refused[] = {"forward", "data", "add", "weights"};
+    static const unsigned kinds[] = {6, 5, 7, 3};
+    struct graph *g = small_resnet();
+    struct plan_options o = gpu_options(g);
+
+    setenv("FAKE_CUDNN_REFUSE", refused[_i], 1);
+    o.engine = ENGINE_CUDNN;
+    compare_with_ref(&o, kinds[_i]);
+    graph_free(g);
+}
+END_TEST
+
+/* In half precision the gradients of both engines differ only by rounding. */
+START_TEST(both_engines_agree_in_half_precision)
+{
+    struct graph *g = small_resnet();
+    struct plan_options o = gpu_options(g);
+    struct gpu_plan own, theirs;
+    struct step_result a, b;
+
+    o.precision = _i == 0 ? PRECISION_FP16 : PRECISION_BF16;
+    o.engine = ENGINE_OWN;
+    gpu_make(&own, &backend_cuda, &o);
+    o.engine = ENGINE_CUDNN;
+    gpu_make(&theirs, &backend_cuda, &o);
+    gpu_step(&own.p, 0, 2, &a);
+    gpu_step(&theirs.p, 0, 2, &b);
+    ck_assert(a.applied && b.applied);
+    ck_assert_double_eq_tol(a.loss, b.loss, (_i == 0 ? 0.01 : 0.05) * a.loss);
+    gpu_is_near(&theirs, &own, ARENA_GRADIENTS, _i == 0 ? 0.1 : 0.5);
+    step_plan_free(&own.p);
+    step_plan_free(&theirs.p);
+    graph_free(g);
+}
+END_TEST
+
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
+
+static struct plan_facts
+facts_of(const struct plan_options *o)
+{
+    struct gpu_plan p;
+    struct plan_facts facts, size;
+    struct chex_error err;
+
+    gpu_make(&p, &backend_cuda, o);
+    facts = p.p.facts;
+    step_check_ok(backend_cuda.plan_size(p.p.device, o, &size, &err), &err);
+    ck_assert_str_eq(size.algorithms, facts.algorithms);
+    ck_assert_mem_eq(&size.memory, &facts.memory, sizeof(size.memory));
+    step_plan_free(&p.p);
+    return facts;
+}
+
+START_TEST(the_engine_is_a_part_of_the_algorithms)
+{
+    struct graph *g = small_resnet();
+    struct plan_options o = gpu_options(g);
+    struct plan_facts own = facts_of(&o), theirs;
+
+    o.engine = ENGINE_CUDNN;
+    theirs = facts_of(&o);
+    ck_assert_str_eq(own.engine, "own kernels");
+    ck_assert_msg(strstr(theirs.engine, "7 of 8 convolutions by cuDNN 9."), "%s", theirs.engine);
+    ck_assert_str_ne(theirs.algorithms, own.algorithms);
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(an_engine_that_is_not_there_is_an_error)
+{
+    struct graph *g = small_resnet();
+    struct plan_options o = gpu_options(g);
+    struct device *device;
+    struct plan_facts facts;
+    struct chex_error err;
+    struct plan *plan;
+
+    o.engine = ENGINE_CUDNN;
+    step_check_ok(backend_cuda.device_open(0, &device, &err), &err);
+    setenv("FAKE_CUDNN", "none", 1);
+    ck_assert_int_eq(backend_cuda.plan_size(device, &o, &facts, &err), CHEX_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "--engine cudnn: libcudnn.so.9 is not there");
+    ck_assert_int_eq(backend_cuda.plan_new(device, &o, &plan, &facts, &err), CHEX_ERR_UNSUPPORTED);
+    setenv("FAKE_CUDNN", "no-device", 1);
+    ck_assert_int_eq(backend_cuda.plan_new(device, &o, &plan, &facts, &err), CHEX_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "cuDNN, the GPU: CUDNN_STATUS 1001; --engine own does without it");
+    backend_cuda.device_close(device);
+    step_check_ok(backend_ref.device_open(0, &device, &err), &err);
+    o.precision = PRECISION_AUTO;
+    ck_assert_int_eq(backend_ref.plan_size(device, &o, &facts, &err), CHEX_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "the backend ref has no cuDNN");
+    backend_ref.device_close(device);
+    graph_free(g);
+}
+END_TEST
+
+START_TEST(a_gpu_is_known_by_a_word_of_its_name)
+{
+    static const struct {
+        const char *name, *like;
+        unsigned major;
+    } cases[] = {
+        {"NVIDIA H200", "H200", 9},
+        {"NVIDIA H100 80GB HBM3", "H100", 9},
+        {"NVIDIA A100-SXM4-80GB", "A100", 8},
+        {"Tesla V100-SXM2-32GB", "V100", 7},
+        {"NVIDIA GH200 480GB", "H200", 9},
+        {"NVIDIA RTX A1000", "A100", 8},
+        {"NVIDIA RTX A1000", "H200", 12},
+        {"XH100 H1000", "H200", 9},
+        {"H1000 H100", "H100", 9},
+        {"", "H200", 0},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        ck_assert_str_eq(cuda_gpu_like(cases[i].name, cases[i].major)->name, cases[i].like);
+}
+END_TEST
+
+/* The larger of the memory time and the product time, at 70 % of the peak of a Hopper. */
+START_TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
+{
+    const struct cuda_gpu *gpu = cuda_gpu_like("H200", 9);
+    const struct cuda_chip chip = {
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = gpu->processors, .launch = CUDA_LAUNCH, .major = 9};
+    struct plan_model p = {.launch = NULL};
+    struct plan_options o;
+    struct chex_error err;
+    struct cuda_layout l;
+    size_t launches = 0, i;
+    struct graph *g;
+
+    step_check_ok(graph_new("resnet50", 224, 14, &g, &err), &err);
+    o = gpu_options(g);
+    o.batch = 64;
+    o.source = 256;
+    o.precision = PRECISION_FP16;
+    o.engine = ENGINE_CUDNN;
+    step_check_ok(cuda_layout_make(&l, &o, &chip, 0, &err), &err);
+    step_check_ok(cuda_model_make(&l, gpu, &p, &err), &err);
+    for (i = 0; i < p.count; i++) {
+        const struct plan_launch *k = &p.launch[i];
+        double moves = cuda_memory_seconds(gpu, (double)(k->read + k->written)), computes = k->flop / (0.70 * 989e12);
+
+        if (strcmp(k->tile, "cuDNN") != 0)
+            continue;
+        ck_assert_double_eq_tol(k->seconds, (moves > computes ? moves : computes) + gpu->gap, 1e-12);
+        launches++;
+    }
+    ck_assert_uint_eq(launches, 3 * 52); /* three kinds; cuDNN does not run the first convolution */
+    plan_model_free(&p);
+    cuda_layout_free(&l);
+    graph_free(g);
+}
+END_TEST
+
+Suite *
+cuda_engine_suite(void)
+{
+    Suite *s = suite_create("cuda_engine");
+    TCase *t = tcase_create("cuda_engine");
+
+    tcase_add_loop_test(t, steps_with_cudnn_are_those_of_the_reference, 0, 6);
+    tcase_add_loop_test(t, steps_of_which_cudnn_refuses_a_part_are_those_of_the_reference, 0, 4);
+    tcase_add_loop_test(t, both_engines_agree_in_half_precision, 0, 2);
+    tcase_add_test(t, the_engine_is_a_part_of_the_algorithms);
+    tcase_add_test(t, an_engine_that_is_not_there_is_an_error);
+    tcase_add_test(t, a_gpu_is_known_by_a_word_of_its_name);
+    tcase_add_test(t, the_model_of_a_launch_of_cudnn_has_its_bytes_and_products);
+    suite_add_tcase(s, t);
+    return s;
+}

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+tests_unit_SOURCES += \
+	tests/lib/convert/test_convert.c \
+	tests/lib/convert/test_ranks.c

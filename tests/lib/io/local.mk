@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+tests_unit_SOURCES += \
+	tests/lib/io/file_fixture.c \
+	tests/lib/io/file_fixture.h \
+	tests/lib/io/lock_fixture.c \
+	tests/lib/io/lock_fixture.h \
+	tests/lib/io/test_file.c \
+	tests/lib/io/test_file_read.c \
+	tests/lib/io/test_gunzip.c \
+	tests/lib/io/test_lock.c \
+	tests/lib/io/test_lock_faults.c \
+	tests/lib/io/test_table.c

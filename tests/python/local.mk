@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Python modules that tests share; python.sh puts this folder on the path.
+EXTRA_DIST += \
+	tests/python/browser.py \
+	tests/python/fixtures.py \
+	tests/python/harness.py \
+	tests/python/mpi.py \
+	tests/python/support.py \
+	tests/python/training.py

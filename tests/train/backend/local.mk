@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+tests_unit_SOURCES += \
+	tests/train/backend/kinks.c \
+	tests/train/backend/kinks.h \
+	tests/train/backend/step_fixture.c \
+	tests/train/backend/step_fixture.h \
+	tests/train/backend/test_backends.c \
+	tests/train/backend/test_padding.c \
+	tests/train/backend/test_seam.c
+
+check_PROGRAMS += train-step
+train_step_SOURCES = tests/train/backend/train_step.c
+train_step_CPPFLAGS = $(train_cppflags)
+train_step_LDADD = libtrain.la
+
+EXTRA_DIST += \
+	tests/train/backend/check_half.py \
+	tests/train/backend/check_parity.py

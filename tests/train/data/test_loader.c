@@ -1,0 +1,471 @@
+/*
+ * test_loader.c - the order of samples, and the loader
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "backend/host.h"
+#include "data/loader.h"
+#include "lib/dataset/small_dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Makes `count` samples, `each` in a shard. */
+static struct samples
+make_samples(struct sample_place *place, size_t count, uint32_t each)
+{
+    for (size_t i = 0; i < count; i++)
+        place[i] = (struct sample_place){(uint32_t)(i / each), (uint32_t)(i % each)};
+    return (struct samples){place, count};
+}
+
+static void
+expect_permutation(const uint32_t *order, size_t count)
+{
+    bool *seen = calloc(count, sizeof(*seen));
+
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_lt(order[i], count);
+        ck_assert(!seen[order[i]]);
+        seen[order[i]] = true;
+    }
+    free(seen);
+}
+
+/* ---- order ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(an_order_is_a_permutation_and_depends_on_seed_and_epoch)
+{
+    static struct sample_place place[1000];
+    static uint32_t a[1000], b[1000];
+    struct samples s = make_samples(place, 1000, 7);
+    char hash[3][ORDER_HASH];
+    struct chex_error err;
+
+    ck_assert_int_eq(order_epoch(&s, 1, 0, 0, a, &err), CHEX_OK);
+    expect_permutation(a, 1000);
+    ck_assert_int_eq(order_hash(&s, a, hash[0], &err), CHEX_OK);
+    ck_assert_int_eq(order_epoch(&s, 1, 0, 0, b, &err), CHEX_OK);
+    ck_assert_mem_eq(a, b, sizeof(a));
+    ck_assert_int_eq(order_epoch(&s, 1, 1, 0, b, &err), CHEX_OK);
+    expect_permutation(b, 1000);
+    ck_assert_int_eq(order_hash(&s, b, hash[1], &err), CHEX_OK);
+    ck_assert_int_eq(order_epoch(&s, 2, 0, 0, b, &err), CHEX_OK);
+    ck_assert_int_eq(order_hash(&s, b, hash[2], &err), CHEX_OK);
+    ck_assert_str_ne(hash[0], hash[1]);
+    ck_assert_str_ne(hash[0], hash[2]);
+    ck_assert_str_ne(hash[1], hash[2]);
+}
+END_TEST
+
+START_TEST(every_sample_comes_first_equally_often)
+{
+    struct sample_place place[5];
+    struct samples s = make_samples(place, 5, 5);
+    unsigned first[5] = {0};
+    struct chex_error err;
+    uint32_t order[5];
+
+    for (uint32_t epoch = 0; epoch < 5000; epoch++) {
+        ck_assert_int_eq(order_epoch(&s, 9, epoch, 0, order, &err), CHEX_OK);
+        first[order[0]]++;
+    }
+    for (int i = 0; i < 5; i++) /* five deviations of a binomial count are 141 */
+        ck_assert(first[i] > 1000 - 141 && first[i] < 1000 + 141);
+}
+END_TEST
+
+START_TEST(a_window_holds_whole_shards)
+{
+    static struct sample_place place[103];
+    struct samples s = make_samples(place, 103, 10); /* 11 shards, the last with 3 */
+    uint32_t order[103];
+    struct chex_error err;
+    size_t at = 0;
+
+    ck_assert_int_eq(order_epoch(&s, 4, 2, 3, order, &err), CHEX_OK);
+    expect_permutation(order, 103);
+    while (at < 103) {
+        bool in_window[11] = {false};
+        unsigned shards = 0;
+        size_t begin = at, size = 0;
+
+        /* A window ends at the end of a shard; it has three of them, the last one two. */
+        while (at < 103 && (shards < 3 || in_window[place[order[at]].shard] || size > at - begin)) {
+            unsigned shard = place[order[at]].shard;
+
+            if (!in_window[shard]) {
+                in_window[shard] = true;
+                shards++;
+                size += shard == 10 ? 3 : 10;
+            }
+            at++;
+        }
+        ck_assert_uint_eq(at - begin, size);
+        ck_assert_uint_le(shards, 3);
+    }
+}
+END_TEST
+
+START_TEST(a_window_is_chosen_by_size_and_memory_alone)
+{
+    ck_assert_uint_eq(order_choose_window(1000, 10, 1000), 0);
+    ck_assert_uint_eq(order_choose_window(1000, 10, UINT64_MAX), 0);
+    ck_assert_uint_eq(order_choose_window(0, 0, 0), 0);
+    /* Two windows of 4 shards have 800 bytes; of 8 they would exceed the total. */
+    ck_assert_uint_eq(order_choose_window(1000, 10, 999), 4);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 800), 4);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 799), 2);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 400), 2);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 399), 1);
+    ck_assert_uint_eq(order_choose_window(1000, 10, 0), 1);
+    ck_assert_uint_eq(order_choose_window(1000, 1, 0), 1);
+}
+END_TEST
+
+START_TEST(a_padding_record_is_no_sample)
+{
+    struct small_dataset small;
+    struct chex_dataset *ds;
+    struct samples s;
+    struct chex_error err;
+
+    small_make(&small, "samples");
+    ck_assert_int_eq(chex_dataset_open(small.path, &ds, &err), CHEX_OK);
+    ck_assert_int_eq(samples_list(ds, 1, &s, &err), CHEX_OK);
+    ck_assert_uint_eq(s.count, 2);
+    ck_assert(s.place[0].shard == 2 && s.place[0].index == 0 && s.place[1].index == 1);
+    samples_release(&s);
+    chex_dataset_close(ds);
+    small_release(&small);
+}
+END_TEST
+
+START_TEST(steps_are_rounded_up)
+{
+    ck_assert_uint_eq(order_steps(0, 8), 0);
+    ck_assert_uint_eq(order_steps(8, 8), 1);
+    ck_assert_uint_eq(order_steps(9, 8), 2);
+}
+END_TEST
+
+/* ---- loader ---------------------------------------------------------------------------------------------------- */
+
+struct bench {
+    struct small_dataset small;
+    struct chex_dataset *ds;
+    struct samples samples;
+    uint32_t order[6];
+    struct loader_options o;
+};
+
+static void
+bench_make(struct bench *b)
+{
+    struct chex_error err;
+    char name[32];
+
+    snprintf(name, sizeof(name), "loader%ld", (long)getpid()); /* the tests share one folder */
+    small_make(&b->small, name);
+    ck_assert_int_eq(chex_dataset_open(b->small.path, &b->ds, &err), CHEX_OK);
+    ck_assert_int_eq(samples_list(b->ds, 0, &b->samples, &err), CHEX_OK);
+    ck_assert_uint_eq(b->samples.count, 6);
+    for (uint32_t i = 0; i < 6; i++)
+        b->order[i] = 5 - i;
+    b->o = (struct loader_options){
+        .ds = b->ds,
+        .samples = &b->samples,
+        .order = b->order,
+        .seed = 3,
+        .side = 6,
+        .batch = 4,
+        .stride = 4,
+        .count = 2,
+        .each = 1,
+        .threads = 2,
+        .ahead = 2,
+        .check_crc = true,
+    };
+}
+
+static void
+bench_release(struct bench *b)
+{
+    samples_release(&b->samples);
+    chex_dataset_close(b->ds);
+    small_release(&b->small);
+}
+
+START_TEST(batches_come_in_order_and_the_last_is_filled_with_weight_0)
+{
+    struct bench b;
+    struct loader *l;
+    struct loaded *x, *y, *end;
+    struct chex_error err;
+
+    bench_make(&b);
+    ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+    ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+    ck_assert_int_eq(loader_next(l, &y, &err), CHEX_OK);
+    ck_assert_uint_eq(x->images, 4);
+    ck_assert_uint_eq(y->images, 2);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_eq(x->sample[i], 5 - i);
+        ck_assert(x->weights[i] == 1 && y->weights[i] == (i < 2));
+    }
+    /* Image 4 has the pixels 80 + x + y and finding 1 << 4 (small_dataset.h); the centre of 8 for 6 starts at 1. */
+    ck_assert_uint_eq(x->batch.pixels[1 * 64 + 8 + 2], 83);
+    ck_assert_uint_eq(x->batch.label[1 * CHEX_FINDINGS + 4], 1);
+    ck_assert_uint_eq(x->batch.label[1 * CHEX_FINDINGS + 3], 0);
+    ck_assert(x->batch.crop[1].x == 1 && x->batch.crop[1].y == 1 && !x->batch.crop[1].flip);
+    loader_return(l, y);
+    loader_return(l, x);
+    ck_assert_int_eq(loader_next(l, &end, &err), CHEX_OK);
+    ck_assert_ptr_null(end);
+    loader_free(l);
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(batches_do_not_depend_on_the_threads)
+{
+    struct bench b;
+    static uint8_t seen[40 * 256];
+    static struct crop crops[160];
+    struct chex_error err;
+
+    bench_make(&b);
+    b.o.count = 40; /* far beyond the samples: positions wrap around */
+    b.o.augment = AUGMENT_CROP | AUGMENT_FLIP;
+    for (unsigned threads = 1; threads <= 7; threads += 3) {
+        struct loader *l;
+
+        b.o.threads = threads;
+        b.o.ahead = threads + 1;
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        for (unsigned n = 0; n < 40; n++) {
+            struct loaded *x;
+
+            ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+            ck_assert_uint_eq(x->number, n);
+            if (threads == 1) {
+                memcpy(seen + n * 256, x->batch.pixels, 256);
+                memcpy(crops + n * 4, x->batch.crop, sizeof(*crops) * 4);
+            }
+            ck_assert_mem_eq(seen + n * 256, x->batch.pixels, 256);
+            for (unsigned i = 0; i < 4; i++)
+                ck_assert(crops[n * 4 + i].x == x->batch.crop[i].x && crops[n * 4 + i].y == x->batch.crop[i].y &&
+                          crops[n * 4 + i].flip == x->batch.crop[i].flip);
+            loader_return(l, x);
+        }
+        loader_free(l);
+    }
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(ranks_take_their_slices_of_every_global_batch)
+{
+    struct bench b;
+    struct chex_error err;
+
+    bench_make(&b);
+    b.o.batch = 1;
+    b.o.stride = 4; /* two ranks, two micro-batches each */
+    b.o.each = 2;
+    b.o.count = 4;
+    for (unsigned rank = 0; rank < 2; rank++) {
+        static const uint32_t expected[2][4] = {{5, 4, 1, 0}, {3, 2, 5, 4}}; /* the last two are padding */
+        struct loader *l;
+
+        b.o.start = rank * 2;
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        for (unsigned n = 0; n < 4; n++) {
+            struct loaded *x;
+
+            ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+            ck_assert_uint_eq(x->sample[0], expected[rank][n]);
+            ck_assert_uint_eq(x->images, rank == 0 || n < 2);
+            loader_return(l, x);
+        }
+        loader_free(l);
+    }
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(batches_do_not_depend_on_where_records_come_from)
+{
+    struct bench b;
+    struct chex_error err;
+    static uint8_t seen[20 * 256];
+    bool keep[2] = {true, false};
+
+    bench_make(&b);
+    b.o.count = 20;
+    /* From files, from host memory, or by index from the device's memory. */
+    for (unsigned kind = 0; kind < 8; kind++) {
+        struct reader_options o = {.ds = b.ds, .keep = kind & 1 ? keep : NULL};
+        struct reader *r;
+        struct loader *l;
+        unsigned numbered = 0;
+
+        o.keeper = (struct image_keeper){.put = host_store_put, .get = kind & 4 ? NULL : host_store_pixels};
+        ck_assert_int_eq(host_store_new(NULL, reader_images(b.ds, keep), SMALL_SIDE, &o.keeper.store, &err), CHEX_OK);
+        ck_assert_int_eq(reader_new(&o, &r, &err), CHEX_OK);
+        if (kind == 3)
+            ck_assert_int_eq(reader_fill(r, 2, &err), CHEX_OK);
+        b.o.reader = r;
+        b.o.expect = kind & 2 ? 7 : 0;
+        for (unsigned pass = 0; pass < 2; pass++) {
+            ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+            for (unsigned n = 0; n < 20; n++) {
+                struct loaded *x;
+
+                ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+                if (kind == 0 && pass == 0)
+                    memcpy(seen + n * 256, x->batch.pixels, 256);
+                for (unsigned i = 0; i < 256 / (SMALL_SIDE * SMALL_SIDE); i++) {
+                    ck_assert_mem_eq(seen + n * 256 + i * SMALL_SIDE * SMALL_SIDE,
+                                     host_pixels(&x->batch, i, SMALL_SIDE), SMALL_SIDE * SMALL_SIDE);
+                    numbered += x->batch.index[i] != STORE_NONE;
+                }
+                loader_return(l, x);
+            }
+            loader_free(l);
+        }
+        if (kind & 1)
+            ck_assert_uint_eq(reader_counts(r).kept, 6);
+        else
+            ck_assert_uint_eq(reader_counts(r).kept, 0);
+        ck_assert((numbered > 0) == (kind & 4 && kind & 1));
+        reader_free(r);
+        host_store_free(o.keeper.store);
+    }
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(a_damaged_record_ends_the_pass_or_is_replaced)
+{
+    struct bench b;
+    struct loader *l;
+    struct loaded *x;
+    struct buffer taken = {0};
+    struct chex_error err;
+
+    bench_make(&b);
+    b.small.bytes[1][b.small.manifest.layout.stride + b.small.manifest.layout.pixel_offset] ^= 1; /* sample 4 */
+    small_put_shard(&b.small, 1);
+    ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+    ck_assert_int_eq(loader_next(l, &x, &err), CHEX_ERR_CHECKSUM);
+    ck_assert_msg(strstr(err.text, "' record 1 (") && strstr(err.text, ".png): "), "%s", err.text);
+    loader_free(l);
+    b.o.skip_bad = true;
+    ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+    ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+    ck_assert_uint_eq(x->sample[1], 3);
+    ck_assert_uint_eq(x->sample[2], 3);
+    ck_assert_int_eq(loader_take_skipped(l, 3, &taken, &err), CHEX_OK);
+    ck_assert_uint_eq(taken.size, sizeof(struct sample_place));
+    buffer_release(&taken);
+    loader_free(l);
+    bench_release(&b);
+}
+END_TEST
+
+/* Neither the padding after the last sample nor a second damaged record next to the first adds to the count. */
+START_TEST(a_damaged_record_of_a_pass_counts_once)
+{
+    struct bench b;
+    struct loader *l;
+    struct loaded *x;
+    struct chex_error err;
+    struct buffer taken = {0};
+    struct sample_place *place;
+    size_t pixel, i;
+
+    bench_make(&b);
+    pixel = b.small.manifest.layout.pixel_offset;
+    b.small.bytes[0][pixel] ^= 1;
+    b.small.bytes[0][b.small.manifest.layout.stride + pixel] ^= 1;
+    b.small.bytes[1][2 * b.small.manifest.layout.stride + pixel] ^= 1; /* the first in the order */
+    small_put_shard(&b.small, 0);
+    small_put_shard(&b.small, 1);
+    b.o.skip_bad = true;
+    for (unsigned batch = 1; batch <= 6; batch++) {
+        b.o.batch = batch;
+        b.o.stride = batch;
+        b.o.count = order_steps(b.samples.count, batch);
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        while (loader_next(l, &x, &err) == CHEX_OK && x)
+            loader_return(l, x);
+        ck_assert_int_eq(loader_take_skipped(l, 1, &taken, &err), CHEX_OK);
+        ck_assert_uint_eq(taken.size, sizeof(*place));
+        ck_assert_int_eq(loader_take_skipped(l, UINT64_MAX, &taken, &err), CHEX_OK);
+        ck_assert_uint_eq(taken.size, 3 * sizeof(*place));
+        for (place = (struct sample_place *)(void *)taken.data, i = 0; i < 3; i++)
+            ck_assert(place[i].shard == 0 ? place[i].index <= 1 : place[i].shard == 1 && place[i].index == 2);
+        taken.size = 0;
+        ck_assert_int_eq(loader_take_skipped(l, UINT64_MAX, &taken, &err), CHEX_OK);
+        ck_assert_uint_eq(taken.size, 0);
+        loader_free(l);
+    }
+    buffer_release(&taken);
+    bench_release(&b);
+}
+END_TEST
+
+START_TEST(a_loader_may_be_freed_at_any_time)
+{
+    struct bench b;
+    struct chex_error err;
+
+    bench_make(&b);
+    b.o.count = 1000;
+    for (unsigned taken = 0; taken < 5; taken++) {
+        struct loader *l;
+        struct loaded *x;
+
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        for (unsigned n = 0; n < taken; n++) {
+            ck_assert_int_eq(loader_next(l, &x, &err), CHEX_OK);
+            loader_return(l, x);
+        }
+        loader_free(l);
+    }
+    loader_free(NULL);
+    bench_release(&b);
+}
+END_TEST
+
+Suite *
+loader_suite(void)
+{
+    Suite *s = suite_create("loader");
+    TCase *c = tcase_create("order");
+
+    tcase_add_test(c, an_order_is_a_permutation_and_depends_on_seed_and_epoch);
+    tcase_add_test(c, every_sample_comes_first_equally_often);
+    tcase_add_test(c, a_window_holds_whole_shards);
+    tcase_add_test(c, a_window_is_chosen_by_size_and_memory_alone);
+    tcase_add_test(c, a_padding_record_is_no_sample);
+    tcase_add_test(c, steps_are_rounded_up);
+    suite_add_tcase(s, c);
+    c = tcase_create("loader");
+    tcase_add_test(c, batches_come_in_order_and_the_last_is_filled_with_weight_0);
+    tcase_add_test(c, batches_do_not_depend_on_the_threads);
+    tcase_add_test(c, ranks_take_their_slices_of_every_global_batch);
+    tcase_add_test(c, batches_do_not_depend_on_where_records_come_from);
+    tcase_add_test(c, a_damaged_record_ends_the_pass_or_is_replaced);
+    tcase_add_test(c, a_damaged_record_of_a_pass_counts_once);
+    tcase_add_test(c, a_loader_may_be_freed_at_any_time);
+    suite_add_tcase(s, c);
+    return s;
+}
