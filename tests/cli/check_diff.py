@@ -83,7 +83,7 @@ def start(work, count=90):
     return csv_path, os.path.join(work, "in", "images")
 
 
-# ---- --diff ------------------------------------------------------------------------------------------------------
+# ---- diff ------------------------------------------------------------------------------------------------------------
 
 
 @case("a data set and its copy are the same, and nothing is read; exit code 0")

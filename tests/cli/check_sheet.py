@@ -332,7 +332,7 @@ def _(work):
         assert find_text(image, INK, drawn(font("large"), name, 2)), name
 
 
-# ---- --extract -------------------------------------------------------------------------------------------------------
+# ---- extract ---------------------------------------------------------------------------------------------------------
 
 @case("an extracted PNG says what the record says")
 def _(work):
@@ -372,7 +372,7 @@ def _(work):
     sheet(out, os.path.join(work, "s.png"))
 
 
-# ---- --show ----------------------------------------------------------------------------------------------------------
+# ---- show ------------------------------------------------------------------------------------------------------------
 
 def sixel_gray(data):
     """A decoder of what DEC STD 070 calls sixel graphics, of gray ones: width, height, rows of per cent or None."""

@@ -9,6 +9,7 @@
 
 #include "common/cli_tables.h"
 
+#include "common/printable.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
 
@@ -138,9 +139,11 @@ find_actions(const struct cli_program *program, struct old_line *l, const struct
 static void
 put(struct wrap *w, const char *option, const char *value)
 {
-    char word[SHELL_WORD];
+    char word[SHELL_WORD], shown[PRINTABLE_TEXT];
 
-    if (value && strcmp(value, "-") != 0) /* shell_word() would make it a file */
+    if (value && strlen(value) >= PATH_MAX) /* too long for shell_word() */
+        value = printable_text(value, shown);
+    else if (value && strcmp(value, "-") != 0) /* shell_word() would make it a file */
         value = shell_word(value, word);
     wrap_put(w, " ", "%s%s%s", option, option[0] && value ? " " : "", value ? value : "");
 }
