@@ -250,7 +250,7 @@ convert(struct convert_cli *cli, const struct cli_common *common)
     int code;
 
     /* Before anything that may take long.  A dry run only reads, so a signal may end it at once. */
-    cli->convert.stop = options.stop = stop_signals_catch("stopping after the images at hand");
+    cli->convert.stop = options.stop = stop_signals_catch("stopping after the images in progress");
     stop_signals_may_exit(EXIT_STOPPED);
     status = launcher_comm(launcher_probe(), &comm, &err);
     met = collective_new(&comm, &options, &ranks, status == CHEX_OK ? &err : NULL);

@@ -35,7 +35,7 @@ catch_signals(void)
     struct sigaction save = {.sa_handler = on_save, .sa_flags = SA_RESTART};
 
     sigaction(SIGUSR2, &save, NULL);
-    return stop_signals_catch("saving after the step at hand");
+    return stop_signals_catch("saving after the current step");
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */

@@ -413,7 +413,7 @@ def likeness(records, side):
     return min(found), max(found)
 
 
-@case("what it says of likeness is computed from the images at hand")
+@case("what it says of likeness is computed from these images")
 def _(work):
     for shards, code in ((plain(work), 0), (odd(work)[0], 1)):
         path, _, _ = report(shards, work, code=code)
