@@ -11,7 +11,6 @@ import io
 import json
 import os
 import shutil
-import struct
 import sys
 import tempfile
 
