@@ -45,6 +45,8 @@ void part_case(Suite *suite);    /* test_part.c */
 void calls_case(Suite *suite);   /* test_calls.c */
 void convert_case(Suite *suite); /* test_convert.c */
 void queue_case(Suite *suite);   /* test_queue.c */
+/* backends suite */
+void live_ranges_case(Suite *suite); /* test_live_ranges.c */
 /* collective suite */
 void collective_faults_case(Suite *suite); /* test_collective_faults.c */
 /* evaluate suite */

@@ -9,6 +9,8 @@ libtrain_la_SOURCES += \
 	train/backend/host_memory.h \
 	train/backend/host_step.c \
 	train/backend/input.h \
+	train/backend/live_ranges.c \
+	train/backend/live_ranges.h \
 	train/backend/ranges.h \
 	train/backend/reduce.h \
 	train/backend/registry.c \

@@ -24,6 +24,7 @@
 #define CHEX_TRAIN_CPU_PLAN_H
 
 #include "backend/host.h"
+#include "backend/live_ranges.h"
 #include "cpu/kernels.h"
 #include "cpu/team.h"
 
@@ -113,12 +114,6 @@ struct step {
     double *sums; /* [images][2][blocks * 16]: sums of g and of g (x - mean) */
 };
 
-/* A part of the activations and its live range: the steps begin .. end. */
-struct span {
-    size_t floats, begin, end, at;
-    float **where;
-};
-
 struct wanted {
     void *where; /* address of the pointer to set */
     size_t count, size;
@@ -151,8 +146,9 @@ struct plan {
     float *weight_gradients; /* [splits][packed weights of one node] */
     size_t weight_gradient_floats;
 
-    struct span *span;
-    size_t span_count;
+    struct live_range *range; /* [range_count]: the values and gradients in `activations`, in floats */
+    float ***range_of;        /* [range_count]: the pointer to set for each */
+    size_t range_count;
     struct wanted *wanted; /* requested, not yet allocated */
     size_t wanted_count, wanted_capacity, wanted_bytes;
     void **owned; /* everything that plan_free releases */

@@ -109,53 +109,35 @@ plan_allocate(struct plan *plan, struct chex_error *err)
             return too_little(plan, available, err);
         memcpy(plan->wanted[i].where, &p, sizeof(p)); /* `where` is the address of a pointer of any type */
     }
-    for (i = 0; i < plan->span_count; i++)
-        *plan->span[i].where = plan->activations + plan->span[i].at;
+    for (i = 0; i < plan->range_count; i++)
+        *plan->range_of[i] = plan->activations + plan->range[i].offset;
     return CHEX_OK;
 }
 
-/* ---- activations by lifetime ----------------------------------------------------------------------------------- */
+/* ---- activations by live range --------------------------------------------------------------------------------- */
 
 /*
  * Node i runs forward at time i and backward at time 2 * nodes - 1 - i.  Without training each slot has its own layout,
  * because different images may be at different nodes at the same time.
  */
 
-static int
-larger_first(const void *a, const void *b)
+static void
+add_range(struct plan *plan, size_t begin, size_t end, size_t floats, float **where)
 {
-    const struct span *x = a, *y = b;
+    bool kept = plan->host.options.train && plan->host.options.keep;
+    size_t last = 2 * plan->graph->node_count - 1;
 
-    if (x->floats != y->floats)
-        return x->floats < y->floats ? 1 : -1;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
+    plan->range[plan->range_count] = (struct live_range){
+        .size = floats, .begin = kept ? 0 : begin, .end = kept ? last : end};
+    plan->range_of[plan->range_count++] = where;
 }
 
-/*
- * Returns the lowest offset that overlaps no span with an overlapping live range; the first `count` spans have offsets.
- */
-static size_t
-lowest_place(const struct span *span, size_t count)
+static void
+make_ranges(struct plan *plan)
 {
-    const struct span *s = &span[count];
-    size_t at = 0, i;
-
-    for (i = 0; i < count; i++) {
-        bool together = span[i].begin <= s->end && s->begin <= span[i].end;
-
-        if (together && span[i].at < at + s->floats && at < span[i].at + span[i].floats) {
-            at = span[i].at + span[i].floats;
-            i = (size_t)-1; /* restart: the offset has moved up */
-        }
-    }
-    return at;
-}
-
-static size_t
-make_spans(struct plan *plan, struct span *span)
-{
-    size_t last = 2 * plan->graph->node_count - 1, count = 0, i;
-    bool kept;
+    size_t last = 2 * plan->graph->node_count - 1, i;
+    unsigned batch = plan->host.options.batch;
+    bool train = plan->host.options.train;
 
     for (i = 0; i < plan->graph->buffer_count; i++) {
         struct tensor *s = &plan->tensor[i];
@@ -163,41 +145,30 @@ make_spans(struct plan *plan, struct span *span)
         if (i == plan->graph->input || s->norm != NO_NODE)
             continue;
         s->image = (size_t)s->blocks * BLOCK * s->pixels;
-        kept = plan->host.options.train && plan->host.options.keep;
-        span[count++] = (struct span){.floats = (plan->host.options.train ? plan->host.options.batch : 1) * s->image,
-                                      .begin = kept ? 0 : s->first,
-                                      .end = kept                       ? last
-                                             : plan->host.options.train ? last - s->first
-                                                                        : s->last,
-                                      .where = &s->value};
-        if (plan->host.options.train)
-            span[count++] = (struct span){.floats = plan->host.options.batch * s->image,
-                                          .begin = kept ? 0 : last - s->last,
-                                          .end = kept ? last : last - s->first,
-                                          .where = &s->gradient};
+        if (train) {
+            add_range(plan, s->first, last - s->first, batch * s->image, &s->value);
+            add_range(plan, last - s->last, last - s->first, batch * s->image, &s->gradient);
+        } else {
+            add_range(plan, s->first, s->last, s->image, &s->value);
+        }
     }
-    return count;
 }
 
 bool
 plan_want_activations(struct plan *plan)
 {
-    struct span *span = plan_take(plan, 2 * plan->graph->buffer_count, sizeof(*span));
     size_t i;
 
-    if (!span)
+    plan->range = plan_take(plan, 2 * plan->graph->buffer_count, sizeof(*plan->range));
+    plan->range_of = plan_take(plan, 2 * plan->graph->buffer_count, sizeof(*plan->range_of));
+    if (!plan->range || !plan->range_of)
         return false;
-    plan->span = span;
-    plan->span_count = make_spans(plan, span);
-    qsort(span, plan->span_count, sizeof(*span), larger_first);
-    for (i = 0; i < plan->span_count; i++) {
-        span[i].at = lowest_place(span, i);
-        if (span[i].at + span[i].floats > plan->activation_floats)
-            plan->activation_floats = span[i].at + span[i].floats;
-    }
+    make_ranges(plan);
+    if (!live_ranges_place(plan->range, plan->range_count, &plan->activation_floats))
+        return false;
     for (i = 0; i < plan->graph->buffer_count; i++)
         plan->tensor[i].slot = plan->host.options.train ? plan->tensor[i].image : plan->activation_floats;
-    if (!plan->host.options.train)
-        plan->activation_floats *= plan->slots;
+    if (!plan->host.options.train && !size_mul(plan->activation_floats, plan->slots, &plan->activation_floats))
+        plan->activation_floats = SIZE_MAX;
     return plan_want(plan, &plan->activations, plan->activation_floats, sizeof(float));
 }

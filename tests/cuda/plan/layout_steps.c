@@ -369,25 +369,25 @@ pieces_are_apart(void)
         check(cuda_memory_take(&m, (size_t)(fabs(random_unit()) * 100000) + 1, &piece, &err), &err);
         cuda_memory_touch(&m, piece, end);
         cuda_memory_touch(&m, piece, begin);
-        all += m.piece[piece].bytes;
+        all += m.piece[piece].size;
         for (k = begin; k <= end; k++)
-            alive[k] += m.piece[piece].bytes;
+            alive[k] += m.piece[piece].size;
     }
     check(cuda_memory_place(&m, &err), &err);
     for (i = 0; i < PIECES; i++)
         for (k = 0; k < i; k++) {
-            const struct cuda_piece *a = &m.piece[i], *b = &m.piece[k];
+            const struct live_range *a = &m.piece[i], *b = &m.piece[k];
             bool alive_both = a->begin <= b->end && b->begin <= a->end;
 
-            together += alive_both && a->at < b->at + b->bytes && b->at < a->at + a->bytes;
+            together += alive_both && a->offset < b->offset + b->size && b->offset < a->offset + a->size;
         }
     expect(together == 0, "%zu pairs of pieces lie over each other while both live", together);
     for (i = k = 0; k < MOMENTS; k++)
         i = alive[k] > i ? alive[k] : i;
     expect(m.bytes >= i && m.bytes < 2 * i && m.bytes < all / 2, "%zu bytes, of %zu in use at once", m.bytes, i);
-    check(cuda_memory_take(&m, m.piece[0].bytes, &piece, &err), &err);
+    check(cuda_memory_take(&m, m.piece[0].size, &piece, &err), &err);
     expect(piece == 0, "the second walk finds the pieces of the first");
-    expect(cuda_memory_take(&m, m.piece[1].bytes + 1, &piece, &err) == CHEX_ERR_BUG, "walks that differ are a bug");
+    expect(cuda_memory_take(&m, m.piece[1].size + 1, &piece, &err) == CHEX_ERR_BUG, "walks that differ are a bug");
     cuda_memory_free(&m);
 }
 

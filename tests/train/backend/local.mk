@@ -5,6 +5,7 @@ tests_unit_SOURCES += \
 	tests/train/backend/step_fixture.c \
 	tests/train/backend/step_fixture.h \
 	tests/train/backend/test_backends.c \
+	tests/train/backend/test_live_ranges.c \
 	tests/train/backend/test_padding.c \
 	tests/train/backend/test_seam.c
 

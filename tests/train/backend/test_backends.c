@@ -11,6 +11,7 @@
 
 #include "unit.h"
 
+#include "cases.h"
 #include "kinks.h"
 #include "step_fixture.h"
 
@@ -264,5 +265,6 @@ backends_suite(void)
     tcase_add_test(c, a_plan_that_is_too_large_says_what_it_needs_and_what_there_is);
     tcase_add_test(c, a_precision_that_is_not_done_is_said_so);
     suite_add_tcase(s, c);
+    live_ranges_case(s);
     return s;
 }

@@ -80,7 +80,7 @@ address_of(struct cuda_builder *b, size_t piece)
     if (b->status != CHEX_OK)
         return 0;
     cuda_memory_touch(&b->memory, piece, b->moment);
-    return b->lived + b->memory.piece[piece].at;
+    return b->lived + b->memory.piece[piece].offset;
 }
 
 void *

@@ -328,8 +328,8 @@ tell_tensors(struct cuda_builder *b)
     for (i = 0; b->status == CHEX_OK && b->memory.placed && i < b->graph->buffer_count; i++) {
         const struct build_pieces *p = &b->pieces[i];
 
-        l->tensor[i].value = p->value == BUILD_NONE ? 0 : b->lived + b->memory.piece[p->value].at;
-        l->tensor[i].gradient = p->gradient == BUILD_NONE ? 0 : b->lived + b->memory.piece[p->gradient].at;
+        l->tensor[i].value = p->value == BUILD_NONE ? 0 : b->lived + b->memory.piece[p->value].offset;
+        l->tensor[i].gradient = p->gradient == BUILD_NONE ? 0 : b->lived + b->memory.piece[p->gradient].offset;
     }
     l->tensor[b->graph->output].value = l->logits;
 }

@@ -10,6 +10,7 @@
 #ifndef CHEX_CUDA_PLAN_MEMORY_H
 #define CHEX_CUDA_PLAN_MEMORY_H
 
+#include "backend/live_ranges.h"
 #include "base/memory.h"
 
 #include <stdbool.h>
@@ -20,15 +21,9 @@
 /* Rounds up to a multiple of CUDA_ALIGN; returns false on overflow. */
 bool cuda_align(size_t bytes, size_t *out);
 
-struct cuda_piece {
-    size_t bytes;      /* a multiple of CUDA_ALIGN */
-    size_t begin, end; /* the first and the last launch that touches it; begin > end: none does */
-    size_t at;         /* offset from the start of the memory */
-};
-
 /* Zero-initialise; cuda_memory_free() frees it. */
 struct cuda_memory {
-    struct cuda_piece *piece;
+    struct live_range *piece; /* sizes in bytes, multiples of CUDA_ALIGN; the steps are launches */
     size_t count, capacity;
     size_t next;  /* index of the next piece to take */
     size_t bytes; /* size of the memory, after cuda_memory_place() */
@@ -43,7 +38,7 @@ enum chex_status cuda_memory_take(struct cuda_memory *m, size_t bytes, size_t *p
 void cuda_memory_touch(struct cuda_memory *m, size_t piece, size_t moment);
 /* Extends all live ranges to launches 0 to `moment`, so that no pieces share memory. */
 void cuda_memory_keep(struct cuda_memory *m, size_t moment);
-/* Places the largest piece first, each at the lowest offset that is free during its live range.  CHEX_ERR_MEMORY */
+/* Places all pieces.  CHEX_ERR_MEMORY */
 enum chex_status cuda_memory_place(struct cuda_memory *m, struct chex_error *err);
 void cuda_memory_free(struct cuda_memory *m);
 
