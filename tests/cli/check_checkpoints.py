@@ -397,6 +397,24 @@ def _(work):
             assert f"run.json: '{where[0]}" in faults_of(folder), where
 
 
+@case("lists of metrics.jsonl and run.json have as many values as the schemas say; epochs of a start is a whole number")
+def _(work):
+    folder = shutil.copytree(trained("a"), os.path.join(work, "run"))
+    metrics, about = os.path.join(folder, "metrics.jsonl"), os.path.join(folder, "run.json")
+    lines = [json.loads(line) for line in slurp(metrics).decode().splitlines()]
+    whole = json.loads(slurp(about))
+    for kind, change, told in (("evaluation", {"auroc_95": [0.5]}, "'auroc_95' is a list, not a list of 2 values"),
+                               ("evaluation", {"auprc_95": [0, 0.5, 1]}, "'auprc_95' is a list, not a list of 2"),
+                               ("times", {"ranks": []}, "'ranks' is a list, not a list of at least 1 value")):
+        write(metrics, json.dumps({**next(line for line in lines if line["kind"] == kind), **change}) + "\n")
+        assert told in faults_of(folder), told
+    os.unlink(metrics)
+    for change, told in (({"sessions": []}, "'sessions' is a list, not a list of at least 1 value"),
+                         ({"sessions": [{**whole["sessions"][0], "epochs": 1.5}]}, "'sessions[0].epochs' is 1.5, not a")):
+        write(about, json.dumps({**whole, **change}))
+        assert told in faults_of(folder), told
+
+
 @case("garbage in metrics.jsonl and run.json: 1, with the file and the line; what a kill leaves is a note")
 def _(work):
     folder = shutil.copytree(trained("a"), os.path.join(work, "run"))

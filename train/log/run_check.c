@@ -31,16 +31,16 @@ enum value_form {
     FORM_NUMBER, /* a number from least to most */
     FORM_SCALAR, /* a text, a number or a flag */
     FORM_OBJECT, /* with these members */
-    FORM_LIST,   /* each value is one of `of` */
+    FORM_LIST,   /* from least to most values; each value is one of `of` */
     FORM_MAP     /* an object with any keys, whose values are of `of` */
 };
 
 struct member {
     const char *key; /* NULL: the end of a list, or a value without a key */
     enum value_form form;
-    bool null;  /* may be null */
-    bool added; /* earlier versions did not write it */
-    double least, most;
+    bool null;                /* may be null */
+    bool added;               /* earlier versions did not write it */
+    double least, most;       /* of a number, or how many values a list has; most 0 of a list: any number */
     const char *const *words; /* of a text; NULL: any */
     const struct member *of;  /* of FORM_OBJECT all members, of FORM_LIST and FORM_MAP each value */
 };
@@ -68,7 +68,7 @@ static const struct member a_bound = {.form = FORM_NUMBER, .most = 1}, a_share =
 static const struct member a_text_or_null = {TEXT, OR_NULL}, a_scalar = {.form = FORM_SCALAR, OR_NULL};
 static const struct member a_time = {SECONDS}, a_factor = {SECONDS, OR_NULL};
 
-#define INTERVAL .form = FORM_LIST, .of = &a_bound, .null = true
+#define INTERVAL .form = FORM_LIST, .least = 2, .most = 2, .of = &a_bound, .null = true
 #define PARTS    .form = FORM_MAP, .of = &a_time
 #define METRICS                                                 \
     {"auroc", SHARE}, {"auroc_95", INTERVAL}, {"auprc", SHARE}, \
@@ -111,7 +111,7 @@ static const struct member times_members[] = {
     {"seconds", SECONDS},
     {"ideal_seconds", SECONDS, OR_NULL},
     {"factors", .form = FORM_MAP, .of = &a_factor},
-    {"ranks", .form = FORM_LIST, .of = &a_rank},
+    {"ranks", .form = FORM_LIST, .least = 1, .of = &a_rank},
     {"advice", TEXT},
     END,
 };
@@ -190,6 +190,7 @@ static const struct member session_members[] = {
     {"exit", COUNT, OR_NULL},
     {"reason", TEXT, OR_NULL},
     {"to_step", COUNT, OR_NULL},
+    {"epochs", COUNT, .added = true},
     END,
 };
 static const struct member a_session = {.form = FORM_OBJECT, .of = session_members};
@@ -216,7 +217,7 @@ static const struct member run_members[] = {
     {"seed", COUNT},
     {"global_batch", COUNT},
     {"options", .form = FORM_MAP, .of = &a_scalar},
-    {"sessions", .form = FORM_LIST, .of = &a_session},
+    {"sessions", .form = FORM_LIST, .least = 1, .of = &a_session},
     {"best", .form = FORM_OBJECT, .of = best_members, OR_NULL},
     {"results", .form = FORM_LIST, .of = &a_result, OR_NULL},
     END,
@@ -264,6 +265,9 @@ describe(const struct member *m, char *out, size_t size)
 
     for (i = 0; m->words && m->words[i]; i++)
         used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? " or " : "", m->words[i]);
+    if (m->form == FORM_LIST && m->least > 0)
+        snprintf(out + used, size - used, " of %s%g value%s", m->most == 0 ? "at least " : "", m->least,
+                 m->least == 1 ? "" : "s");
     if ((m->form == FORM_COUNT || m->form == FORM_NUMBER) && m->least > -DBL_MAX)
         used += (size_t)snprintf(out + used, size - used, " from %g", m->least);
     if ((m->form == FORM_COUNT || m->form == FORM_NUMBER) && m->most < 0x1p63)
@@ -304,7 +308,8 @@ is_plain(const struct member *m, const json_t *value)
     case FORM_SCALAR:
         return json_is_string(value) || json_is_number(value) || json_is_boolean(value);
     case FORM_LIST:
-        return json_is_array(value);
+        number = (double)json_array_size(value);
+        return json_is_array(value) && number >= m->least && (m->most == 0 || number <= m->most);
     case FORM_OBJECT:
     case FORM_MAP:
         return json_is_object(value);
