@@ -410,7 +410,7 @@ def _(work):
         assert told in faults_of(folder), told
     os.unlink(metrics)
     for change, told in (({"sessions": []}, "'sessions' is a list, not a list of at least 1 value"),
-                         ({"sessions": [{**whole["sessions"][0], "epochs": 1.5}]}, "'sessions[0].epochs' is 1.5, not a")):
+                         ({"sessions": [{**whole["sessions"][0], "epochs": 1.5}]}, "'sessions[0].epochs' is 1.5")):
         write(about, json.dumps({**whole, **change}))
         assert told in faults_of(folder), told
 
