@@ -91,7 +91,7 @@ on_differs(void *context, const char *shard)
     struct watcher *w = context;
     char who[RANK_NAME];
 
-    cli_warn(&convert_program, w->common, "%sthe source is not what it was: '%s' comes out with another SHA-256",
+    cli_warn(&convert_program, w->common, "%sthe source has changed: '%s' now has another SHA-256",
              name_rank(w->ranks, who), shard);
 }
 

@@ -48,7 +48,7 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
     size_t length;
 
     if (!option)
-        return error_set(err, CHEX_ERR_USAGE, "'%s' is not understood: there are no operands", value);
+        return error_set(err, CHEX_ERR_USAGE, "'%s': this program has no operands", value);
     switch (option->id) {
     case OPT_COUNT:
         return cli_count(value, 1, PEOPLE_MAX_STUDIES, &o->images, err);

@@ -21,7 +21,7 @@ trap : TERM USR1 # the ranks save; this shell waits for them
 srun --mpi=pmix -K --cpus-per-task="${SLURM_CPUS_PER_TASK:-8}" chex-train --stage "${TMPDIR:-/tmp}" "$@"
 code=$?
 
-# 75: saved.  8: a rank or its node is lost, and the last checkpoint is whole; three times in a row, since the
+# 75: saved.  8: a rank or its node is lost, and the last checkpoint is complete; three times in a row, since the
 # cause may stay.
 lost="chex-train-$SLURM_JOB_ID.lost"
 again=false

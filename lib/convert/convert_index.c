@@ -54,8 +54,8 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
                            fault->error.text);
     else if (status == CHEX_OK && fault)
         status = error_set(err, CHEX_ERR_DAMAGED,
-                           "'%s' is damaged at byte %s: %s; what it held cannot be told, so --allow-missing cannot "
-                           "leave it out: fetch it again, or give the other archives alone",
+                           "'%s' is damaged at byte %s: %s; its content is unknown, so --allow-missing cannot "
+                           "leave it out: fetch it again, or give only the other archives",
                            path, COUNT_TEXT(fault->offset), fault->error.text);
     image_archive_close(archive);
     return status;

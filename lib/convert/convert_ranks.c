@@ -63,9 +63,9 @@ follow_rank_0(struct convert_run *r, struct chex_error *err)
         backoff(0.2);
         rank_work_poll(r->work);
     }
-    return error_set(err, CHEX_ERR_WRITE,
-                     "'%s' is not the folder that rank 0 sees: the output must lie on a file system that all share",
-                     path);
+    return error_set(
+        err, CHEX_ERR_WRITE,
+        "'%s' is not the folder that rank 0 sees: the output must be on a file system that all ranks share", path);
 }
 
 /* Rank 0 takes the lock for all ranks and prepares the folder. */

@@ -41,7 +41,7 @@ check_record(const struct manifest *m, struct chex_error *err)
 
     record_text_offsets(&m->layout, m->view_size, m->patient_size, m->name_size, at);
     if (at[2] + m->name_size > m->layout.stride)
-        return error_set(err, CHEX_ERR_DAMAGED, "record.text_sizes: more than a record holds");
+        return error_set(err, CHEX_ERR_DAMAGED, "record.text_sizes: more than fits into a record");
     if ((l->views && l->views[0]) != (l->other_views > 0))
         return error_set(err, CHEX_ERR_DAMAGED, "left_out.views: not a list such as PA,AP where others were left out");
     return CHEX_OK;
@@ -56,7 +56,7 @@ check_split(const struct manifest *m, unsigned i, unsigned next, struct chex_err
 
     for (j = 0; j < i; j++)
         if (strcmp(split->name, m->split[j].name) == 0)
-            return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].name: '%s' is there twice", i, split->name);
+            return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].name: '%s' occurs twice", i, split->name);
     if (split->first_shard != next || split->shard_count == 0 || split->shard_count > m->shard_count - next)
         return error_set(err, CHEX_ERR_DAMAGED, "splits[%u]: shards %u + %u do not follow those before it", i,
                          split->first_shard, split->shard_count);
@@ -106,7 +106,7 @@ check_names(const struct manifest *m, struct chex_error *err)
     qsort(name, m->shard_count, sizeof(*name), compare_texts);
     for (i = 1; i < m->shard_count && status == CHEX_OK; i++)
         if (strcmp(name[i - 1], name[i]) == 0)
-            status = error_set(err, CHEX_ERR_DAMAGED, "shards: '%s' is there twice", name[i]);
+            status = error_set(err, CHEX_ERR_DAMAGED, "shards: '%s' occurs twice", name[i]);
     free(name);
     return status;
 }

@@ -249,7 +249,7 @@ read_format(struct manifest_reader *r, const json_t *top)
     const json_t *format = json_object_get(top, "format");
 
     if (!json_is_integer(format) || json_integer_value(format) < 1)
-        fault(r, "format", "a whole number from 1 on: no manifest of a data set");
+        fault(r, "format", "a whole number from 1 on: not the manifest of a data set");
     else if (json_integer_value(format) > MANIFEST_FORMAT)
         r->status = error_set(r->err, CHEX_ERR_INCOMPATIBLE, "format %lld, this build reads up to %d",
                               (long long)json_integer_value(format), MANIFEST_FORMAT);

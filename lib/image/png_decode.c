@@ -436,7 +436,7 @@ explain(struct decoded_png *job)
     if (job->status == CHEX_ERR_STOPPED)
         return error_stopped(job->err);
     if (job->status == CHEX_ERR_LIMIT)
-        return error_set(job->err, CHEX_ERR_LIMIT, "more than %d times its size behind its pixels", SURPLUS_TIMES);
+        return error_set(job->err, CHEX_ERR_LIMIT, "more than %d times its size after its pixels", SURPLUS_TIMES);
     if (job->status == CHEX_ERR_TRUNCATED && job->phase != END)
         return error_set(job->err, CHEX_ERR_TRUNCATED, "truncated at byte %s", COUNT_TEXT(job->size));
     if (job->status == CHEX_ERR_TRUNCATED && !job->damaged) {

@@ -121,7 +121,7 @@ refuse_content(const struct image_archive *a, struct chex_error *err)
     size_t got;
 
     if (a->gunzip || a->unxz || a->filter)
-        look = "it is compressed, but holds no tar";
+        look = "it is compressed, but contains no tar";
     else if (file_pread(a->fd, 0, head, sizeof(head), &got, NULL) == CHEX_OK && got > 0)
         look = content_look(head, got);
     return error_set(err, CHEX_ERR_NOT_IMAGE, "not a tar or zip archive%s%s", look ? ": " : "", look ? look : "");

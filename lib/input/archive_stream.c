@@ -68,7 +68,7 @@ deliver(struct image_archive *a, const uint8_t *data, size_t size)
         return (la_ssize_t)size;
     a->endless = a->content <= a->header && a->came - a->header > IMAGE_ARCHIVE_END_MOST;
     if (a->endless)
-        error_set(&why, CHEX_ERR_DAMAGED, "more than 1 MiB of zeros behind its last member: download interrupted?");
+        error_set(&why, CHEX_ERR_DAMAGED, "more than 1 MiB of zeros after its last member: download interrupted?");
     else if (a->came - a->header > IMAGE_ARCHIVE_HEADER_MOST)
         error_set(&why, CHEX_ERR_LIMIT, "the header of a member has more than 4 MiB");
     else

@@ -194,7 +194,7 @@ table_column_once(const struct table_row *header, const char *const *names, stru
 
     for (size_t i = (size_t)column + 1; column >= 0 && i < header->count; i++)
         if (same_name(header->field[i], header->field[column]))
-            return table_fail(header, err, "column \"%s\" stands there twice: fields %d and %zu",
+            return table_fail(header, err, "column \"%s\" occurs twice: fields %d and %zu",
                               ascii_escape(header->field[i], header->length[i], shown, sizeof(shown)), column + 1,
                               i + 1);
     return CHEX_OK;

@@ -165,7 +165,7 @@ folder_open_output(const char *path, struct folder *out, const char **name, stru
     if (status != CHEX_OK)
         return status;
     if (!**name || (fstatat(out->fd, *name, &there, 0) == 0 && !S_ISREG(there.st_mode)))
-        status = error_set(err, CHEX_ERR_WRITE, "'%s' is no regular file", path);
+        status = error_set(err, CHEX_ERR_WRITE, "'%s' is not a regular file", path);
     else if (faccessat(out->fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
         status = error_write(err, errno, "cannot write to the folder '%s'", out->path);
     if (status != CHEX_OK)

@@ -343,7 +343,7 @@ text_next(struct line_reader *t, struct text_line *line, struct chex_error *err)
         return CHEX_OK;
     line->data = t->window + t->begin;
     if (t->begin + size < t->end && line->data[size] == '\0')
-        return text_fail(t, err, "a NUL byte, so this is no text");
+        return text_fail(t, err, "a NUL byte, so this is not text");
     if (t->high && !is_utf8((const unsigned char *)line->data, size))
         return text_fail(t, err, "the text is not UTF-8");
     line->size = size;

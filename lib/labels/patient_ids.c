@@ -29,7 +29,7 @@ patient_fold(const char *id, size_t length, char out[PATIENT_MAX + 1])
         return "the patient id is longer than 63 bytes";
     for (size_t i = 0; i < length; i++) {
         if ((unsigned char)id[i] < 0x20 || id[i] == 0x7f)
-            return "the patient id holds a control character";
+            return "the patient id contains a control character";
         digits += ascii_is_digit(id[i]);
     }
     if (digits == length && length < NIH_DIGITS)

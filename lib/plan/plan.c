@@ -72,7 +72,7 @@ spec_difference(const char *held, const char *wanted, char out[SPEC_DIFFERENCE])
     differing_parts(wanted, held, b, sizeof(b));
     if (!a[0] && !b[0])
         snprintf(out, SPEC_DIFFERENCE,
-                 "the options are the same, the label file, the lists or what was left out are not");
+                 "the options are the same, but the label file, the lists or the excluded images differ");
     else
         snprintf(out, SPEC_DIFFERENCE, "it has %s, wanted is %s", a[0] ? a : "nothing", b[0] ? b : "nothing");
     return out;

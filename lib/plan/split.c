@@ -62,7 +62,8 @@ parse_percents(const char *p, struct split_rule *out, struct chex_error *err)
             return error_set(err, CHEX_ERR_USAGE, "the seed of a split is a whole number below 2^64");
     }
     if (*p != '\0')
-        return error_set(err, CHEX_ERR_USAGE, "a split by patient is patient:TRAIN,VAL,TEST[:SEED], nothing behind it");
+        return error_set(err, CHEX_ERR_USAGE,
+                         "a split by patient is patient:TRAIN,VAL,TEST[:SEED], with nothing after it");
     if (sum != 100)
         return error_set(err, CHEX_ERR_USAGE, "the per cents of a split add up to %u, not 100", (unsigned)sum);
     return CHEX_OK;

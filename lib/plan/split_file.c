@@ -86,7 +86,7 @@ read_split(struct split_file *f, const struct table_row *row, int *split, struct
         good = ascii_is_digit(name[i]) || (name[i] >= 'a' && name[i] <= 'z') || name[i] == '_';
     }
     if (!good)
-        return table_fail(row, err, "\"%s\" is no name for a split: letters, digits and '_', at most %d",
+        return table_fail(row, err, "\"%s\" is not a valid name of a split: letters, digits and '_', at most %d",
                           ascii_escape(field, length, shown, sizeof(shown)), SPLIT_NAME_MAX - 1);
     for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
         if (strcmp(name, aliases[i].name) == 0) {

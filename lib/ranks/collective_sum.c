@@ -332,7 +332,7 @@ collective_usable(struct collective *c, struct chex_error *err)
 {
     if (c->lost)
         return collective_lose(c, err);
-    return c->abandoned ? error_set(err, CHEX_ERR_BUG, "a transfer after some were left behind") : CHEX_OK;
+    return c->abandoned ? error_set(err, CHEX_ERR_BUG, "a transfer after others were abandoned") : CHEX_OK;
 }
 
 static enum chex_status

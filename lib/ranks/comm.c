@@ -14,7 +14,7 @@ self_send(struct comm *comm, int to, int tag, const void *data, size_t size, str
     (void)tag;
     (void)data;
     (void)size;
-    return error_set(err, CHEX_ERR_BUG, "a message for rank %d from a process that is alone", to);
+    return error_set(err, CHEX_ERR_BUG, "a message for rank %d from a single process", to);
 }
 
 static enum chex_status

@@ -436,7 +436,7 @@ def _(work):
     rest = tar(f"{work}/b.tar", members(wanted()[6:]))
     size = ("--size", "256", "--shard-size", "30")
     done = convert(some, f"{work}/out", *size, code=3)
-    says(done, "next     the same command with the other archives too resumes", "or with --allow-missing")
+    says(done, "next     the same command with the other archives in addition resumes", "or with --allow-missing")
     taken = sum(e.stat(follow_symlinks=False).st_blocks * 512 for e in os.scandir(f"{work}/out"))
     assert taken < 1 << 20, f"{taken} bytes for 6 images of 65 kB"
     convert([some], f"{work}/new", "--allow-missing", *size)
@@ -499,7 +499,7 @@ def _(work):
          "page.tar.gz' is neither a folder nor a .png or .jpg file: not a tar or zip archive: looks like HTML: the "
          "download failed")
     says(convert(write(f"{work}/labels.gz", gzip.compress(b"a,b,c\n" * 500)), f"{work}/out", code=3),
-         "labels.gz' is neither .*: it is compressed, but holds no tar")
+         "labels.gz' is neither .*: it is compressed, but contains no tar")
     says(convert(write(f"{work}/empty.tar.gz", b""), f"{work}/out", code=3), "empty file .download interrupted")
     says(convert(f"{work}/absent.tar.gz", f"{work}/out", code=3), "absent.tar.gz")
     os.mkfifo(f"{work}/fifo.tar")
@@ -566,7 +566,7 @@ def cut_between_members(work, have):
         yield write(f"{work}/cut.{name}", pack(cut)), r"the archive has no end \(the file ends there\)"
         zeros = cut + bytes((1 << 20) + 2048)
         yield (write(f"{work}/zeros.{name}", pack(zeros)),
-               "more than 1 MiB of zeros behind its last member: download int")
+               "more than 1 MiB of zeros after its last member: download int")
     # Two whole archives put together, and a bit of the second one's first bytes is wrong.
     ends = bytes(1024)
     for name, pack in (("gz", gzip.compress), ("bz2", bz2.compress)):
@@ -882,12 +882,12 @@ def _(work):
     with open(path, "ab") as f:
         f.truncate(1 << 43)
     # At three GB a second all of it would take longer than run() waits.
-    says(convert(path, f"{work}/out", code=1), "more than 1 MiB of zeros behind its last member", "1 damaged archive")
+    says(convert(path, f"{work}/out", code=1), "more than 1 MiB of zeros after its last member", "1 damaged archive")
     same_tree(straight(), f"{work}/out")
     for form, pack in (("bz2", bz2.compress), ("xz", lzma.compress), ("gz", gzip.compress)):
         path = write(f"{work}/b.{form}", pack(slurp(tar(f"{work}/b.tar", members()))) + pack(bytes(16 << 20)) * 640)
         before = children_used()
-        says(convert(path, f"{work}/{form}", code=1), "more than 1 MiB of zeros behind its last member")
+        says(convert(path, f"{work}/{form}", code=1), "more than 1 MiB of zeros after its last member")
         assert children_used() - before < 2, f"{form}: {children_used() - before:.1f} s of the processor"
         same_tree(straight(), f"{work}/{form}")
 

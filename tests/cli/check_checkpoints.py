@@ -70,11 +70,11 @@ def _(work):
     assert inspect("-q", path).stdout == ""
     says(inspect("labels", path, code=2), "a checkpoint: it can be described, listed and compared")
     write(path, raw(head, bytes(27)))
-    assert "behind the end of the file" in inspect(path, code=1).stdout
+    assert "after the end of the file" in inspect(path, code=1).stdout
     assert document(path, code=1)["checkpoint"] is None
-    says(inspect("list", path, code=1), "behind the end of the file")
+    says(inspect("list", path, code=1), "after the end of the file")
     write(path, raw(head, bytes(29)))
-    assert "1 bytes behind the last tensor" in inspect(path, code=1).stdout
+    assert "1 bytes after the last tensor" in inspect(path, code=1).stdout
     for bad in (b'{"w": 1}', b'{"w": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b"{" * 4000,
                 b'{"w": {"dtype": "F32", "shape": [4294967296, 4294967296, 4294967296], "data_offsets": [0, 4]}}',
                 b'{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, -4]}}'):
@@ -246,7 +246,7 @@ def _(work):
     says(inspect("diff", a, os.path.join(work, "no"), code=3), "cannot open")
     cut = write(os.path.join(work, "cut"), slurp(a)[:-1])
     for pair in ((a, cut), (cut, a)):
-        says(inspect("diff", *pair, code=1), f"'{cut}'.* behind the end of the file")
+        says(inspect("diff", *pair, code=1), f"'{cut}'.* after the end of the file")
     found = json.loads(inspect("--json", "diff", a, cut, code=1).stdout)
     assert found["results"][0]["error"]["status"] == "truncated"
     odd = save(os.path.join(work, "odd"), {"\x1b[2J\n\u20ac" + "x" * 3000: ("F32", [1], [1])}, {"\x07": "\x1b]0;x"})

@@ -647,7 +647,7 @@ def _(work):
         convert(folder, out, *part, code=None)
     write(f"{folder}/images/{name}", whole)
     for part in [*parts, []]:
-        assert "what it was" not in convert(folder, out, *part).stderr
+        assert "source has changed" not in convert(folder, out, *part).stderr
     same_tree(straight(), out)
 
 
@@ -720,7 +720,7 @@ def _(work):
     assert next_command(run([inspect, f"{work}/sums"], 1).stdout).startswith("remove the files named above")
 
 
-@case("--repair leaves what is no regular file in the place of a shard, and the manifest")
+@case("--repair leaves what is not a regular file in the place of a shard, and the manifest")
 def _(work):
     for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
         out = copy_of(straight(), tempfile.mkdtemp(dir=work), "out")
@@ -742,11 +742,11 @@ def _(work):
     m, name = manifest(out), names[3].encode()
     shard = next(s for s in m["shards"] if any(r["filename"] == name and r["weight"] for r in records(out, s, m)))
     write(f"{out}/{shard['name']}", b"")
-    says(convert(folder, out, "--repair", code=1), f"source is not what it was: '{shard['name']}'")
+    says(convert(folder, out, "--repair", code=1), f"source has changed: '{shard['name']}'")
     convert(folder, f"{work}/fresh")
     same_tree(f"{work}/fresh", out)
     write(f"{out}/{shard['name']}", b"")
-    assert "what it was" not in convert(folder, out, "--repair").stderr
+    assert "source has changed" not in convert(folder, out, "--repair").stderr
 
 
 # ---- images that cannot be used ------------------------------------------------------------------------------------
@@ -1050,7 +1050,7 @@ def _(work):
     names = sorted(os.listdir(f"{folder}/images"))
     write(f"{work}/exclude.txt", f"# not these\n{names[7]}{names[8]}\n{names[9]}\n")
     done = convert(folder, f"{work}/out", "-n", "--exclude", f"{work}/exclude.txt")
-    says(done, "2 rows with a finding in another spelling", "1 age that is no number", "1 sex other than M and F",
+    says(done, "2 rows with a finding in another spelling", "1 age that is not a number", "1 sex other than M and F",
          "1 line of a list that names no image", "1 line of a list with two names", "-v lists these")
     assert "Infiltrate" not in done.stderr
     done = convert(folder, f"{work}/out", "-n", "-v", "--exclude", f"{work}/exclude.txt")

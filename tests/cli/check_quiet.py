@@ -96,11 +96,11 @@ def _(work):
     out = os.path.join(work, "run")
     says_one_line(train(out, source=bad), 1, "record 1 (")
     says_one_line(train(os.path.join(work, "skip"), "--on-bad-record", "skip", source=bad), 1,
-                  "1 damaged record passed over")
+                  "1 damaged record skipped")
     name = next(s["name"] for s in manifest(bad)["shards"] if "-test." in s["name"])
     poison(bad, 0, name)
     judge = ["--eval-only", "--on-bad-record", "skip"]
-    says_one_line([*train(os.path.join(work, "skip"), source=bad)[:7], *judge], 1, "1 damaged record passed over")
+    says_one_line([*train(os.path.join(work, "skip"), source=bad)[:7], *judge], 1, "1 damaged record skipped")
     says_one_line(train(os.path.join(work, "stop"), "--time-limit", "0.001s"), 75, "stopped at step")
     says_one_line(train(os.path.join(work, "far"), "--lr", "1e30", "--epochs", 3), 7, "try --lr 0.001")
     says_one_line(train(os.path.join(work, "none"), "--init", os.path.join(work, "no file")), 3, "no file")

@@ -231,7 +231,7 @@ def _(work):
         if name.startswith("step-"):
             damage(os.path.join(out, name), "cut")
     before = kept(out)
-    says(train(out, code=6), "no whole checkpoint")
+    says(train(out, code=6), "no complete checkpoint")
     assert kept(out) == before
 
 

@@ -168,7 +168,7 @@ def _():
     for threads in (1, 4):
         told(inspect("source", "-l", "labels.csv", "-j", threads, "-i", "a.tar", "-i", "b.tar.gz", "-i", "loose"),
              *first(4, f"images   4 files in 1 folder and 2 archives, {size_of(some(0, 4))}; 4 of 4 rows have one"),
-             "         note: 4 images there once more, with the same content", HEAD,
+             "         note: 4 images repeated, with the same content", HEAD,
              line("a.tar", 2, size_of(some(1, 3))), line("b.tar.gz", 1, size_of(some(3, 4))),
              line("loose", 1, size_of(some(0, 1))),
              "good     every row has an image that begins and ends as it should",

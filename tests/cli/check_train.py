@@ -180,7 +180,7 @@ def _(work):
     assert kept(a)["best.safetensors"] == kept(b)["best.safetensors"]
 
 
-@case("without val the last model is the best; without test nothing is judged at the end")
+@case("without val the last model is the best; without test there are no metrics at the end")
 def _(work):
     folder = os.path.join(work, "all")
     images = fixture("images120")
@@ -291,12 +291,12 @@ def _(work):
     same_as_whole(out)
     poison(folder, 3)
     done = train(run_folder(work, "skip"), "--on-bad-record", "skip", code=1, source=folder)
-    says(done, "1 damaged record passed over so far", "done     test",
+    says(done, "1 damaged record skipped so far", "done     test",
          r"chex-train: warning: " + named + " mismatch; the next",
-         rf"1 damaged record passed over: chex-inspect check --full {re.escape(folder)} names all")
+         rf"1 damaged record skipped: chex-inspect check --full {re.escape(folder)} names all")
     assert len(re.findall(named, done.stderr)) == 1, done.stderr
     quiet = train(run_folder(work, "quiet"), "-q", "--on-bad-record", "skip", code=1, source=folder)
-    assert quiet.stderr == "chex-train: 1 damaged record passed over\n", quiet.stderr
+    assert quiet.stderr == "chex-train: 1 damaged record skipped\n", quiet.stderr
 
 
 def counted(out):
@@ -314,14 +314,14 @@ def _(work):
     poison(folder, 1, shards["train"][2])
     poison(folder, 0, shards["val"][0])
     skip = ["--on-bad-record", "skip"]
-    says(train(out, *skip, code=1, source=folder), "3 damaged records passed over: chex-inspect check --full")
+    says(train(out, *skip, code=1, source=folder), "3 damaged records skipped: chex-inspect check --full")
     assert counted(out) == 9  # in each of three epochs
     before = kept(out)
     for more in (skip, []):
         says(train(out, *more, code=1, source=folder), "done     test",
-             r"damaged records passed over 9 times before this start:\s+chex-inspect check --full \S+ names all")
+             r"damaged records skipped 9 times before this start:\s+chex-inspect check --full \S+ names all")
     quiet = train(out, "-q", code=1, source=folder)
-    assert quiet.stderr == "chex-train: damaged records passed over 9 times before this start\n", quiet.stderr
+    assert quiet.stderr == "chex-train: damaged records skipped 9 times before this start\n", quiet.stderr
     document = json.loads(train(out, "--json", "-q", code=1, source=folder).stdout)
     assert document["exit_code"] == 1 and document["result"]["skipped"] == 9, document["result"]
     assert kept(out) == before
@@ -337,7 +337,7 @@ def _(work):
     assert counted(out) > 0
     shutil.rmtree(folder)
     shutil.copytree(data(), folder)
-    says(train(out, code=1, source=folder), r"damaged records? passed over \d times? before this start")
+    says(train(out, code=1, source=folder), r"damaged records? skipped \d times? before this start")
 
 
 @case("T69 a damaged record of val: the epoch that was trained is saved before the run ends with 1")
@@ -486,7 +486,7 @@ def _(work):
     shard = os.path.basename(poison(folder, 3))
     done = train(run_folder(work), "--stage", stage, "--on-bad-record", "skip", code=1, source=folder)
     says(done, rf"warning: 1 damaged shards are not copied but read where they are: .*{shard}.*SHA-256",
-         "damaged records? passed over")
+         "damaged records? skipped")
     assert shard not in os.listdir(staged(stage))
 
 

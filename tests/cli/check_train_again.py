@@ -130,7 +130,7 @@ def _(work):
         assert seen["epoch/loss"] == seen["train/loss"] == seen["val/loss"] == [1, 2, 3], seen
 
 
-@case("a stop with the last step of an epoch where nothing is judged: the best model and the rate are the same")
+@case("a stop with the last step of an epoch where there are no metrics: the best model and the rate are the same")
 def _(work):
     folder = os.path.join(work, "all")
     images = fixture("images120")

@@ -63,14 +63,14 @@ def _(work):
 def _(work):
     pipe = os.path.join(work, "pipe")
     os.mkfifo(pipe)
-    says(train("-o", os.path.join(work, "run"), "--trace", pipe, code=4), r"--trace: '.*pipe' is no regular file")
+    says(train("-o", os.path.join(work, "run"), "--trace", pipe, code=4), r"--trace: '.*pipe' is not a regular file")
     assert stat.S_ISFIFO(os.lstat(pipe).st_mode)
 
 
 @case("a device is not replaced by the predictions")
 def _(work):
     done = train("--init", weights(work), "--eval-only", "--predict", "/dev/null", code=4)
-    says(done, "'/dev/null' is no regular file")
+    says(done, "'/dev/null' is not a regular file")
     assert not os.path.isfile("/dev/null")
 
 
@@ -293,7 +293,7 @@ def _(work):
     struct.pack_into(f"<{count}f", blob, 8 + size + first, *[3e38] * count)
     bad = write(os.path.join(work, "bad.safetensors"), bytes(blob))
     done = train("--init", bad, "--eval-only", "--predict", os.path.join(work, "p"))
-    says(done, r"warning: the network's output is not finite for \d+ images of test: nothing is judged")
+    says(done, r"warning: the network's output is not finite for \d+ images of test: there are no metrics")
     assert "0 positives" not in done.stderr, done.stderr
 
 

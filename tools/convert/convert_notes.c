@@ -14,9 +14,9 @@ static const struct {
     const char *noun, *rest;
 } kinds[NOTE_KINDS] = {
     [NOTE_SPELLING] = {"row", "with a finding in another spelling"},
-    [NOTE_AGE] = {"age", "that is no number taken as unknown"},
-    [NOTE_SEX] = {"sex", "other than M and F taken as unknown"},
-    [NOTE_VIEW] = {"view", "that is no word taken as unknown"},
+    [NOTE_AGE] = {"age", "that is not a number, taken as unknown"},
+    [NOTE_SEX] = {"sex", "other than M and F, taken as unknown"},
+    [NOTE_VIEW] = {"view", "that is not a word, taken as unknown"},
     [NOTE_JUNK] = {"line", "of a list that names no image"},
     [NOTE_GLUED] = {"line", "of a list with two names: is a newline missing?"},
 };

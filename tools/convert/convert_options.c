@@ -42,7 +42,7 @@ static const struct cli_option option_table[] = {
     {TEXT(convert.out), 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
     {FLAG(dry_run), 'n', "dry-run", NULL, NULL, NULL,
      "show the plan, the space it needs and what is missing; write nothing"},
-    {FLAG(convert.force), 'f', "force", NULL, NULL, NULL, "replace the data set that the folder holds"},
+    {FLAG(convert.force), 'f', "force", NULL, NULL, NULL, "replace the data set in the folder"},
     {FLAG(convert.repair), 0, "repair", NULL, NULL, NULL, "check a complete data set, and rewrite its damaged records"},
     {FLAG(convert.break_lock), 0, "break-lock", NULL, NULL, NULL,
      "take over a folder whose owner on another host is dead"},
@@ -74,7 +74,7 @@ static const struct cli_option option_table[] = {
 
     {OPT_SPLIT, 0, "split", "RULE", NULL, "Split and shards",
      "how to divide the patients among splits: official, patient:70,10,20[:SEED], file:PATH or none; default "
-     "official if both lists are found, else patient:70,10,20"},
+     "official if both lists are found, otherwise patient:70,10,20"},
     {TEXT(convert.lists), 0, "lists", "DIR", NULL, NULL,
      "folder of train_val_list.txt and test_list.txt; default: the folder of the label file"},
     {OPT_SHARD_SIZE, 0, "shard-size", "N", NULL, NULL, "records in a shard; default 256"},
@@ -299,7 +299,7 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
         return error_set(err, CHEX_ERR_USAGE,
                          "--force with --part: each part would remove the work of the others; empty the folder first");
     if (o->repair && o->force)
-        return error_set(err, CHEX_ERR_USAGE, "--repair keeps what is good, --force nothing: one of them");
+        return error_set(err, CHEX_ERR_USAGE, "--repair keeps what is good, --force nothing: use one of them");
     if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
         o->spec.size = 1024;
     return CHEX_OK;

@@ -140,7 +140,7 @@ report_splits(const struct convert *c)
                  format_things(c->plan.splits.patients[split], "patient", patients));
     wrap_end(&w);
     if (!c->options->split_given && c->plan.spec.split.kind != SPLIT_OFFICIAL)
-        fprintf(stderr, "         no lists beside the label file (--lists): not the official split\n");
+        fprintf(stderr, "         no lists next to the label file (--lists): not the official split\n");
 }
 
 /* Shards among the inputs are usually a mistake on the command line. */
@@ -197,11 +197,11 @@ report_unread(const struct convert *c)
 void
 report_incomplete(const struct convert *c)
 {
-    wrap_line(stderr, "next", "the same command with the other archives too resumes: what is in '%s' is kept",
+    wrap_line(stderr, "next", "the same command with the other archives in addition resumes: what is in '%s' is kept",
               relative_path(c->options->out));
     if (c->resumed.shards_done == 0 && c->resumed.slots_full == 0)
         wrap_line(stderr, "",
-                  "or with --allow-missing: it leaves out what is missing, and decodes the others once more");
+                  "or with --allow-missing: it leaves out what is missing, and decodes the other images again");
     else /* this plan lacks the images of other inputs */
         wrap_line(stderr, "",
                   "or with --allow-missing and all archives so far: they are decoded once more, and what is "
@@ -326,7 +326,7 @@ report_noticed(const struct convert *c)
         {k->animated, "image", "animated: first frame taken"},
         {k->mismatched, "image", "named like the other of PNG and JPEG"},
         {k->warned, "image", "with damage that does not touch pixels"},
-        {k->shards_rewritten, "shard", "written once more, since the disk failed: look after it"},
+        {k->shards_rewritten, "shard", "written again, since the disk failed: check the disk"},
     };
     char n[FORMAT_THINGS];
     size_t i;
@@ -351,7 +351,7 @@ report_archives(const struct convert *c)
                 format_count(c->repeated - c->source.repeated, n),
                 c->repeated - c->source.repeated == 1 ? "copy" : "copies");
     if (others > 0)
-        fprintf(stderr, "         %s of archives passed over\n", format_things(others, "other member", n));
+        fprintf(stderr, "         %s of archives ignored\n", format_things(others, "other member", n));
     if (c->archives_damaged > 0)
         fprintf(stderr, "         %s\n", format_things(c->archives_damaged, "damaged archive", n));
 }

@@ -133,10 +133,10 @@ headline(const struct plot *p, char first[128], char second[128])
     cut(chex_dataset_split(p->from->ds, p->e->split)->name, split);
     if (p->e->not_finite > 0) {
         snprintf(first, 128, "No AUROC on split %s", split);
-        snprintf(second, 128, "the scores of %s images are no numbers", format_count(p->e->not_finite, n));
+        snprintf(second, 128, "the scores of %s images are not finite", format_count(p->e->not_finite, n));
     } else if (p->m->defined == 0) {
         snprintf(first, 128, "No AUROC on split %s", split);
-        snprintf(second, 128, "no finding is there and absent");
+        snprintf(second, 128, "no finding has both positives and negatives");
     } else {
         snprintf(first, 128, "AUROC %.3f %s", p->m->mean[METRIC_AUROC].value,
                  interval_text(&p->m->mean[METRIC_AUROC], interval));

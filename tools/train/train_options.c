@@ -373,7 +373,7 @@ check_evaluation(const struct train_cli *cli, struct chex_error *err)
     if (strcmp(o->resume, "auto") != 0)
         return error_set(
             err, CHEX_ERR_USAGE,
-            "--eval-only judges the best model of RUN: another checkpoint is given by --init, not --resume");
+            "--eval-only evaluates the best model of RUN: select another checkpoint by --init, not --resume");
     return CHEX_OK;
 }
 

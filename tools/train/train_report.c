@@ -426,7 +426,7 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
         progress_line_print(&r->line, "order    %s", e->order);
     }
     if (trainer_result(t)->damaged > 0)
-        progress_line_print(&r->line, "         %s passed over so far",
+        progress_line_print(&r->line, "         %s skipped so far",
                             format_things(trainer_result(t)->damaged, "damaged record", records));
     print_scale(r, t);
 }

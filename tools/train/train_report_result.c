@@ -104,7 +104,7 @@ warn_of_output(struct train_report *r, const struct trainer *t, const struct tra
 
     if (v->evaluation->not_finite == 0)
         return;
-    snprintf(text, sizeof(text), "the network's output is not finite for %s of %.100s: nothing is judged",
+    snprintf(text, sizeof(text), "the network's output is not finite for %s of %.100s: there are no metrics",
              format_things(v->evaluation->not_finite, "image", images), v->split);
     train_report_warn(r, t, text);
 }
@@ -236,9 +236,9 @@ describe_damage(const struct trainer *t, char out[DAMAGE])
     char things[FORMAT_THINGS];
 
     if (result->damaged > 0)
-        snprintf(out, DAMAGE, "%s passed over", format_things(result->damaged, "damaged record", things));
+        snprintf(out, DAMAGE, "%s skipped", format_things(result->damaged, "damaged record", things));
     else
-        snprintf(out, DAMAGE, "damaged records passed over %s before this start",
+        snprintf(out, DAMAGE, "damaged records skipped %s before this start",
                  format_things(result->skipped, "time", things));
     return out;
 }

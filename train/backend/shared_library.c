@@ -18,7 +18,7 @@ shared_library_open(struct shared_library *l, char *why, size_t size)
     const char *const places[] = {l->name, l->place};
     size_t i;
 
-    snprintf(why, size, "%s is not there", l->name);
+    snprintf(why, size, "%s was not found", l->name);
     for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         size_t length = strlen(places[i]);
         const char *text;

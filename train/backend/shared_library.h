@@ -17,7 +17,7 @@ struct shared_library {
     void *handle;
 };
 
-/* Returns false and the reason: "libname.so.1 is not there", or the error text of the dynamic linker. */
+/* Returns false and the reason: "libname.so.1 was not found", or the error text of the dynamic linker. */
 bool shared_library_open(struct shared_library *l, char *why, size_t size);
 
 /* Find the address of a function; returns false and the reason: "libname.so.1 is too old: it has no call()". */

@@ -208,7 +208,7 @@ checkpoint_find(const struct folder *folder, char name[CHECKPOINT_NAME], bool *f
 
     *fallback = false;
     if (is_new(folder))
-        return error_set(err, CHEX_ERR_MISSING, "'%s' holds no checkpoint", folder->path);
+        return error_set(err, CHEX_ERR_MISSING, "'%s' contains no checkpoint", folder->path);
     status = checkpoint_read_lines(folder, line, CHECKPOINT_LINES, &count, err);
     if (status != CHEX_OK && find_by_files(folder, name)) {
         *fallback = true;
@@ -221,7 +221,7 @@ checkpoint_find(const struct folder *folder, char name[CHECKPOINT_NAME], bool *f
             return CHEX_OK;
         }
     }
-    return error_context(err, CHEX_ERR_DAMAGED, "no whole checkpoint in '%s'", folder->path);
+    return error_context(err, CHEX_ERR_DAMAGED, "no complete checkpoint in '%s'", folder->path);
 }
 
 enum chex_status

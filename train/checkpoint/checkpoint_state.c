@@ -131,7 +131,7 @@ checkpoint_parse_state(const struct safetensors *s, struct checkpoint_state *sta
     enum chex_status status;
 
     if (!format || !text)
-        return error_set(err, CHEX_ERR_INCOMPATIBLE, "it holds weights, but no state of a run (--init takes them)");
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "it contains weights, but no state of a run (use --init)");
     if (strcmp(format, "1") != 0)
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "format %s, this build reads up to %d",
                          ascii_escape(format, strlen(format), shown, 20), CHECKPOINT_FORMAT);

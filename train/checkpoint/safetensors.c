@@ -108,12 +108,12 @@ read_entry(struct safetensors *s, const char *name, const json_t *object, uint64
     if (status != CHEX_OK)
         return status;
     if (!json_is_array(shape) || json_array_size(shape) > SAFETENSORS_RANK)
-        return bad_tensor(name, "its shape is no list of at most 8 numbers", err);
+        return bad_tensor(name, "its shape is not a list of at most 8 numbers", err);
     e->rank = (unsigned)json_array_size(shape);
     e->count = 1;
     for (i = 0; i < e->rank; i++) {
         if (!is_offset(json_array_get(shape, i)))
-            return bad_tensor(name, "its shape is no list of numbers", err);
+            return bad_tensor(name, "its shape is not a list of numbers", err);
         e->shape[i] = (uint64_t)json_integer_value(json_array_get(shape, i));
         if (__builtin_mul_overflow(e->count, e->shape[i], &e->count))
             return bad_tensor(name, "its shape overflows", err);
@@ -127,7 +127,7 @@ read_entry(struct safetensors *s, const char *name, const json_t *object, uint64
         last - first != bytes)
         return bad_tensor(name, "its bytes are not those of its shape", err);
     if (last > s->size - data)
-        return error_set(err, CHEX_ERR_TRUNCATED, "tensor '%s' ends %s bytes behind the end of the file",
+        return error_set(err, CHEX_ERR_TRUNCATED, "tensor '%s' ends %s bytes after the end of the file",
                          show(name, shown), COUNT_TEXT(last - (s->size - data)));
     e->offset = data + first;
     e->name = keep(s, name);
@@ -142,7 +142,7 @@ read_metadata(struct safetensors *s, json_t *object, struct chex_error *err)
     char shown[SHOWN];
 
     if (!json_is_object(object))
-        return error_set(err, CHEX_ERR_DAMAGED, METADATA " is no object");
+        return error_set(err, CHEX_ERR_DAMAGED, METADATA " is not an object");
     s->metadata = calloc(json_object_size(object) + 1, sizeof(*s->metadata));
     if (!s->metadata)
         return error_memory(err);
@@ -150,7 +150,7 @@ read_metadata(struct safetensors *s, json_t *object, struct chex_error *err)
         struct metadata *m = &s->metadata[s->metadata_count];
 
         if (!json_is_string(value))
-            return error_set(err, CHEX_ERR_DAMAGED, METADATA ": '%s' is no text", show(key, shown));
+            return error_set(err, CHEX_ERR_DAMAGED, METADATA ": '%s' is not a string", show(key, shown));
         m->key = keep(s, key);
         m->value = keep(s, json_string_value(value));
         if (!m->key || !m->value)
@@ -198,7 +198,7 @@ check_places(struct safetensors *s, uint64_t data, struct chex_error *err)
         at += e->count * types[e->type].size;
     }
     if (at != s->size)
-        return error_set(err, CHEX_ERR_DAMAGED, "%s bytes behind the last tensor", COUNT_TEXT(s->size - at));
+        return error_set(err, CHEX_ERR_DAMAGED, "%s bytes after the last tensor", COUNT_TEXT(s->size - at));
     qsort(s->entry, s->count, sizeof(*s->entry), by_name);
     return CHEX_OK;
 }
@@ -211,7 +211,7 @@ read_entries(struct safetensors *s, json_t *top, uint64_t data, struct chex_erro
     enum chex_status status = CHEX_OK;
 
     if (!json_is_object(top))
-        return error_set(err, CHEX_ERR_DAMAGED, "its header is no JSON object");
+        return error_set(err, CHEX_ERR_DAMAGED, "its header is not a JSON object");
     s->entry = calloc(json_object_size(top) + 1, sizeof(*s->entry));
     if (!s->entry)
         return error_memory(err);
@@ -247,7 +247,7 @@ not_safetensors(const struct safetensors *s, struct chex_error *err)
             "this is a file of torch.save(): convert it by safetensors.torch.save_file(model.state_dict(), "
             "...) (chex-train(1), WEIGHTS FROM PYTORCH, has the recipe)");
     look = got > 0 ? content_look(head, got) : NULL;
-    return error_set(err, CHEX_ERR_NOT_IMAGE, "this is no safetensors file%s%s", look ? ": " : "", look ? look : "");
+    return error_set(err, CHEX_ERR_NOT_IMAGE, "this is not a safetensors file%s%s", look ? ": " : "", look ? look : "");
 }
 
 static enum chex_status

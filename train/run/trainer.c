@@ -105,9 +105,10 @@ evaluate_best(struct trainer *t, struct chex_error *err)
     status = trainer_load_model(t, TRAINER_BEST, err);
     /* With a loss scale, a run can finish although all its steps were skipped. */
     if (status == CHEX_ERR_MISSING && t->state.best_step == 0)
-        return error_set(err, CHEX_ERR_DIVERGED,
-                         "there is no best model: the output of the network was finite after no epoch; try a lower "
-                         "--lr");
+        return error_set(
+            err, CHEX_ERR_DIVERGED,
+            "there is no best model: the output of the network was not finite after any epoch; try a lower "
+            "--lr");
     if (status != CHEX_OK)
         return status;
     status = trainer_evaluate_split(t, t->task.test, false, &e, err);

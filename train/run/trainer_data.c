@@ -95,7 +95,7 @@ choose_device_cache(const struct trainer_job *job, const struct trainer_task *ta
     images->reading.on_device = size <= (job->o->cache == CACHE_DEVICE ? there : usable(there));
     if (images->reading.on_device || job->o->cache == CACHE_AUTO)
         return CHEX_OK;
-    return error_set(err, CHEX_ERR_MEMORY, "--cache device needs %s, %s are free there beside the network",
+    return error_set(err, CHEX_ERR_MEMORY, "--cache device needs %s, %s are free there in addition to the network",
                      format_bytes_compared(size, there, needed), format_bytes_compared(there, size, left));
 }
 
@@ -414,7 +414,7 @@ trainer_count_bad(struct trainer *t, struct chex_error *err)
         t->result.skipped += count;
         status = trainer_report_bad_records(&t->job, &t->task, &t->images, &t->result,
                                             (struct sample_place *)(void *)all.data, count,
-                                            "the next good one of the order takes its place", err);
+                                            "the next good one in the order replaces it", err);
         status = collective_agree(t->job.all, status, NULL, err);
     }
     buffer_release(&all);

@@ -214,7 +214,8 @@ choose_batches(const struct trainer_job *job, struct trainer_task *task, const s
 
     task->micro = o->micro_batch > 0 ? o->micro_batch : trainer_micro_batch(o->batch, engine->device->info.micro_batch);
     if (o->batch % task->micro != 0)
-        return error_set(err, CHEX_ERR_USAGE, "--batch %u is no multiple of --micro-batch %u", o->batch, task->micro);
+        return error_set(err, CHEX_ERR_USAGE, "--batch %u is not a multiple of --micro-batch %u", o->batch,
+                         task->micro);
     each = (uint64_t)(o->batch / task->micro) * o->accumulate;
     if (each > INT32_MAX)
         return error_set(err, CHEX_ERR_USAGE, "--batch %u --accumulate %u makes too many micro-batches of %u", o->batch,

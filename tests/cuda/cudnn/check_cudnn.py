@@ -113,7 +113,7 @@ def _(work):
     library(f"{other}/libcublasLt.so.99", "int nothing;")
     assert "a stand-in" in said(folder), said(folder)
     os.remove(f"{other}/libcublasLt.so.99")
-    assert said(folder) == "cudnn-ask: libcublasLt.so.99, which libcudnn.so.9 needs, is not there\n", said(folder)
+    assert said(folder) == "cudnn-ask: libcublasLt.so.99, which libcudnn.so.9 needs, was not found\n", said(folder)
 
 
 @case("a cuDNN that lacks a call, that is older than 9.11, that cannot be loaded, that is no library: each says so")
@@ -124,7 +124,7 @@ def _(work):
     library(f"{work}/libcudnn.so.9", STAND_IN.replace("91900", "90501"))
     assert said(work) == "cudnn-ask: cuDNN is 9.5.1, and 9.11 is needed\n", said(work)
     library(f"{work}/libcudnn.so.9", "extern int lacking;\n" + STAND_IN.replace("return 91900", "return lacking"))
-    assert "lacking" in said(work) and "is not there" not in said(work), said(work)
+    assert "lacking" in said(work) and "was not found" not in said(work), said(work)
     with open(f"{work}/libcudnn.so.9", "w", encoding="ascii") as file:
         file.write("no library")
     assert said(work).startswith("cudnn-ask: ") and "libcudnn.so.9: " in said(work), said(work)

@@ -433,7 +433,7 @@ def _(work):
     says(done, r"[\d.]+ MB are needed and [\d.]+ (MB|kB) are there: try a smaller --micro-batch than 8")
     assert not os.path.exists(f"{work}/run")
     done = train(f"{work}/run", "--cache", "device", code=4, memory=memory_of_plan() + 1000)
-    says(done, r"--cache device needs [\d.]+ [kM]B, [\d.]+ \S+ (is|are) free there beside the network")
+    says(done, r"--cache device needs [\d.]+ [kM]B, [\d.]+ \S+ (is|are) free there in addition to the network")
 
 
 def memory_of_plan():
@@ -455,7 +455,8 @@ def _(work):
 def _(work):
     says(train(f"{work}/run", "-n", "-v"), r"(?m)^engine   own kernels$")
     says(train(f"{work}/run", "-n", "-v", "--engine", "cudnn"), r"(?m)^engine   \d+ of \d+ convolutions by cuDNN \d")
-    for setting, why in (("none", r"libcudnn\.so\.9 is not there"), ("old", r"cuDNN is 9\.10\.2, and 9\.11 is needed")):
+    for setting, why in (("none", r"libcudnn\.so\.9 was not found"),
+                         ("old", r"cuDNN is 9\.10\.2, and 9\.11 is needed")):
         def without(*more, code=0, setting=setting):
             return run(words(f"{work}/run", *more), code, env={**environment(), "FAKE_CUDNN": setting})
         says(without("-n", "-v"), r"(?m)^engine   own kernels$")
@@ -543,7 +544,7 @@ def end_by(work, name, setting, code, *patterns, more=()):
 @case("a kernel that fails in the middle of an epoch: exit status 70, what to do, and the last checkpoint goes on")
 def _(work):
     end_by(work, "graph", f"step_decide_fp16 {STEPS + 2} 700", 70, "a kernel has failed .*--no-graph",
-           "last checkpoint is whole")
+           "last checkpoint is complete")
     end_by(work, "single", f"step_decide_fp16 {STEPS + 2} 719", 70, r"the kernel \S*step_decide\S* has failed",
            more=("--no-graph",))
 

@@ -88,7 +88,7 @@ def _(work):
 
 @case("no NCCL, an old one, another on one rank: sums by messages, in one line", slow=True)
 def _(work):
-    falls_back(f"{work}/none", r"rank 0 \S+: libnccl.so.2 is not there", FAKE_NCCL="none")
+    falls_back(f"{work}/none", r"rank 0 \S+: libnccl.so.2 was not found", FAKE_NCCL="none")
     falls_back(f"{work}/old", r"rank 0 \S+: NCCL is older than 2\.14", FAKE_NCCL_VERSION="21303")
     # Of two numbers there is one sum: NCCL has the same one.
     train(2, f"{work}/nccl", "--epochs", 1)
@@ -141,14 +141,14 @@ def _(work):
             compiled(source, path, "-shared", "-fPIC")
         return run([opens], env=dict(os.environ, LD_LIBRARY_PATH=work)).stdout.strip()
 
-    assert told() == "libtest.so.2 is not there"
+    assert told() == "libtest.so.2 was not found"
     assert told(source) == "opened"
     assert told(source.replace("ncclCommFinalize", "ncclOther")) == \
         "libtest.so.2 is too old: it has no ncclCommFinalize()"
     text = told(source.replace("return 0", "return lacking", 1))
     assert "lacking" in text and len(text) < 96, repr(text)
     write(path, b"no library")
-    assert "libtest.so.2: " in told() and "is not there" not in told(), told()
+    assert "libtest.so.2: " in told() and "was not found" not in told(), told()
 
 
 # ---- the same bytes --------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def _(work):
 @case("a connection that hangs while all ranks live: no progress of the GPUs, exit status 8", slow=True)
 def _(work):
     lose(work, f"1 sum {in_step(2)} hang",
-         r"chex-train: (rank 1 \S+: )?no progress of the GPUs for .* s, though every rank is there")
+         r"chex-train: (rank 1 \S+: )?no progress of the GPUs for .* s, although every rank is alive")
 
 
 @case("a rank whose sum hangs, and that is stopped then: it is named, and not said to be there", slow=True)

@@ -366,9 +366,9 @@ START_TEST(without_the_library_there_is_a_reason)
     ck_assert_str_eq(text, "9.19.0");
     setenv("FAKE_CUDNN", "none", 1);
     ck_assert_uint_eq(cudnn_version(text), 0);
-    ck_assert_str_eq(text, "libcudnn.so.9 is not there");
+    ck_assert_str_eq(text, "libcudnn.so.9 was not found");
     ck_assert_int_eq(cudnn_new(PRECISION_FP16, NULL, &c, &err), CHEX_ERR_UNSUPPORTED);
-    ck_assert_str_eq(err.text, "libcudnn.so.9 is not there");
+    ck_assert_str_eq(err.text, "libcudnn.so.9 was not found");
     setenv("FAKE_CUDNN", "old", 1);
     ck_assert_uint_eq(cudnn_version(text), 0);
     ck_assert_str_eq(text, "cuDNN is 9.10.2, and 9.11 is needed");

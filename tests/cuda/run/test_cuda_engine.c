@@ -239,7 +239,7 @@ START_TEST(an_engine_that_is_not_there_is_an_error)
     step_check_ok(backend_cuda.device_open(0, &device, &err), &err);
     setenv("FAKE_CUDNN", "none", 1);
     ck_assert_int_eq(backend_cuda.plan_size(device, &o, &facts, &err), CHEX_ERR_UNSUPPORTED);
-    ck_assert_str_eq(err.text, "--engine cudnn: libcudnn.so.9 is not there");
+    ck_assert_str_eq(err.text, "--engine cudnn: libcudnn.so.9 was not found");
     ck_assert_int_eq(backend_cuda.plan_new(device, &o, &plan, &facts, &err), CHEX_ERR_UNSUPPORTED);
     setenv("FAKE_CUDNN", "no-device", 1);
     ck_assert_int_eq(backend_cuda.plan_new(device, &o, &plan, &facts, &err), CHEX_ERR_UNSUPPORTED);

@@ -274,7 +274,7 @@ START_TEST(a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how)
 
     emulator_fail(kernels[_i % 5], 2, _i < 5 ? cudaErrorIllegalAddress : cudaErrorECCUncorrectable);
     ck_assert_int_eq(use_once(_i % 2 == 0, _i > 5, &err), _i < 5 ? CHEX_ERR_BUG : CHEX_ERR_LOST);
-    ck_assert(says(&err, "the last checkpoint is whole"));
+    ck_assert(says(&err, "the last checkpoint is complete"));
     if (_i % 2 == 0)
         ck_assert(says(&err, kernels[_i % 5]));
     else if (_i < 5)

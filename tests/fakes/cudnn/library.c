@@ -19,6 +19,6 @@ cudnn_open(char *why, size_t size)
 
     if (!setting || strcmp(setting, "none") != 0)
         return &calls;
-    snprintf(why, size, "libcudnn.so.9 is not there");
+    snprintf(why, size, "libcudnn.so.9 was not found");
     return NULL;
 }

@@ -19,6 +19,6 @@ nccl_open(char *why, size_t size)
 
     if (!setting || strcmp(setting, "none") != 0)
         return &calls;
-    snprintf(why, size, "libnccl.so.2 is not there");
+    snprintf(why, size, "libnccl.so.2 was not found");
     return NULL;
 }

@@ -94,7 +94,7 @@ spoil_splits(struct manifest *m, int way)
         m->shard[2].split = 0;
         return m->split_count = 1, "the splits have 2";
     case 5:
-        return m->split[1].name = m->split[0].name, "is there twice";
+        return m->split[1].name = m->split[0].name, "occurs twice";
     case 6:
         return m->split[0].name = "", "splits[0].name";
     case 7:

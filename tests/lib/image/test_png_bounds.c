@@ -76,7 +76,7 @@ START_TEST(what_follows_the_pixels_may_not_become_much)
         buffer_release(&file);
         file = make_with_surplus(&f, many, piece);
         ck_assert_int_eq(decode(&file, NULL, &warnings, &err), CHEX_ERR_LIMIT);
-        ck_assert_str_eq(err.text, "more than 4 times its size behind its pixels");
+        ck_assert_str_eq(err.text, "more than 4 times its size after its pixels");
         buffer_release(&file);
     }
 }

@@ -174,7 +174,7 @@ require_end(const struct buffer *tar, unsigned images, size_t zeros, const char 
 START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them)
 {
     static const char no_end[] = "the archive has no end (the file ends there)";
-    static const char text[] = "more than 1 MiB of zeros behind its last member: download interrupted?";
+    static const char text[] = "more than 1 MiB of zeros after its last member: download interrupted?";
     struct buffer b = {0}, none = {0};
     char zeros[3000] = {0};
 

@@ -90,7 +90,7 @@ START_TEST(faults_are_reported_with_their_line)
 {
     char text[400];
 
-    EXPECT_ERROR("a.png\nb\0.png\n", ":2: a NUL byte, so this is no text");
+    EXPECT_ERROR("a.png\nb\0.png\n", ":2: a NUL byte, so this is not text");
     EXPECT_ERROR("a.png\nimages/\n", ":2: no file name");
     EXPECT_ERROR("x,Image Index\n1,a.png\n2\n", ":3: expected at least 2 fields, got 1");
     EXPECT_ERROR("x,Image Index\n1,a.png\n2,\n", ":3: no file name");

@@ -182,9 +182,9 @@ END_TEST
 
 START_TEST(a_nul_byte_is_refused)
 {
-    EXPECT_ERROR("a,b\nc\0,d\n", ":2: a NUL byte, so this is no text");
+    EXPECT_ERROR("a,b\nc\0,d\n", ":2: a NUL byte, so this is not text");
     EXPECT_OTHER("\0", ":1: all bytes are zero (disk full or download interrupted?)");
-    EXPECT_ERROR("a\n\0", ":2: a NUL byte, so this is no text");
+    EXPECT_ERROR("a\n\0", ":2: a NUL byte, so this is not text");
 }
 END_TEST
 

@@ -26,9 +26,9 @@ START_TEST(a_missing_column_is_named_with_those_found)
     labels_expect_error("Image Index,Finding Labels\na,Mass\n",
                         ":1: no column \"Patient ID\" (columns found: Image Index, Finding Labels)");
     labels_expect_error("Finding Labels,Image Index,Patient ID,finding_labels\n",
-                        ":1: column \"finding_labels\" stands there twice: fields 1 and 4");
+                        ":1: column \"finding_labels\" occurs twice: fields 1 and 4");
     labels_expect_error("Image Index,Finding Labels,Patient ID,Sex,Image Index\n",
-                        ":1: column \"Image Index\" stands there twice: fields 1 and 5");
+                        ":1: column \"Image Index\" occurs twice: fields 1 and 5");
     labels_expect_error("a\x1b,Mass\n", ":1: no column \"Image Index\" (columns found: a\\x1b, Mass)");
 }
 END_TEST
@@ -91,7 +91,7 @@ START_TEST(a_bad_patient_id_is_an_error)
     id[64] = '\0';
     snprintf(csv, sizeof(csv), LABELS_HEADER "a,Mass,%s\n", id);
     labels_expect_error(csv, ":2: the patient id is longer than 63 bytes");
-    labels_expect_error(LABELS_HEADER "a,Mass,p\x1b[m\n", ":2: the patient id holds a control character");
+    labels_expect_error(LABELS_HEADER "a,Mass,p\x1b[m\n", ":2: the patient id contains a control character");
     labels_expect_error(LABELS_HEADER "00000002_000.png,Mass,3\n",
                         ":2: patient id 00000003 does not fit the image 00000002_000.png");
     labels_expect_error(LABELS_HEADER "00000002_000.png,Mass,000000021\n",

@@ -349,7 +349,7 @@ START_TEST(what_differs_in_a_specification_is_told_alone)
     ck_assert_str_eq(spec_difference("a, b, lenient", "a, b", text), "it has lenient, wanted is nothing");
     ck_assert_str_eq(spec_difference("a, b", "a, b, lenient", text), "it has nothing, wanted is lenient");
     ck_assert_str_eq(spec_difference("a, b", "a, b", text),
-                     "the options are the same, the label file, the lists or what was left out are not");
+                     "the options are the same, but the label file, the lists or the excluded images differ");
     ck_assert_str_eq(spec_difference("x", ",, ,", text), "it has x, wanted is ,, ,");
 }
 END_TEST

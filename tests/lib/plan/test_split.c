@@ -355,15 +355,17 @@ START_TEST(faults_of_a_split_file_are_errors)
     size_t used;
 
     expect_file_error("image,part\na,train\n", l, ":1: no column \"split\" (or set, fold, subset)");
-    expect_file_error("image,split,Image\na,train,b\n", l, ":1: column \"Image\" stands there twice: fields 1 and 3");
+    expect_file_error("image,split,Image\na,train,b\n", l, ":1: column \"Image\" occurs twice: fields 1 and 3");
     expect_file_error("picture,split\na,train\n", l,
                       ":1: no column \"Image Index\" (or image, name, filename) or \"Patient ID\" (or patient)");
     expect_file_error("image,split\na\n", l, ":2: expected 2 fields, got 1");
     expect_file_error("image,split\na,train\nb,hold-out\n", l,
-                      ":3: \"hold-out\" is no name for a split: letters, digits and '_', at most 23");
-    expect_file_error("image,split\na,\n", l, ":2: \"\" is no name for a split: letters, digits and '_', at most 23");
-    expect_file_error("image,split\na,aaaaaaaaaaaaaaaaaaaaaaaa\n", l,
-                      ":2: \"aaaaaaaaaaaaaaaaaaaaaaaa\" is no name for a split: letters, digits and '_', at most 23");
+                      ":3: \"hold-out\" is not a valid name of a split: letters, digits and '_', at most 23");
+    expect_file_error("image,split\na,\n", l,
+                      ":2: \"\" is not a valid name of a split: letters, digits and '_', at most 23");
+    expect_file_error(
+        "image,split\na,aaaaaaaaaaaaaaaaaaaaaaaa\n", l,
+        ":2: \"aaaaaaaaaaaaaaaaaaaaaaaa\" is not a valid name of a split: letters, digits and '_', at most 23");
     expect_file_error("image,split\na,train\nb,val\na,test\n", l, ":4: a is in test, and in train in line 2");
     expect_file_error("patient,split\n1,train\n2,val\n0001,test\n", l,
                       ":4: patient 00000001 is in test, and in train in line 2");

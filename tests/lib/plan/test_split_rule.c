@@ -70,8 +70,8 @@ START_TEST(rules_of_other_forms_are_refused)
         {"patient:70,10,20:", "", "the seed of a split is a whole number below 2^64"},
         {"patient:70,10,20:x", "", "the seed of a split is a whole number below 2^64"},
         {"patient:70,10,20:18446744073709551616", "", "the seed of a split is a whole number below 2^64"},
-        {"patient:70,10,20:1 ", "", "a split by patient is patient:TRAIN,VAL,TEST[:SEED], nothing behind it"},
-        {"patient:70,10,20%", "", "a split by patient is patient:TRAIN,VAL,TEST[:SEED], nothing behind it"},
+        {"patient:70,10,20:1 ", "", "a split by patient is patient:TRAIN,VAL,TEST[:SEED], with nothing after it"},
+        {"patient:70,10,20%", "", "a split by patient is patient:TRAIN,VAL,TEST[:SEED], with nothing after it"},
         {"file:", "", "file: needs a path, as in file:splits.csv"},
     };
     struct split_rule rule;

@@ -212,7 +212,7 @@ START_TEST(what_was_meant_is_noticed_too)
     record[at[1]] = '\n';
     record_seal(layout, record);
     small_put_shard(&s, 0);
-    snprintf(text, sizeof(text), "%s[0@0]: the patient id holds a control character (00000000_000.png)\n",
+    snprintf(text, sizeof(text), "%s[0@0]: the patient id contains a control character (00000000_000.png)\n",
              s.shard[0].name);
     heard_expect(&s, VERIFY_FULL, text);
     record[at[1]] = was;

@@ -114,9 +114,9 @@ END_TEST
 START_TEST(a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_is_read)
 {
     expect_fault("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, CHEX_ERR_TRUNCATED,
-                 "'a' ends 1 bytes behind");
+                 "'a' ends 1 bytes after");
     expect_fault("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9, CHEX_ERR_DAMAGED,
-                 "1 bytes behind the last");
+                 "1 bytes after the last");
     expect_fault("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, CHEX_ERR_DAMAGED, "its shape");
     expect_fault("{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
                  "\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[3,7]}}",
@@ -133,14 +133,14 @@ START_TEST(a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_i
     expect_fault("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
                  "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
                  1, CHEX_ERR_DAMAGED, "duplicate");
-    expect_fault("{\"__metadata__\":{\"a\":1}}", 0, CHEX_ERR_DAMAGED, "no text");
+    expect_fault("{\"__metadata__\":{\"a\":1}}", 0, CHEX_ERR_DAMAGED, "not a string");
     expect_fault("{\"a\":[[[[[[]]]]]]}", 0, CHEX_ERR_LIMIT, "nested");
     expect_fault("{\"a\"", 0, CHEX_ERR_DAMAGED, "line 1");
     /* No control character of a file gets into a message. */
     expect_fault("{\"\\u001b\":\"x\"}", 0, CHEX_ERR_DAMAGED, "tensor '\\x1b'");
     expect_fault("{\"\\u0007\":{\"dtype\":\"\\n\"}}", 0, CHEX_ERR_UNSUPPORTED, "'\\x07' has the dtype '\\x0a'");
-    expect_fault("{\"__metadata__\":{\"\\u009b\":1}}", 0, CHEX_ERR_DAMAGED, "'\\xc2\\x9b' is no text");
-    expect_fault("", 0, CHEX_ERR_NOT_IMAGE, "no safetensors");
+    expect_fault("{\"__metadata__\":{\"\\u009b\":1}}", 0, CHEX_ERR_DAMAGED, "'\\xc2\\x9b' is not a string");
+    expect_fault("", 0, CHEX_ERR_NOT_IMAGE, "not a safetensors");
 }
 END_TEST
 

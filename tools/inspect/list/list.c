@@ -58,7 +58,7 @@ add_field(struct list *l, const char *name, size_t length, struct chex_error *er
             continue;
         for (j = 0; j < l->count; j++)
             if (l->field[j] == i)
-                return error_set(err, CHEX_ERR_USAGE, "'%s' is there twice", field_names[i]);
+                return error_set(err, CHEX_ERR_USAGE, "'%s' occurs twice", field_names[i]);
         l->field[l->count++] = (enum field)i;
         l->hashed |= i == FIELD_SHA256;
         return CHEX_OK;

@@ -31,9 +31,8 @@ check_records(struct html_report *r)
     unsigned i, named = 0;
 
     if (r->walk.faults == 0) {
-        report_check_say(
-            c, "All %s records are whole: framing, both checksums, the one form of writing and the place of each.",
-            TEXT(r->records));
+        report_check_say(c, "All %s records are complete: framing, both checksums, encoding and position of each.",
+                         TEXT(r->records));
     } else {
         report_check_say(
             c, "%s fault%s: records that cannot be used are left out of this page, which shows %s of %s images.",
@@ -155,10 +154,10 @@ static void
 say_precision(struct report_check *c, const struct auroc_precision *p)
 {
     if (p->without > 0)
-        report_check_say(c, " %u cannot be judged without a positive and a negative image.", p->without);
+        report_check_say(c, " %u cannot be evaluated without a positive and a negative image.", p->without);
     if (p->too_wide > 0)
         report_check_say(c,
-                         " %u cannot be judged with so few: the 95 %% interval of an AUROC of %.2f would reach "
+                         " %u cannot be evaluated with so few: the 95 %% interval of an AUROC of %.2f would reach "
                          "past 1.",
                          p->too_wide, AUROC);
     if (p->least)

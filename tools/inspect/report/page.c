@@ -132,10 +132,11 @@ static void
 put_needed(struct html *h, const struct manifest *m)
 {
     html_raw(
-        h, "<p class=\"dim\">To be run where images and label file are; their names may be others there, and archives "
-           "will do. ");
+        h,
+        "<p class=\"dim\">Run it where the images and the label file are; their names may differ there, and archives "
+        "are accepted. ");
     if (strcmp(m->split_rule, "official") == 0)
-        html_raw(h, "train_val_list.txt and test_list.txt lie beside the label file. ");
+        html_raw(h, "train_val_list.txt and test_list.txt are next to the label file. ");
     if (strcmp(m->split_rule, "file") == 0) {
         html_raw(h, "split.csv is the list of splits: of a data set, ");
         html_command(h, "chex-inspect list --format csv --fields name,split");
@@ -185,7 +186,8 @@ put_limits(struct html *h)
 {
     card_row(h, "Known limits",
              "Labels were mined from reports by text processing; NIH states an accuracy above 90 %, and readers of "
-             "samples found less for some findings. One hospital. Absence of a label is no proof of absence.");
+             "samples found less for some findings. All images come from one hospital. The absence of a "
+             "label does not prove the absence of the finding.");
     card_row(
         h, "Cite",
         "X. Wang, Y. Peng, L. Lu, Z. Lu, M. Bagheri, R. M. Summers: ChestX-ray8: Hospital-scale Chest X-ray Database "
@@ -304,8 +306,8 @@ put_pixels(struct html *h, const struct html_report *r, struct chex_error *err)
     status = report_mean_images(h, r, err);
     html_raw(h, "</div>");
     caption(h, 7,
-            "Mean images. The sharper, the more alike the images lie; a bright frame or corner that all images "
-            "share can be seen here, and can be learnt.");
+            "Mean images. The sharper they are, the better the images are aligned; a bright frame or corner that all "
+            "images share can be seen here, and can be learnt.");
     html_raw(h, "</section>\n");
     return status;
 }
@@ -370,15 +372,16 @@ put_methods(struct html *h, const struct html_report *r)
         "p &lt; .001, where at least 5 images are expected in both. Of the 30 comparisons of prevalences of three "
         "splits one would exceed it by chance in one data set of 34.</li>"
         "<li>Intervals: Wilson's score interval at n / deff images, deff the design effect, at least 1.</li>"
-        "<li>Equal images: the same XXH3 hash of 128 bits of the pixels as they are stored, after resizing. It is no "
-        "proof against forgery; cropped or edited copies are not found.</li>"
+        "<li>Equal images: the same XXH3 hash of 128 bits of the pixels as they are stored, after resizing. It does "
+        "not "
+        "protect against forgery; cropped or edited copies are not found.</li>"
         "<li>Percentiles of the pixels flag constant, black, white and flat images. The likeness of an image is the "
         "correlation of its 8 &#215; 8 cell means with those of the mean of all images; below -0.2 its gray is "
         "probably inverted, up to 0.2 it may show something else. ");
     if (r->all.images > 0)
         html_format(h, "Here it is between %.2f and %.2f. ", (double)r->least_like, (double)r->most_like);
     html_raw(h,
-             "Either limit is a reason to look, no proof: sound images that are unusual lie there too.</li>"
+             "An image past a limit should be looked at, but may be sound and only unusual.</li>"
              "<li>Width of an AUROC: half the 95 % interval by Hanley and McNeil (Radiology 1982), images taken as "
              "independent.</li>"
              "</ul></section>\n<footer class=\"dim\"><p>Made by chex-tools. Research use only, not for diagnosis.</p>"

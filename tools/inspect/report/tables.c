@@ -132,7 +132,7 @@ report_table_prevalence(struct html *h, const struct html_report *r)
 {
     unsigned i, f;
 
-    html_fold_begin(h, "numbers", "The numbers behind it", false);
+    html_fold_begin(h, "numbers", "The data of this plot", false);
     head_of_splits(h, r, "");
     for (f = 0; f <= VARIABLE_NONE; f++) {
         html_format(h, "<tr><th>%s</th>", report_finding_name(f));

@@ -45,8 +45,7 @@ print_labels(const struct source_check *c)
         printf(", ages %g-%g", (double)l->age_min, (double)l->age_max);
     printf("\n");
     if (l->duplicate_rows > 0)
-        printf("         note: %s there once more\n",
-               format_things(l->duplicate_rows, "row", (char[FORMAT_THINGS]){0}));
+        printf("         note: %s repeated\n", format_things(l->duplicate_rows, "row", (char[FORMAT_THINGS]){0}));
     if (l->unknown_ages > 0)
         printf("         note: %s unknown", format_things(l->unknown_ages, "age", (char[FORMAT_THINGS]){0}));
     if (l->impossible_ages > 0)
@@ -351,7 +350,7 @@ print_next(const struct source_check *c)
     char word[SHELL_WORD];
 
     if (c->labels_err.status != CHEX_OK || c->source_err.status != CHEX_OK) {
-        printf("next     mend this first, then look again\n");
+        printf("next     fix this first, then check again\n");
         return;
     }
     if (c->preflight.found == 0 && c->source.unopened > 0) {
@@ -396,7 +395,7 @@ print_images(const struct source_check *c)
         wrap_put(&w, "; ", "%s of %s rows have one", TEXT(c->preflight.found), TEXT(c->preflight.wanted));
     wrap_end(&w);
     if (c->repeated > 0)
-        printf("         note: %s there once more, with the same content\n",
+        printf("         note: %s repeated, with the same content\n",
                format_things(c->repeated, "image", (char[FORMAT_THINGS]){0}));
     if (c->source.unopened > 0)
         printf("         note: %s in these folders not looked into; give archives by name\n",

@@ -167,7 +167,7 @@ look_at_clock(const struct nccl_reduce *r, struct chex_error *why)
         !collective_heard_all(r->collective, patience / 4))
         return CHEX_OK;
     return error_set(why, CHEX_ERR_LOST,
-                     "no progress of the GPUs for %.3g s, though every rank is there: NCCL_DEBUG=INFO may say why",
+                     "no progress of the GPUs for %.3g s, although every rank is alive: NCCL_DEBUG=INFO may say why",
                      r->waited);
 }
 

@@ -48,7 +48,7 @@ find_cublas(const struct shared_library *library, char *why, size_t size)
             if (dlopen(path, RTLD_NOW | RTLD_LOCAL))
                 return true;
         }
-    snprintf(why, size, "%s, which %s needs, is not there", name, library->name);
+    snprintf(why, size, "%s, which %s needs, was not found", name, library->name);
     return false;
 }
 

@@ -298,7 +298,7 @@ linear_backward(struct cuda_builder *b, const struct graph_node *n)
     a.dz = build_read_gradient(b, &n->out);
     a.dx = build_write_gradient(b, &n->in, &add);
     if (add)
-        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU does no other node beside a linear layer");
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "on the GPU, no other node may read the input of a linear layer");
     a.x = build_read(b, &n->in);
     op.args.linear = a;
     build_made(b, n->weight);

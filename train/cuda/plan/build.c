@@ -118,7 +118,7 @@ slab_at(struct cuda_builder *b, size_t *piece, const struct graph_slice *s)
 
     if (s->buffer == b->graph->input) {
         build_fail(b, CHEX_ERR_UNSUPPORTED,
-                   "of what reads images, the GPU does a convolution of 7 x 7 with stride 2 and padding 3 alone");
+                   "the GPU reads images only by a convolution of 7 x 7 with stride 2 and padding 3");
         return NULL;
     }
     if (s->buffer != b->graph->output && (s->first % 8 != 0 || s->channels % 8 != 0))
@@ -149,7 +149,7 @@ void *
 build_read(struct cuda_builder *b, const struct graph_slice *s)
 {
     if (s->buffer == b->graph->output)
-        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU has logits for the loss alone");
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "on the GPU, only the loss may read the logits");
     if (s->buffer != b->graph->input && count_written(b, b->value_is, s) < s->channels)
         build_fail(b, CHEX_ERR_BUG, "it reads values that nothing wrote");
     return slab_at(b, &b->pieces[s->buffer].value, s);
@@ -159,7 +159,7 @@ void *
 build_write(struct cuda_builder *b, const struct graph_slice *s)
 {
     if (count_written(b, b->value_is, s) > 0)
-        build_fail(b, CHEX_ERR_BUG, "it writes values that are there");
+        build_fail(b, CHEX_ERR_BUG, "it overwrites values");
     set_written(b, b->value_is, s);
     if (s->buffer != b->graph->output)
         return slab_at(b, &b->pieces[s->buffer].value, s);

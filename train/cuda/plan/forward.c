@@ -185,7 +185,7 @@ linear_forward(struct cuda_builder *b, const struct graph_node *n)
                                  build_blocks(b, l->options->batch, n->out.channels, HEAD_THREADS / 32));
 
     if (n->out.buffer != b->graph->output)
-        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU does a linear layer at the end alone");
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU supports a linear layer only at the end");
     op.args.linear = (struct linear_args){.x = build_read(b, &n->in),
                                           .w = build_weight(b, n->weight),
                                           .bias = build_weight(b, n->bias),

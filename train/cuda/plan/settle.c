@@ -136,7 +136,7 @@ build_settle(struct cuda_builder *b, const struct graph_slice *s)
     if (b->status != CHEX_OK || !cuda_fold_norm_of(b->graph, s))
         return;
     if (!is_left(b, s)) {
-        build_fail(b, CHEX_ERR_UNSUPPORTED, "the last normalisation of what it writes was not the last to read it");
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "the last normalisation of its output is not the last to read it");
         return;
     }
     launch_settle(b, s->buffer, s);

@@ -112,7 +112,7 @@ take_fresh(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks)
     if (!norm)
         return build_no_sums();
     if (norm->in.first > s->first || norm->in.first + norm->in.channels < s->first + s->channels) {
-        build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads a part of what it writes");
+        build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads only a part of its output");
         return build_no_sums();
     }
     sums = build_take_sums(b, blocks, s->channels);
@@ -171,7 +171,7 @@ fresh_writer(struct cuda_builder *b, const struct graph_node *norm)
             out->first + out->channels > norm->in.first + norm->in.channels)
             continue;
         if (found)
-            build_fail(b, CHEX_ERR_UNSUPPORTED, "it is the first to normalise what two nodes wrote");
+            build_fail(b, CHEX_ERR_UNSUPPORTED, "it is the first to normalise the output of two nodes");
         found = &b->graph->node[i];
     }
     return found;

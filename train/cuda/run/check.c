@@ -70,7 +70,7 @@ cuda_check(cudaError_t e, const char *what, struct chex_error *err)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no such GPU (%s)", why);
     case cudaErrorDevicesUnavailable:
         return error_set(err, CHEX_ERR_UNSUPPORTED,
-                         "the GPU is in use by another process that has it alone, or broken (%s): see nvidia-smi -q -d "
+                         "the GPU is used exclusively by another process, or broken (%s): see nvidia-smi -q -d "
                          "COMPUTE",
                          why);
     case cudaErrorInitializationError:
@@ -86,7 +86,7 @@ cuda_check(cudaError_t e, const char *what, struct chex_error *err)
     case cudaErrorUnknown:
         return error_set(err, CHEX_ERR_LOST,
                          "%s: the GPU has failed (%s): see dmesg for its Xid, then go on with another one; the last "
-                         "checkpoint is whole",
+                         "checkpoint is complete",
                          what, why);
     default:
         return error_set(err, CHEX_ERR_BUG, "%s: %s (%s)", what, why, cudaGetErrorName(e));
@@ -99,7 +99,7 @@ cuda_check_kernel(cudaError_t e, const char *kernel, struct chex_error *err)
     char what[128];
 
     if (is_of_kernel(e))
-        return error_set(err, CHEX_ERR_BUG, "the kernel %s has failed (%s); the last checkpoint is whole", kernel,
+        return error_set(err, CHEX_ERR_BUG, "the kernel %s has failed (%s); the last checkpoint is complete", kernel,
                          cudaGetErrorString(e));
     snprintf(what, sizeof(what), "the kernel %s", kernel);
     return cuda_check(e, what, err);
