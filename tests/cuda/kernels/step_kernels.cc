@@ -220,7 +220,7 @@ run_decision(const value_set &set, const decision &d)
     state = s.state();
     expect(!!state.apply == d.apply && state.halted == d.halted_then, d.what);
     expect(state.loss_scale == d.scale_then && state.good == d.good_then, d.what);
-    expect(state.faults == d.faults && state.wishes == d.wishes && state.applied == 41 + d.apply, d.what);
+    expect(state.faults == d.faults && state.requests == d.wishes && state.applied == 41 + d.apply, d.what);
     expect(isfinite(d.loss) ? state.loss == d.loss + (double)1e-9f : !isfinite(state.loss), d.what);
     expect(isfinite(d.gradient) ? fabs(state.norm - 5) < 1e-12 : !isfinite(state.norm), d.what);
     expect((download(s.apply.parameter, COUNT) != p) == d.apply, "parameters");

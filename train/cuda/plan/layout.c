@@ -392,7 +392,7 @@ place_lived(struct cuda_builder *b)
     struct cuda_layout *l = b->layout;
     size_t stays = l->bytes;
 
-    if (b->status == CHEX_OK)
+    if (b->status == CHEX_OK && !b->memory.placed)
         b->status = cuda_memory_place(&b->memory, b->err);
     b->lived = build_place(b, b->memory.bytes, 1);
     l->memory.activations = l->bytes - stays;
@@ -448,16 +448,17 @@ free_builder(struct cuda_builder *b)
 }
 
 static enum chex_status
-make(struct cuda_builder *b)
+make(struct cuda_builder *b, bool measure)
 {
     place_arenas(b);
     shape_slot(b->layout);
     place_step(b);
     build_scoring_places(b);
     build_tables(b);
-    walk(b);
+    if (!b->memory.placed)
+        walk(b);
     place_lived(b);
-    if (b->status == CHEX_OK)
+    if (b->status == CHEX_OK && !measure)
         walk(b);
     return b->status;
 }
@@ -483,11 +484,12 @@ fold_norms(struct cuda_builder *b)
     return status == CHEX_OK ? cuda_fold_make_scoring(&b->scoring.fold, b->graph, l->cudnn, b->err) : status;
 }
 
-enum chex_status
-cuda_layout_make(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
-                 uintptr_t base, struct chex_error *err)
+/* live: placed live ranges from an earlier measurement, or empty; they are used up. */
+static enum chex_status
+start_layout(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip, uintptr_t base,
+             struct cuda_memory live, bool measure, struct chex_error *err)
 {
-    struct cuda_builder b = {.layout = l, .graph = options->graph, .node = CUDA_NO_NODE, .err = err};
+    struct cuda_builder b = {.layout = l, .graph = options->graph, .node = CUDA_NO_NODE, .memory = live, .err = err};
     enum chex_status status;
 
     *l = (struct cuda_layout){.options = options, .graph = options->graph, .chip = *chip, .base = base};
@@ -500,9 +502,36 @@ cuda_layout_make(struct cuda_layout *l, const struct plan_options *options, cons
         status = fold_norms(&b);
     }
     if (status == CHEX_OK)
-        status = make(&b);
+        status = make(&b, measure);
+    if (measure) {
+        l->live = b.memory;
+        b.memory = (struct cuda_memory){.piece = NULL};
+    }
     free_builder(&b);
     return status;
+}
+
+enum chex_status
+cuda_layout_make(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
+                 uintptr_t base, struct chex_error *err)
+{
+    return start_layout(l, options, chip, base, (struct cuda_memory){.piece = NULL}, false, err);
+}
+
+enum chex_status
+cuda_layout_measure(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip,
+                    struct chex_error *err)
+{
+    return start_layout(l, options, chip, 0, (struct cuda_memory){.piece = NULL}, true, err);
+}
+
+enum chex_status
+cuda_layout_make_measured(struct cuda_layout *l, struct cuda_layout *measured, uintptr_t base, struct chex_error *err)
+{
+    struct cuda_memory live = measured->live;
+
+    measured->live = (struct cuda_memory){.piece = NULL};
+    return start_layout(l, measured->options, &measured->chip, base, live, false, err);
 }
 
 void
@@ -515,6 +544,7 @@ cuda_layout_free(struct cuda_layout *l)
     free(l->tensor);
     free(l->cudnn);
     free(l->unfinished);
+    cuda_memory_free(&l->live);
     for (i = 0; i < CUDA_TABLE_COUNT; i++)
         free(l->table[i].host);
     *l = (struct cuda_layout){.options = NULL};

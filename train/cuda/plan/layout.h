@@ -20,6 +20,7 @@
 
 #include "backend/backend.h"
 #include "cuda/kernels/launch.h"
+#include "cuda/plan/memory.h"
 
 #define CUDA_SLOTS 2 /* micro-batches on the device: one is computed while the next one is copied */
 
@@ -141,6 +142,7 @@ struct cuda_layout {
     struct cuda_list list[CUDA_LIST_COUNT];
     struct plan_memory memory; /* its parts add up to bytes */
     size_t bytes;              /* from the base */
+    struct cuda_memory live;   /* only after cuda_layout_measure(): the live ranges of all buffers, placed */
 };
 
 /*
@@ -151,6 +153,12 @@ struct cuda_layout {
  */
 enum chex_status cuda_layout_make(struct cuda_layout *l, const struct plan_options *options,
                                   const struct cuda_chip *chip, uintptr_t base, struct chex_error *err);
+/* Computes only bytes, memory, cudnn and live, with one walk over the graph: no launches, no addresses. */
+enum chex_status cuda_layout_measure(struct cuda_layout *l, const struct plan_options *options,
+                                     const struct cuda_chip *chip, struct chex_error *err);
+/* As cuda_layout_make(), with the options and chip of a measured layout; takes its live ranges, so it walks once. */
+enum chex_status cuda_layout_make_measured(struct cuda_layout *l, struct cuda_layout *measured, uintptr_t base,
+                                           struct chex_error *err);
 void cuda_layout_free(struct cuda_layout *l);
 
 #endif

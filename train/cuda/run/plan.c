@@ -89,10 +89,13 @@ describe_engine(const struct cuda_layout *l, const char *version, char text[PLAN
         snprintf(text, PLAN_ENGINE, "own kernels");
 }
 
-/* Computes the layout for these options, whose precision is already chosen, and describes the choices in *facts. */
+/*
+ * Computes the layout for these options, whose precision is already chosen, and describes the choices in *facts.  The
+ * layout has base 0, or only sizes if `measure` is true.
+ */
 static enum chex_status
-make_layout(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused,
-            uintptr_t base, struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
+make_layout(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused, bool measure,
+            struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
 {
     struct cuda_chip chip;
     char version[BACKEND_LIBRARY];
@@ -103,7 +106,7 @@ make_layout(const struct cuda_device *device, const struct plan_options *o, cons
         status = find_cudnn(o, version, err);
     chip.refused = refused;
     if (status == CHEX_OK)
-        status = cuda_layout_make(layout, o, &chip, base, err);
+        status = measure ? cuda_layout_measure(layout, o, &chip, err) : cuda_layout_make(layout, o, &chip, 0, err);
     if (status == CHEX_OK)
         status = hash_algorithms(layout, o->precision, facts->algorithms, err);
     if (status == CHEX_OK)
@@ -114,28 +117,19 @@ make_layout(const struct cuda_device *device, const struct plan_options *o, cons
     return status;
 }
 
-static enum chex_status
-size_of(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused, size_t *bytes,
-        struct plan_facts *facts, struct chex_error *err)
-{
-    struct plan_options chosen = *o;
-    struct cuda_layout layout;
-    enum chex_status status;
-
-    chosen.precision = choose_precision(device, o->precision);
-    status = make_layout(device, &chosen, refused, 0, &layout, facts, err);
-    *bytes = layout.bytes;
-    cuda_layout_free(&layout);
-    return status;
-}
-
 enum chex_status
 cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
                struct chex_error *err)
 {
-    size_t bytes;
+    const struct cuda_device *d = (const struct cuda_device *)(const void *)device;
+    struct plan_options chosen = *o;
+    struct cuda_layout layout;
+    enum chex_status status;
 
-    return size_of((const struct cuda_device *)(const void *)device, o, NULL, &bytes, facts, err);
+    chosen.precision = choose_precision(d, o->precision);
+    status = make_layout(d, &chosen, NULL, true, &layout, facts, err);
+    cuda_layout_free(&layout);
+    return status;
 }
 
 /* Models the GPU of the device, or a similar one if it is unknown. */
@@ -153,7 +147,7 @@ cuda_plan_model(const struct device *device, const struct plan_options *o, struc
     *out = (struct plan_model){.launch = NULL};
     snprintf(out->device, sizeof(out->device), "%s of %u multiprocessors", gpu->name, gpu->processors);
     chosen.precision = choose_precision(d, o->precision);
-    status = make_layout(d, &chosen, NULL, 0, &layout, &facts, err);
+    status = make_layout(d, &chosen, NULL, false, &layout, &facts, err);
     if (status == CHEX_OK)
         status = cuda_model_make(&layout, gpu, out, err);
     cuda_layout_free(&layout);
@@ -293,7 +287,7 @@ ask_cudnn(struct plan *plan, struct chex_error *err)
 {
     struct cuda_layout l;
     struct plan_facts facts;
-    enum chex_status status = make_layout(plan->device, &plan->options, NULL, 0, &l, &facts, err);
+    enum chex_status status = make_layout(plan->device, &plan->options, NULL, false, &l, &facts, err);
 
     if (status == CHEX_OK && has_cudnn(&l))
         status = cudnn_new(plan->options.precision, NULL, &plan->cudnn, err);
@@ -340,23 +334,32 @@ prepare(struct cuda_device *device, const struct plan_options *o, struct chex_er
     return cuda_check(e, "preparing the kernels", err);
 }
 
+/* Measures the layout, allocates its memory and computes its addresses and launches. */
+static enum chex_status
+place_layout(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
+{
+    struct cuda_layout sizes;
+    enum chex_status status = make_layout(plan->device, &plan->options, plan->refused, true, &sizes, facts, err);
+
+    if (status == CHEX_OK)
+        status = take_memory(plan, sizes.bytes, err);
+    if (status == CHEX_OK)
+        status = cuda_layout_make_measured(&plan->layout, &sizes, (uintptr_t)plan->memory, err);
+    if (status == CHEX_OK && plan->layout.bytes != sizes.bytes)
+        status = error_set(err, CHEX_ERR_BUG, "a plan of %zu bytes takes %zu", sizes.bytes, plan->layout.bytes);
+    cuda_layout_free(&sizes);
+    return status;
+}
+
 static enum chex_status
 start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
 {
-    size_t bytes = 0;
     enum chex_status status = prepare(plan->device, &plan->options, err);
 
     if (status == CHEX_OK)
-        status = ask_cudnn(plan, err);
+        status = plan->options.engine == ENGINE_CUDNN ? ask_cudnn(plan, err) : CHEX_OK;
     if (status == CHEX_OK)
-        status = size_of(plan->device, &plan->options, plan->refused, &bytes, facts, err);
-    if (status == CHEX_OK)
-        status = take_memory(plan, bytes, err);
-    if (status == CHEX_OK)
-        status = make_layout(plan->device, &plan->options, plan->refused, (uintptr_t)plan->memory, &plan->layout, facts,
-                             err);
-    if (status == CHEX_OK && plan->layout.bytes != bytes)
-        status = error_set(err, CHEX_ERR_BUG, "a plan of %zu bytes takes %zu", bytes, plan->layout.bytes);
+        status = place_layout(plan, facts, err);
     if (status == CHEX_OK)
         status = start_memory(plan, err);
     if (status == CHEX_OK && facts->pdl)
