@@ -80,29 +80,16 @@ sample(const uint16_t *film, int32_t x, int32_t y)
 }
 
 /* Adds a line of samples, `factor` samples to each column of the result; outside the film, its border is repeated. */
-static inline void
-sample_columns(const uint16_t *film, const struct position *at, int32_t x, int32_t y, unsigned size, unsigned factor,
-               bool clamp, uint32_t *sum)
-{
-    unsigned i, a;
-
-    for (i = 0; i < size; i++)
-        for (a = 0; a < factor; a++, x += at->across_x, y += at->across_y)
-            sum[i] += clamp ? sample(film, clamp_place(x), clamp_place(y)) : sample(film, x, y);
-}
-
 static void
 sample_line(const uint16_t *film, const struct position *at, int64_t line, unsigned size, unsigned factor,
             uint32_t *sum)
 {
     int32_t x = (int32_t)(at->start_x + line * at->down_x), y = (int32_t)(at->start_y + line * at->down_y);
-    int32_t steps = (int32_t)(size * factor) - 1, end_x = x + steps * at->across_x, end_y = y + steps * at->across_y;
+    unsigned i, a;
 
-    /* If both ends of a line are on the film, all of it is; that is the usual case. */
-    if (x == clamp_place(x) && y == clamp_place(y) && end_x == clamp_place(end_x) && end_y == clamp_place(end_y))
-        sample_columns(film, at, x, y, size, factor, false, sum);
-    else
-        sample_columns(film, at, x, y, size, factor, true, sum);
+    for (i = 0; i < size; i++)
+        for (a = 0; a < factor; a++, x += at->across_x, y += at->across_y)
+            sum[i] += sample(film, clamp_place(x), clamp_place(y));
 }
 
 /* Grain: the sum of four random bytes has nearly a normal distribution, with a standard deviation of 147.8. */
@@ -125,14 +112,8 @@ add_grain(const uint32_t *row, unsigned size, uint64_t key, int32_t amount, uint
 {
     unsigned i;
 
-    for (i = 0; i + 1 < size; i += 2) {
-        uint64_t bits = random_hash(key, i);
-
-        out[i] = grain_pixel(row[i], (uint32_t)bits, amount);
-        out[i + 1] = grain_pixel(row[i + 1], (uint32_t)(bits >> 32), amount);
-    }
-    if (i < size)
-        out[i] = grain_pixel(row[i], (uint32_t)random_hash(key, i), amount);
+    for (i = 0; i < size; i++)
+        out[i] = grain_pixel(row[i], (uint32_t)(random_hash(key, i / 2) >> (i % 2 ? 32 : 0)), amount);
 }
 
 /* Computes one row of the result, without grain. */

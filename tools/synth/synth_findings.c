@@ -9,9 +9,9 @@
  *   Cardiomegaly        a heart of more than half the chest's width
  *   Effusion            white below a meniscus that rises toward the wall
  *   Infiltration        many faint, soft, mottled patches
- *   Mass                one large dense disc with a wavy border
+ *   Mass                one large dense disc
  *   Nodule              one to three small dense discs
- *   Pneumonia           an upper lobe filled down to a straight fissure, with dark bronchi in it
+ *   Pneumonia           an upper lobe filled down to a straight fissure
  *   Pneumothorax        a dark rim without vessels outside of a thin white line
  *   Consolidation       one large dense cloud in a lower lung
  *   Edema               haze around both hila like a bat's wings, short lines at the walls
@@ -30,19 +30,41 @@
 
 #define FOR_FINDING 200 /* + number of the finding */
 
-static struct pixel_box
-lung_box(const struct lung *l, int side)
-{
-    float inner = 0.05f, outer = l->lateral + 0.08f;
+/* A pixel of a lung. */
+struct spot {
+    float x, u, y; /* position in the picture; u is the distance from the midline */
+    float part;    /* 0 at the apex, 1 at the dome */
+    float inside;  /* film_canvas.lung */
+};
 
-    return side ? canvas_box(inner, l->apex - 0.05f, outer, l->dome + 0.35f)
-                : canvas_box(-outer, l->apex - 0.05f, -inner, l->dome + 0.35f);
-}
+/* A finding in one lung; the numbers mean something else for each. */
+struct shape {
+    const struct film_canvas *canvas;
+    const struct lung *lung;
+    float a, b, c;
+};
 
+/* Returns how much of this pixel the finding covers, 0 to 1. */
+typedef float cover_fn(const struct shape *f, const struct spot *p);
+
+/* Move the density of a lung toward the target, by what the finding covers. */
 static void
-pull(struct film_canvas *c, int i, int j, float target, float alpha)
+shade(struct film_canvas *c, const struct scene *s, int side, struct shape f, cover_fn *cover, float target)
 {
-    c->density[j][i] += alpha * (target - c->density[j][i]);
+    const struct lung *l = &s->lung[side];
+    float left = side ? 0.05f : -l->lateral - 0.08f, right = side ? l->lateral + 0.08f : -0.05f;
+    struct pixel_box b = canvas_box(left, l->apex - 0.05f, right, l->dome + 0.35f);
+    int i, j;
+
+    f.canvas = c;
+    f.lung = l;
+    for (j = b.top; j < b.bottom; j++)
+        for (i = b.left; i < b.right; i++) {
+            struct spot p = {.x = canvas_at(i), .u = fabsf(canvas_at(i)), .y = canvas_at(j), .inside = c->lung[j][i]};
+
+            p.part = (p.y - l->apex) / (l->dome - l->apex);
+            c->density[j][i] += clamp01(cover(&f, &p)) * (target - c->density[j][i]);
+        }
 }
 
 /* Returns a point inside the lung, away from its borders; high and low are fractions of its height. */
@@ -56,232 +78,194 @@ place_in_lung(struct draws *d, const struct lung *l, float high, float low, floa
 }
 
 static void
-draw_atelectasis(struct film_canvas *c, const struct scene *s)
+disc(struct film_canvas *c, int side, struct point at, float radius, float soft, float target, float strength)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + ATELECTASIS);
-    int side = draw_whole(&d, 0, 1), plates = draw_whole(&d, 2, 4), k;
+    canvas_ellipse(c, &(struct ellipse){.centre = {side_x(side, at.x), at.y},
+                                        .rx = radius,
+                                        .ry = 0.95f * radius,
+                                        .soft = soft,
+                                        .target = target,
+                                        .strength = strength,
+                                        .lungs = true});
+}
+
+static void
+draw_atelectasis(struct film_canvas *c, const struct scene *s, struct draws *d)
+{
+    int side = draw_whole(d, 0, 1), plates = draw_whole(d, 2, 4), k;
     const struct lung *l = &s->lung[side];
-    float y = l->dome - draw_between(&d, 0.08f, 0.12f);
+    float y = l->dome - draw_between(d, 0.08f, 0.12f);
 
     for (k = 0; k < plates; k++) {
-        float from = l->medial + (side ? 0.16f : 0.06f) + draw_between(&d, 0.0f, 0.08f);
-        float to = from + draw_between(&d, 0.32f, 0.42f), tilt = draw_between(&d, -0.09f, 0.05f);
-        float thick = draw_between(&d, 0.018f, 0.026f);
+        float from = l->medial + (side ? 0.16f : 0.06f) + draw_between(d, 0.0f, 0.08f);
+        float to = from + draw_between(d, 0.32f, 0.42f), tilt = draw_between(d, -0.09f, 0.05f);
 
-        canvas_line(c, (struct point){side_x(side, from), y}, (struct point){side_x(side, to), y + tilt}, thick,
-                    0.7f * thick, 1.0f);
-        y -= draw_between(&d, 0.09f, 0.13f);
+        canvas_line(c, (struct point){side_x(side, from), y}, (struct point){side_x(side, to), y + tilt}, 0.025f,
+                    0.018f, 1.0f);
+        y -= draw_between(d, 0.09f, 0.13f);
     }
-    canvas_ink(c, draw_between(&d, 0.3f, 0.38f), true);
+    canvas_ink(c, 0.42f, true);
+}
+
+/* a: the level at the spine; b: how far the meniscus rises. */
+static float
+cover_effusion(const struct shape *f, const struct spot *p)
+{
+    float way = (p->u - f->lung->medial) / (f->lung->lateral - f->lung->medial);
+    float surface = f->a - f->b * way * way * way;
+
+    return 0.95f * edge(p->y - surface, 0.02f) * edge(lung_depth(f->lung, p->u, p->y) + 0.01f, 0.02f);
 }
 
 static void
-draw_effusion_side(struct film_canvas *c, const struct scene *s, struct draws *d, int side)
+draw_effusion(struct film_canvas *c, const struct scene *s, struct draws *d)
 {
-    const struct lung *l = &s->lung[side];
-    struct pixel_box b = lung_box(l, side);
-    float level = l->dome - draw_between(d, 0.0f, 0.3f), rise = draw_between(d, 0.14f, 0.22f);
-    int i, j;
-
-    for (j = b.top; j < b.bottom; j++)
-        for (i = b.left; i < b.right; i++) {
-            float u = fabsf(canvas_at(i)), y = canvas_at(j), part = (u - l->medial) / (l->lateral - l->medial);
-            float surface = level + 0.05f - (rise + 0.05f) * part * part * part;
-            float depth = lung_depth(l, u, y);
-
-            if (depth > -0.03f)
-                pull(c, i, j, 0.67f, 0.95f * edge(y - surface, 0.02f) * edge(depth + 0.01f, 0.02f));
-        }
-}
-
-static void
-draw_effusion(struct film_canvas *c, const struct scene *s)
-{
-    struct draws d = scene_draws(s, FOR_FINDING + EFFUSION);
-    int side = draw_whole(&d, 0, 2);
-
-    if (side != 1)
-        draw_effusion_side(c, s, &d, 0);
-    if (side != 0)
-        draw_effusion_side(c, s, &d, 1);
-}
-
-static void
-draw_infiltration(struct film_canvas *c, const struct scene *s)
-{
-    struct draws d = scene_draws(s, FOR_FINDING + INFILTRATION);
-    int sides = draw_whole(&d, 0, 2), side, i, j;
-    float strength = draw_between(&d, 0.5f, 0.65f);
+    int sides = draw_whole(d, 0, 2), side;
 
     for (side = 0; side < 2; side++) {
-        const struct lung *l = &s->lung[side];
-        struct pixel_box b = lung_box(l, side);
-        unsigned layer = 8 + (unsigned)draw_whole(&d, 0, 7);
+        float fill = draw_between(d, -0.05f, 0.25f), rise = draw_between(d, 0.19f, 0.27f);
 
-        for (j = sides == side ? b.bottom : b.top; j < b.bottom; j++)
-            for (i = b.left; i < b.right; i++) {
-                float x = canvas_at(i), y = canvas_at(j), part = (y - l->apex) / (l->dome - l->apex);
-                float patch = 0.65f * canvas_noise(c, 9.0f * x, 9.0f * y, layer) +
-                              0.35f * canvas_noise(c, 21.0f * x, 21.0f * y, layer + 8);
-                float fine = canvas_noise(c, 42.0f * x, 42.0f * y, layer + 1);
-                float alpha = smooth((patch - 0.42f) / 0.25f) * (0.55f + 0.9f * (fine - 0.3f)) *
-                              smooth((part - 0.2f) / 0.25f) * c->lung[j][i];
-
-                pull(c, i, j, 0.6f, strength * clamp01(alpha));
-            }
+        if (sides != 1 - side)
+            shade(c, s, side, (struct shape){.a = s->lung[side].dome - fill, .b = rise}, cover_effusion, 0.67f);
     }
 }
 
-static void
-draw_disc(struct film_canvas *c, const struct scene *s, struct point at, float radius, int side, unsigned layer,
-          float wave)
+/* a: the strength; b: shifts the noise. */
+static float
+cover_infiltration(const struct shape *f, const struct spot *p)
 {
-    struct pixel_box b = canvas_box(side_x(side, at.x) - 1.4f * radius, at.y - 1.4f * radius,
-                                    side_x(side, at.x) + 1.4f * radius, at.y + 1.4f * radius);
-    const struct lung *l = &s->lung[side];
-    int i, j;
+    float patch = canvas_noise(f->canvas, 10.0f * p->x + f->b, 10.0f * p->y, 8);
+    float fine = canvas_noise(f->canvas, 40.0f * p->x, 40.0f * p->y, 9);
 
-    for (j = b.top; j < b.bottom; j++)
-        for (i = b.left; i < b.right; i++) {
-            float x = canvas_at(i), y = canvas_at(j), dx = x - side_x(side, at.x), dy = y - at.y;
-            float r = radius * (1.0f + wave * (canvas_noise(c, 8.0f * x, 8.0f * y, layer) - 0.5f));
-
-            pull(c, i, j, 0.68f,
-                 0.9f * edge(r - sqrtf(dx * dx + dy * dy), 0.012f) * edge(lung_depth(l, side_x(side, x), y), 0.01f));
-        }
+    return f->a * smooth((patch - 0.42f) / 0.25f) * (0.3f + 0.9f * fine) * smooth((p->part - 0.2f) / 0.25f) * p->inside;
 }
 
 static void
-draw_mass(struct film_canvas *c, const struct scene *s)
+draw_infiltration(struct film_canvas *c, const struct scene *s, struct draws *d)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + MASS);
-    int side = draw_whole(&d, 0, 1);
-    float radius = draw_between(&d, 0.13f, 0.18f);
+    int sides = draw_whole(d, 0, 2), side;
+    float strength = draw_between(d, 0.5f, 0.65f);
 
-    draw_disc(c, s, place_in_lung(&d, &s->lung[side], 0.25f, 0.8f, 0.6f * radius), radius, side, 20, 0.5f);
+    for (side = 0; side < 2; side++)
+        if (sides != side)
+            shade(c, s, side, (struct shape){.a = strength, .b = 3.0f * (float)side}, cover_infiltration, 0.6f);
 }
 
 static void
-draw_nodules(struct film_canvas *c, const struct scene *s)
+draw_mass(struct film_canvas *c, const struct scene *s, struct draws *d)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + NODULE);
-    int nodules = draw_whole(&d, 1, 3);
+    int side = draw_whole(d, 0, 1);
+    float radius = draw_between(d, 0.13f, 0.18f);
+
+    disc(c, side, place_in_lung(d, &s->lung[side], 0.25f, 0.7f, 0.8f * radius), radius, 0.1f, 0.68f, 0.9f);
+}
+
+static void
+draw_nodules(struct film_canvas *c, const struct scene *s, struct draws *d)
+{
+    int nodules = draw_whole(d, 1, 3);
 
     while (nodules-- > 0) {
-        int side = draw_whole(&d, 0, 1);
-        float radius = draw_between(&d, 0.042f, 0.058f);
+        int side = draw_whole(d, 0, 1);
+        float radius = draw_between(d, 0.042f, 0.058f);
 
-        draw_disc(c, s, place_in_lung(&d, &s->lung[side], 0.2f, 0.9f, 1.2f * radius), radius, side, 21, 0.0f);
+        disc(c, side, place_in_lung(d, &s->lung[side], 0.2f, 0.85f, 1.2f * radius), radius, 0.25f, 0.68f, 0.9f);
     }
 }
 
-/* Draws dark tubes that fan out from the hilum. */
-static void
-draw_bronchi(struct film_canvas *c, struct draws *d, int side, float y, float reach)
+/* a: y of the fissure at the midline; b: its tilt; c: the height of the filled lobe. */
+static float
+cover_pneumonia(const struct shape *f, const struct spot *p)
 {
-    int k;
+    float above = f->a + f->b * (p->u - 0.4f) - p->y, fill = 1.0f - smooth((above - 0.7f * f->c) / (0.5f * f->c));
 
-    for (k = 0; k < 5; k++) {
-        float turn = -0.9f + 0.2f * (float)k, out = draw_between(d, 0.75f, 1.0f) * reach;
-        struct point from = {side_x(side, 0.16f), y}, to = {side_x(side, 0.16f + out), y + turn * out};
-        struct point fork = {side_x(side, 0.16f + 0.6f * out), y + 0.6f * turn * out};
-
-        canvas_line(c, from, to, 0.02f, 0.011f, 1.0f);
-        canvas_line(c, fork, (struct point){to.x, to.y - 0.12f}, 0.014f, 0.009f, 1.0f);
-    }
+    return edge(above, 0.008f) * fill * p->inside *
+           (0.75f + 0.25f * canvas_noise(f->canvas, 20.0f * p->x, 20.0f * p->y, 22));
 }
 
 static void
-draw_pneumonia(struct film_canvas *c, const struct scene *s)
+draw_pneumonia(struct film_canvas *c, const struct scene *s, struct draws *d)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + PNEUMONIA);
-    int side = draw_chance(&d, 0.7f) ? 0 : 1, i, j;
+    int side = draw_chance(d, 0.7f) ? 0 : 1;
     const struct lung *l = &s->lung[side];
-    struct pixel_box b = lung_box(l, side);
-    float fissure = mix(l->apex, l->dome, draw_between(&d, 0.5f, 0.58f)), tilt = draw_between(&d, -0.1f, 0.1f);
-    float height = draw_between(&d, 0.38f, 0.5f);
+    float fissure = mix(l->apex, l->dome, draw_between(d, 0.5f, 0.58f)), tilt = draw_between(d, -0.1f, 0.1f);
+    float height = draw_between(d, 0.38f, 0.5f);
 
-    for (j = b.top; j < b.bottom; j++)
-        for (i = b.left; i < b.right; i++) {
-            float x = canvas_at(i), u = fabsf(x), y = canvas_at(j), line = fissure + tilt * (u - 0.4f);
-            float above = line - y;
-            float fill = edge(above, 0.008f) * (1.0f - smooth((above - 0.7f * height) / (0.5f * height)));
-
-            pull(c, i, j, 0.68f, fill * c->lung[j][i] * (0.85f + 0.15f * canvas_noise(c, 20.0f * x, 20.0f * y, 22)));
-        }
-    draw_bronchi(c, &d, side, fissure - 0.03f, 0.42f);
-    canvas_ink(c, -0.24f, true);
+    shade(c, s, side, (struct shape){.a = fissure, .b = tilt, .c = height}, cover_pneumonia, 0.68f);
 }
 
-/* The lung has shrunk toward its hilum; outside it there is only air, darker than any lung. */
-static void
-draw_pneumothorax(struct film_canvas *c, const struct scene *s)
+/*
+ * a: size of the lung, which has shrunk toward its hilum; b: y of the hilum.  Returns the distance to its border, which
+ * is negative in the air outside.
+ */
+static float
+collapsed_depth(const struct shape *f, const struct spot *p)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + PNEUMOTHORAX);
-    int side = draw_whole(&d, 0, 1), i, j;
-    const struct lung *l = &s->lung[side];
-    struct pixel_box b = lung_box(l, side);
-    float size = draw_between(&d, 0.6f, 0.76f), hilum = mix(l->apex, l->dome, 0.7f);
+    return f->a * lung_wall_depth(f->lung, 0.2f + (p->u - 0.2f) / f->a, f->b + (p->y - f->b) / f->a);
+}
 
-    for (j = b.top; j < b.bottom; j++)
-        for (i = b.left; i < b.right; i++) {
-            float u = fabsf(canvas_at(i)), y = canvas_at(j);
-            float depth = lung_wall_depth(l, 0.2f + (u - 0.2f) / size, hilum + (y - hilum) / size) * size;
-            float low = 1.0f - smooth((y - l->dome + 0.12f) / 0.25f), mask = c->lung[j][i] * low;
-            float away = fabsf(depth) / 0.012f;
+static float
+cover_air(const struct shape *f, const struct spot *p)
+{
+    float low = 1.0f - smooth((p->y - f->lung->dome + 0.12f) / 0.25f);
 
-            if (u < 0.2f && y > hilum - 0.2f)
-                continue;
-            pull(c, i, j, 0.07f, 0.92f * mask * edge(-depth, 0.008f));
-            c->density[j][i] += mask * (0.07f * edge(depth, 0.008f) + (away < 1.0f ? 0.3f * (1.0f - away) : 0.0f));
-        }
+    return 0.92f * p->inside * low * edge(-collapsed_depth(f, p), 0.008f) * smooth((p->u - 0.17f) / 0.06f);
+}
+
+static float
+cover_border(const struct shape *f, const struct spot *p)
+{
+    float away = fabsf(collapsed_depth(f, p)) / 0.012f, low = 1.0f - smooth((p->y - f->lung->dome + 0.12f) / 0.25f);
+
+    return p->u > 0.2f && away < 1.0f ? 0.8f * p->inside * low * (1.0f - away) : 0.0f;
 }
 
 static void
-draw_consolidation(struct film_canvas *c, const struct scene *s)
+draw_pneumothorax(struct film_canvas *c, const struct scene *s, struct draws *d)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + CONSOLIDATION);
-    int side = draw_whole(&d, 0, 1), i, j;
-    const struct lung *l = &s->lung[side];
-    struct point at = place_in_lung(&d, l, 0.72f, 0.84f, 0.15f);
-    float radius = draw_between(&d, 0.22f, 0.29f);
-    struct pixel_box b = lung_box(l, side);
+    int side = draw_whole(d, 0, 1);
+    struct shape f = {.a = draw_between(d, 0.6f, 0.76f)};
 
-    for (j = b.top; j < b.bottom; j++)
-        for (i = b.left; i < b.right; i++) {
-            float x = canvas_at(i), y = canvas_at(j), dx = (side_x(side, x) - at.x) / radius, dy = (y - at.y) / radius;
-            float ragged = 0.7f * (canvas_noise(c, 6.0f * x, 6.0f * y, 24) - 0.5f) +
-                           0.3f * (canvas_noise(c, 22.0f * x, 22.0f * y, 25) - 0.5f);
+    f.b = mix(s->lung[side].apex, s->lung[side].dome, 0.7f);
+    shade(c, s, side, f, cover_air, 0.07f);
+    shade(c, s, side, f, cover_border, 1.0f);
+}
 
-            pull(c, i, j, 0.64f, 0.9f * c->lung[j][i] * edge(1.0f + ragged - sqrtf(dx * dx + dy * dy), 0.22f));
-        }
+/* a, b: the centre (u, y); c: the radius. */
+static float
+cover_consolidation(const struct shape *f, const struct spot *p)
+{
+    float dx = (p->u - f->a) / f->c, dy = (p->y - f->b) / f->c;
+    float ragged = canvas_noise(f->canvas, 8.0f * p->x, 8.0f * p->y, 24) - 0.5f;
+
+    return 0.9f * p->inside * edge(1.0f + 0.9f * ragged - sqrtf(dx * dx + dy * dy), 0.22f);
 }
 
 static void
-draw_edema(struct film_canvas *c, const struct scene *s)
+draw_consolidation(struct film_canvas *c, const struct scene *s, struct draws *d)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + EDEMA);
-    float strength = draw_between(&d, 0.75f, 0.9f);
-    int side, i, j, k;
+    int side = draw_whole(d, 0, 1);
+    struct point at = place_in_lung(d, &s->lung[side], 0.72f, 0.84f, 0.15f);
+
+    shade(c, s, side, (struct shape){.a = at.x, .b = at.y, .c = draw_between(d, 0.22f, 0.29f)}, cover_consolidation,
+          0.64f);
+}
+
+static void
+draw_edema(struct film_canvas *c, const struct scene *s, struct draws *d)
+{
+    float strength = draw_between(d, 0.75f, 0.9f);
+    int side, k;
 
     for (side = 0; side < 2; side++) {
         const struct lung *l = &s->lung[side];
-        struct pixel_box b = lung_box(l, side);
-        float middle = mix(l->apex, l->dome, 0.58f);
 
-        for (j = b.top; j < b.bottom; j++)
-            for (i = b.left; i < b.right; i++) {
-                float x = canvas_at(i), y = canvas_at(j), dx = (fabsf(x) - 0.14f) / 0.44f, dy = (y - middle) / 0.4f;
-                float haze = bump(0.8f * (dx * dx + dy * dy)) *
-                             (0.8f + 0.4f * canvas_noise(c, 15.0f * x, 15.0f * y, 26));
-
-                pull(c, i, j, 0.64f, strength * clamp01(1.5f * haze) * c->lung[j][i]);
-            }
+        disc(c, side, (struct point){0.16f, mix(l->apex, l->dome, 0.58f)}, 0.32f, 0.8f, 0.64f, strength);
         for (k = 0; k < 7; k++) {
-            float y = l->dome - 0.055f * ((float)k + draw_between(&d, 0.1f, 0.6f)), wall = lung_lateral(l, y);
-            float tilt = draw_between(&d, -0.02f, 0.02f), length = draw_between(&d, 0.08f, 0.15f);
+            float y = l->dome - 0.055f * ((float)k + draw_between(d, 0.1f, 0.6f)), wall = lung_lateral(l, y);
+            float length = draw_between(d, 0.08f, 0.15f);
 
-            canvas_line(c, (struct point){side_x(side, wall - length), y}, (struct point){side_x(side, wall), y + tilt},
+            canvas_line(c, (struct point){side_x(side, wall - length), y}, (struct point){side_x(side, wall), y},
                         0.011f, 0.011f, 1.0f);
         }
     }
@@ -289,122 +273,98 @@ draw_edema(struct film_canvas *c, const struct scene *s)
 }
 
 static void
-draw_emphysema(struct film_canvas *c, const struct scene *s)
+draw_emphysema(struct film_canvas *c, const struct scene *s, struct draws *d)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + EMPHYSEMA);
-    int side, k;
+    int k;
 
-    for (side = 0; side < 2; side++)
-        for (k = 0; k < 2; k++) {
-            struct point at = place_in_lung(&d, &s->lung[side], k ? 0.36f : 0.14f, k ? 0.44f : 0.22f, 0.1f);
-            float radius = draw_between(&d, 0.075f, 0.1f);
-            struct ellipse e = {.centre = {side_x(side, at.x), at.y},
-                                .rx = radius + 0.014f,
-                                .ry = 0.9f * radius + 0.014f,
-                                .soft = 0.08f,
-                                .target = 0.4f,
-                                .strength = 0.75f,
-                                .lungs = true};
+    for (k = 0; k < 4; k++) {
+        struct point at = place_in_lung(d, &s->lung[k % 2], k < 2 ? 0.36f : 0.14f, k < 2 ? 0.44f : 0.22f, 0.1f);
+        float radius = draw_between(d, 0.075f, 0.1f);
 
-            canvas_ellipse(c, &e);
-            e.rx -= 0.016f;
-            e.ry -= 0.016f;
-            e.target = 0.06f;
-            e.strength = 0.95f;
-            canvas_ellipse(c, &e);
-        }
-}
-
-static void
-draw_fibrosis(struct film_canvas *c, const struct scene *s)
-{
-    struct draws d = scene_draws(s, FOR_FINDING + FIBROSIS);
-    float strength = draw_between(&d, 0.28f, 0.34f);
-    int side, i, j;
-
-    for (side = 0; side < 2; side++) {
-        const struct lung *l = &s->lung[side];
-        struct pixel_box b = lung_box(l, side);
-
-        for (j = b.top; j < b.bottom; j++)
-            for (i = b.left; i < b.right; i++) {
-                float x = canvas_at(i), y = canvas_at(j), part = (y - l->apex) / (l->dome - l->apex), net, other;
-
-                if (part < 0.4f || c->lung[j][i] <= 0.0f)
-                    continue;
-                /* Smooth noise crosses its mean in thin lines; two fields together make a net. */
-                net = fabsf(canvas_noise(c, 24.0f * x, 24.0f * y, 28) - 0.5f) * 8.0f;
-                other = fabsf(canvas_noise(c, 24.0f * x + 8.0f * y, 24.0f * y - 8.0f * x, 29) - 0.5f) * 8.0f;
-                net = net < other ? net : other;
-                c->density[j][i] += strength * clamp01(1.2f - net) * smooth((part - 0.4f) / 0.2f) * c->lung[j][i];
-            }
+        disc(c, k % 2, at, radius + 0.014f, 0.08f, 0.4f, 0.75f);
+        disc(c, k % 2, at, radius - 0.002f, 0.08f, 0.06f, 0.95f);
     }
 }
 
-static void
-draw_thickening(struct film_canvas *c, const struct scene *s)
+/* Smooth noise crosses its mean in thin lines; two fields together make a net. */
+static float
+cover_fibrosis(const struct shape *f, const struct spot *p)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + PLEURAL_THICKENING);
-    int side = draw_whole(&d, 0, 1), i, j;
-    const struct lung *l = &s->lung[side];
-    struct pixel_box b = lung_box(l, side);
-    float thick = draw_between(&d, 0.07f, 0.1f), end = draw_between(&d, 0.75f, 0.9f);
+    float net = fabsf(canvas_noise(f->canvas, 24.0f * p->x, 24.0f * p->y, 28) - 0.5f);
+    float other = fabsf(canvas_noise(f->canvas, 24.0f * p->x + 8.0f * p->y, 24.0f * p->y - 8.0f * p->x, 29) - 0.5f);
 
-    for (j = b.top; j < b.bottom; j++)
-        for (i = b.left; i < b.right; i++) {
-            float x = canvas_at(i), u = fabsf(x), y = canvas_at(j), part = (y - l->apex) / (l->dome - l->apex);
-            float wall = lung_lateral(l, y) - u, top = 0.8f * (y - l->apex), depth = wall < top ? wall : top;
-            float lump = thick * (0.6f + 0.8f * canvas_noise(c, 7.0f * x, 12.0f * y, 30));
-
-            pull(c, i, j, 0.76f,
-                 0.9f * edge(lump - depth, 0.008f) * edge(end - part, 0.03f) * edge(lung_depth(l, u, y), 0.01f));
-        }
+    return f->a * clamp01(1.2f - 8.0f * (net < other ? net : other)) * smooth((p->part - 0.4f) / 0.2f) * p->inside;
 }
 
 static void
-draw_hernia(struct film_canvas *c, const struct scene *s)
+draw_fibrosis(struct film_canvas *c, const struct scene *s, struct draws *d)
 {
-    struct draws d = scene_draws(s, FOR_FINDING + HERNIA);
-    float x = draw_between(&d, 0.04f, 0.12f), y = s->lung[1].dome - draw_between(&d, 0.1f, 0.16f);
-    float radius = draw_between(&d, 0.15f, 0.19f), level = y + draw_between(&d, -0.02f, 0.04f);
-    struct pixel_box b = canvas_box(x - radius - 0.02f, y - radius - 0.02f, x + radius + 0.02f, y + radius + 0.02f);
-    int i, j;
+    struct shape f = {.a = draw_between(d, 0.55f, 0.65f)};
 
-    for (j = b.top; j < b.bottom; j++)
-        for (i = b.left; i < b.right; i++) {
-            float dx = canvas_at(i) - x, dy = canvas_at(j) - y, depth = radius - sqrtf(dx * dx + dy * dy);
-            float fluid = edge(canvas_at(j) - level, 0.006f);
+    shade(c, s, 0, f, cover_fibrosis, 0.8f);
+    shade(c, s, 1, f, cover_fibrosis, 0.8f);
+}
 
-            pull(c, i, j, 0.88f, 0.9f * edge(depth, 0.008f));
-            pull(c, i, j, mix(0.22f, 0.84f, fluid), 0.95f * edge(depth - 0.022f, 0.008f));
-        }
+/* a: the thickness; b: the lower end, a fraction of the lung's height. */
+static float
+cover_thickening(const struct shape *f, const struct spot *p)
+{
+    float wall = lung_lateral(f->lung, p->y) - p->u, top = 0.8f * (p->y - f->lung->apex);
+    float lump = f->a * (0.6f + 0.8f * canvas_noise(f->canvas, 7.0f * p->x, 12.0f * p->y, 30));
+
+    return 0.9f * edge(lump - (wall < top ? wall : top), 0.008f) * edge(f->b - p->part, 0.03f) *
+           edge(lung_depth(f->lung, p->u, p->y), 0.01f);
+}
+
+static void
+draw_thickening(struct film_canvas *c, const struct scene *s, struct draws *d)
+{
+    int side = draw_whole(d, 0, 1);
+    float thick = draw_between(d, 0.07f, 0.1f), end = draw_between(d, 0.75f, 0.9f);
+
+    shade(c, s, side, (struct shape){.a = thick, .b = end}, cover_thickening, 0.76f);
+}
+
+static void
+draw_hernia(struct film_canvas *c, const struct scene *s, struct draws *d)
+{
+    float x = draw_between(d, 0.04f, 0.12f), y = s->lung[1].dome - draw_between(d, 0.1f, 0.16f);
+    float radius = draw_between(d, 0.15f, 0.19f);
+    struct ellipse e = {.centre = {x, y}, .rx = radius, .ry = radius, .soft = 0.05f, .target = 0.88f, .strength = 0.9f};
+
+    canvas_ellipse(c, &e);
+    e = (struct ellipse){{x, y - 0.02f}, 0.85f * radius, 0.8f * radius, 0.05f, 0.22f, 0.95f, false};
+    canvas_ellipse(c, &e);
+    e = (struct ellipse){{x, y + 0.5f * radius}, 0.75f * radius, 0.35f * radius, 0.1f, 0.84f, 0.95f, false};
+    canvas_ellipse(c, &e);
 }
 
 void
 findings_draw(struct film_canvas *c, const struct scene *s)
 {
-    static void (*const draw_finding[CHEX_FINDINGS])(struct film_canvas *, const struct scene *) = {
-        [ATELECTASIS] = draw_atelectasis,
-        [EFFUSION] = draw_effusion,
-        [INFILTRATION] = draw_infiltration,
-        [MASS] = draw_mass,
-        [NODULE] = draw_nodules,
-        [PNEUMONIA] = draw_pneumonia,
-        [PNEUMOTHORAX] = draw_pneumothorax,
-        [CONSOLIDATION] = draw_consolidation,
-        [EDEMA] = draw_edema,
-        [EMPHYSEMA] = draw_emphysema,
-        [FIBROSIS] = draw_fibrosis,
-        [PLEURAL_THICKENING] = draw_thickening,
-        [HERNIA] = draw_hernia,
-    };
     /* First air, then haze, then dense findings, so that none hides those drawn before. */
-    static const uint8_t order[CHEX_FINDINGS] = {CARDIOMEGALY, EMPHYSEMA,          INFILTRATION, EDEMA, CONSOLIDATION,
-                                                 PNEUMONIA,    FIBROSIS,           PNEUMOTHORAX, MASS,  ATELECTASIS,
-                                                 EFFUSION,     PLEURAL_THICKENING, NODULE,       HERNIA};
-    unsigned k;
+    static const struct {
+        enum finding finding;
+        void (*draw)(struct film_canvas *c, const struct scene *s, struct draws *d);
+    } order[] = {{EMPHYSEMA, draw_emphysema},
+                 {INFILTRATION, draw_infiltration},
+                 {EDEMA, draw_edema},
+                 {CONSOLIDATION, draw_consolidation},
+                 {PNEUMONIA, draw_pneumonia},
+                 {FIBROSIS, draw_fibrosis},
+                 {PNEUMOTHORAX, draw_pneumothorax},
+                 {MASS, draw_mass},
+                 {ATELECTASIS, draw_atelectasis},
+                 {EFFUSION, draw_effusion},
+                 {PLEURAL_THICKENING, draw_thickening},
+                 {NODULE, draw_nodules},
+                 {HERNIA, draw_hernia}};
+    size_t k;
 
-    for (k = 0; k < CHEX_FINDINGS; k++)
-        if (scene_has(s, order[k]) && draw_finding[order[k]])
-            draw_finding[order[k]](c, s);
+    for (k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+        struct draws d = scene_draws(s, FOR_FINDING + order[k].finding);
+
+        if (scene_has(s, order[k].finding))
+            order[k].draw(c, s, &d);
+    }
 }

@@ -4,7 +4,7 @@
  *   scene_make()      the numbers: geometry of this patient and this study, exposure, film
  *   body_draw()       anatomy without bones        (synth_body.c)
  *   findings_draw()   the 14 findings              (synth_findings.c)
- *   bones_draw()      ribs, clavicles, shoulders   (synth_bones.c)
+ *   bones_draw()      ribs, clavicles, shoulders   (synth_body.c)
  *   film_expose()     canvas to 8-bit pixels       (synth_film.c)
  *
  * Sides: 0 is the patient's right lung, at the left of the picture; 1 is the left lung.  A point of a lung is (u, y),
