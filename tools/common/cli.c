@@ -189,14 +189,14 @@ option_of_others(const struct cli_program *program, const char *argument, char *
     const struct cli_command *const *c, *last = NULL;
     size_t used = 0;
 
-    for (c = program->commands; c && *c; c++) {
+    for (c = program->commands; c && *c && used < size; c++) {
         if (!has_option(*c, argument))
             continue;
         if (last)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", last->name);
         last = *c;
     }
-    if (last)
+    if (last && used < size)
         snprintf(text + used, size - used, "%s%s", used ? " and " : "", last->name);
     return last != NULL;
 }
@@ -352,7 +352,7 @@ help_on(const struct cli_program *program, const struct cli_common *common, cons
     const struct cli_command *command = name ? cli_find_command(program, name) : NULL, *nearest;
     char text[320];
 
-    if (!name || command) {
+    if (!name || name[0] == '-' || command) {
         cli_help(program, command);
         return cli_finish(program, common, EXIT_GOOD);
     }
