@@ -202,6 +202,5 @@ json_t *inspect_rows_json(const struct table_column *column, rows_fn *rows, void
 
 int inspect_checkpoint(struct inspect *in, const struct target *t);
 int inspect_tensors(struct inspect *in, const struct target *t); /* list of a checkpoint */
-int inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct target *b);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* check --quick, --sample, --full (verify.c); also the overview of a PATH without a command. */
 int inspect_verify(struct inspect *in, struct target *t);
-/* check --leaks (split.c) */
+/* check --leaks (leaks.c) */
 int inspect_split(struct inspect *in, struct target *t);
 
 #endif

@@ -62,6 +62,9 @@ const char *diff_kind_name(enum diff_kind kind);
 void diff_walk(struct diff *d, diff_fn *fn, void *context);
 bool diff_is_same(const struct diff *d);
 
+/* Compare two checkpoints (checkpoint.c).  Returns the exit code. */
+int inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct target *b);
+
 /* Print one line that explains the exit status if -q suppresses the table; for data sets and checkpoints. */
 void inspect_report_difference(const struct inspect *in, const char *a, const char *b);
 

@@ -11,7 +11,7 @@
 #define CHEX_TOOLS_REPORT_H
 
 #include "draw/html.h"
-#include "inspect/check/split.h"
+#include "inspect/check/leaks.h"
 
 #define REPORT_TINY  8   /* side of the coarse image that serves to compare images */
 #define REPORT_YEARS 121 /* ages 0 .. 120 */

@@ -1,12 +1,12 @@
 /*
- * split_report.c - prints the result of check --leaks as text, rows or JSON; see split.h
+ * leaks_report.c - prints the result of check --leaks as text, rows or JSON; see leaks.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "base/number_format.h"
-#include "inspect/check/split.h"
+#include "inspect/check/leaks.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * split.h - the result of check --leaks: computed by split_check.c, printed by split_report.c
+ * leaks.h - the result of check --leaks: computed by leaks_find.c, printed by leaks_report.c
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_TOOLS_INSPECT_SPLIT_H
-#define CHEX_TOOLS_INSPECT_SPLIT_H
+#ifndef CHEX_TOOLS_INSPECT_LEAKS_H
+#define CHEX_TOOLS_INSPECT_LEAKS_H
 
 #include "base/sha256.h"
 #include "common/ratio.h"

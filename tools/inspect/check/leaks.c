@@ -1,5 +1,5 @@
 /*
- * split.c - check --leaks: detects leaks between splits; see inspect.h
+ * leaks.c - check --leaks: detects leaks between splits; see inspect.h
  *
  * The action reads the records and answers three questions.  Is a patient in two splits?  Is an image (by SHA-256 of
  * its pixels) in two splits?  Does the prevalence of a finding differ between splits?  The first two are faults.  The
@@ -12,7 +12,7 @@
 #include <config.h>
 
 #include "inspect/check/check.h"
-#include "inspect/check/split.h"
+#include "inspect/check/leaks.h"
 
 #include <stdlib.h>
 #include <string.h>

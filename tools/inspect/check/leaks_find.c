@@ -1,11 +1,11 @@
 /*
- * split_check.c - finds patients and images in more than one split; see split.h
+ * leaks_find.c - finds patients and images in more than one split; see leaks.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "inspect/check/split.h"
+#include "inspect/check/leaks.h"
 
 #include <stdlib.h>
 #include <string.h>
