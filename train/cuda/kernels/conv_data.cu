@@ -5,7 +5,7 @@
  */
 #include "cuda/kernels/gemm.h"
 
-#define CONV_DATA(form, ...)                                         \
-    GEMM_ONE_KERNEL(conv_data_##form, GEMM_DATA, false, __VA_ARGS__) \
-    GEMM_ONE_KERNEL(conv_data_##form##_pointwise, GEMM_DATA, true, __VA_ARGS__)
+#define CONV_DATA(form, ...)                           \
+    DGRAD_KERNEL(conv_data_##form, false, __VA_ARGS__) \
+    DGRAD_KERNEL(conv_data_##form##_pointwise, true, __VA_ARGS__)
 GEMM_TILES(CONV_DATA)

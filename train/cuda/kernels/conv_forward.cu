@@ -5,7 +5,7 @@
  */
 #include "cuda/kernels/gemm.h"
 
-#define CONV_FORWARD(form, ...)                                            \
-    GEMM_ONE_KERNEL(conv_forward_##form, GEMM_FORWARD, false, __VA_ARGS__) \
-    GEMM_ONE_KERNEL(conv_forward_##form##_pointwise, GEMM_FORWARD, true, __VA_ARGS__)
+#define CONV_FORWARD(form, ...)                           \
+    FPROP_KERNEL(conv_forward_##form, false, __VA_ARGS__) \
+    FPROP_KERNEL(conv_forward_##form##_pointwise, true, __VA_ARGS__)
 GEMM_TILES(CONV_FORWARD)

@@ -16,7 +16,7 @@ namespace
 typedef gemm_tile<HALO_ROWS, HALO_COLUMNS, 32, 32> halo_tile;
 typedef gemm_operand<HALO_LINES, false> halo_x;
 typedef gemm_operand<HALO_TAPS * HALO_COLUMNS, false> halo_weights;
-enum { HALO_STAGE = (HALO_LINES + HALO_TAPS * HALO_COLUMNS) * GEMM_DEEP, HALO_DOWN = 2, HALO_ACROSS = 2 };
+enum { HALO_STAGE = (HALO_LINES + HALO_TAPS * HALO_COLUMNS) * GEMM_DEEP, HALO_DOWN = halo_tile::DOWN };
 
 /* The constants of a CTA. */
 struct halo {
@@ -36,7 +36,7 @@ halo_load(const conv_args &a, const halo &h, const gemm_work &w, unsigned chunk)
         unsigned pixel = w.row0 + line - h.before; /* a negative pixel wraps around to a huge value */
         bool there = pixel < w.rows && channel < a.in;
 
-        copy8(to + halo_x::place(line, piece),
+        copy8(to + halo_x::offset(line, piece),
               there ? (const value_t *)a.x + (size_t)pixel * a.x_ld + channel : (const value_t *)a.x, there);
     }
     to += HALO_LINES * GEMM_DEEP;
@@ -44,7 +44,7 @@ halo_load(const conv_args &a, const halo &h, const gemm_work &w, unsigned chunk)
         unsigned out = w.column0 + line % HALO_COLUMNS, tap = line / HALO_COLUMNS;
         bool there = out < a.out && channel < a.in;
 
-        copy8(to + halo_weights::place(line, piece),
+        copy8(to + halo_weights::offset(line, piece),
               there ? (const value_t *)a.w + ((size_t)out * h.taps + tap) * a.in + channel : (const value_t *)a.w,
               there);
     }
@@ -52,7 +52,7 @@ halo_load(const conv_args &a, const halo &h, const gemm_work &w, unsigned chunk)
 
 /* Applies BN to the groups that this thread copied.  Padding is changed too, but no tap reads it. */
 DEVICE void
-halo_see(const conv_args &a, const halo &h, const norm_table &table, unsigned chunk)
+halo_normalise(const conv_args &a, const halo &h, const norm_table &table, unsigned chunk)
 {
     value_t *in = h.shared + chunk % 2 * HALO_STAGE;
     unsigned piece = threadIdx.x % 4;
@@ -61,7 +61,7 @@ halo_see(const conv_args &a, const halo &h, const norm_table &table, unsigned ch
     norm_load8(scale, table, NORM_SCALE, chunk * GEMM_DEEP + piece * 8);
     norm_load8(shift, table, NORM_SHIFT, chunk * GEMM_DEEP + piece * 8);
     for (unsigned line = threadIdx.x / 4; line < HALO_ROWS + 2 * h.before; line += halo_tile::THREADS / 4) {
-        value_t *x = in + halo_x::place(line, piece);
+        value_t *x = in + halo_x::offset(line, piece);
         value8 v;
 
         load8(v, x);
@@ -73,7 +73,7 @@ halo_see(const conv_args &a, const halo &h, const norm_table &table, unsigned ch
 /* Multiplies all taps of 32 channels. */
 DEVICE void
 halo_multiply(const conv_args &a, const halo &h, const gemm_line *lines, unsigned m0, unsigned chunk,
-              tile_sum (&sum)[HALO_DOWN][HALO_ACROSS])
+              gemm_sums<halo_tile> &sum)
 {
     const value_t *in = h.shared + chunk % 2 * HALO_STAGE, *weights = in + HALO_LINES * GEMM_DEEP;
     gemm_cursor c = {0, 0, 0, 0};
@@ -85,29 +85,19 @@ halo_multiply(const conv_args &a, const halo &h, const gemm_line *lines, unsigne
 
 #pragma unroll
         for (unsigned i = 0; i < HALO_DOWN; i++)
-            met[i] = gemm_meets<GEMM_FORWARD>(a, lines[i], c, &pixel);
+            met[i] = gemm_meets<GEMM_FPROP>(a, lines[i], c, &pixel);
 #pragma unroll
-        for (unsigned k = 0; k < GEMM_DEEP / 16; k++) {
-            tile ta[HALO_DOWN], tb[HALO_ACROSS];
+        for (unsigned k = 0; k < GEMM_DEEP / 16; k++)
+            multiply_sixteen<false, false>(
+                sum,
+                [&](unsigned i, unsigned line, unsigned piece) {
+                    unsigned offset = halo_x::offset(moved + i * 16 + line, k * 2 + piece);
 
-#pragma unroll
-            for (unsigned i = 0; i < HALO_DOWN; i++)
-                tile_load_a<false>(ta[i], [&](unsigned line, unsigned piece) {
-                    unsigned place = halo_x::place(moved + i * 16 + line, k * 2 + piece);
-
-                    return met[i] ? in + place : h.zeros + place % HALO_ZEROS;
+                    return met[i] ? in + offset : h.zeros + offset % HALO_ZEROS;
+                },
+                [&](unsigned j, unsigned line, unsigned piece) {
+                    return weights + halo_weights::offset(c.tap * HALO_COLUMNS + j * 16 + line, k * 2 + piece);
                 });
-#pragma unroll
-            for (unsigned j = 0; j < HALO_ACROSS; j++)
-                tile_load_b<false>(tb[j], [&](unsigned line, unsigned piece) {
-                    return weights + halo_weights::place(c.tap * HALO_COLUMNS + j * 16 + line, k * 2 + piece);
-                });
-#pragma unroll
-            for (unsigned i = 0; i < HALO_DOWN; i++)
-#pragma unroll
-                for (unsigned j = 0; j < HALO_ACROSS; j++)
-                    tile_multiply_as<false, false>(sum[i][j], ta[i], tb[j]);
-        }
     }
 }
 
@@ -115,30 +105,26 @@ DEVICE void
 halo_one(const conv_args &a, const halo &h, const norm_table &table, const gemm_work &w, bool first_tile,
          gemm_totals<halo_tile> &totals)
 {
+    unsigned char *shared = (unsigned char *)(void *)h.shared;
     unsigned m0 = threadIdx.x / 32 * 32, chunk;
     gemm_line lines[HALO_DOWN];
-    tile_sum sum[HALO_DOWN][HALO_ACROSS];
+    gemm_sums<halo_tile> sum;
 
+    clear_sums(sum);
 #pragma unroll
-    for (unsigned i = 0; i < HALO_DOWN; i++) {
-        lines[i] = gemm_line_of<GEMM_FORWARD>(a, w.row0 + m0 + i * 16 + tile_line_a(), w.rows);
-#pragma unroll
-        for (unsigned j = 0; j < HALO_ACROSS; j++)
-#pragma unroll
-            for (unsigned e = 0; e < 8; e++)
-                sum[i][j].at[e] = 0;
-    }
+    for (unsigned i = 0; i < HALO_DOWN; i++)
+        lines[i] = gemm_line_of<GEMM_FPROP>(a, w.row0 + m0 + i * 16 + tile_line_a(), w.rows);
     halo_load(a, h, w, 0);
     copy_commit();
     if (a.bias)
-        gemm_begin_with_bias(a, w, 0, sum);
-    if (a.norm.gamma && first_tile) /* the second stage is not in use yet */
+        begin_with_bias(a, w, 0, sum);
+    if (a.norm.gamma && first_tile) /* the second stage is still free */
         norm_make<2>(a.norm, 0, a.in, table, (double *)(void *)(h.shared + HALO_STAGE),
                      w.at.down == 0 && w.at.across == 0);
     for (chunk = 0; chunk < h.chunks; chunk++) {
         copy_wait<0>();
         if (a.norm.gamma)
-            halo_see(a, h, table, chunk);
+            halo_normalise(a, h, table, chunk);
         __syncthreads(); /* this stage is complete, and all threads have read the other one */
         if (chunk + 1 < h.chunks)
             halo_load(a, h, w, chunk + 1);
@@ -146,18 +132,11 @@ halo_one(const conv_args &a, const halo &h, const norm_table &table, const gemm_
         halo_multiply(a, h, lines, m0, chunk, sum);
     }
     __syncthreads();
-#pragma unroll
-    for (unsigned i = 0; i < HALO_DOWN; i++)
-#pragma unroll
-        for (unsigned j = 0; j < HALO_ACROSS; j++)
-#pragma unroll
-            for (unsigned e = 0; e < 8; e += 2)
-                store2(h.shared + (m0 + i * 16 + tile_row(e)) * gemm_leaving<halo_tile>::WIDE + j * 16 + tile_column(e),
-                       sum[i][j].at[e], sum[i][j].at[e + 1]);
+    sums_to_shared<halo_tile>(shared, m0, 0, sum);
     if (a.sums.partial)
-        gemm_store_summed<halo_tile>(a, (unsigned char *)h.shared, w, totals);
+        store_with_sums<halo_tile>(a, shared, w, totals);
     else
-        gemm_store<halo_tile>(h.shared, (value_t *)a.y, a.y_ld, false, a.relu, w);
+        store_tile<halo_tile>(shared, (value_t *)a.y, a.y_ld, false, a.relu, w);
 }
 
 DEVICE void
@@ -168,17 +147,14 @@ halo_tiles(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
                     (a.in + GEMM_DEEP - 1) / GEMM_DEEP};
     const norm_table table = {(float *)(void *)(shared + HALO_SHARED(sizeof(value_t))), h.chunks * (GEMM_DEEP / 8)};
     unsigned down = at.down * a.tiles_each, first = down;
-    gemm_totals<halo_tile> totals;
-    gemm_work w = gemm_work_of<GEMM_FORWARD, halo_tile, false>(a, {down, at.across, 0});
+    gemm_totals<halo_tile> totals = {};
+    gemm_work w = fprop_work<halo_tile>(a, {down, at.across, 0});
 
     static_assert(2 * HALO_STAGE * sizeof(value_t) + HALO_ZEROS * sizeof(value_t) == HALO_SHARED(sizeof(value_t)),
-                  "stages, and zeros behind them");
-    static_assert(HALO_STAGE % HALO_ZEROS == 0, "zeros are in the banks of the lines in whose place they are");
+                  "stages, then zeros");
+    static_assert(HALO_STAGE % HALO_ZEROS == 0, "zeros use the banks of the lines that they replace");
     for (unsigned i = threadIdx.x; i < HALO_ZEROS; i += halo_tile::THREADS)
         values[2 * HALO_STAGE + i] = to_value(0);
-#pragma unroll
-    for (unsigned n = 0; n < gemm_totals<halo_tile>::EACH; n++)
-        totals.at[n] = 0;
 #pragma unroll 1
     for (; down < first + a.tiles_each && w.row0 < w.rows; down++) {
         if (down > first)
@@ -188,8 +164,8 @@ halo_tiles(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
         w.row0 += HALO_ROWS;
     }
     if (a.sums.partial)
-        gemm_leave_sums<halo_tile>(totals, a.sums, at, a.out);
+        store_sums<halo_tile>(totals, a.sums, at, a.out);
 }
 } // namespace
 
-GEMM_KERNEL(conv_forward_128x32_halo, conv_args, halo_tile::THREADS, (halo_tiles(a, shared, gemm_here<GEMM_FORWARD>())))
+GEMM_KERNEL(conv_forward_128x32_halo, conv_args, halo_tile::THREADS, (halo_tiles(a, shared, pixels_first())))

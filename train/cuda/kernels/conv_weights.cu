@@ -5,7 +5,7 @@
  */
 #include "cuda/kernels/gemm.h"
 
-#define CONV_WEIGHTS(form, ...)      GEMM_ONE_KERNEL(conv_weights_##form, GEMM_WEIGHTS, false, __VA_ARGS__)
-#define WEIGHTS_POINTWISE(form, ...) GEMM_ONE_KERNEL(conv_weights_##form##_pointwise, GEMM_WEIGHTS, true, __VA_ARGS__)
+#define CONV_WEIGHTS(form, ...)      WGRAD_KERNEL(conv_weights_##form, false, __VA_ARGS__)
+#define WEIGHTS_POINTWISE(form, ...) WGRAD_KERNEL(conv_weights_##form##_pointwise, true, __VA_ARGS__)
 GEMM_TAP_TILES(CONV_WEIGHTS)
 GEMM_TILES(WEIGHTS_POINTWISE)

@@ -2,7 +2,6 @@
 # Kernels, the structs that they take, and launches of them; ../local.mk compiles the .cu files and the table once for
 # each type of value.
 cuda_kernel_sources = \
-	train/cuda/kernels/address.h \
 	train/cuda/kernels/args.h \
 	train/cuda/kernels/blocks.h \
 	train/cuda/kernels/both.h \
@@ -10,15 +9,19 @@ cuda_kernel_sources = \
 	train/cuda/kernels/both_tile.h \
 	train/cuda/kernels/conv_args.h \
 	train/cuda/kernels/device.h \
+	train/cuda/kernels/epilogue.h \
 	train/cuda/kernels/gemm.h \
+	train/cuda/kernels/gemm_tile.h \
 	train/cuda/kernels/launch.c \
 	train/cuda/kernels/launch.h \
-	train/cuda/kernels/leave.h \
+	train/cuda/kernels/loader.h \
+	train/cuda/kernels/mainloop.h \
 	train/cuda/kernels/norm.h \
 	train/cuda/kernels/norm_args.h \
 	train/cuda/kernels/partial.h \
 	train/cuda/kernels/pixels.h \
 	train/cuda/kernels/pool_args.h \
+	train/cuda/kernels/prologue.h \
 	train/cuda/kernels/sums.h \
 	train/cuda/kernels/tile.h
 cuda_kernels = \

@@ -1,9 +1,9 @@
 /*
  * pixels.h - which pixels an output, an input and a tap of a convolution have in common
  *
- * A kernel counts pixels through all images: outputs (forward), inputs (data), those that weights sum over.  Where the
- * images of a line of A begin is found once a tile; from tap to tap a line only moves.  Divisions are multiplications
- * (conv_divisor), since weights have other lines in each step.
+ * Pixels are numbered through all images: outputs (fprop), inputs (dgrad), and for wgrad those that it sums over.  The
+ * image and position of a line of A are computed once for a tile; from tap to tap a line only moves.  wgrad has other
+ * lines in each step, so divisions are done as multiplications (conv_divisor).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 namespace
 {
-enum gemm_kind { GEMM_FORWARD, GEMM_DATA, GEMM_WEIGHTS };
+enum gemm_kind { GEMM_FPROP, GEMM_DGRAD, GEMM_WGRAD };
 
 struct gemm_pixel {
     unsigned image, y, x;
@@ -27,18 +27,18 @@ gemm_divide(unsigned n, const conv_divisor &by)
     return (unsigned)((unsigned long long)(n + n) * by.multiplier >> 32) >> by.shift;
 }
 
-/* Of the pixels that a kind counts. */
+/* Image and position of a pixel, numbered as this kind does. */
 template <int KIND>
 DEVICE gemm_pixel
 gemm_split(const conv_args &a, unsigned pixel)
 {
-    bool outputs = KIND == GEMM_FORWARD || (KIND == GEMM_WEIGHTS && a.stride != 1);
+    bool outputs = KIND == GEMM_FPROP || (KIND == GEMM_WGRAD && a.stride != 1);
     unsigned row = gemm_divide(pixel, a.by_width), image = gemm_divide(row, a.by_height);
 
     return {image, row - image * (outputs ? a.out_height : a.height), pixel - row * (outputs ? a.out_width : a.width)};
 }
 
-/* Steps go through the channels of a tap, GEMM_DEEP at a time, and then to the next tap. */
+/* Steps of k: the channels of a tap, GEMM_DEEP at a time, then the next tap. */
 struct gemm_cursor {
     unsigned chunk, tap, ky, kx;
 };
@@ -56,34 +56,34 @@ gemm_advance(gemm_cursor &c, unsigned chunks, unsigned kernel_w)
     c.ky++;
 }
 
-/* A line of A, forward and data: rows of pixels before its image, and where it is at tap 0: y << 16, and x. */
+/* A line of A, fprop and dgrad: rows of pixels before its image, and its position at tap 0: y << 16, and x. */
 struct gemm_line {
     unsigned before;
     int at;
 };
-#define GEMM_NOWHERE ((int)0x80000000) /* no tap leads from there into an image */
+#define GEMM_NOWHERE ((int)0x80000000) /* outside the image at every tap */
 
 template <int KIND>
 DEVICE gemm_line
 gemm_line_of(const conv_args &a, unsigned pixel, unsigned pixels)
 {
     gemm_pixel p = gemm_split<KIND>(a, pixel);
-    unsigned height = KIND == GEMM_FORWARD ? a.height : a.out_height;
-    int y = KIND == GEMM_FORWARD ? (int)(p.y * a.stride - a.pad_h) : (int)(p.y + a.pad_h);
-    int x = KIND == GEMM_FORWARD ? (int)(p.x * a.stride - a.pad_w) : (int)(p.x + a.pad_w);
+    unsigned height = KIND == GEMM_FPROP ? a.height : a.out_height;
+    int y = KIND == GEMM_FPROP ? (int)(p.y * a.stride - a.pad_h) : (int)(p.y + a.pad_h);
+    int x = KIND == GEMM_FPROP ? (int)(p.x * a.stride - a.pad_w) : (int)(p.x + a.pad_w);
 
     return {p.image * height, pixel < pixels ? (int)((unsigned)y << 16 | ((unsigned)x & 0xffffu)) : GEMM_NOWHERE};
 }
 
-/* Which pixel a line meets at a tap: of x (forward), of y (data); false: none. */
+/* The pixel that a line reads at a tap, of x (fprop) or y (dgrad); returns false if there is none. */
 template <int KIND>
 DEVICE bool
 gemm_meets(const conv_args &a, const gemm_line &l, const gemm_cursor &c, unsigned *pixel)
 {
-    unsigned y = (unsigned)(l.at >> 16), x = (unsigned)(int)(short)l.at; /* below 0 is far above */
+    unsigned y = (unsigned)(l.at >> 16), x = (unsigned)(int)(short)l.at; /* below 0 wraps to a large number */
     bool met = true;
 
-    if (KIND == GEMM_FORWARD) {
+    if (KIND == GEMM_FPROP) {
         y += c.ky;
         x += c.kx;
         *pixel = (l.before + y) * a.width + x;
@@ -101,11 +101,11 @@ gemm_meets(const conv_args &a, const gemm_line &l, const gemm_cursor &c, unsigne
 }
 
 /*
- * Weights: the pixels are inputs, and a column asks for the output that met one at its tap; with a stride, where few
- * inputs are met at a tap, they are outputs, and a tile has one tap.
+ * wgrad with stride 1: the pixels are inputs, and a column needs the output that reads this input at the column's tap.
+ * With a larger stride a tap reads few inputs, so the pixels are outputs, and a tile has one tap.
  */
 struct gemm_tap_column {
-    unsigned channel; /* of y; far above: none */
+    unsigned channel; /* of y; a large number: none */
     unsigned ky, kx;
 };
 
@@ -117,26 +117,26 @@ gemm_column_of(const conv_args &a, unsigned column, unsigned tap)
     return {t < a.kernel_h * a.kernel_w && channel < a.out ? channel : 0xffffffffu, t / a.kernel_w, t % a.kernel_w};
 }
 
-/* Of x at a pixel that is counted. */
+/* The pixel of x for a pixel of the sum. */
 DEVICE bool
 gemm_counted_x(const conv_args &a, unsigned counted, unsigned tap, unsigned *pixel)
 {
     if (a.stride == 1) {
-        *pixel = counted; /* the stem's rows reach into what lies behind a pixel: not behind the last that is met */
-        return a.in <= a.x_ld || gemm_split<GEMM_WEIGHTS>(a, counted).x < a.out_width;
+        *pixel = counted; /* the stem reads neighbouring pixels too, but none after the last one that an output reads */
+        return a.in <= a.x_ld || gemm_split<GEMM_WGRAD>(a, counted).x < a.out_width;
     }
-    gemm_pixel p = gemm_split<GEMM_WEIGHTS>(a, counted);
+    gemm_pixel p = gemm_split<GEMM_WGRAD>(a, counted);
     unsigned y = p.y * a.stride + tap / a.kernel_w - a.pad_h, x = p.x * a.stride + tap % a.kernel_w - a.pad_w;
 
     *pixel = (p.image * a.height + y) * a.width + x;
     return y < a.height && x < a.width;
 }
 
-/* Of y; false too where x is outside, since x is not 0 there behind a normalisation. */
+/* The pixel of y; false also if x is outside: after a normalisation x is not 0 there. */
 DEVICE bool
 gemm_counted_y(const conv_args &a, unsigned counted, const gemm_tap_column &c, unsigned *pixel)
 {
-    gemm_pixel p = gemm_split<GEMM_WEIGHTS>(a, counted);
+    gemm_pixel p = gemm_split<GEMM_WGRAD>(a, counted);
     unsigned y, x;
 
     if (a.stride == 1) {

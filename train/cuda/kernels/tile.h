@@ -3,10 +3,10 @@
  *
  *   D += A * B;  A is 16 x k, B is k x 16
  *
- * k is either the fast index of an operand (its lines are rows of A, or columns of B), or the slow one ("turned": its
- * lines are k).  p(line, piece) returns the address of values piece * 8 .. + 7 of a line; lines are 0 .. 15, pieces 0
- * and 1.  On sm_80 and newer a tile is loaded by ldmatrix and multiplied by mma.m16n8k16.  sm_70 uses mma.m8n8k4, whose
- * four quad pairs form a square of 2 x 2.
+ * k is either the fast index of an operand (its lines are rows of A, or columns of B), or the slow one (the operand is
+ * transposed, its lines are k).  p(line, piece) returns the address of values piece * 8 .. + 7 of a line; lines are
+ * 0 .. 15, pieces 0 and 1.  On sm_80 and newer a tile is loaded by ldmatrix and multiplied by mma.m16n8k16.  sm_70 uses
+ * mma.m8n8k4, whose four quad pairs form a square of 2 x 2.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -41,11 +41,11 @@ tile_column(unsigned e)
 struct tile {
     unsigned r[4];
 };
-template <bool turned>
+template <bool transposed>
 DEVICE void
 tile_fill(tile &t, const value_t *line)
 {
-    if (turned)
+    if (transposed)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                      : "=r"(t.r[0]), "=r"(t.r[1]), "=r"(t.r[2]), "=r"(t.r[3])
                      : "r"(shared_address(line))
@@ -79,11 +79,11 @@ tile_multiply(tile_sum &d, const tile &a, const tile &b)
 struct tile {
     value_t at[8];
 };
-template <bool turned>
+template <bool transposed>
 DEVICE void
 tile_fill(tile &t, const value_t *line, emulated::place at = EMULATED_HERE)
 {
-    emulated::ldmatrix(t.at, 4, turned, line, at);
+    emulated::ldmatrix(t.at, 4, transposed, line, at);
 }
 DEVICE void
 tile_multiply(tile_sum &d, const tile &a, const tile &b, emulated::place at = EMULATED_HERE)
@@ -99,26 +99,26 @@ tile_line_a()
     return lane_id() % 16;
 }
 /* The four matrices of A: lines 0 and 8 of piece 0, then lines 0 and 8 of piece 1. */
-template <bool turned, typename P>
+template <bool transposed, typename P>
 DEVICE void
 tile_load_a(tile &t, P p)
 {
-    if (turned)
+    if (transposed)
         tile_fill<true>(t, p(lane_id() % 8 + lane_id() / 16 * 8, lane_id() / 8 % 2));
     else
         tile_fill<false>(t, p(lane_id() % 16, lane_id() / 16));
 }
 /* The four matrices of B: k 0 and k 8 of the first eight columns, then of the others. */
-template <bool turned, typename P>
+template <bool transposed, typename P>
 DEVICE void
 tile_load_b(tile &t, P p)
 {
-    if (turned)
+    if (transposed)
         tile_fill<true>(t, p(lane_id() % 16, lane_id() / 16));
     else
         tile_fill<false>(t, p(lane_id() % 8 + lane_id() / 16 * 8, lane_id() / 8 % 2));
 }
-template <bool turned_a, bool turned_b>
+template <bool transposed_a, bool transposed_b>
 DEVICE void
 tile_multiply_as(tile_sum &d, const tile &a, const tile &b)
 {
@@ -144,7 +144,7 @@ struct tile {
 struct alignas(8) value4 {
     value_t at[4];
 };
-template <bool turned, typename P>
+template <bool transposed, typename P>
 DEVICE void
 tile_fill(tile &t, unsigned half, P p)
 {
@@ -152,8 +152,8 @@ tile_fill(tile &t, unsigned half, P p)
 
 #pragma unroll
     for (unsigned k = 0; k < 4; k++) {
-        const value_t *from = turned ? p(k * 4 + lane_id() % 4, half) + upper * 4
-                                     : p(half * 8 + lane_id() % 4 + upper * 4, k / 2) + k % 2 * 4;
+        const value_t *from = transposed ? p(k * 4 + lane_id() % 4, half) + upper * 4
+                                         : p(half * 8 + lane_id() % 4 + upper * 4, k / 2) + k % 2 * 4;
 
         *(value4 *)(void *)t.at[k] = *(const value4 *)(const void *)from;
     }
@@ -163,17 +163,17 @@ tile_line_a()
 {
     return (lane_id() / 4 & 1) * 8 + lane_id() % 4 + lane_id() / 16 * 4;
 }
-template <bool turned, typename P>
+template <bool transposed, typename P>
 DEVICE void
 tile_load_a(tile &t, P p)
 {
-    tile_fill<turned>(t, lane_id() / 4 & 1, p);
+    tile_fill<transposed>(t, lane_id() / 4 & 1, p);
 }
-template <bool turned, typename P>
+template <bool transposed, typename P>
 DEVICE void
 tile_load_b(tile &t, P p)
 {
-    tile_fill<turned>(t, lane_id() / 8 & 1, p);
+    tile_fill<transposed>(t, lane_id() / 8 & 1, p);
 }
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -182,36 +182,36 @@ tile_load_b(tile &t, P p)
                  "{%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9}, {%10,%11}, {%0,%1,%2,%3,%4,%5,%6,%7};"                      \
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) \
                  : "r"(a.x), "r"(a.y), "r"(b.x), "r"(b.y))
-template <bool turned_a, bool turned_b>
+template <bool transposed_a, bool transposed_b>
 DEVICE void
 tile_mma(float *d, const value_t *fa, const value_t *fb)
 {
     uint2 a = *(const uint2 *)(const void *)fa, b = *(const uint2 *)(const void *)fb;
 
-    if (turned_a && turned_b)
+    if (transposed_a && transposed_b)
         TILE_MMA("col", "row");
-    else if (turned_a)
+    else if (transposed_a)
         TILE_MMA("col", "col");
-    else if (turned_b)
+    else if (transposed_b)
         TILE_MMA("row", "row");
     else
         TILE_MMA("row", "col");
 }
 #else
-template <bool turned_a, bool turned_b>
+template <bool transposed_a, bool transposed_b>
 DEVICE void
 tile_mma(float *d, const value_t *a, const value_t *b, emulated::place at = EMULATED_HERE)
 {
-    emulated::mma_884(d, a, b, turned_a, turned_b, at);
+    emulated::mma_884(d, a, b, transposed_a, transposed_b, at);
 }
 #endif
-template <bool turned_a, bool turned_b>
+template <bool transposed_a, bool transposed_b>
 DEVICE void
 tile_multiply_as(tile_sum &d, const tile &a, const tile &b)
 {
 #pragma unroll
     for (unsigned k = 0; k < 4; k++)
-        tile_mma<turned_a, turned_b>(d.at, a.at[k], b.at[k]);
+        tile_mma<transposed_a, transposed_b>(d.at, a.at[k], b.at[k]);
 }
 #endif
 } // namespace

@@ -1,25 +1,32 @@
 /*
- * leave.h - how a product of a convolution leaves its block: stored, summed, masked, or as partial sums
+ * epilogue.h - epilogues: how a tile of a product is stored
  *
- * Forward leaves sums of channels with what it stores; data makes of the product the gradient of a normalisation and
- * its sums; weights leave partial sums.
+ * The sums of a tile, still in registers, go to shared memory as values (sums_to_shared()), so that whole rows of
+ * global memory are written.  On the way out
+ *
+ *   fprop   stores y, and adds up its channels (y - pivot and its square) for the next BN
+ *   dgrad   stores dx, or adds to it.  Before a normalisation the product is dy of that: it is masked by the ReLU,
+ *           multiplied by gamma, added to dx, and the sums of g and g * xhat are those that BN backward needs
+ *   wgrad   stores the gradient, or, if k is split (split-K), the partial sum of this split
+ *
+ * Sums of channels stay in registers from tile to tile (gemm_totals); a block stores one row of them at its end.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CHEX_CUDA_KERNELS_LEAVE_H
-#define CHEX_CUDA_KERNELS_LEAVE_H
+#ifndef CHEX_CUDA_KERNELS_EPILOGUE_H
+#define CHEX_CUDA_KERNELS_EPILOGUE_H
 
-#include "cuda/kernels/address.h"
+#include "cuda/kernels/gemm_tile.h"
 #include "cuda/kernels/norm.h"
 #include "cuda/kernels/partial.h"
 
 namespace
 {
 /*
- * Values leave through shared memory, so that whole rows are written: a thread has one piece of every EACH-th row.  The
- * eight lanes that read at once meet all banks: where they have two rows, those are four rows apart.
+ * The tile in shared memory: rows of WIDE values.  A thread stores one piece of every EACH-th row.  Eight lanes read at
+ * once and use all banks: if they have two rows, these are four rows apart.
  */
-template <typename TILE> struct gemm_leaving {
+template <typename TILE> struct epilogue_rows {
     enum { PIECES = TILE::COLUMNS / 8, WIDE = TILE::COLUMNS + 8, EACH = TILE::THREADS / PIECES };
 
     DEVICE unsigned first_row()
@@ -31,33 +38,49 @@ template <typename TILE> struct gemm_leaving {
     }
 };
 
-/* Which rows of a tile are of images whose weight is not 0: flags behind the tile. */
+/* The sums of a warp, rounded, to row0, column0 of the tile in shared memory. */
+template <typename TILE, int DOWN, int ACROSS>
+DEVICE void
+sums_to_shared(unsigned char *shared, unsigned row0, unsigned column0, const tile_sum (&sum)[DOWN][ACROSS])
+{
+#pragma unroll
+    for (unsigned i = 0; i < DOWN; i++)
+#pragma unroll
+        for (unsigned j = 0; j < ACROSS; j++)
+#pragma unroll
+            for (unsigned e = 0; e < 8; e += 2)
+                store2((value_t *)(void *)shared + (row0 + i * 16 + tile_row(e)) * epilogue_rows<TILE>::WIDE + column0 +
+                           j * 16 + tile_column(e),
+                       sum[i][j].at[e], sum[i][j].at[e + 1]);
+}
+
+/* Flags behind the tile: is this row a pixel of an image whose weight is not 0? */
 template <typename TILE>
 DEVICE unsigned char *
-gemm_counted_rows(const conv_args &a, const gemm_work &w, unsigned char *shared, unsigned pixels)
+flag_counted_rows(const conv_args &a, const gemm_work &w, unsigned char *shared, unsigned pixels)
 {
     unsigned char *counts = shared + GEMM_OUT_BYTES(TILE::ROWS, TILE::COLUMNS, sizeof(value_t));
 
     static_assert(GEMM_OUT_BYTES(TILE::ROWS, TILE::COLUMNS, sizeof(value_t)) + TILE::ROWS <=
                       GEMM_SHARED(TILE::ROWS, TILE::COLUMNS, sizeof(value_t)),
-                  "flags of rows lie behind the tile");
+                  "room for flags behind the tile");
     for (unsigned row = threadIdx.x; row < TILE::ROWS; row += TILE::THREADS)
         counts[row] = w.row0 + row < w.rows && (!a.weight || a.weight[(w.row0 + row) / pixels] != 0.0f);
     return counts;
 }
 
-/* Sums of the tiles of a block so far: [first, second][columns], of which a thread has every THREADS-th. */
+/* Two sums of each column over the tiles of a block so far; a thread has every THREADS-th of [2][columns]. */
 template <typename TILE> struct gemm_totals {
     enum { EACH = (2 * TILE::COLUMNS + TILE::THREADS - 1) / TILE::THREADS };
     float at[EACH];
 };
 
-/* Two sums of the eight columns of each thread, over the rows of the tile in a fixed order, are added. */
+/* Add two sums of the eight columns of each thread over the rows of the tile, in a fixed order. */
 template <typename TILE>
 DEVICE void
-gemm_sum_rows(const float *first, const float *second, float *shared, gemm_totals<TILE> &totals)
+add_rows(const float *first, const float *second, float *shared, gemm_totals<TILE> &totals)
 {
-    enum { PIECES = gemm_leaving<TILE>::PIECES, EACH = gemm_leaving<TILE>::EACH, ROW = 2 * TILE::COLUMNS };
+    enum { PIECES = epilogue_rows<TILE>::PIECES, EACH = epilogue_rows<TILE>::EACH, ROW = 2 * TILE::COLUMNS };
     unsigned piece = threadIdx.x % PIECES;
     /* [EACH][first, second][low, high half of a piece][PIECES][4] */
     float4 *at = (float4 *)(void *)(shared + threadIdx.x / PIECES * ROW) + piece;
@@ -83,10 +106,10 @@ gemm_sum_rows(const float *first, const float *second, float *shared, gemm_total
     }
 }
 
-/* The block is through: its sums go to row at.down of them. */
+/* At the end of a block: its sums become row at.down of the partial sums. */
 template <typename TILE>
 DEVICE void
-gemm_leave_sums(const gemm_totals<TILE> &totals, const channel_sums &to, const gemm_tile_at &at, unsigned columns)
+store_sums(const gemm_totals<TILE> &totals, const channel_sums &to, const gemm_tile_at &at, unsigned columns)
 {
 #pragma unroll
     for (unsigned n = 0; n < gemm_totals<TILE>::EACH; n++) {
@@ -99,16 +122,17 @@ gemm_leave_sums(const gemm_totals<TILE> &totals, const channel_sums &to, const g
     }
 }
 
-/* As it is, or added to what lies there, or what of it is above 0. */
+/* Store the tile; `add`: add it to what is there; `relu`: negative values become 0. */
 template <typename TILE>
 DEVICE void
-gemm_store(const value_t *shared, value_t *to, unsigned ld, bool add, bool relu, const gemm_work &w)
+store_tile(const unsigned char *shared_bytes, value_t *to, unsigned ld, bool add, bool relu, const gemm_work &w)
 {
-    enum { PIECES = gemm_leaving<TILE>::PIECES, WIDE = gemm_leaving<TILE>::WIDE, EACH = gemm_leaving<TILE>::EACH };
+    enum { PIECES = epilogue_rows<TILE>::PIECES, WIDE = epilogue_rows<TILE>::WIDE, EACH = epilogue_rows<TILE>::EACH };
+    const value_t *shared = (const value_t *)(const void *)shared_bytes;
     unsigned piece = threadIdx.x % PIECES, column = w.column0 + piece * 8;
 
     __syncthreads();
-    for (unsigned row = gemm_leaving<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {
+    for (unsigned row = epilogue_rows<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {
         value_t *at = to + (size_t)(w.row0 + row) * ld + column;
         value8 v, old;
 
@@ -139,14 +163,14 @@ gemm_store(const value_t *shared, value_t *to, unsigned ld, bool add, bool relu,
     }
 }
 
-/* Forward: y, and sums of y - pivot and its square. */
+/* fprop: store y, and add up y - pivot and its square. */
 template <typename TILE>
 DEVICE void
-gemm_store_summed(const conv_args &a, unsigned char *shared_bytes, const gemm_work &w, gemm_totals<TILE> &totals)
+store_with_sums(const conv_args &a, unsigned char *shared_bytes, const gemm_work &w, gemm_totals<TILE> &totals)
 {
-    enum { PIECES = gemm_leaving<TILE>::PIECES, WIDE = gemm_leaving<TILE>::WIDE, EACH = gemm_leaving<TILE>::EACH };
+    enum { PIECES = epilogue_rows<TILE>::PIECES, WIDE = epilogue_rows<TILE>::WIDE, EACH = epilogue_rows<TILE>::EACH };
     const value_t *shared = (const value_t *)(void *)shared_bytes;
-    const unsigned char *counts = gemm_counted_rows<TILE>(a, w, shared_bytes, a.out_height * a.out_width);
+    const unsigned char *counts = flag_counted_rows<TILE>(a, w, shared_bytes, a.out_height * a.out_width);
     unsigned piece = threadIdx.x % PIECES, column = w.column0 + piece * 8;
     float sum[8], squares[8], pivot[8];
 
@@ -156,7 +180,7 @@ gemm_store_summed(const conv_args &a, unsigned char *shared_bytes, const gemm_wo
         pivot[e] = column < w.columns ? a.sums.pivot[column + e] : 0;
     }
     __syncthreads();
-    for (unsigned row = gemm_leaving<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {
+    for (unsigned row = epilogue_rows<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {
         value8 v;
         float y[8];
 
@@ -175,18 +199,21 @@ gemm_store_summed(const conv_args &a, unsigned char *shared_bytes, const gemm_wo
             }
         }
     }
-    gemm_sum_rows<TILE>(sum, squares, (float *)(void *)shared_bytes, totals);
+    add_rows<TILE>(sum, squares, (float *)(void *)shared_bytes, totals);
 }
 
-/* Data: the product is dy; x (+)= gamma * g, where g is dy if the normalised value is positive; sums of g, g xhat. */
+/*
+ * dgrad: the product is dy of a normalisation with ReLU.  g = dy where the normalised value is positive, else 0.
+ * x (+)= gamma * g; add up g and g * xhat.
+ */
 template <typename TILE>
 DEVICE void
-gemm_store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &t, const gemm_work &w,
-                  gemm_totals<TILE> &totals)
+store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &t, const gemm_work &w,
+             gemm_totals<TILE> &totals)
 {
-    enum { PIECES = gemm_leaving<TILE>::PIECES, WIDE = gemm_leaving<TILE>::WIDE, EACH = gemm_leaving<TILE>::EACH };
+    enum { PIECES = epilogue_rows<TILE>::PIECES, WIDE = epilogue_rows<TILE>::WIDE, EACH = epilogue_rows<TILE>::EACH };
     const value_t *shared = (const value_t *)(void *)shared_bytes;
-    const unsigned char *counts = gemm_counted_rows<TILE>(a, w, shared_bytes, a.height * a.width);
+    const unsigned char *counts = flag_counted_rows<TILE>(a, w, shared_bytes, a.height * a.width);
     unsigned piece = threadIdx.x % PIECES, column = w.column0 + piece * 8;
     float by_one[8], by_x[8], gamma[8];
 
@@ -196,7 +223,7 @@ gemm_store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_ta
         gamma[e] = column < w.columns ? a.norm.gamma[column + e] : 0;
     }
     __syncthreads();
-    for (unsigned row = gemm_leaving<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {
+    for (unsigned row = epilogue_rows<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {
         size_t at = (size_t)(w.row0 + row) * a.x_ld + column;
         value8 v, seen, old;
         float g[8], x[8], y[8], figure[8], shift[8];
@@ -233,23 +260,23 @@ gemm_store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_ta
         store8((value_t *)a.x + at, v);
     }
     if (a.sums.partial)
-        gemm_sum_rows<TILE>(by_one, by_x, (float *)(void *)shared_bytes, totals);
+        add_rows<TILE>(by_one, by_x, (float *)(void *)shared_bytes, totals);
 }
 
-/* Is the sum of the only split at hand? */
+/* Does this block sum over all of k? */
 DEVICE bool
-gemm_is_single(const conv_args &a, const gemm_work &w)
+is_unsplit(const conv_args &a, const gemm_work &w)
 {
     return a.steps_each >= (w.counted + GEMM_DEEP - 1) / GEMM_DEEP;
 }
 
 /*
- * A single sum, of floats: two columns side by side, and all rows of a warp's tiles that a lane has; two(i, e): those
- * of row tile_row(e) of tile i.
+ * The whole sum, as floats, from registers.  A lane has two neighbouring columns at a time, in DOWN * 2 rows of its
+ * warp; two(i, e) are those of row tile_row(e) of square i.
  */
 template <bool POINTWISE, int DOWN, typename F>
 DEVICE void
-gemm_leave_single(const conv_args &a, const gemm_work &w, unsigned row0, unsigned column, F two)
+store_two_columns(const conv_args &a, const gemm_work &w, unsigned row0, unsigned column, F two)
 {
     unsigned taps = a.kernel_h * a.kernel_w, out = w.column0 + column, tap = w.tap;
 
@@ -279,11 +306,23 @@ gemm_leave_single(const conv_args &a, const gemm_work &w, unsigned row0, unsigne
         }
 }
 
+template <typename TILE, bool POINTWISE>
+DEVICE void
+store_unsplit(const conv_args &a, const gemm_work &w, const gemm_warp &warp, const gemm_sums<TILE> &sum)
+{
+#pragma unroll
+    for (unsigned j = 0; j < TILE::ACROSS; j++)
+#pragma unroll
+        for (unsigned half = 0; half < 8; half += 4)
+            store_two_columns<POINTWISE, TILE::DOWN>(a, w, warp.row0, warp.column0 + j * 16 + tile_column(half),
+                                                     [&](unsigned i, unsigned e) { return sum[i][j].at + half + e; });
+}
+
 /*
- * One of several: the tile leaves through shared memory, in lines of input channels, which lie side by side.  Those of
- * 1x1 are rows of the tile, others its columns.
+ * The partial sum of a split.  The tile goes to shared memory as lines of input channels, which are neighbours in
+ * global memory: its rows if the kernel is 1x1, otherwise its columns.
  */
-template <typename TILE, bool POINTWISE> struct gemm_lines {
+template <typename TILE, bool POINTWISE> struct partial_lines {
     enum {
         LINES = POINTWISE ? TILE::ROWS : TILE::COLUMNS,
         PIECES = (POINTWISE ? TILE::COLUMNS : TILE::ROWS) / 8,
@@ -291,12 +330,12 @@ template <typename TILE, bool POINTWISE> struct gemm_lines {
     };
 };
 
-/* Two columns side by side of a row of the tile. */
+/* Two neighbouring columns of a row of the tile. */
 template <typename TILE, bool POINTWISE>
 DEVICE void
-gemm_put_partial(partial_t *shared, unsigned row, unsigned column, const float *two)
+put_partial(partial_t *shared, unsigned row, unsigned column, const float *two)
 {
-    enum { WIDE = gemm_lines<TILE, POINTWISE>::WIDE };
+    enum { WIDE = partial_lines<TILE, POINTWISE>::WIDE };
 
     if (POINTWISE) {
         partial_store2(shared + row * WIDE + column, two[0], two[1]);
@@ -308,15 +347,14 @@ gemm_put_partial(partial_t *shared, unsigned row, unsigned column, const float *
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-gemm_leave_partial(const conv_args &a, const gemm_work &w, const partial_t *shared)
+copy_partial(const conv_args &a, const gemm_work &w, const partial_t *shared)
 {
-    typedef gemm_lines<TILE, POINTWISE> lines;
+    typedef partial_lines<TILE, POINTWISE> lines;
     unsigned taps = a.kernel_h * a.kernel_w;
 
     static_assert((int)lines::LINES * (int)lines::WIDE * sizeof(partial_t) <=
                       GEMM_SHARED(TILE::ROWS, TILE::COLUMNS, sizeof(value_t)),
                   "room for the tile");
-    __syncthreads();
     for (unsigned i = threadIdx.x; i < lines::LINES * lines::PIECES; i += TILE::THREADS) {
         unsigned line = i / lines::PIECES, piece = i % lines::PIECES, tap = w.tap;
         unsigned out = (POINTWISE ? w.row0 : w.column0) + line, in = (POINTWISE ? w.column0 : w.row0) + piece * 8;
@@ -330,6 +368,23 @@ gemm_leave_partial(const conv_args &a, const gemm_work &w, const partial_t *shar
         partial_store8((partial_t *)a.partial + (((size_t)w.at.split * a.out + out) * taps + tap) * a.in + in,
                        partial_load8(shared + line * lines::WIDE + piece * 8));
     }
+}
+
+template <typename TILE, bool POINTWISE>
+DEVICE void
+store_partial(const conv_args &a, const gemm_work &w, const gemm_warp &warp, const gemm_sums<TILE> &sum,
+              partial_t *shared)
+{
+#pragma unroll
+    for (unsigned i = 0; i < TILE::DOWN; i++)
+#pragma unroll
+        for (unsigned j = 0; j < TILE::ACROSS; j++)
+#pragma unroll
+            for (unsigned e = 0; e < 8; e += 2)
+                put_partial<TILE, POINTWISE>(shared, warp.row0 + i * 16 + tile_row(e),
+                                             warp.column0 + j * 16 + tile_column(e), sum[i][j].at + e);
+    __syncthreads();
+    copy_partial<TILE, POINTWISE>(a, w, shared);
 }
 } // namespace
 

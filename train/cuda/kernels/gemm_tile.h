@@ -1,0 +1,160 @@
+/*
+ * gemm_tile.h - the shape of a tile, its operands in shared memory, and what a block computes
+ *
+ * A block computes a tile of C[M][N] = sum over k of A[M][k] B[k][N].  Its warps share the tile.  GEMM_DEEP values of k
+ * are one step; shared memory holds GEMM_STAGES steps, each with a piece of A and a piece of B.  A thread copies eight
+ * neighbouring values at a time, called a piece.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_KERNELS_GEMM_TILE_H
+#define CHEX_CUDA_KERNELS_GEMM_TILE_H
+
+#include "cuda/kernels/device.h"
+#include "cuda/kernels/tile.h"
+
+namespace
+{
+template <int ROWS_, int COLUMNS_, int WARP_ROWS_, int WARP_COLUMNS_> struct gemm_tile {
+    enum {
+        ROWS = ROWS_,
+        COLUMNS = COLUMNS_,
+        WARP_ROWS = WARP_ROWS_,
+        WARP_COLUMNS = WARP_COLUMNS_,
+        DOWN = WARP_ROWS / 16, /* squares of 16 x 16 of a warp */
+        ACROSS = WARP_COLUMNS / 16,
+        THREADS = GEMM_THREADS(ROWS_, COLUMNS_, WARP_ROWS_, WARP_COLUMNS_)
+    };
+};
+
+/*
+ * An operand in shared memory: lines of GEMM_DEEP values (k runs fastest), or transposed, GEMM_DEEP lines of LINES
+ * values.  Piece q of line l is stored at q ^ (a function of l), so the eight lines that ldmatrix reads are in
+ * different banks.
+ */
+template <int LINES, bool TRANSPOSED_> struct gemm_operand {
+    enum { TRANSPOSED = TRANSPOSED_, PIECES = TRANSPOSED ? LINES / 8 : GEMM_DEEP / 8 };
+    enum { TALL = TRANSPOSED ? GEMM_DEEP : LINES, ALL = TALL * PIECES };
+
+    DEVICE unsigned offset(unsigned line, unsigned piece)
+    {
+        unsigned swizzle = PIECES % 8 == 0 ? line & 7 : line / 2 & 3;
+
+        return (line * PIECES + (piece ^ swizzle)) * 8;
+    }
+};
+
+/* A stage: A, then B. */
+template <typename TILE_, bool A_TRANSPOSED, bool B_TRANSPOSED> struct gemm_stage {
+    typedef TILE_ TILE;
+    typedef gemm_operand<TILE::ROWS, A_TRANSPOSED> A;
+    typedef gemm_operand<TILE::COLUMNS, B_TRANSPOSED> B;
+    enum { B_AT = TILE::ROWS * GEMM_DEEP, VALUES = (TILE::ROWS + TILE::COLUMNS) * GEMM_DEEP };
+    enum { A_EACH = A::ALL / TILE::THREADS, B_EACH = (B::ALL + TILE::THREADS - 1) / TILE::THREADS }; /* of a thread */
+
+    static_assert(A::ALL % TILE::THREADS == 0, "all threads have as many pieces of A");
+};
+
+/* The position of a tile in C, and which of the splits of k. */
+struct gemm_tile_at {
+    unsigned down, across, split;
+};
+
+/* What a block computes, a tile at a time. */
+struct gemm_work {
+    unsigned rows, columns, row0, column0; /* of C; where the tile begins */
+    gemm_tile_at at;
+    unsigned tap;        /* wgrad with a stride: of the tile */
+    unsigned first, end; /* steps of k */
+    unsigned chunks;     /* fprop, dgrad: steps of a tap */
+    unsigned counted;    /* wgrad: pixels to sum over */
+};
+
+/* The part of the tile that a warp computes; idle: all of it is outside C. */
+struct gemm_warp {
+    unsigned row0, column0;
+    bool idle;
+};
+
+template <typename TILE>
+DEVICE gemm_warp
+gemm_warp_of(const gemm_work &w)
+{
+    enum { WARPS_ACROSS = TILE::COLUMNS / TILE::WARP_COLUMNS };
+    unsigned warp = threadIdx.x / 32;
+    unsigned row0 = warp / WARPS_ACROSS * TILE::WARP_ROWS, column0 = warp % WARPS_ACROSS * TILE::WARP_COLUMNS;
+
+    return {row0, column0, w.row0 + row0 >= w.rows || w.column0 + column0 >= w.columns};
+}
+
+/* The sums of a warp. */
+template <typename TILE> using gemm_sums = tile_sum[TILE::DOWN][TILE::ACROSS];
+
+template <typename TILE>
+DEVICE gemm_work
+fprop_work(const conv_args &a, const gemm_tile_at &at)
+{
+    unsigned chunks = (a.in + GEMM_DEEP - 1) / GEMM_DEEP;
+
+    return {a.images * a.out_height * a.out_width,
+            a.out,
+            at.down * TILE::ROWS,
+            at.across * TILE::COLUMNS,
+            at,
+            0,
+            0,
+            chunks * (a.kernel_h * a.kernel_w),
+            chunks,
+            0};
+}
+
+template <typename TILE>
+DEVICE gemm_work
+dgrad_work(const conv_args &a, const gemm_tile_at &at)
+{
+    unsigned chunks = (a.out + GEMM_DEEP - 1) / GEMM_DEEP;
+
+    return {a.images * a.height * a.width,
+            a.in,
+            at.down * TILE::ROWS,
+            at.across * TILE::COLUMNS,
+            at,
+            0,
+            0,
+            chunks * (a.kernel_h * a.kernel_w),
+            chunks,
+            0};
+}
+
+/* Rows of C are output channels if the kernel is 1x1; otherwise input channels, and columns outputs of all taps. */
+template <typename TILE, bool POINTWISE>
+DEVICE gemm_work
+wgrad_work(const conv_args &a, const gemm_tile_at &at)
+{
+    unsigned taps = a.kernel_h * a.kernel_w, tap = 0, column0 = at.across * TILE::COLUMNS;
+    unsigned counted = a.images * (a.stride == 1 ? a.height * a.width : a.out_height * a.out_width);
+    unsigned first = at.split * a.steps_each;
+    unsigned end = min((counted + GEMM_DEEP - 1) / GEMM_DEEP, first + a.steps_each);
+
+    if (!POINTWISE && a.stride != 1) { /* a tile has one tap */
+        unsigned tiles = (a.out + TILE::COLUMNS - 1) / TILE::COLUMNS;
+
+        tap = at.across / tiles;
+        column0 = at.across % tiles * TILE::COLUMNS;
+    }
+    return {POINTWISE ? a.out : a.in,
+            POINTWISE       ? a.in
+            : a.stride == 1 ? taps * a.out
+                            : a.out,
+            at.down * TILE::ROWS,
+            column0,
+            at,
+            tap,
+            first,
+            max(end, first),
+            0,
+            counted};
+}
+} // namespace
+
+#endif

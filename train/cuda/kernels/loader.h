@@ -1,0 +1,247 @@
+/*
+ * loader.h - loaders: the copies of A and B from global memory to a stage of shared memory
+ *
+ * No matrix is ever stored (implicit GEMM).  A loader computes for each piece of eight values where it is in x, y or
+ * the weights, or that it is outside the image and zero.  copy8() is asynchronous on sm_80 and later.
+ *
+ *            A [M][k]                              B [k][N]
+ *   fprop    x, pixels of y moved by a tap         weights
+ *   dgrad    y, pixels of x moved back by a tap    weights, transposed
+ *   wgrad    x, transposed: pixels are k           y, transposed, moved back by the tap of each column
+ *     1x1    y, transposed                         x, transposed
+ *
+ * begin_loader() once for a tile; then load_step() or, after the last step, skip_step(), in the order of the steps.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_CUDA_KERNELS_LOADER_H
+#define CHEX_CUDA_KERNELS_LOADER_H
+
+#include "cuda/kernels/gemm_tile.h"
+#include "cuda/kernels/pixels.h"
+
+namespace
+{
+/*
+ * Copy the pieces of an operand that this thread has.  find(n, line, piece, &from) returns whether its n-th piece is
+ * inside, and where; `readable` is any address for those that are not.
+ */
+template <typename OPERAND, int THREADS, typename FIND>
+DEVICE void
+load_operand(value_t *to, const void *readable, FIND find)
+{
+#pragma unroll
+    for (unsigned n = 0; n < (OPERAND::ALL + THREADS - 1) / THREADS; n++) {
+        unsigned i = threadIdx.x + n * THREADS;
+        unsigned line = i / (unsigned)OPERAND::PIECES, piece = i % (unsigned)OPERAND::PIECES;
+        const value_t *from;
+        bool inside;
+
+        if (OPERAND::ALL % THREADS != 0 && i >= OPERAND::ALL)
+            continue;
+        inside = find(n, line, piece, &from);
+        copy8(to + OPERAND::offset(line, piece), inside ? from : (const value_t *)readable, inside);
+    }
+}
+
+/* Weights of a tap: eight input channels of an output. */
+DEVICE bool
+find_weights(const conv_args &a, unsigned taps, unsigned tap, unsigned out, unsigned in, const value_t **from)
+{
+    *from = (const value_t *)a.w + ((size_t)out * taps + tap) * a.in + in;
+    return out < a.out && in < a.in;
+}
+
+/* Lines of A are pixels.  Their positions are computed once for a tile; at each tap they only move. */
+template <int KIND, typename STAGE>
+DEVICE void
+begin_lines(const conv_args &a, const gemm_work &w, gemm_line (&lines)[STAGE::A_EACH])
+{
+#pragma unroll
+    for (unsigned n = 0; n < STAGE::A_EACH; n++)
+        lines[n] = gemm_line_of<KIND>(a, w.row0 + (threadIdx.x + n * STAGE::TILE::THREADS) / (unsigned)STAGE::A::PIECES,
+                                      w.rows);
+}
+
+/* ---- fprop ------------------------------------------------------------------------------------------------------- */
+
+template <typename STAGE, bool POINTWISE> struct fprop_loader {
+    gemm_line lines[STAGE::A_EACH];
+    gemm_cursor cursor;
+    unsigned inside; /* kernels larger than 1x1: a bit for each piece of x, A_EACH for each step in flight */
+
+    static_assert(STAGE::A_EACH * GEMM_STAGES <= 32, "a bit for each piece");
+};
+
+template <typename STAGE, bool POINTWISE>
+DEVICE void
+begin_loader(fprop_loader<STAGE, POINTWISE> &l, const conv_args &a, const gemm_work &w)
+{
+    l.cursor = {0, 0, 0, 0};
+    l.inside = 0;
+    if (!POINTWISE)
+        begin_lines<GEMM_FPROP, STAGE>(a, w, l.lines);
+}
+
+template <typename STAGE, bool POINTWISE>
+DEVICE void
+load_step(fprop_loader<STAGE, POINTWISE> &l, const conv_args &a, const gemm_work &w, unsigned step, value_t *stage)
+{
+    enum { THREADS = STAGE::TILE::THREADS };
+    unsigned first = (POINTWISE ? step : l.cursor.chunk) * GEMM_DEEP;
+
+    load_operand<typename STAGE::A, THREADS>(
+        stage, a.y, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
+            unsigned channel = first + piece * 8, pixel = w.row0 + line;
+            bool inside = POINTWISE ? pixel < w.rows : gemm_meets<GEMM_FPROP>(a, l.lines[n], l.cursor, &pixel);
+
+            *from = (const value_t *)a.x + (size_t)pixel * a.x_ld + channel;
+            inside = inside && channel < a.in;
+            if (!POINTWISE)
+                l.inside = l.inside << 1 | inside;
+            return inside;
+        });
+    load_operand<typename STAGE::B, THREADS>(
+        stage + STAGE::B_AT, a.y, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+            return find_weights(a, POINTWISE ? 1 : a.kernel_h * a.kernel_w, l.cursor.tap, w.column0 + line,
+                                first + piece * 8, from);
+        });
+    if (!POINTWISE)
+        gemm_advance(l.cursor, w.chunks, a.kernel_w);
+}
+
+template <typename STAGE, bool POINTWISE>
+DEVICE void
+skip_step(fprop_loader<STAGE, POINTWISE> &l)
+{
+    l.inside <<= STAGE::A_EACH;
+}
+
+/* ---- dgrad ------------------------------------------------------------------------------------------------------- */
+
+template <typename STAGE, bool POINTWISE> struct dgrad_loader {
+    gemm_line lines[STAGE::A_EACH];
+    gemm_cursor cursor;
+};
+
+template <typename STAGE, bool POINTWISE>
+DEVICE void
+begin_loader(dgrad_loader<STAGE, POINTWISE> &l, const conv_args &a, const gemm_work &w)
+{
+    l.cursor = {0, 0, 0, 0};
+    if (!POINTWISE)
+        begin_lines<GEMM_DGRAD, STAGE>(a, w, l.lines);
+}
+
+template <typename STAGE, bool POINTWISE>
+DEVICE void
+load_step(dgrad_loader<STAGE, POINTWISE> &l, const conv_args &a, const gemm_work &w, unsigned step, value_t *stage)
+{
+    enum { THREADS = STAGE::TILE::THREADS };
+    unsigned first = (POINTWISE ? step : l.cursor.chunk) * GEMM_DEEP;
+
+    load_operand<typename STAGE::A, THREADS>(
+        stage, a.y, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
+            unsigned channel = first + piece * 8, pixel = w.row0 + line;
+            bool inside = POINTWISE ? pixel < w.rows : gemm_meets<GEMM_DGRAD>(a, l.lines[n], l.cursor, &pixel);
+
+            *from = (const value_t *)a.y + (size_t)pixel * a.y_ld + channel;
+            return inside && channel < a.out;
+        });
+    load_operand<typename STAGE::B, THREADS>(
+        stage + STAGE::B_AT, a.y, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+            return find_weights(a, POINTWISE ? 1 : a.kernel_h * a.kernel_w, l.cursor.tap, first + line,
+                                w.column0 + piece * 8, from);
+        });
+    if (!POINTWISE)
+        gemm_advance(l.cursor, w.chunks, a.kernel_w);
+}
+
+template <typename STAGE, bool POINTWISE>
+DEVICE void
+skip_step(dgrad_loader<STAGE, POINTWISE> &)
+{
+}
+
+/* ---- wgrad ------------------------------------------------------------------------------------------------------- */
+
+/* Kernels larger than 1x1. */
+template <typename STAGE, bool POINTWISE> struct wgrad_loader {
+    gemm_tap_column columns[STAGE::B_EACH];
+};
+
+template <typename STAGE>
+DEVICE void
+begin_loader(wgrad_loader<STAGE, false> &l, const conv_args &a, const gemm_work &w)
+{
+#pragma unroll
+    for (unsigned n = 0; n < STAGE::B_EACH; n++)
+        l.columns[n] = gemm_column_of(
+            a, w.column0 + (threadIdx.x + n * STAGE::TILE::THREADS) % (unsigned)STAGE::B::PIECES * 8, w.tap);
+}
+
+template <typename STAGE>
+DEVICE void
+load_step(wgrad_loader<STAGE, false> &l, const conv_args &a, const gemm_work &w, unsigned step, value_t *stage)
+{
+    enum { THREADS = STAGE::TILE::THREADS };
+
+    load_operand<typename STAGE::A, THREADS>(stage, a.y,
+                                             [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+                                                 unsigned channel = w.row0 + piece * 8, pixel = step * GEMM_DEEP + line;
+                                                 bool inside = pixel < w.counted;
+
+                                                 inside = gemm_counted_x(a, pixel, w.tap, &pixel) && inside;
+                                                 *from = (const value_t *)a.x + (size_t)pixel * a.x_ld + channel;
+                                                 return inside && channel < a.in;
+                                             });
+    load_operand<typename STAGE::B, THREADS>(
+        stage + STAGE::B_AT, a.y, [&](unsigned n, unsigned line, unsigned, const value_t **from) {
+            unsigned pixel = step * GEMM_DEEP + line;
+            bool inside = pixel < w.counted;
+
+            inside = gemm_counted_y(a, pixel, l.columns[n], &pixel) && inside;
+            *from = (const value_t *)a.y + (size_t)pixel * a.y_ld + l.columns[n].channel;
+            return inside && l.columns[n].channel < a.out;
+        });
+}
+
+template <typename STAGE> struct wgrad_loader<STAGE, true> {
+};
+
+template <typename STAGE>
+DEVICE void
+begin_loader(wgrad_loader<STAGE, true> &, const conv_args &, const gemm_work &)
+{
+}
+
+template <typename STAGE>
+DEVICE void
+load_step(wgrad_loader<STAGE, true> &, const conv_args &a, const gemm_work &w, unsigned step, value_t *stage)
+{
+    enum { THREADS = STAGE::TILE::THREADS };
+
+    load_operand<typename STAGE::A, THREADS>(stage, a.y,
+                                             [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+                                                 unsigned channel = w.row0 + piece * 8, pixel = step * GEMM_DEEP + line;
+
+                                                 *from = (const value_t *)a.y + (size_t)pixel * a.y_ld + channel;
+                                                 return pixel < w.counted && channel < a.out;
+                                             });
+    load_operand<typename STAGE::B, THREADS>(
+        stage + STAGE::B_AT, a.y, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+            unsigned channel = w.column0 + piece * 8, pixel = step * GEMM_DEEP + line;
+
+            *from = (const value_t *)a.x + (size_t)pixel * a.x_ld + channel;
+            return pixel < w.counted && channel < a.in;
+        });
+}
+
+template <typename STAGE, bool POINTWISE>
+DEVICE void
+skip_step(wgrad_loader<STAGE, POINTWISE> &)
+{
+}
+} // namespace
+
+#endif
