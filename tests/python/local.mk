@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	tests/python/browser.py \
 	tests/python/fixtures.py \
 	tests/python/harness.py \
+	tests/python/man_pages.py \
 	tests/python/mpi.py \
 	tests/python/support.py \
 	tests/python/training.py

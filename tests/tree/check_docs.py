@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+from man_pages import blocks, unescape
 from support import Tally, helps, masked
 
 SOURCE = os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), "..", "..")
@@ -42,19 +43,6 @@ def run(command, **options):
 
 
 # ---- mdoc ------------------------------------------------------------------------------------------------------------
-
-def unescape(text):
-    """The characters that mdoc source stands for, as far as our pages use them."""
-    return text.replace("\\&", "").replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\")
-
-
-def blocks(page, kind):
-    """{name: text} of the literal blocks behind lines .\\" KIND: NAME."""
-    found = {}
-    for match in re.finditer(rf'^\.\\" {kind}: (\w+)\n\.Bd .*\n((?:.*\n)*?)\.Ed$', page, re.M):
-        found[match.group(1)] = unescape(match.group(2))
-    return found
-
 
 def page_options(page):
     """{(letter or "", long name)} of the .It lines of a page."""

@@ -14,7 +14,7 @@ import shutil
 import struct
 import subprocess
 
-from check_docs import blocks
+from man_pages import blocks
 from support import BUILD, Cases, FINDINGS, SOURCE, Skip, masked, program, python_with, run, slurp
 
 try:
