@@ -2,7 +2,10 @@
 # Tests of train/cuda.  Programs of the tests have the backend `cuda` as `cuda-emulated`: on the emulator, with the
 # cuDNN and the NCCL of fakes/.
 fake_sources = tests/fakes/cudnn/fake_cudnn.cc tests/fakes/nccl/fake_nccl.cc
-EXTRA_DIST += $(fake_sources)
+EXTRA_DIST += \
+	$(fake_sources) \
+	tests/cuda/check_emulated.py \
+	tests/cuda/emulated.mk
 
 # The C code of the backend is compiled where there is no C++ too.
 # Buckets are small enough that the networks of tests have some.
@@ -59,6 +62,13 @@ nodist_tests_train_step_emulated_SOURCES = tests/emulated/train/backends.c
 tests_train_step_emulated_CPPFLAGS = $(train_cppflags)
 tests_train_step_emulated_LDADD = $(emulated_ldadd) libtrain.la
 tests_train_step_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
+
+#: check-kernels      kernels and plans on the emulator, with several compilers and sanitizers; minutes
+check-kernels:
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
+	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/check_emulated.py $(CHECK_CASES)
+
+.PHONY: check-kernels
 
 include tests/cuda/kernels/local.mk
 include tests/cuda/plan/local.mk

@@ -8,19 +8,15 @@ check-emulator).
 Each rule of rules.c is kept and broken in every build that there are compilers for.  Where a rule is broken, somebody
 must find it: the numbers are wrong (exit code 1), the emulator ends the process with these words, or a sanitizer does.
 """
-import functools
 import os
-import platform
 import re
-import shutil
-import subprocess
 import sys
-import threading
 
-from support import BUILD, PATIENCE, SOURCE, Cases, Skip
+from emulator_builds import CORES, build, run
+from support import SOURCE, Cases
 
 HERE = os.path.join(SOURCE, "tests", "emulator")
-COMPILERS = {"g++": "gcc", "clang++": "clang"}
+MAKEFILE = "emulator/build.mk"
 # The kinds of builds, by compiler: all by the first, sanitizers by the second too.
 BUILDS = [("g++", "plain"), ("g++", "ucontext"), ("g++", "asan"), ("g++", "tsan"),
           ("clang++", "plain"), ("clang++", "asan"), ("clang++", "tsan")]
@@ -75,51 +71,7 @@ RULES = {
     "early_behind_a_kernel": {"all": "and that is no kernel"},
 }
 
-CORES = os.cpu_count() or 1
-
 case = Cases()
-building = threading.Lock()
-
-
-def run(command, **environment):
-    # AddressSanitizer keeps what fibers of a block that is over had on their stacks; a leak check at the end costs
-    # seconds
-    fixed = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0", "TSAN_OPTIONS": "halt_on_error=1",
-             "UBSAN_OPTIONS": "print_stacktrace=1"}
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          timeout=PATIENCE, check=False, env=dict(os.environ, **fixed, **environment))
-
-
-def build(compiler, kind, programs):
-    """The folder of this build; Skip where it cannot be made or run.  Cases that need it wait for each other."""
-    with building:
-        return made(compiler, kind, tuple(programs))
-
-
-@functools.lru_cache(None)
-def made(compiler, kind, programs):
-    if not shutil.which(compiler) or not shutil.which(COMPILERS[compiler]):
-        raise Skip(f"there is no {compiler}")
-    folder = os.path.join(BUILD, "emulator", f"{COMPILERS[compiler]}-{kind}")
-    result = run(["make", "-s", f"-j{CORES}", "-f", os.path.join(HERE, "build.mk"), f"SOURCE={SOURCE}",
-                  f"OUT={folder}", f"BUILD={BUILD}", f"CXX={compiler}", f"CC={COMPILERS[compiler]}", f"KIND={kind}",
-                  f"HALVES={half_flags()}", "PROGRAMS=" + " ".join(programs)])
-    if result.returncode != 0 and re.search("cannot find (-l|.*lib)|no such file.*libclang_rt", result.stdout):
-        raise Skip(f"{compiler} has no library for {kind}")
-    assert result.returncode == 0, result.stdout[-3000:]
-    return folder
-
-
-def half_flags():
-    return "-mf16c" if platform.machine() in ("x86_64", "AMD64") and "f16c" in cpu_flags() else ""
-
-
-def cpu_flags():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return file.read()
-    except OSError:
-        return ""
 
 
 def words_for(rule, compiler, kind):
@@ -148,36 +100,13 @@ def finds(folder, compiler, kind):
 
 for the_compiler, the_kind in BUILDS:
     def promises(_, compiler=the_compiler, kind=the_kind):
-        keeps_promises(build(compiler, kind, PROGRAMS))
+        keeps_promises(build(MAKEFILE, compiler, kind, PROGRAMS))
 
     def mistakes(_, compiler=the_compiler, kind=the_kind):
-        finds(build(compiler, kind, PROGRAMS), compiler, kind)
+        finds(build(MAKEFILE, compiler, kind, PROGRAMS), compiler, kind)
 
     case(f"{the_compiler}, {the_kind}: the emulator keeps its promises")(promises)
     case(f"{the_compiler}, {the_kind}: each broken rule is found")(mistakes)
-
-
-for the_compiler, the_kind, the_words in KERNEL_BUILDS:
-    for the_program in KERNEL_PROGRAMS:
-        @case(f"{the_compiler}, {the_kind}: {' '.join([the_program, *the_words])}")
-        def kernels(_, compiler=the_compiler, kind=the_kind, words=tuple(the_words), program=the_program):
-            path = os.path.join(build(compiler, kind, KERNEL_PROGRAMS), program)
-            for seed in ("0", "7") if kind == "plain" else ("0",):
-                result = run([path, *words], EMULATOR_THREADS=seed, EMULATOR_STREAMS=seed)
-                assert result.returncode == 0, f"seed {seed}: {result.stdout[-3000:]}"
-
-
-@case(f"g++, plain: {LISTS_PROGRAM}")
-def lists(_):
-    result = run([os.path.join(build("g++", "plain", [LISTS_PROGRAM]), LISTS_PROGRAM)])
-    assert result.returncode == 0, result.stdout[-3000:]
-
-
-for the_program in COUNTING_PROGRAMS:
-    @case(f"g++, counted: {the_program}")
-    def counts(_, program=the_program):
-        result = run([os.path.join(build("g++", "counted", COUNTING_PROGRAMS), program)])
-        assert result.returncode == 0, result.stdout[-3000:]
 
 
 @case("every rule of rules.c is in the table of this test")
@@ -187,9 +116,15 @@ def same_rules(_):
     assert there == set(RULES), there ^ set(RULES)
 
 
+@case("g++, counted: bytes, sectors and bank conflicts of strides whose counts are known")
+def counts(_):
+    result = run([os.path.join(build(MAKEFILE, "g++", "counted", ["traffic_rules"]), "traffic_rules")])
+    assert result.returncode == 0, result.stdout[-3000:]
+
+
 @case("devices, memory and failures are set by the environment")
 def environment(_):
-    program = os.path.join(build("g++", "plain", PROGRAMS), "rules")
+    program = os.path.join(build(MAKEFILE, "g++", "plain", PROGRAMS), "rules")
     result = run([program, "device"], EMULATOR_DEVICES="")
     assert result.stdout == "0 devices: cudaErrorNoDevice\n", result.stdout
     result = run([program, "device"], EMULATOR_DEVICES="80 70", EMULATOR_MEMORY="4096")

@@ -2,7 +2,7 @@
  * cuda_runtime_api.h - the part of the CUDA runtime that the emulator has
  *
  * Names and values are those of CUDA 12 and 13, so that the same host code is built with this header or with
- * libcudart's. What the emulator does with each call, and where it is stricter than a device, is in doc/design/gpu.md.
+ * libcudart's. What the emulator does with each call, and where it is stricter than a device, is in README.md.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The emulator of CUDA's execution model.  It needs a C++ compiler, which nothing else here does; tests/cuda/local.mk
-# builds it for the programs of the tests.  build.mk builds emulator and kernels once more for `make check-emulator`,
-# with several compilers and sanitizers.
+# The emulator of CUDA's execution model.  It needs a C++ compiler, which nothing else here does.  tests/cuda/local.mk
+# builds it for the programs of the tests; build.mk builds it alone, with several compilers and sanitizers.
 emulator_sources = \
 	tests/emulator/async_copy.cc \
 	tests/emulator/block.cc \
@@ -14,6 +13,7 @@ emulator_sources = \
 	tests/emulator/warp.cc
 EXTRA_DIST += \
 	$(emulator_sources) \
+	tests/emulator/README.md \
 	tests/emulator/api.c \
 	tests/emulator/block.h \
 	tests/emulator/build.mk \
@@ -34,7 +34,7 @@ EXTRA_DIST += \
 	tests/emulator/traffic.h \
 	tests/emulator/traffic_rules.cc
 
-#: check-emulator     the emulator of CUDA's execution model: its rules, and that it finds who breaks one; minutes
+#: check-emulator     the emulator of CUDA's execution model: its rules, and that it finds each violation; minutes
 check-emulator:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
 	  $(PY_LOG_COMPILER) $(srcdir)/tests/emulator/check_emulator.py $(CHECK_CASES)

@@ -8,9 +8,13 @@ that those may use.  A tree may use the trees above it.  The folders inside trai
 train/cuda/backend.h, and train/cuda itself is above them.
 
 Includes are read from the sources, .cu files too, and calls from all object files of this build, by nm.  A function or
-a variable is declared in the folder of the object file that defines it.  Tests have no time limits of their own.
+a variable is declared in the folder of the object file that defines it.
+
+The emulator of the tests depends on nothing outside its folder.  Tests have no time limits of their own.  Each folder
+of tests has a fragment that names its files.
 """
 import collections
+import glob
 import os
 import re
 import shutil
@@ -288,6 +292,33 @@ def check_columns(tally):
                  for i, line in enumerate(read(name).split("\n"), 1) if len(line.expandtabs(8)) > COLUMNS])
 
 
+def check_emulator(tally):
+    """The emulator needs nothing of this project: it includes its own headers and those of the system."""
+    folder, faults = "tests/emulator", []
+    for name in sorted(os.listdir(os.path.join(SOURCE, folder))):
+        if name.endswith((".c", ".cc", ".h")):
+            for header in re.findall(r'^#\s*include "([^"]+)"', read(f"{folder}/{name}"), re.M):
+                if not os.path.exists(os.path.join(SOURCE, folder, header)):
+                    faults.append(f"{folder}/{name} includes {header}")
+    text = re.sub(r"^#.*", "", read(f"{folder}/build.mk"), flags=re.M)
+    outside = re.compile(r"\$\(SOURCE\)|\btrain/|\blib/|\.la\b|-lchex")
+    faults += [f"{folder}/build.mk names {word}" for word in outside.findall(text)]
+    tally.check("the emulator depends on nothing outside its folder", faults)
+
+
+def check_test_folders(tally):
+    """Each folder of tests has a fragment that names its files; only those that all tests need are in tests/ itself."""
+    found = subprocess.run(["git", "ls-files", "tests"], cwd=SOURCE, capture_output=True, text=True, check=False).stdout
+    if not found:
+        tally.skip("the fragments of tests/: no git checkout")
+        return
+    fragments = glob.glob(os.path.join(SOURCE, "tests", "**", "local.mk"), recursive=True)
+    text = "".join(read(os.path.relpath(path, SOURCE)) for path in fragments)
+    named = set(re.findall(r"tests/[\w./-]+", text))
+    tally.check("a fragment names every file of tests/",
+                [name for name in found.split() if name not in named and not name.endswith("local.mk")])
+
+
 def check_limits(tally):
     """On a busy machine a test takes a hundred times as long: a hang is found by UNIT_TIMEOUT and PATIENCE alone."""
     names = subprocess.run(["find", "tests", "(", "-name", "test_*.c", "-o", "-name", "*.py", ")", "-type", "f",
@@ -308,6 +339,8 @@ def main():
     check_symbols(tally, uses)
     check_tags(tally)
     check_columns(tally)
+    check_emulator(tally)
+    check_test_folders(tally)
     check_limits(tally)
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests of kernels: on the emulator (../../emulator/build.mk builds them, for `make check-emulator`), on a GPU
-# (../device/build.mk), and of the code that the compilers make of them.
+# Tests of kernels: on the emulator (../emulated.mk, `make check-kernels`), on a GPU (../device/build.mk), and of the
+# code that the compilers make of them.
 EXTRA_DIST += \
 	tests/cuda/kernels/bank_conflicts.cc \
 	tests/cuda/kernels/both_kernels.cc \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests of the lists of launches, on the emulator: ../../emulator/build.mk builds them.
+# Tests of the lists of launches, on the emulator: ../emulated.mk builds them.
 EXTRA_DIST += \
 	tests/cuda/plan/layout_fixture.c \
 	tests/cuda/plan/layout_fixture.h \

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of kernels and of plans on the emulator, with several compilers and sanitizers (make check-kernels).
+
+    check_emulated.py [PATTERN]     all cases, or those whose name matches
+"""
+import os
+import sys
+
+from emulator_builds import CORES, build, run
+from support import Cases
+
+MAKEFILE = "cuda/emulated.mk"
+# Kernels of train/cuda/: (compiler, kind, words of the command line), the words for builds in which all is slow.  One
+# build for each of what they find: of the two address sanitizers that of g++ alone finds an address that is not
+# aligned (RULES, vector_access).  Small shapes have fewer values beside each other, and are what check-gpu sanitizes.
+KERNEL_BUILDS = [("g++", "plain", []), ("g++", "plain", ["small"]), ("g++", "volta", []), ("g++", "asan", ["small"]),
+                 ("clang++", "tsan", ["small"])]
+KERNEL_PROGRAMS = ["both_kernels", "conv_kernels", "fused_kernels", "head_kernels", "input_kernels", "norm_kernels",
+                   "pool_kernels", "settle_kernels", "step_kernels", "sum_kernels", "layout_steps"]
+# Nothing is launched there, so one build is enough.
+LISTS_PROGRAM = "layout_lives"
+# Of the build that counts what kernels touch.
+COUNTING_PROGRAMS = ["bank_conflicts", "traffic_steps"]
+
+case = Cases()
+
+
+for the_compiler, the_kind, the_words in KERNEL_BUILDS:
+    for the_program in KERNEL_PROGRAMS:
+        @case(f"{the_compiler}, {the_kind}: {' '.join([the_program, *the_words])}")
+        def kernels(_, compiler=the_compiler, kind=the_kind, words=tuple(the_words), program=the_program):
+            path = os.path.join(build(MAKEFILE, compiler, kind, KERNEL_PROGRAMS), program)
+            for seed in ("0", "7") if kind == "plain" else ("0",):
+                result = run([path, *words], EMULATOR_THREADS=seed, EMULATOR_STREAMS=seed)
+                assert result.returncode == 0, f"seed {seed}: {result.stdout[-3000:]}"
+
+
+@case(f"g++, plain: {LISTS_PROGRAM}")
+def lists(_):
+    result = run([os.path.join(build(MAKEFILE, "g++", "plain", [LISTS_PROGRAM]), LISTS_PROGRAM)])
+    assert result.returncode == 0, result.stdout[-3000:]
+
+
+for the_program in COUNTING_PROGRAMS:
+    @case(f"g++, counted: {the_program}")
+    def counts(_, program=the_program):
+        result = run([os.path.join(build(MAKEFILE, "g++", "counted", COUNTING_PROGRAMS), program)])
+        assert result.returncode == 0, result.stdout[-3000:]
+
+
+if __name__ == "__main__":
+    sys.exit(case.main(CORES))

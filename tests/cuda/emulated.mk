@@ -1,0 +1,68 @@
+# emulated.mk - tests of kernels and plans on the emulator, for one compiler and one kind of build (GNU make)
+#
+#     make -f tests/cuda/emulated.mk SOURCE=. CXX=g++ CC=gcc KIND=plain|volta|asan|tsan|counted OUT=folder \
+#         BUILD=folder-of-config.h [HALVES=-mf16c] [PROGRAMS=...]
+#
+# check_emulated.py calls it.  ../emulator/build.mk describes the kinds and builds the emulator.
+#
+# SPDX-License-Identifier: Apache-2.0
+TESTS = $(SOURCE)/tests/cuda/kernels
+PLANS = $(SOURCE)/tests/cuda/plan
+KERNELS = $(SOURCE)/train/cuda/kernels
+INCLUDES = -iquote $(SOURCE)/train -iquote $(SOURCE)/lib
+kernel_programs = both_kernels conv_kernels fused_kernels head_kernels input_kernels norm_kernels pool_kernels \
+	settle_kernels step_kernels sum_kernels
+PROGRAMS = $(kernel_programs) layout_steps layout_lives
+include $(SOURCE)/tests/emulator/build.mk
+VALUES = $(if $(filter volta asan tsan counted,$(KIND)),fp16,fp16 bf16 float)
+BYTES_fp16 = 2
+BYTES_bf16 = 2
+BYTES_float = 4
+
+cu = $(notdir $(basename $(wildcard $(KERNELS)/*.cu)))
+# the launches of one kernel; the other files of plan/ are about plans
+launch = cuda/kernels/launch $(patsubst %,cuda/plan/%,both conv gpu product)
+host = $(launch:%=$(OUT)/plan/%.o)
+kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
+tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts
+math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
+# a plan without its backend, and the backend ref
+layout = $(filter-out $(launch),$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/cuda/plan/*.c)))
+ref = $(filter-out backend/ranges_nvtx,$(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,\
+	$(wildcard $(SOURCE)/train/$(f)/*.c))))
+plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/registry,$(ref)) \
+	base/clock base/error base/memory base/number_format base/sha256)
+
+$(OUT)/kernel_fixture.o $(tests_of_kernels:%=%.o): $(OUT)/%.o: $(TESTS)/%.cc | $(OUT)
+	$(CC17) -O1 $(FLAGS) -c $< -o $@
+$(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
+	$(C) -I$(BUILD) -c $< -o $@
+$(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
+	$(C) -I$(BUILD) -c $< -o $@
+
+$(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c
+	mkdir -p $(@D)
+	$(C) -I$(BUILD) -iquote $(SOURCE)/lib -c $< -o $@
+$(OUT)/plan/%.o: $(SOURCE)/train/%.c
+	mkdir -p $(@D)
+	$(C) -I$(BUILD) -iquote $(SOURCE)/lib -c $< -o $@
+$(patsubst %,$(OUT)/%.o,layout_steps layout_lives traffic_steps layout_fixture): $(OUT)/%.o: $(PLANS)/%.c | $(OUT)
+	$(C) -iquote $(SOURCE)/lib -c $< -o $@
+
+define of_value
+$$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(KERNELS)/%.cu | $$(OUT)
+	$$(CC17) -x c++ $$(if $$(filter asan tsan,$$(KIND)),-O1,-O2) $$(FLAGS) $$(KERNEL_FLAGS_$$(KIND)) \
+		-DCUDA_VALUE=$(1) -c $$< -o $$@
+$$(OUT)/table.$(1).o: $$(KERNELS)/table.c | $$(OUT)
+	$$(C) -DCUDA_VALUE=$(1) -DCUDA_VALUE_BYTES=$$(BYTES_$(1)) -c $$< -o $$@
+endef
+$(foreach v,$(VALUES),$(eval $(call of_value,$(v))))
+
+$(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@ -lm
+$(OUT)/layout_steps: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
+$(OUT)/layout_lives $(OUT)/traffic_steps: %: %.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
+
+-include $(wildcard $(OUT)/plan/*/*.d $(OUT)/plan/*/*/*.d)
