@@ -202,7 +202,7 @@ def _(work):
         same_tree(f"{work}/out", f"{path}.out")
 
 
-@case("gzip files in pieces behind each other, and with zeros behind the end")
+@case("multi-member gzip files, also with zeros after the end")
 def _(work):
     data = slurp(tar(f"{work}/a.tar", members()))
     pieces = [data[i:i + 50000] for i in range(0, len(data), 50000)]
@@ -211,7 +211,7 @@ def _(work):
     same_tree(straight(), f"{work}/out")
 
 
-@case("archives put together into one file are read one behind the other")
+@case("archives concatenated into one file are all read")
 def _(work):
     half = len(members()) // 2
     for kind, mode in (("tar", "w"), ("tar.gz", "w:gz")):
@@ -222,7 +222,7 @@ def _(work):
         same_tree(straight(), f"{work}/{kind}-out")
 
 
-@case("what is no archive behind the end of one is said, with 1, although all images are there")
+@case("other data after the end of an archive is reported, exit code 1, although no image is missing")
 def _(work):
     path = tar(f"{work}/a.tar", members())
     write(path, slurp(path) + b"something else" * 100)
@@ -230,7 +230,7 @@ def _(work):
     same_tree(straight(), f"{work}/out")
 
 
-@case("a limit of file descriptors far below the number of shards is no obstacle")
+@case("a limit of file descriptors far below the number of shards is enough")
 def _(work):
     path = tar(f"{work}/a.tar.gz", members()[::-1], "w:gz")
     run(command(f"{base()}/images", f"{work}/straight", "--shard-size", 1))
@@ -239,7 +239,7 @@ def _(work):
     same_tree(f"{work}/straight", f"{work}/out")
 
 
-@case("with --allow-missing the folder is that of the loose files that are there")
+@case("with --allow-missing the data set is the same as from the loose files that exist")
 def _(work):
     some = wanted()[::3]
     os.mkdir(f"{work}/loose")
@@ -252,7 +252,7 @@ def _(work):
         same_tree(f"{work}/straight", f"{path}.out")
 
 
-@case("--exclude and --view leave out what is in an archive too")
+@case("--exclude and --view also select images in archives")
 def _(work):
     write(f"{work}/exclude.txt", "\n".join(wanted()[::4]))
     options = ["--view", "PA", "--exclude", f"{work}/exclude.txt", "--split", "none"]
@@ -339,7 +339,7 @@ def _(work):
 # ---- two of one name -------------------------------------------------------------------------------------------------
 
 
-@case("the same image twice is counted, in two archives, in one, and beside a folder")
+@case("the same image twice is counted: in two archives, in one, and next to a folder")
 def _(work):
     whole = tar(f"{work}/a.tar.gz", members(), "w:gz")
     twice = tar(f"{work}/b.tar", members() + members(wanted()[:7]))
@@ -351,7 +351,7 @@ def _(work):
         assert document["images"]["repeated"] == repeated, (inputs, document["images"])
 
 
-@case("one name with different content ends with 2, whichever comes first")
+@case("one name with different content ends with 2, in either order")
 def _(work):
     name = wanted()[20]
     other = [(f"images/{name}", content(wanted()[21]))]
@@ -469,7 +469,7 @@ def _(work):
     same_tree(f"{work}/new", f"{work}/out")
 
 
-@case("an archive without a member is no error, nor is one without an image")
+@case("an archive without members or without images is not an error")
 def _(work):
     empty = tar(f"{work}/empty.tar.gz", [], "w:gz")
     other = tar(f"{work}/other.tar", [("LICENSE", b"text")])
@@ -478,7 +478,7 @@ def _(work):
     says(convert([empty], f"{work}/none", code=3), "60 of 60 images are in none of the inputs")
 
 
-@case("--dry-run reads no archive but says what it expects; with --allow-missing it looks")
+@case("--dry-run reads no archive but reports what it expects; with --allow-missing it reads them")
 def _(work):
     a = tar(f"{work}/a.tar.gz", members(wanted()[:25]), "w:gz")
     done = convert(a, f"{work}/out", "-n")
@@ -492,7 +492,7 @@ def _(work):
 # ---- archives that are not whole -------------------------------------------------------------------------------------
 
 
-@case("what is no archive, an empty file, a FIFO and a missing file end with 3, before anything is written")
+@case("a file that is not an archive, an empty file, a FIFO, a missing file: exit code 3, and nothing is written")
 def _(work):
     text = write(f"{work}/page.tar.gz", b"<html>log in</html>" * 1000)
     says(convert(text, f"{work}/out", code=3),
@@ -588,7 +588,7 @@ def _(work):
     assert missing_list(f"{work}/out") == wanted()[11:]
 
 
-@case("tars of every program, with records of up to 1 MiB, are whole, with many files and with none")
+@case("tars of every program, with records of up to 1 MiB, are complete, with many files and with none")
 def _(work):
     os.mkdir(f"{work}/loose")
     for name in names():
@@ -633,7 +633,7 @@ def _(work):
     assert missing_list(out) == [wanted()[10]]
 
 
-@case("--allow-rejects publishes what is left of a damaged archive, the others as rejects")
+@case("--allow-rejects publishes the readable images of a damaged archive, the others as rejects")
 def _(work):
     data = slurp(tar(f"{work}/0.tar.gz", members(), "w:gz"))
     path = write(f"{work}/a.tar.gz", data[:len(data) - len(data) // 10])
@@ -701,7 +701,7 @@ def start(inputs, out, *options, csv=None):
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
-@case("killed and resumed, the folder is that of a straight run")
+@case("killed and resumed, the folder equals that of an uninterrupted run")
 def _(work):
     need_archives()
     inputs, csv, reference = slow_set()
@@ -857,7 +857,7 @@ def used(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@case("SIGTERM inside a member of gigabytes that a small archive holds ends with 75 and is not read to its end")
+@case("SIGTERM inside a member of gigabytes from a small archive ends with 75 before all of it is read")
 def _(work):
     need_archives()
     for form, pack in (("tar.bz2", bz2.compress), ("tar.xz", lzma.compress), ("tar.gz", gzip.compress)):
@@ -876,7 +876,7 @@ def _(work):
         unpublished(f"{work}/{form}")
 
 
-@case("a tail of zeros is judged when it is known: eight terabytes of it cost no more than a megabyte")
+@case("a tail of zeros is rejected early: eight terabytes of it cost no more than a megabyte")
 def _(work):
     path = tar(f"{work}/a.tar", members())
     with open(path, "ab") as f:

@@ -53,7 +53,7 @@ def single(value):
 # ---- one file ----------------------------------------------------------------------------------------------------
 
 
-@case("a checkpoint is told by its content; what its header says must fit the file")
+@case("a checkpoint is recognised by its content; its header must fit the file")
 def _(work):
     path = os.path.join(work, "x")
     head = {"__metadata__": {"step": "7"}, "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
@@ -138,7 +138,7 @@ def _(work):
 META = {"tool": "chex-train", "version": "0.1.0"}
 
 
-@case("diff: the order of the tensors in the file is no difference; exit code 0")
+@case("diff: another order of the tensors in the file is not a difference; exit code 0")
 def _(work):
     tensors = {"w": ("F32", [2, 3], [1, 2, 3, 4, 5, math.nan]), "n": ("I64", [], [7])}
     a = save(os.path.join(work, "a"), tensors, META)
@@ -151,7 +151,7 @@ def _(work):
     assert inspect("-q", "diff", a, b).stdout == ""
 
 
-@case("diff: each kind of difference, with its numbers, and no other; the whole table")
+@case("diff: each kind of difference with its numbers, and no other; the complete table")
 def _(work):
     state = {"model": "densenet-micro", "step": "9", "epoch": 1, "best": (0.1).hex(), "settings": "lr 0.001\ncrop 32\n"}
     a = save(os.path.join(work, "a"), {
@@ -273,7 +273,7 @@ def trained(name, *options):
     return out
 
 
-@case("the folder of a run stands for its newest checkpoint that is whole, without one for best.safetensors")
+@case("the folder of a run means its newest complete checkpoint, without one its best.safetensors")
 def _(work):
     out = os.path.join(work, "run")
     shutil.copytree(trained("a"), out)

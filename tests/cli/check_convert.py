@@ -163,7 +163,7 @@ def _(work):
 # ---- what is in a record -------------------------------------------------------------------------------------------
 
 
-@case("--resize none keeps every pixel, and labels, patient, age, sex and view are those of the row")
+@case("--resize none keeps every pixel; labels, patient, age, sex and view equal the row")
 def _(work):
     convert(base(), f"{work}/out", "--resize", "none", "--size", 64)
     complete(f"{work}/out")
@@ -225,7 +225,7 @@ def _(work):
     assert counts["pad"] == counts["short"] == 60 > counts["drop"] > 30, counts
 
 
-@case("the manifest of synthetic images says so; shards and id are those of images without this note")
+@case("the manifest of synthetic images says so; shards and id equal those of images without this note")
 def _(work):
     folder = f"{work}/in"
     shutil.copytree(base(), folder)
@@ -264,7 +264,7 @@ def _(work):
     assert all(a[n]["image"] == b[n]["image"] for n in a)
 
 
-@case("--index dali writes offset and length of every record, also beside a data set that is complete")
+@case("--index dali writes offset and length of every record, also next to a complete data set")
 def _(work):
     out = f"{work}/out"
     for options in ([], ["--index", "dali"]):
@@ -438,7 +438,7 @@ def kill_case(work, rounds):
         same_tree(larger_straight(), f"{work}/{i}")
 
 
-@case("killed at random times and resumed, the folder is that of a straight run")
+@case("killed at random times and resumed, the folder equals that of an uninterrupted run")
 def _(work):
     kill_case(work, 2)
 
@@ -492,7 +492,7 @@ def _(work):
     same_tree(larger_straight(), f"{work}/out")
 
 
-@case("the lock of a process that is no more is taken over, one of another host is not")
+@case("the lock of a process that has ended is taken over, one of another host is not")
 def _(work):
     process = stopped_midway(larger(), f"{work}/out", *SLOWER)
     process.kill()
@@ -532,7 +532,7 @@ def _(work):
         assert not os.path.exists(f"{out}/manifest.json")
 
 
-@case("what is written to has one name: a hard link to an unfinished conversion keeps what it has")
+@case("every file is written under one name: a hard link to an unfinished conversion keeps its content")
 def _(work):
     process = stopped_midway(larger(), f"{work}/out", *SLOWER)
     process.kill()
@@ -599,7 +599,7 @@ def one_reject(work):
     return folder, name, f"{work}/out"
 
 
-@case("a rerun says what was rejected, also when quiet, and --repair tries that again")
+@case("a rerun reports the rejects, also with --quiet, and --repair tries them again")
 def _(work):
     folder, name, out = one_reject(work)
     before = tree(out)
@@ -636,7 +636,7 @@ def _(work):
     same_tree(straight(), out)
 
 
-@case("a reject that was mended between two runs is no image that is another one now")
+@case("a reject that was repaired between two runs is not reported as a changed image")
 def _(work):
     folder, out = copy_of(base(), work), f"{work}/out"
     name = sorted(os.listdir(f"{folder}/images"))[4]
@@ -720,7 +720,7 @@ def _(work):
     assert next_command(run([inspect, f"{work}/sums"], 1).stdout).startswith("remove the files named above")
 
 
-@case("--repair leaves what is not a regular file in the place of a shard, and the manifest")
+@case("--repair does not touch a shard or a manifest that is not a regular file")
 def _(work):
     for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
         out = copy_of(straight(), tempfile.mkdtemp(dir=work), "out")
@@ -734,7 +734,7 @@ def _(work):
         same_tree(straight(), out)
 
 
-@case("--repair warns of a shard whose images are not what they were")
+@case("--repair warns of a shard whose source images have changed")
 def _(work):
     folder, out = copy_of(base(), work), copy_of(straight(), work, "out")
     names = sorted(os.listdir(f"{folder}/images"))
@@ -874,7 +874,7 @@ def _(work):
     same_tree(f"{work}/straight", f"{work}/out")
 
 
-@case("--lenient keeps an image that is whole but for its end")
+@case("--lenient keeps an image of which only the end is missing")
 def _(work):
     folder = copy_of(base(), work)
     name = sorted(os.listdir(f"{folder}/images"))[3]
@@ -885,7 +885,7 @@ def _(work):
     assert images(f"{work}/out")[name]["image"] == images(straight())[name]["image"]
 
 
-@case("bytes behind the end and a wrong checksum in an unimportant chunk are warnings")
+@case("bytes after the end and a wrong checksum in an unimportant chunk are warnings")
 def _(work):
     from support import chunk  # pylint: disable=import-outside-toplevel
     folder = copy_of(base(), work)
@@ -1037,7 +1037,7 @@ def _(work):
     assert not set(done.stderr) & set("\u202e\u200b\u0085\u2066"), repr(done.stderr)
 
 
-@case("what is read in another way than it is written is counted in the plan, and listed with -v")
+@case("values that are read differently from how they are written are counted in the plan, and listed with -v")
 def _(work):
     folder = copy_of(base(), work)
 
@@ -1089,7 +1089,7 @@ def _(work):
     complete(f"{work}/out")
 
 
-@case("a closed pipe behind stdout ends with 4, not with a signal")
+@case("a closed pipe at stdout ends with 4, not with a signal")
 def _(work):
     reader, writer = os.pipe()
     os.close(reader)
@@ -1158,7 +1158,7 @@ def no_torn_shards(out):
     assert not os.path.exists(f"{out}/manifest.json")
 
 
-@case("a disk that fills up ends with 4, what has its final name is whole, and a rerun resumes")
+@case("a full disk ends with 4, files with their final name are complete, and a rerun resumes")
 def _(work):
     out = f"{work}/out"
     os.mkdir(out)

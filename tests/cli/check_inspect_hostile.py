@@ -34,7 +34,7 @@ def flip(path, at):
 # ---- what a file is ----------------------------------------------------------------------------------------------
 
 
-@case("a file that the manifest beside it does not name is checked by itself")
+@case("a file that the manifest next to it does not name is checked by itself")
 def _(work):
     folder, shards = dataset(work)
     path = shutil.copy(shards[0], f"{folder}/copy.tfrecord")
@@ -47,7 +47,7 @@ def _(work):
     assert document("check", "--sample", "50%", path, code=1)["check"]["faults"] == 1
 
 
-@case("a TFRecord file is no checkpoint where the checksum of its first length begins like one")
+@case("a TFRecord file is not taken for a checkpoint if the checksum of its first length begins like one")
 def _(work):
     _, shards = dataset(work, size=362)
     assert slurp(shards[0])[8:9] == b"{", "another size makes such a length"
@@ -72,7 +72,7 @@ def _(work):
     assert "index: cannot open" in inspect("check", "--full", folder, code=1).stdout
 
 
-@case("one shard stands for its own records, also where one is asked for by its place")
+@case("a single shard as operand means its own records, also with an index")
 def _(work):
     folder, shards = dataset(work)
     name = os.path.basename(shards[1])
@@ -96,7 +96,7 @@ def _(work):
     assert run(["sh", "-c", f"printf %s {command}"]).stdout == there, command
 
 
-@case("control characters of paths do not come out of what is said about a file")
+@case("control characters of paths are not printed by inspection")
 def _(work):
     folder, _ = dataset(work)
     bad, labels = f"{work}/a\x1b[2J.safetensors", write(f"{work}/l\x1b[2J.csv", "a,b\n1,2\n")
@@ -150,7 +150,7 @@ def _(work):
     assert document("source", "-l", labels, "-i", one, same)["repeated"] == 1
 
 
-@case("source: a label file may have more rows than that of NIH")
+@case("source: a label file may have more rows than the one of NIH")
 def _(work):
     folder = f"{work}/images"
     os.mkdir(folder)

@@ -93,7 +93,7 @@ def real(*options):
 # ---- by definition: TFRecord and CRC-32C ---------------------------------------------------------------------------
 
 
-@case("framing and both checksums of each record are those of the TFRecord format")
+@case("framing and both checksums of each record follow the TFRecord format")
 def _(_work):
     assert masked(b"123456789") == 0xc78ab0e5
     count = 0
@@ -155,7 +155,7 @@ def check_protoc(made, every):
         assert found["image/weight"][0] in (0, 1) and i < shard["records"]
 
 
-@case("protoc --decode reads every record, and what it reads is the row of the label file")
+@case("protoc --decode reads every record, and its output equals the row of the label file")
 def _(_work):
     check_protoc(small(), 1)
 

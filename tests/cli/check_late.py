@@ -106,7 +106,7 @@ def _(work):
         shutil.rmtree(f"{work}/again")
 
 
-@case("steps that are skipped: the same ones late and at once, on one rank and two, and behind each checkpoint")
+@case("skipped steps: the same late and at once, on one rank and two, and after each checkpoint")
 def _(work):
     for ranks in (1, 2):
         late(f"{work}/now{ranks}", ranks=ranks, skip=1, ahead=0, seed=0)
@@ -149,7 +149,7 @@ def _(work):
         same(f"{work}/ref", f"{work}/{where}")
 
 
-@case("a damaged record at any step: what was reached is saved, and with a good one the run resumes to the same end")
+@case("a damaged record at any step: the progress is saved, and with a good record the run resumes to the same end")
 def _(work):
     draw = random.Random(3)
     late(f"{work}/whole1")

@@ -116,7 +116,7 @@ def _(work):
 # ---- logs ------------------------------------------------------------------------------------------------------------
 
 
-@case("a log says when and where; a terminal is not told that")
+@case("a log has date, time and host; a terminal has not")
 def _(work):
     folder, labels, out, _said = base()
     environment = dict(os.environ, TZ="UTC-1")
@@ -145,7 +145,7 @@ def _(work):
     assert not run([*train, "-q"]).stderr
 
 
-@case("the line a minute of a log begins with date and host, that of a terminal does not", slow=True)
+@case("the line a minute of a log begins with date and host, the one of a terminal does not", slow=True)
 def _(work):
     folder, labels, _out, _said = base()
     environment = dict(os.environ, TZ="UTC", TERM="xterm")

@@ -94,7 +94,7 @@ def _(work):
         assert seen.count("reduce") == 18 and seen.count("evaluation") == 4
 
 
-@case("the emulated GPU: the parts of each step where a step is no graph; else once, when it is recorded")
+@case("the emulated GPU: the parts of each step if a step is not a graph; otherwise once, when it is recorded")
 def _(work):
     line = check_times.words(f"{work}/run", "--device", "cuda-emulated", "--epochs", 1, "--resume", "none",
                              name=check_times.emulated(), batch=16)
@@ -106,7 +106,7 @@ def _(work):
         assert seen.count("forward", inside="evaluation") >= 1 and seen.count("copy", inside="step") >= 6
 
 
-@case("without a tool nothing is told, and one that is not there keeps no run from training")
+@case("without a profiler nothing is marked, and a missing profiler library does not stop a training")
 def _(work):
     tool()
     run(["env", f"NVTX_INJECTION64_PATH={work}/nowhere.so", *command(run_folder(work), "--epochs", 1)])

@@ -52,7 +52,7 @@ def says_nothing(command):
     assert not done.stderr and not done.stdout, (done.stdout, done.stderr)
 
 
-@case("chex-convert: rejects, rows, what is missing or in the way")
+@case("chex-convert: rejects, rows, missing images, existing output")
 def _(work):
     cut = shutil.copytree(images(), os.path.join(work, "cut"))
     first = sorted(os.listdir(os.path.join(cut, "images")))[0]
@@ -74,7 +74,7 @@ def _(work):
     says_one_line(convert(os.path.join(labels(), "out")), 4, "out")
 
 
-@case("chex-inspect: what differs, what is not there")
+@case("chex-inspect: differences, missing files")
 def _(work):
     runs = [os.path.join(work, str(seed)) for seed in (1, 2)]
     for seed, out in enumerate(runs):

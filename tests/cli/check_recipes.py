@@ -140,7 +140,7 @@ def _(work):
     says(start("torch", folder, without, None, **under("spawn", folder)), "bootstrapping phase")
 
 
-@case("the recipe for PyTorch feeds densenet121 of torchvision; names, ages, sexes, views are those of the records",
+@case("the recipe for PyTorch feeds densenet121 of torchvision; names, ages, sexes, views equal the records",
       slow=True)
 def _(work):
     python_with("torchvision")

@@ -112,7 +112,7 @@ def cells(page, section, row):
     return [re.sub(r"<[^>]*>", " ", c).split()[0] for c in re.findall(r"<td>(.*?)</td>", found[1], re.S)]
 
 
-@case("the numbers of the page are those of the records")
+@case("the numbers of the page equal those of the records")
 def _(work):
     shards = plain(work)
     path, result, checks = report(shards, work)
@@ -200,7 +200,7 @@ def _(work):
     assert result["faults"] == 0
 
 
-@case("padding records are a note, and no reason to look that never goes away")
+@case("padding records are a note, not a warning that can never be resolved")
 def _(work):
     padded = plain(work)
     records = sum(s["records"] - s["images"] for s in manifest(padded)["shards"])
@@ -252,7 +252,7 @@ def differences(rows, value):
     return [(z_of(sides[0], b), share(sides[0]), share(b)) for b in sides[1:] if z_of(sides[0], b) is not None]
 
 
-@case("a drift that is good names what was compared, and the largest difference with its figures")
+@case("a drift within its limits names what was compared, and the largest difference with its figures")
 def _(work):
     csv = synth(os.path.join(work, "in"), 200, "--size", 96)
     shards = convert(work, csv, os.path.join(work, "in", "images"), "--size", 48, "--split", "patient:60,20,20:3")
@@ -299,7 +299,7 @@ def half_interval(positives, negatives, a=0.85):
                    (positives * negatives)) ** 0.5
 
 
-@case("an interval of an AUROC that would reach past 1 is not given: the finding cannot be judged")
+@case("an interval of an AUROC that would reach past 1 is not given: the finding cannot be evaluated")
 def _(work):
     csv = synth(os.path.join(work, "in"), 300, "--size", 96)
     shards = convert(work, csv, os.path.join(work, "in", "images"), "--size", 48)
@@ -321,7 +321,7 @@ def _(work):
     assert (int(said[1]), said[2]) == (min(rest)[0], f"{min(rest)[1]:.2f}") and 0.85 + float(said[2]) <= 1, text
 
 
-@case("a part of ChestX-ray14 is not taken for the whole of it")
+@case("a part of ChestX-ray14 is not taken for the complete data set")
 def _(work):
     shards = os.path.join(work, "part")
     run([program("chex-convert"), "-q", "--allow-missing", "-i", nih("images"), "-l",
@@ -414,7 +414,7 @@ def likeness(records, side):
     return min(found), max(found)
 
 
-@case("what it says of likeness is computed from these images")
+@case("the limits of likeness are computed from these images")
 def _(work):
     for shards, code in ((plain(work), 0), (odd(work)[0], 1)):
         path, _, _ = report(shards, work, code=code)
@@ -449,7 +449,7 @@ def _(work):
     assert "Equal images" not in re.sub(r"(?s)<section id=.(checks|methods).*?</section>", "", slurp(path).decode())
 
 
-@case("No Finding stands with the findings, not with age, sex and view")
+@case("No Finding is listed with the findings, not with age, sex and view")
 def _(work):
     csv = synth(os.path.join(work, "in"), 300, "--size", 96)
     header, rows = read_csv(csv)
@@ -476,7 +476,7 @@ def _(work):
     assert number_of(slurp(path).decode(), "fault")[0] == ' class="fault"'
 
 
-@case("shards are counted in whole numbers")
+@case("shards are counted in integers")
 def _(work):
     csv = synth(os.path.join(work, "in"), 60, "--size", 96)
     for size, rule in ((16, "official"), (100, "none"), (1, "none")):
@@ -505,7 +505,7 @@ AGAIN = [
 ]
 
 
-@case("to make it again is the command with this run's options: as it stands it gives the same data set")
+@case("the command to reproduce has the options of this run and, unchanged, gives the same data set")
 def _(work):
     csv = synth(os.path.join(work, "in"), 60, "--size", 96)
     folder = os.path.dirname(csv)
@@ -619,7 +619,7 @@ def _(work):
             look(browser, path)
 
 
-@case("on paper what is folded is open, plots are the broad ones, and no picture is large")
+@case("on paper folded sections are open, plots have their broad form, and no picture is large")
 def _(work):
     shown = "[...document.querySelectorAll('%s')].filter(e => e.getBoundingClientRect().height > 0)"
     with Browser() as browser:

@@ -141,7 +141,7 @@ def _(work):
     same_as_whole(out)
 
 
-@case("a run that is taken back and goes another way does not keep the best model of the first one")
+@case("a run that is reset to an earlier checkpoint and continues differently drops the first best model")
 def _(work):
     out = run_folder(work)
     more = ["--keep", 0, "--epochs", 6, "--select", "loss"]
@@ -221,7 +221,7 @@ def _(work):
             same_as_whole(out)
 
 
-@case("T82 no whole checkpoint: 6, and no new run over it; a damaged list of them does not matter")
+@case("T82 no complete checkpoint: 6, and it is not overwritten by a new run; a damaged list of them does not matter")
 def _(work):
     out = os.path.join(work, "run")
     shutil.copytree(whole(), out)
@@ -350,7 +350,7 @@ def _(work):
          r"best.safetensors': 'epoch' of the run's state is 1e\+20; it has to be a number from 0 to 1000000")
 
 
-@case("a checkpoint that says it is behind the end of its epoch: 6, and no epoch is passed over")
+@case("a checkpoint whose position is after the end of its epoch: 6, and no epoch is skipped")
 def _(work):
     out, bad = run_folder(work), os.path.join(work, "bad")
     source = os.path.join(whole(), last_step(whole()))
@@ -364,7 +364,7 @@ def _(work):
         says(train(out, "--resume", path, code=6), f"at step {int(batches):,} of an epoch of 6")
 
 
-@case("T86 another batch: 6 unless allowed; the same images in other parts are no change")
+@case("T86 another batch: 6 unless allowed; the same images in other micro-batches are no change")
 def _(work):
     out = run_folder(work)
     train(out, "-q", "--epochs", 1)
@@ -399,7 +399,7 @@ def _(work):
         assert rate[steps[-1]] < 1e-4, rate
 
 
-@case("T86 another batch after the last step of an epoch, before it was judged: no image comes again")
+@case("T86 another batch after the last step of an epoch, before its evaluation: no image is repeated")
 def _(work):
     out = run_folder(work)
     more = ["--micro-batch", 16, "--epochs", 1]
@@ -508,7 +508,7 @@ def moment(seen, kind, **fields):
                 if line["kind"] == kind and all(line[name] == value for name, value in fields.items()))
 
 
-@case("no step waits for a slow disk: best model, its files and the checkpoint are written behind the next epoch")
+@case("no step waits for a slow disk: best model, its files and the checkpoint are written during the next epoch")
 def _(work):
     met = 0
     for nth in (13, 15, 17, 19, 21):

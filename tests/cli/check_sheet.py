@@ -185,7 +185,7 @@ def _(work):
     assert differences[len(differences) * 99 // 100] < 16, differences[len(differences) * 99 // 100]
 
 
-@case("sheet --where, --split and padding: exactly the images for which it holds")
+@case("sheet --where, --split and padding: exactly the images that match")
 def _(work):
     folder = dataset(work, 32, 120)
     path = os.path.join(work, "s.png")
@@ -294,7 +294,7 @@ def _(work):
     assert [i["index"] for i in shown if i["damaged"]] == [1] and os.path.exists(path)
 
 
-@case("what is wrong with a sheet is said, with exit codes 2, 3 and 4, and nothing is written")
+@case("mistakes in a sheet are reported, with exit codes 2, 3 and 4, and nothing is written")
 def _(work):
     folder = dataset(work)
     path = os.path.join(work, "s.png")

@@ -121,7 +121,7 @@ def first(n, of):
 # ---- whole downloads -------------------------------------------------------------------------------------------------
 
 
-@case("archives of every kind and a folder, whole: the table, exit code 0, the same for any number of threads")
+@case("complete archives of every kind and a folder: the table, exit code 0, the same for any number of threads")
 @within
 def _():
     need_archives()
@@ -199,7 +199,7 @@ def damaged(path, before, after, lost, offset, why):
     told(done, *expected, f"next     fetch again: {path}")
 
 
-@case("a tar that was cut: the byte, the images that are whole, the one that is lost")
+@case("a truncated tar: the byte, the images that are complete, the one that is lost")
 @within
 def _():
     need_archives()
@@ -244,7 +244,7 @@ def _():
     assert [(f["kind"], f["folder"]) for f in result["faults"]] == [("archive", "a.tar.gz")]
 
 
-@case("a damaged header in the middle of a tar: what is behind it is counted apart")
+@case("a damaged header in the middle of a tar: the images after it are counted separately")
 @within
 def _():
     need_archives()
@@ -260,7 +260,7 @@ def _():
     damaged("a.tar", 4, 4, 0, damage["offset"], damage["text"])
 
 
-@case("a member whose size is not what its header says")
+@case("a member whose size differs from its header")
 @within
 def _():
     need_archives()
@@ -288,7 +288,7 @@ def _():
         ("archive", ""), ("lost", NAMES[0])}, result["faults"]
 
 
-@case("what is lost in one archive and whole in another is no fault of the image; the archive is one")
+@case("an image that is lost in one archive and complete in another is not damaged; the archive is")
 @within
 def _():
     need_archives()
@@ -304,7 +304,7 @@ def _():
                                         "--allow-missing -i b.tar -l labels.csv -o shards\n"), done.stdout
 
 
-@case("what is no archive is told by its content, the others are read all the same")
+@case("a file that is not an archive is recognised by its content, the others are still read")
 @within
 def _():
     need_archives()
@@ -441,7 +441,7 @@ def all_names():
     return [f"{i:08}_000.png" for i in range(112120)]
 
 
-@case("what is missing is told by archive of NIH: where the rest of it is, or as a whole")
+@case("missing images are reported by archive of NIH: either the rest of it was found, or nothing")
 @within
 def _():
     need_archives()
@@ -493,7 +493,7 @@ def _():
 # ---- loose files -----------------------------------------------------------------------------------------------------
 
 
-@case("a whole download is good: exit code 0, and the command that converts it")
+@case("a complete download is good: exit code 0, and the command that converts it")
 def _(work):
     csv_path, folder = start(work)
     done = inspect("source", "-i", folder, "-l", csv_path)
@@ -551,7 +551,7 @@ def _(work):
     says(inspect("-l", csv_path, work, code=2), "is an option of source")
 
 
-@case("the table by archive, where the label file is that of the whole data set")
+@case("the table by archive, if the label file is the one of the complete data set")
 def _(work):
     result = document("source", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"), code=1)
     assert [a["images"] for a in result["archives"]] == [4999] + [10000] * 10 + [7121]
@@ -559,7 +559,7 @@ def _(work):
     assert result["counts"]["missing"] == 112120 - 67 and result["counts"]["short"] == result["counts"]["type"] == 0
 
 
-@case("of real files the type and the end are told")
+@case("of real files the type and the end are reported")
 def _(work):
     csv_path = write(os.path.join(work, "x.csv"), "Image Index,Finding Labels,Patient ID\na.png,No Finding,1\n")
     for folder in ("images", "jpeg", "odd"):

@@ -122,7 +122,7 @@ def _(work):
     assert 0.25 < ap < 0.55 and 0.4 < men < 0.7 and 0.4 < single < 0.7, (ap, men, single)
 
 
-@case("the proportions are those of the real data; a run that is killed leaves only whole files")
+@case("the proportions equal the real data; a run that is killed leaves only complete files")
 def _(work):
     # The plan is printed before the images are made, and they would take an hour.
     command = [program("chex-synth"), "-v", "-n", "200000", "-o", work, "--size", "64"]
@@ -261,7 +261,7 @@ def _(work):
         assert auroc > 0.7, f"{finding}: {auroc:.2f}"
 
 
-@case("--json says what was made")
+@case("--json reports what was made")
 def _(work):
     done = run([program("chex-synth"), "-q", "-n", 50, "-o", os.path.join(work, "a"), "--size", 64, "--odd", "20",
                 "--json"])
@@ -274,7 +274,7 @@ def _(work):
     assert said["bytes"] == sum(len(data) for data in images(os.path.join(work, "a")).values())
 
 
-@case("a folder that holds something else is refused and left unchanged")
+@case("a folder with other content is refused and left unchanged")
 def _(work):
     tool, folder = program("chex-synth"), os.path.join(work, "a")
     synth(folder, 5, "--size", 64)

@@ -139,7 +139,7 @@ def _(work):
     shows(loud, r"^ranks    parallel efficiency", "^         " + re.escape(advice) + "$")
 
 
-@case("a run that was stopped tells what it has done, and the next start tells its own")
+@case("a stopped run reports its own times, and the next start reports its own")
 def _(work):
     out = f"{work}/run"
     run(words(out, "--time-limit", "0.001s", "--epochs", 5), 75)
@@ -233,7 +233,7 @@ def reads_of(work, out, *more):
     return counts
 
 
-@case("the ranks of a node share a copy: one of them reads the data set for --stage, once; each image comes from it")
+@case("the ranks of a node share a copy: one of them reads the data set for --stage, once; all images are read from it")
 def _(work):
     out = f"{work}/run"
     (plain, none), images = reads_of(work, out), 2 * 90
@@ -246,7 +246,7 @@ def _(work):
     assert twice == source, (twice, source)  # epochs read none of it
 
 
-@case("ranks of which only one wants a trace are told apart, and nothing is begun")
+@case("if only one of the ranks wants a trace, the difference is reported and nothing is begun")
 def _(work):
     line = words(f"{work}/run")
     groups = [mpi.mpirun("chex-train"), "-np", "1", *line, "--trace", f"{work}/t.json", ":", "-np", "1", *line]
@@ -292,7 +292,7 @@ def check_ranks(found, count, steps):
             assert begun[rank][step][1] > latest - 500, f"rank {rank} has the sum of step {step + 1} before it began"
 
 
-@case("a trace of two ranks: spans nest, none lies over another, and all are on one clock")
+@case("a trace of two ranks: spans nest, none overlaps another, and all use one clock")
 def _(work):
     out, path = f"{work}/run", f"{work}/t.json"
     run(job(2, line=words(out, "--trace", path)), env=ENVIRONMENT)

@@ -32,7 +32,7 @@ case = Cases()
 # ---- a run -----------------------------------------------------------------------------------------------------------
 
 
-@case("a run says what it does and leaves what the manual names")
+@case("a run reports its steps and writes the files that the manual names")
 def _(work):
     out = os.path.join(work, "runs", "a")  # its parent is made
     done = train(out)
@@ -59,7 +59,7 @@ def _(work):
     assert kept(out) == before
 
 
-@case("one of a thing is no plural")
+@case("a count of one is not written as a plural")
 def _(work):
     options = "--batch", "128", "--epochs", "1", "--seed", 2 ** 63 - 1
     done = train(os.path.join(work, "run"), *options)
@@ -96,7 +96,7 @@ def _(work):
     train(run_folder(work, "full"), "--json", "-q", code=4, stdout=open("/dev/full", "w"))  # row 92
 
 
-@case("thresholds that were chosen on the split itself are called optimistic, in metrics-SPLIT.json and metrics.jsonl")
+@case("thresholds chosen on the evaluated split are called optimistic, in metrics-SPLIT.json and metrics.jsonl")
 def _(_work):
     for split in ("val", "test"):
         findings = json.loads(slurp(os.path.join(whole(), f"metrics-{split}.json")))["findings"]
@@ -125,7 +125,7 @@ def _(work):
     assert kept(other)["best.safetensors"] != kept(whole())["best.safetensors"]
 
 
-@case("what goes into a step: options of optimizer, loss and schedule run and differ")
+@case("the options of optimizer, loss and schedule run and change the result")
 def _(work):
     seen = {kept(whole())["best.safetensors"]}
     weights = write(os.path.join(work, "weights"), "# of positives\n" + "".join(
@@ -141,7 +141,7 @@ def _(work):
     assert len(seen) == 16, len(seen)
 
 
-@case("--pos-weight holds where a data set has no split to train on, too")
+@case("--pos-weight also works if a data set has no split to train on")
 def _(work):
     folder, rule = os.path.join(work, "test-only"), os.path.join(work, "rule.csv")
     labels = synth(folder + ".images", 24, "--size", "64")
@@ -207,7 +207,7 @@ def _(work):
     assert kept(out) == before
 
 
-@case("--eval-only judges the best model without naming its kind again; --predict goes anywhere")
+@case("--eval-only evaluates the best model without naming its kind again; --predict writes to any folder")
 def _(work):
     out = os.path.join(work, "run")
     shutil.copytree(whole(), out)
@@ -305,7 +305,7 @@ def counted(out):
     return int(json.loads(metadata["state"])["skipped"])
 
 
-@case("a run that passed over damaged records ends with 1 each time it is asked, and says why; also after stops")
+@case("a run that skipped damaged records ends with 1 each time it is started, with the reason; also after stops")
 def _(work):
     folder, out, stopped = copy(work), run_folder(work), run_folder(work, "stopped")
     shards = {split: [s["name"] for s in manifest(folder)["shards"] if f"-{split}." in s["name"]]
@@ -355,7 +355,7 @@ def _(work):
     same_as_whole(out)
 
 
-@case("T70 a shard that becomes shorter under the run: 1, no SIGBUS")
+@case("T70 a shard that becomes shorter during the run: 1, no SIGBUS")
 def _(work):
     folder = copy(work)
     out = run_folder(work)
@@ -428,7 +428,7 @@ def staged(folder):
     return os.path.join(folder, name)
 
 
-@case("--stage copies once, and again what is not right; the run reads the copy, and is the same")
+@case("--stage copies once, and again what is damaged; the run reads the copy, and its result is the same")
 def _(work):
     folder, stage = copy(work), os.path.join(work, "stage")
     out = run_folder(work)
@@ -480,7 +480,7 @@ def _(work):
     assert process.returncode == 0, (process.returncode, rest)
 
 
-@case("--stage: a shard that is damaged at its source is not copied, and judged where it is")
+@case("--stage: a shard that is damaged at its source is not copied but read where it is")
 def _(work):
     folder, stage = copy(work), os.path.join(work, "stage")
     shard = os.path.basename(poison(folder, 3))

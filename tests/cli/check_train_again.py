@@ -74,7 +74,7 @@ def _(work):
                    "80, found none")
 
 
-@case("the precision that was chosen stands in checkpoints and run.json, and a resumed run is compared with it")
+@case("the chosen precision is stored in checkpoints and run.json, and a resumed run is compared with it")
 def _(work):
     settings = json.loads(header(os.path.join(whole(), "best.safetensors"))["__metadata__"]["state"])["settings"]
     assert "\nprecision fp32\n" in settings, settings
@@ -108,7 +108,7 @@ def curves(folder):
     return {tag: [step for step, _ in points] for tag, points in seen["scalars"].items()}
 
 
-@case("a stop with the last step of an epoch, then one while it is judged: told once, with its images and its rate")
+@case("a stop with the last step of an epoch, then one in its evaluation: reported once, with its images and its rate")
 def _(work):
     # An epoch of one step: the time is over with its last one.
     more = ["--batch", 96, "--micro-batch", 16]

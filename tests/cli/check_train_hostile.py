@@ -44,7 +44,7 @@ def images_to_train_on():
 # ---- options ---------------------------------------------------------------------------------------------------------
 
 
-@case("a long option without its value is told by its name")
+@case("a long option without its value is reported by its name")
 def _(work):
     del work
     for name in ("chex-train", "chex-convert", "chex-synth"):
@@ -81,7 +81,7 @@ def weights(work):
     return os.path.join(out, "best.safetensors")
 
 
-@case("what was computed is shown even where --predict fails in the end")
+@case("the results are shown even if --predict fails in the end")
 def _(work):
     best = weights(work)
 
@@ -96,7 +96,7 @@ def _(work):
     assert slurp(csv) == slurp(os.path.join(os.path.dirname(best), "predictions-test.csv"))
 
 
-@case("without a split test the end names the AUROC of the best model, not that of the last")
+@case("without a split test the summary gives the AUROC of the best model, not of the last")
 def _(work):
     folder = os.path.join(work, "shards")
     images = fixture("images120")
@@ -118,7 +118,7 @@ def _(work):
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 
-@case("a last step of few micro-batches is no hang, whatever is left of it")
+@case("a last step of few micro-batches does not hang, however few images are left for it")
 def _(work):
     count = images_to_train_on()
     for i, (batch, micro, accumulate) in enumerate(((count - 1, 1, 1), (count // 2 + 1, 1, 1), (16, 2, 1), (8, 1, 7),
@@ -142,7 +142,7 @@ def _(work):
     says(run(command, 0, env=mpi.ENVIRONMENT), f" {images_to_train_on()} images in")
 
 
-@case("ranks of which one trains and another judges, plans or stages are told so, and none waits")
+@case("ranks of which one trains and another evaluates, plans or stages end with a message, and none waits")
 def _(work):
     best = weights(work)
     for i, (one, other, text) in enumerate((([], ["-n"], "dry-run"), (["-n"], [], "dry-run"),
@@ -163,7 +163,7 @@ def _(work):
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-@case("a manifest that is none is no data set, as chex-inspect says too")
+@case("an invalid manifest is not a data set, in agreement with chex-inspect")
 def _(work):
     folder = os.path.join(work, "shards")
     shutil.copytree(data(), folder)
@@ -175,7 +175,7 @@ def _(work):
     assert not os.path.exists(os.path.join(work, "run"))
 
 
-@case("a damaged record in a shard with padding is named, or passed over where that is wanted")
+@case("a damaged record in a shard with padding is named, or skipped with --on-bad-record skip")
 def _(work):
     folder = os.path.join(work, "shards")
     shutil.copytree(data(), folder)
@@ -283,7 +283,7 @@ def _(work):
         train("--init", write(bad, data_of), "--eval-only", "--predict", os.path.join(work, "p"), code=code)
 
 
-@case("a network whose output is not finite is told, and not findings without positives")
+@case("an output that is not finite is reported as such, not as findings without positives")
 def _(work):
     best = weights(work)
     blob = bytearray(slurp(best))

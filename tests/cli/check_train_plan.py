@@ -23,7 +23,7 @@ case = Cases()
 TIME = r"time     about [\d:]+ an epoch, [\d:]+ the run:\s+[\d.e-]+ s a micro-batch, measured\n"
 
 
-@case("-n looks at the file of --init: the exit status and the message are those of the run")
+@case("-n reads the file of --init: the exit status and the message equal those of the run")
 def _(work):
     best = os.path.join(whole(), "best.safetensors")
     out = os.path.join(work, "run")
@@ -73,7 +73,7 @@ def _(work):
     assert json.loads(train(out, "--json", "-q").stdout)["plan"]["estimate"] is None
 
 
-@case("-n looks at what RUN holds: a run that resumes, or that cannot; and at its best model with --eval-only")
+@case("-n reads the content of RUN: whether a run can resume, and its best model with --eval-only")
 def _(work):
     out = shutil.copytree(whole(), os.path.join(work, "run"))
     none = os.path.join(work, "none")
@@ -103,7 +103,7 @@ def _(work):
     assert plan["steps_per_epoch"] == 1 and plan["estimate"]["epoch"] < plan["estimate"]["micro_batch"] / 2, plan
 
 
-@case("the estimate is that of the run, nearly", slow=True)
+@case("the estimate is close to the run", slow=True)
 def _(work):
     # On a machine with other work a time is worth little: one of three tries is within a factor of three.
     seen = []

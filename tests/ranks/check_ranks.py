@@ -86,7 +86,7 @@ def _(work):
     assert len([r for r in rejects(f"{work}/4") if r["kind"] == "image"]) == 2
 
 
-@case("ranks count the rejects and what was noticed as one process does", slow=True)
+@case("ranks count rejects and notes as one process does", slow=True)
 def _(work):
     one = json.loads(run(command(base(), f"{work}/one", "--json", "-q")).stdout)
     four = json.loads(run(ranks(4, *command(base(), f"{work}/four", "--json", "-q")), env=ENVIRONMENT).stdout)
@@ -94,7 +94,7 @@ def _(work):
         assert one["result"][name] == four["result"][name], name
 
 
-@case("a rejected image is told with the rank that met it", slow=True)
+@case("a rejected image is reported with the rank that met it", slow=True)
 def _(work):
     done = run(ranks(4, *command(base(), f"{work}/out")), env=ENVIRONMENT)
     assert done.stderr.count("reject 0") == 2, done.stderr
@@ -121,7 +121,7 @@ def _(work):
     same_tree(f"{work}/one", f"{work}/four")
 
 
-@case("a reject of any rank beside a damaged archive keeps the data set back, as with one process", slow=True)
+@case("a reject of any rank together with a damaged archive prevents publication, as with one process", slow=True)
 def _(work):
     folder, how = shutil.copytree(base(), f"{work}/copy"), ("--size", "32", "--shard-size", "8", "--split", "none")
     run(command(folder, f"{work}/first", "-q", how=how))
@@ -140,7 +140,7 @@ def _(work):
         assert not os.path.exists(f"{work}/{number}/manifest.json")
 
 
-@case("rank 0's progress line is that of its own part, with the number of parts", slow=True)
+@case("rank 0's progress line shows its own part, with the number of parts", slow=True)
 def _(work):
     done = run(ranks(3, *command(larger(), f"{work}/out", "--progress", "bar", how=tuple(SLOW))), env=ENVIRONMENT)
     says(done, r"convert  part 1 of 3 +\d+ %  \d+/\d\d  ")
@@ -164,7 +164,7 @@ def _(work):
     same_tree(f"{work}/0", f"{work}/4")
 
 
-@case("images that are in no archive are told once, with the list of all, and a run with the others resumes", slow=True)
+@case("images that are in no archive are reported once, with a list of all, and a run with the rest resumes", slow=True)
 def _(work):
     paths = sorted(glob.glob(f"{base()}/images/*"))
     for name, some in (("a.tar", paths[:40]), ("b.tar", paths[40:])):
@@ -186,7 +186,7 @@ def _(work):
     same_tree(straight(base()), f"{work}/3")
 
 
-@case("what a damaged archive held is rejected by all ranks together, and told once", slow=True)
+@case("the lost images of a damaged archive are rejected by all ranks together, and reported once", slow=True)
 def _(work):
     with tarfile.open(f"{work}/a.tar", "w") as tar:
         for path in sorted(glob.glob(f"{base()}/images/*")):
@@ -204,7 +204,7 @@ def _(work):
     same_tree(f"{work}/0", f"{work}/3")
 
 
-@case("--repair by ranks tells once that an image is not what it was", slow=True)
+@case("--repair by ranks reports once that an image has changed", slow=True)
 def _(work):
     folder, how = shutil.copytree(base(), f"{work}/copy"), ("--size", "32", "--shard-size", "8", "--split", "none")
     for count in (0, 3):
@@ -249,7 +249,7 @@ def _(work):
     assert glob.glob(f"{out}/*.idx")
 
 
-@case("ranks with other options are told which, exit code 2, and nothing is written")
+@case("ranks with different options: the option is named, exit code 2, and nothing is written")
 def _(work):
     for change, word in ((["--seed", "7"], "seed 7"), (["--verify"], "verify"), (["--repair"], "repair"),
                          (["-n"], "dry run")):
@@ -268,7 +268,7 @@ def _(work):
     says(done, r"rank 1 \S+: none of the 60 images of .* was found")
 
 
-@case("the output must be one folder for all ranks", slow=True)
+@case("the output must be the same folder on all ranks", slow=True)
 def _(work):
     os.makedirs(f"{work}/a")
     os.makedirs(f"{work}/b")
@@ -442,7 +442,7 @@ def _(work):
     same_tree(straight(larger(), tuple(SLOW)), f"{work}/out")
 
 
-@case("the same part twice, another number of parts, and a whole run are kept out while a part works", slow=True)
+@case("the same part twice, another number of parts, and a run without parts are refused while a part works", slow=True)
 def _(work):
     process = subprocess.Popen(command(larger(), f"{work}/out", "--part", "1/2", how=tuple(SLOW)),
                                stderr=subprocess.DEVNULL)

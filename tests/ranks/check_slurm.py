@@ -105,7 +105,7 @@ def _(work):
     ends_same(straight, out)
 
 
-@case("what is wrong with the command, or stays wrong, is not queued again")
+@case("a job with a wrong command or a permanent error is not queued again")
 def _(work):
     starts, log, _ = submit(work, "options", code=2, batch="none")
     assert codes(starts) == [(2, False)] and "--batch" in log, (starts, log)

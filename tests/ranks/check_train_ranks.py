@@ -124,7 +124,7 @@ def _(_work):
     assert len(set(found.values())) == 4
 
 
-@case("an error of one rank is that of the job, with its name", slow=True)
+@case("an error of one rank becomes the error of the job, with the name of the rank", slow=True)
 def _(_work):
     line = mpi.ranks("collective-ranks", 3, program("collective-ranks"), "fail", "2")
     done = run(line, 3, env=ENVIRONMENT)
@@ -132,7 +132,7 @@ def _(_work):
     assert done.stderr.count("cannot be read") == 1
 
 
-@case("a command line that is wrong is said once, and so is that of one rank alone, with its name", slow=True)
+@case("a wrong command line is reported once, and one of a single rank with the name of the rank", slow=True)
 def _(work):
     out = os.path.join(work, "run")
     for more, text in ((["--epochs", "0"], "--epochs: takes a number"), (["--nosuch"], "unknown option '--nosuch'"),
@@ -232,7 +232,7 @@ def _(work):
     assert kept(f"{work}/a") == kept(f"{work}/b") and f"{last_step(work + '/a')}" != "0"
 
 
-@case("one to four ranks judge the same weights alike, to the last digit, and share the bootstrap")
+@case("one to four ranks evaluate the same weights with equal digits, and share the bootstrap")
 def _(work):
     best = f"{whole(2)}/best.safetensors"
     for count in (1, 2, 3, 4):
@@ -301,7 +301,7 @@ def two_commands(first, second):
     return mpi.ranks("chex-train", 1, *first) + [":", "-np", "1", *map(str, second)]
 
 
-@case("ranks with other options are told which, and nothing is written")
+@case("ranks with different options: the option is named, and nothing is written")
 def _(work):
     for change, what in ((["--seed", "7"], "seed 7"), (["--lr", "0.5"], "lr 0.5"), (["--epochs", "9"], "epochs 9")):
         done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", *change)), 2, env=ENVIRONMENT)
@@ -310,7 +310,7 @@ def _(work):
         assert not os.path.exists(f"{work}/out")
 
 
-@case("ranks with another data set are told so", slow=True)
+@case("ranks with another data set end with a message", slow=True)
 def _(work):
     labels = synth(f"{work}/images", 60, "--size", "64", "--seed", "9")
     run([program("chex-convert"), "-q", "-i", f"{work}/images/images", "-l", labels, "-o", f"{work}/other", "--size",
@@ -327,7 +327,7 @@ def _(work):
     assert done.stderr.count("is not a multiple") == 1
 
 
-@case("ranks that mpirun binds to one core each are told so", slow=True)
+@case("ranks that mpirun binds to one core each are warned", slow=True)
 def _(work):
     cores = len(os.sched_getaffinity(0))
     if cores < 2:
@@ -359,7 +359,7 @@ def _(work):
     assert not os.path.exists(f"{work}/out")
 
 
-@case("a record that is damaged for one rank ends all of them, and what was reached is saved")
+@case("a record that is damaged for one rank ends all of them, and the progress is saved")
 def _(work):
     out = f"{work}/out"
     first = words(out, "--batch", "8", "--checkpoint-every", "never")
@@ -405,7 +405,7 @@ def _(work):
     assert done.stderr.count("cannot") == 1, done.stderr
 
 
-@case("--shuffle: ranks that are told other ones are named", slow=True)
+@case("--shuffle: ranks with different values are named", slow=True)
 def _(work):
     done = run(two_commands(words(f"{work}/out"), words(f"{work}/out", "--shuffle", "2")), 2, env=ENVIRONMENT)
     says(done, "rank 1 .*shuffle 2.*shuffle auto")
@@ -510,7 +510,7 @@ def _(work):
     raise AssertionError(sorted(kept(out)))
 
 
-@case("SIGTERM to mpirun leaves a whole folder, whatever it had time for", slow=True)
+@case("SIGTERM to mpirun leaves a consistent folder, however far the run had got", slow=True)
 def _(work):
     out = f"{work}/out"
     process, pids = begin(3, out, *LONG)

@@ -116,7 +116,7 @@ def _(work):
     assert said(folder) == "cudnn-ask: libcublasLt.so.99, which libcudnn.so.9 needs, was not found\n", said(folder)
 
 
-@case("a cuDNN that lacks a call, that is older than 9.11, that cannot be loaded, that is no library: each says so")
+@case("a cuDNN without a call, older than 9.11, that cannot be loaded, or not a library: a message each")
 def _(work):
     library(f"{work}/libcublasLt.so.99", "int nothing;")
     library(f"{work}/libcudnn.so.9", STAND_IN.replace("NO(BackendExecute)", ""))

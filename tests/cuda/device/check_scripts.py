@@ -86,7 +86,7 @@ def _(_work):
     assert lines[-1] == "2 passed, 1 failed, 1 skipped, 1 left out for want of time", lines[-1]
 
 
-@case("the tables of stored results: ours and PyTorch's by speed, kernels beside the model")
+@case("the tables of stored results: ours and PyTorch's by speed, kernels compared with the model")
 def _(_work):
     text = script(SPEED, "--table", os.path.join(STORED, "bench.json")).stdout
     for row in ("# chex-train on a device that never was, 2000-01-01",
@@ -248,7 +248,7 @@ GOOD = {"same_bits": True, "same_without_graph": True, "precision": "fp16", "log
         "bytes": 1, "loss": [1], "against_loss": [1]}
 
 
-@case("what is wrong with steps is found: other bits, no numbers, another network, another precision")
+@case("errors of steps are found: other bits, NaN, another network, another precision")
 def _(_work):
     check_gpu.judge_steps(GOOD, "fp16")
     for wrong in ({"same_bits": False}, {"same_without_graph": False}, {"same_with_nccl": False},
@@ -261,7 +261,7 @@ def _(_work):
         raise AssertionError(f"{wrong} passed")
 
 
-@case("a CPU in the GPU's place: steps beside ref, two runs, a micro-batch too large")
+@case("a CPU in the GPU's place: steps compared with ref, two runs, a micro-batch too large")
 def _(work):
     done = script(CHECK, "--device", "cpu", "--against", "ref", "--quick", "--out", work, "--only",
                   "beside ref|the same bytes$|out of memory|resumed", "steps", "runs")
@@ -319,7 +319,7 @@ def _(work):
     assert names[-3:] == ["bench.jsonl", "bench.log", "bench.txt"] and names[0].endswith("-no-gpu.json"), names
 
 
-@case("the emulated GPU in its place: speeds, and the model of its kernels where there is no profiler")
+@case("the emulated GPU in its place: speeds, and the model of its kernels if there is no profiler")
 def _(work):
     emulated_loop()
     words = ["--device", "cuda-emulated", "--quick", "--seconds", "0", "--model", "densenet-micro", "--out", work]
@@ -343,7 +343,7 @@ def _(_work):
             ast.parse(file.read(), path, feature_version=OLDEST)
 
 
-@case("bundle.sh is clean for shellcheck, and says what is missing")
+@case("bundle.sh is clean for shellcheck, and reports missing tools")
 def _(work):
     path = os.path.join(HERE, "bundle.sh")
     bare = dict(os.environ, NVCC=os.path.join(work, "nvcc"))

@@ -202,7 +202,7 @@ def _(work):
     assert distance(f"{work}/cpu/{at}", f"{work}/a/{at}") < 0.02
 
 
-@case("a run in bf16 keeps its precision and goes on with it alone")
+@case("a run in bf16 keeps its precision and resumes with no other")
 def _(work):
     out = f"{work}/run"
     train(out, "--epochs", 1, "--precision", "bf16")
@@ -258,7 +258,7 @@ def _(work):
 # ---- beside the CPU --------------------------------------------------------------------------------------------------
 
 
-@case("weights of the GPU are judged alike by the CPU, and those of the CPU by the GPU")
+@case("CPU and GPU give the same evaluation of each other's weights")
 def _(work):
     for name, weights in (("gpu", whole()), ("cpu", on_cpu())):
         for device in (GPU, "cpu"):
@@ -330,7 +330,7 @@ def _(work):
     says(train(out, *more, "--epochs", 1000, "--time-limit", "1s", code=75), f"resume   {at}", "ranks 2 -> 1")
 
 
-@case("a checkpoint in half precision is whole for PyTorch's names and types: all in float32")
+@case("a checkpoint in half precision is complete for PyTorch: all tensors are float32")
 def _(_work):
     for name in ("best", last_step(whole()), last_step(whole()) + ".opt"):
         top = header(f"{whole()}/{name}.safetensors")
@@ -398,7 +398,7 @@ def _(work):
 # ---- what can go wrong -----------------------------------------------------------------------------------------------
 
 
-@case("a damaged record: what was reached is saved, and with a good one the run goes on to the same end", slow=True)
+@case("a damaged record: the progress is saved, and with a good record the run resumes to the same end", slow=True)
 def _(work):
     folder = shutil.copytree(data(), f"{work}/copy")
     poison(folder, 3)
@@ -409,7 +409,7 @@ def _(work):
     ends_same(whole(), out)
 
 
-@case("weights that are no numbers end with 7, name the step, and no checkpoint has them", slow=True)
+@case("weights that are not finite end with 7, name the step, and are in no checkpoint", slow=True)
 def _(work):
     def spoil(name, part):
         if name == "classifier.bias":
@@ -427,7 +427,7 @@ def _(work):
     says(done, r"\d steps skipped so far", "there is no best model: .* try a lower --lr")
 
 
-@case("too little memory on the GPU: exit status 4, what is needed and what is free, and nothing is begun")
+@case("too little memory on the GPU: exit status 4, the bytes needed and free, and nothing is begun")
 def _(work):
     done = train(f"{work}/run", code=4, memory=2 << 20)
     says(done, r"[\d.]+ MB are needed and [\d.]+ (MB|kB) are there: try a smaller --micro-batch than 8")
@@ -442,7 +442,7 @@ def memory_of_plan():
     return json.loads(done.stdout)["plan"]["memory"]
 
 
-@case("a few bytes too little: the message counts bytes where both numbers would read alike")
+@case("a few bytes too little: the message counts bytes if both numbers would be printed equal")
 def _(work):
     done = train(f"{work}/run", code=4, memory=memory_of_plan() - 1000)
     found = re.search(r"([\d,]+) bytes are needed and ([\d,]+) bytes are there: try", done.stderr)
@@ -513,7 +513,7 @@ def _(work):
                         "why it is not used"), done.stderr
 
 
-@case("a precision that the device does not compute in: the message names the device and what it computes in")
+@case("a precision that the device does not support: the message names the device and its precisions")
 def _(work):
     says(train(f"{work}/run", "-n", "--precision", "tf32", code=2, devices=""),
          "--precision tf32: device cuda-emulated computes in fp32 and fp16 and bf16 only$")
@@ -521,7 +521,7 @@ def _(work):
          "--precision bf16: device cuda-emulated computes in fp32 and fp16 only$")
 
 
-@case("a driver that is too old, a GPU that is too old: one line with what there is and what is needed")
+@case("a driver that is too old, a GPU that is too old: one line with the version found and the version needed")
 def _(work):
     done = train(f"{work}/run", code=6, fail="cudaGetDeviceProperties 1 35")
     says(done, r"the NVIDIA driver is one of CUDA \d+\.\d+, and one of CUDA \d+\.\d+ is needed")
@@ -541,7 +541,7 @@ def end_by(work, name, setting, code, *patterns, more=()):
     ends_same(whole(), out)
 
 
-@case("a kernel that fails in the middle of an epoch: exit status 70, what to do, and the last checkpoint goes on")
+@case("a kernel that fails in the middle of an epoch: exit status 70, advice, and the last checkpoint resumes")
 def _(work):
     end_by(work, "graph", f"step_decide_fp16 {STEPS + 2} 700", 70, "a kernel has failed .*--no-graph",
            "last checkpoint is complete")

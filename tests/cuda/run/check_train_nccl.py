@@ -122,7 +122,7 @@ def compiled(source, to, *more):
     return to
 
 
-@case("the library that is opened: none, one that lacks a call, one that cannot be loaded, one that is no library")
+@case("loading the library: none, one without a call, one that cannot be loaded, a file that is not a library")
 def _(work):
     folders = [f"-I{os.path.join(SOURCE, name)}" for name in ("tests/fakes/nccl", "tests/emulator", "train", "lib")]
     # Under another name, since this machine may have NCCL.
@@ -189,14 +189,14 @@ def _(work):
     assert 1e-4 < apart < 0.05, apart
 
 
-@case("--wire bf16 is told to have no effect where sums go by messages; another wire on resume is told", slow=True)
+@case("--wire bf16 warns that it has no effect if sums go by messages; another wire on resume is reported", slow=True)
 def _(work):
     done = train(2, f"{work}/run", "--epochs", 1, "--wire", "bf16", FAKE_NCCL="none")
     says(done, "--wire bf16 is for sums by NCCL: no effect here")
     says(train(2, f"{work}/run", FAKE_NCCL="none"), "wire bf16 -> fp32")
 
 
-@case("a run that was stopped resumes to the same end; so does one of two ranks that goes on by messages", slow=True)
+@case("a run that was stopped resumes to the same end; so does one of two ranks that resumes with messages", slow=True)
 def _(work):
     for name, how in (("run", {}), ("other", {"FAKE_NCCL": "none"})):
         out = f"{work}/{name}"

@@ -246,7 +246,7 @@ def compare(name, precision, draws, batch, side=SIDE):
     return found
 
 
-@case("gradients of densenet-micro in fp16 are as near to float64 as those of autocast", slow=True)
+@case("gradients of densenet-micro in fp16 are as close to float64 as autocast's", slow=True)
 def _(_work):
     compare("densenet-micro", "fp16", 6, 8)
 
@@ -368,7 +368,7 @@ def compare_few(name, side, batch, draws):
         assert variance <= WORSE * others, f"{who}: variances are off by {variance:.1e}, the others' by {others:.1e}"
 
 
-@case("gradients and variances of 3 values in float are as near to float64 as those of ref and cpu", slow=True)
+@case("gradients and variances of 3 values in float are as close to float64 as those of ref and cpu", slow=True)
 def _(_work):
     compare_few("densenet-micro", 16, 3, 24)
 

@@ -140,7 +140,7 @@ def _(work):
     print(f"     largest difference of a probability {worst:.1e}")
 
 
-@case("a checkpoint with the names of CheXNet's becomes an init file", slow=True)
+@case("a checkpoint with the tensor names of CheXNet becomes an init file", slow=True)
 def _(work):
     python(work, RANDOM + """
 import re
@@ -158,7 +158,7 @@ torch.save({"epoch": 3, "state_dict": old}, "model.pth.tar")
     assert slurp(os.path.join(work, "out", "predictions.csv")) == expected
 
 
-@case("ten crops are torchvision's, and the mean is that of the probabilities", slow=True)
+@case("ten crops equal torchvision's, and the result is the mean of the probabilities", slow=True)
 def _(work):
     python(work, RANDOM + """
 from safetensors.torch import save_file

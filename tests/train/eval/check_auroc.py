@@ -93,7 +93,7 @@ def _(_work):
     print(f"     largest difference {worst:.1e}")
 
 
-@case("thresholds reach the best that scikit-learn's curves have")
+@case("thresholds reach the optimum on scikit-learn's curves")
 def _(_work):
     need(sk, "scikit-learn")
     rng = np.random.default_rng(2)
@@ -121,7 +121,7 @@ def auroc_weighted(scores, labels, weights):
     return float((p * (below + n / 2)).sum() / (p.sum() * n.sum()))
 
 
-@case("intervals are those of a bootstrap over patients written with NumPy, within the error of sampling")
+@case("intervals equal those of a bootstrap over patients written with NumPy, within the sampling error")
 def _(_work):
     rng = np.random.default_rng(3)
     patients = np.repeat(np.arange(150), rng.integers(1, 12, 150))
@@ -244,7 +244,7 @@ def _(work):
     assert undefined > 0, "the small data set lacks no finding: nothing was tested about n/a"
 
 
-@case("micro-batches and threads change no byte of what is written")
+@case("micro-batches and threads change no byte of the output")
 def _(work):
     for tta in ("none", "tencrop"):
         folders = [evaluate(os.path.join(work, f"{tta}{i}"), "split=train", f"tta={tta}", *options)[0] for i, options in

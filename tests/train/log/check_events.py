@@ -124,7 +124,7 @@ def auroc(pairs):
     return wins / len(positive) / len(negative)
 
 
-@case("the schemas refuse what is not theirs")
+@case("the schemas reject lines of other schemas")
 def _(work):
     session(work, 0, 10)
     found = lines(work)
@@ -138,7 +138,7 @@ def _(work):
         assert not validator.is_valid({**good, key: {}}), f"{name} takes any {key}"
 
 
-@case("a resumed run drops the lines behind its checkpoint, and half a line")
+@case("a resumed run drops the lines after its checkpoint, and half a line")
 def _(work):
     session(work, 0, 25, 0, "kill")
     with open(os.path.join(work, "metrics.jsonl"), "ab") as f:
@@ -253,7 +253,7 @@ def _(work):
                 assert abs(a - b) <= 1e-6 * abs(b), f"{tag}: {a} instead of {b}"
 
 
-@case("TensorBoard forgets the steps behind the checkpoint of a restart")
+@case("TensorBoard drops the steps after the checkpoint of a restart")
 def _(work):
     session(work, 0, 25, 0, "kill")
     session(work, 20, 27, 1, "kill")
@@ -270,7 +270,7 @@ def _(work):
     assert "val/auroc" not in seen["scalars"] or not seen["scalars"]["val/auroc"]
 
 
-@case("a new event file comes behind those that are there, whatever the clock says")
+@case("a new event file sorts after the existing ones, whatever the clock says")
 def _(work):
     late = 3000000000
     with open(os.path.join(work, f"events.out.tfevents.{late}.host.1"), "wb"):
@@ -331,7 +331,7 @@ def _(work):
         assert names == [f'chex-train, rank {rank}, n"07', "steps", "host", "device"], names
 
 
-@case("a trace is bounded, and a run that is killed leaves a whole one")
+@case("a trace is bounded, and a run that is killed leaves a valid one")
 def _(work):
     path = os.path.join(work, "t.json")
     session(os.path.join(work, "run"), 0, 1000, 0, "end", (path, 20000))
@@ -457,7 +457,7 @@ def _(work):
     assert tried > 20
 
 
-@case("a folder that is gone is told, and a link is not followed")
+@case("a folder that was deleted is reported, and a link is not followed")
 def _(work):
     folder = os.path.join(work, "run")
     os.mkdir(folder)
