@@ -171,6 +171,9 @@ def _(work):
             says(done, rf"nothing to train: '.*/run' is complete; without effect: {text} "
                        r"\(another -o begins a new run, more --epochs continue this one\)")
         assert tree(out) == before
+    best = os.path.join(out, "best.safetensors")
+    says(train(out, "--init", best, code=6), r"without effect: init random -> \S+ \(another -o")
+    assert tree(out) == before
     says(train(out, "--tta", "flip"), "resume   step-000018: 18 steps, 3 of 3 epochs: complete", "changed since .* tta")
     says(train(out, "--lr", "1e-4", "--epochs", 4), r"epochs 3 -> 4, lr 0\.001 -> 0\.0001", r"(?m)^ep 4/4 ")
 
@@ -438,6 +441,20 @@ def _(work):
     with_header(fewer, rename)
     says(train(run_folder(work, "head"), "--init", fewer, "--epochs", 1), "the last layer random",
          "2 tensors of the file are not used")
+
+
+@case("a run that cannot start makes no folder: a file of --init or --resume that is missing or no checkpoint")
+def _(work):
+    text = os.path.join(work, "text.safetensors")
+    write(text, b"Image Index,Finding Labels\n")
+    for options, code in ((["--init", os.path.join(work, "none")], 3), (["--init", text], 3),
+                          (["--resume", os.path.join(work, "none", "step-000001")], 3),
+                          (["--resume", os.path.join(work, "step-000001")], 3)):
+        train(os.path.join(work, "runs", "a"), *options, code=code)
+        assert not os.path.exists(os.path.join(work, "runs")), options
+    csv = os.path.join(work, "runs", "a", "p.csv")
+    train(os.path.join(work, "runs", "a"), "--epochs", 1, "--predict", csv)
+    assert os.path.exists(csv)
 
 
 @case("T88 two jobs in one folder: 5, and the first is not disturbed")

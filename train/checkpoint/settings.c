@@ -164,9 +164,8 @@ settings_kept_number(const char *kept, const char *name, double otherwise)
     return find_kept(kept, name, text, sizeof(text)) ? strtod(text, NULL) : otherwise;
 }
 
-/* Append a difference. */
-static void
-note(char *out, size_t size, const char *name, const char *before, const char *now)
+void
+settings_note(char *out, size_t size, const char *name, const char *before, const char *now)
 {
     size_t used = strlen(out);
 
@@ -213,7 +212,7 @@ settings_compare_training(const struct settings *s, const char *kept, unsigned k
         char number[SETTINGS_NUMBER], before[KEPT_TEXT];
 
         if (s->training[i] && kinds >> s->kind[i] & 1 && differs(s, i, kept, before))
-            note(out, SETTINGS_CHANGE, s->value[i].name, before, value_text(&s->value[i], number));
+            settings_note(out, SETTINGS_CHANGE, s->value[i].name, before, value_text(&s->value[i], number));
     }
 }
 
@@ -234,14 +233,14 @@ settings_compare(const struct settings *s, const char *kept, unsigned allowed, s
         if (!differs(s, i, kept, before))
             continue;
         if (kind > SETTING_FREE && !(allowed >> kind & 1)) {
-            note(refused, sizeof(refused), name, before, now);
+            settings_note(refused, sizeof(refused), name, before, now);
             kinds |= 1u << kind;
             continue;
         }
         out->batch |= kind == SETTING_BATCH;
         out->data |= kind == SETTING_DATA;
         out->precision |= kind == SETTING_PRECISION;
-        note(out->text, sizeof(out->text), name, before, now);
+        settings_note(out->text, sizeof(out->text), name, before, now);
     }
     if (refused[0])
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "it was made with other options: %s%s", refused,

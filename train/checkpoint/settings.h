@@ -93,6 +93,8 @@ enum chex_status settings_compare(const struct settings *s, const char *kept, un
  * List the training-only settings that differ from those of a checkpoint, as in settings_change.text.  kinds bits 1 <<
  * enum setting_kind
  */
+/* Append "NAME BEFORE -> NOW" to a text. */
+void settings_note(char *out, size_t size, const char *name, const char *before, const char *now);
 void settings_compare_training(const struct settings *s, const char *kept, unsigned kinds, char out[SETTINGS_CHANGE]);
 
 /* Returns a number from the settings of a checkpoint; `otherwise` if the name is missing. */

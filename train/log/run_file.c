@@ -150,15 +150,20 @@ format_dataset(const struct run_facts *f)
     return run_json_take(&j);
 }
 
+static const char *
+init_of(const json_t *run)
+{
+    return json_string_value(json_object_get(json_object_get(run, "model"), "init"));
+}
+
 static json_t *
 format_model(const struct run_facts *f, const json_t *earlier)
 {
-    const char *before = json_string_value(json_object_get(json_object_get(earlier, "model"), "init"));
     struct run_json j = run_json_object();
 
     run_json_text(&j, "name", f->model);
     run_json_count(&j, "parameters", f->parameters);
-    run_json_text(&j, "init", f->init ? f->init : before);
+    run_json_text(&j, "init", f->init ? f->init : init_of(earlier));
     run_json_text(&j, "init_sha256", f->init_sha256);
     return run_json_take(&j);
 }
@@ -177,6 +182,18 @@ read_earlier(const struct folder *folder, json_t **out, struct chex_error *err)
         status = parse_json(text.data, text.size, &bounds, out, err);
     buffer_release(&text);
     return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+}
+
+enum chex_status
+run_file_init(const struct folder *folder, char *out, size_t size, struct chex_error *err)
+{
+    json_t *run = NULL;
+    enum chex_status status = read_earlier(folder, &run, err);
+    const char *init = init_of(run);
+
+    snprintf(out, size, "%s", init ? init : "");
+    json_decref(run);
+    return status;
 }
 
 /* Copy the earlier sessions, without the oldest if there are too many. */

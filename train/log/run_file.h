@@ -56,6 +56,12 @@ struct run_file;
 enum chex_status run_file_start(const struct folder *folder, const struct run_facts *facts, struct run_file **out,
                                 struct chex_error *err);
 
+/*
+ * Read what the weights of the run in this folder began with: "random", or the path of --init.  "" if its run.json is
+ * missing or invalid.  CHEX_ERR_MEMORY
+ */
+enum chex_status run_file_init(const struct folder *folder, char *out, size_t size, struct chex_error *err);
+
 /* The result of one split. */
 struct run_result {
     const char *split, *sha256; /* members_sha256 */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/number_format.h"
 #include "checkpoint/checkpoint_private.h"
+#include "log/run_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -157,15 +158,20 @@ refuse_in_vain(const struct trainer *t, const struct folder *from, struct chex_e
            patience = settings_kept_number(kept, "early-stop", 0);
     bool was_complete = s->epoch >= epochs || (patience > 0 && s->bad_epochs >= patience);
     unsigned kinds = 1u << SETTING_FREE;
-    char text[SETTINGS_CHANGE];
+    char text[SETTINGS_CHANGE], init[4096] = "";
+    enum chex_status status = CHEX_OK;
 
     if (!was_complete || !trainer_is_complete(&t->job, s))
         return CHEX_OK;
     if (settings_kept_number(kept, "ranks", 0) == collective_size(t->job.all))
         kinds |= 1u << SETTING_BATCH;
     settings_compare_training(&t->task.settings, kept, kinds, text);
-    if (!text[0])
-        return CHEX_OK;
+    if (t->job.o->init)
+        status = run_file_init(from, init, sizeof(init), err);
+    if (status == CHEX_OK && init[0] && strcmp(init, t->job.o->init) != 0)
+        settings_note(text, sizeof(text), "init", init, t->job.o->init);
+    if (status != CHEX_OK || !text[0])
+        return status;
     return error_set(err, CHEX_ERR_INCOMPATIBLE,
                      "nothing to train: '%s' is complete; without effect: %s (another -o begins a new run%s)",
                      from->path, text,
@@ -284,7 +290,7 @@ resume_here(struct trainer *t, struct trainer_start *start, bool *found, struct 
     return status;
 }
 
-/* Rank 0: find state and arrays. */
+/* Rank 0: find state and arrays.  Without a folder there is no checkpoint to resume from. */
 static enum chex_status
 find_start(struct trainer *t, struct trainer_start *start, struct chex_error *err)
 {
@@ -292,13 +298,44 @@ find_start(struct trainer *t, struct trainer_start *start, struct chex_error *er
     enum chex_status status = CHEX_OK;
 
     if (strcmp(t->job.o->resume, "auto") == 0)
-        status = resume_here(t, start, &found, err);
+        status = t->run.folder.fd < 0 ? CHEX_OK : resume_here(t, start, &found, err);
     else if (strcmp(t->job.o->resume, "none") != 0)
         return resume_given(t, start, err);
     return status != CHEX_OK || found ? status : start_fresh(t, start, err);
 }
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
+
+/* Take a folder that did not exist a moment ago. */
+static enum chex_status
+take_new_folder(struct trainer *t, struct chex_error *err)
+{
+    char name[CHECKPOINT_NAME];
+    struct chex_error none;
+    bool fallback;
+    enum chex_status status = trainer_take_folder(&t->job, &t->run, true, err);
+
+    if (status == CHEX_OK && checkpoint_find(&t->run.folder, name, &fallback, &none) != CHEX_ERR_MISSING)
+        status = error_set(err, CHEX_ERR_LOCKED, "another process has just started a run in '%s'", t->job.o->run);
+    return status;
+}
+
+/* Rank 0: take RUN and find the start of the run.  A missing RUN is made last, so a start that fails makes none. */
+static enum chex_status
+take_start(struct trainer *t, struct trainer_start *start, struct chex_error *err)
+{
+    struct stat about;
+    bool is_new = stat(t->job.o->run, &about) != 0 && errno == ENOENT;
+    enum chex_status status = is_new ? CHEX_OK : trainer_take_folder(&t->job, &t->run, true, err);
+
+    if (status == CHEX_OK && !is_new)
+        status = trainer_check_predict(&t->job, err);
+    if (status == CHEX_OK)
+        status = find_start(t, start, err);
+    if (status == CHEX_OK && is_new)
+        status = take_new_folder(t, err);
+    return status == CHEX_OK && is_new ? trainer_check_predict(&t->job, err) : status;
+}
 
 enum chex_status
 trainer_begin(struct trainer *t, struct chex_error *err)
@@ -307,11 +344,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     enum chex_status status = trainer_make_arrays(&t->task, &t->engine, &t->host, &t->pass, err);
 
     if (status == CHEX_OK && t->job.is_rank_0)
-        status = trainer_take_folder(&t->job, &t->run, true, err);
-    if (status == CHEX_OK && t->job.is_rank_0)
-        status = trainer_check_predict(&t->job, err);
-    if (status == CHEX_OK && t->job.is_rank_0)
-        status = find_start(t, &start, err);
+        status = take_start(t, &start, err);
     status = collective_agree(t->job.all, status, NULL, err);
     if (status == CHEX_OK)
         status = trainer_broadcast(t, err);
