@@ -87,27 +87,6 @@ def change_rows(folder, change):
 # ---- the same bytes ------------------------------------------------------------------------------------------------
 
 
-@case("one, two and seven threads write the same folder")
-def _(work):
-    for threads in (1, 2, 7):
-        convert(base(), f"{work}/{threads}", "-j", threads)
-        same_tree(straight(), f"{work}/{threads}")
-
-
-@case("the images may lie in several folders, in any order")
-def _(work):
-    folders = [os.path.join(work, n, "images") for n in ("c", "a", "b")]
-    for folder in folders:
-        os.makedirs(folder)
-    for i, path in enumerate(sorted(glob.glob(f"{base()}/images/*"))):
-        os.link(path, os.path.join(folders[i % 3], os.path.basename(path)))
-    for order in ((0, 1, 2), (2, 0, 1)):
-        inputs = [x for i in order for x in ("-i", os.path.dirname(folders[i]))]
-        out = f"{work}/out{order[0]}"
-        run([program("chex-convert"), *inputs, "-l", labels_of(base()), "-o", out, *SMALL])
-        same_tree(straight(), out)
-
-
 @case("another order of the rows changes nothing but the hash of the label file")
 def _(work):
     folder = copy_of(base(), work)
@@ -117,13 +96,6 @@ def _(work):
     assert a.pop("labels_sha256") != b.pop("labels_sha256")
     assert a.pop("manifest_sha256") != b.pop("manifest_sha256")
     assert a == b
-
-
-@case("a label file compressed with gzip gives the same folder")
-def _(work):
-    packed = write(f"{work}/labels.csv.gz", gzip.compress(slurp(labels_of(base()))))
-    convert(base(), f"{work}/out", "--lists", base(), "--split", "official", labels=packed)
-    same_tree(straight("--split", "official"), f"{work}/out")
 
 
 @case("BOM, CRLF, a missing final newline and a trailing comma in the header are read")
@@ -151,12 +123,6 @@ def _(work):
 def _(work):
     convert(base(), f"{work}/out", "-j", 2,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16)))
-    same_tree(straight(), f"{work}/out")
-
-
-@case("--verify reads back and writes the same")
-def _(work):
-    convert(base(), f"{work}/out", "--verify")
     same_tree(straight(), f"{work}/out")
 
 
@@ -1065,14 +1031,6 @@ def _(work):
     text = slurp(f"{lists}/train_val_list.txt").decode().split("\n")
     write(f"{lists}/train_val_list.txt", "\n".join([text[0] + text[1], *text[2:]]))
     says(convert(lists, f"{work}/out", "--split", "official", code=2), "two names in one line: ", text[0] + text[1])
-
-
-@case("images without a row are listed, and no fault")
-def _(work):
-    folder = copy_of(base(), work)
-    write(f"{folder}/images/99999999_000.png", png(64, 64))
-    convert(folder, f"{work}/out")
-    assert [(r["kind"], r["name"]) for r in rejects(f"{work}/out")] == [("unlabelled", "99999999_000.png")]
 
 
 # ---- the command line ----------------------------------------------------------------------------------------------
