@@ -133,6 +133,8 @@ slow_tests = \
 	$(compare_tests)
 # In a build with sanitizers; all of TESTS there takes five times as long, and is for doing by hand.
 sanitized_tests = $(unit_tests) tests/fuzz/check_fuzz.py tests/faults/check_smoke.py
+# The case of failing calls in check_smoke.py preloads it.
+sanitized_data = tests/faults/inject.so
 sanitized_programs = $(unit_tests) $(fuzz_programs) $(archive_program) tests/fuzz/self_test
 
 EXTRA_DIST += \
@@ -209,7 +211,8 @@ check-compare:
 
 #: check-sanitized    for a build with sanitizers: unit tests, fuzz corpus, one run of each tool
 check-sanitized:
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)' check_PROGRAMS='$(sanitized_programs)' check_DATA=
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)' check_PROGRAMS='$(sanitized_programs)' \
+	  check_DATA='$(sanitized_data)'
 
 # What the last `make check`, `make check-slow` or `make check-compare` counted.
 #: tally              what the last make check counted; tally-slow, tally-compare likewise
