@@ -29,6 +29,7 @@ chex_convert_LDADD = $(launcher_ldadd) $(tools_ldadd)
 
 # the trainer's reader of checkpoints
 chex_inspect_SOURCES = tools/chex-inspect.c $(inspect_parts)
+nodist_chex_inspect_SOURCES = $(inspect_made)
 inspect_parts = $(inspect_sources) $(inspect_list_sources) $(inspect_labels_sources) $(inspect_check_sources) \
 	$(inspect_sheet_sources) $(inspect_show_sources) $(inspect_extract_sources) $(inspect_diff_sources) \
 	$(inspect_source_sources) $(inspect_report_sources) $(inspect_program_sources) $(run_times_sources)

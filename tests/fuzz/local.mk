@@ -56,6 +56,7 @@ tests_fuzz_options_SOURCES = \
 	tools/convert/convert_options.c \
 	$(inspect_parts) \
 	$(synth_sources)
+nodist_tests_fuzz_options_SOURCES = $(inspect_made)
 tests_fuzz_options_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(XXHASH_CFLAGS)
 tests_fuzz_options_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_options_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libdraw.la libcli.la libtrain.la libchexcore.la \
