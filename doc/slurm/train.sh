@@ -9,7 +9,7 @@
 # a step and a checkpoint.
 #
 # --stage copies the shards to $TMPDIR, or to /tmp where Slurm sets none.  Only you can read the copy.  It stays for the
-# next job: remove chex-ID there when you no longer need it.
+# next job: remove chex-ID-UID there when you no longer need it.
 #
 # SPDX-License-Identifier: Apache-2.0
 #SBATCH --job-name=chex-train

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-train --stage in a place like /tmp, where another user may make DIR/chex-ID first.
+"""chex-train --stage in a place like /tmp, where another user may make DIR/chex-ID-UID first.
 
     check_stage.py [PATTERN]      what --stage copies, and when again, is in check_train.py
 
@@ -28,8 +28,8 @@ def mode(path):
     return stat.S_IMODE(os.lstat(path).st_mode)
 
 
-def copy_name():
-    return f"chex-{manifest(data())['dataset_id']}"
+def copy_name(user=os.geteuid()):
+    return f"chex-{manifest(data())['dataset_id']}-{user}"
 
 
 def shard_names():
@@ -53,7 +53,7 @@ def refused(work, dir_, *reasons):
     assert not re.search("^ep ", done.stderr, re.M), done.stderr
 
 
-@case("a symbolic link in the place of DIR/chex-ID is not followed: 2, and its target keeps every file")
+@case("a symbolic link in the place of DIR/chex-ID-UID is not followed: 2, and its target keeps every file")
 def _(work):
     dir_, target = os.path.join(work, "stage"), os.path.join(work, "victim")
     os.mkdir(dir_)
@@ -68,7 +68,7 @@ def _(work):
     assert not os.path.exists(os.path.join(work, "nowhere"))
 
 
-@case("a folder DIR/chex-ID that other users may write to is refused with 2, and keeps every file and its mode")
+@case("a folder DIR/chex-ID-UID that other users may write to is refused with 2, and keeps every file and its mode")
 def _(work):
     dir_ = os.path.join(work, "stage")
     folder = os.path.join(dir_, copy_name())
@@ -79,7 +79,7 @@ def _(work):
         assert tree(folder) == before and mode(folder) == bits
 
 
-@case("a folder DIR/chex-ID of another user is refused with 2, and keeps every file")
+@case("a folder DIR/chex-ID-UID of another user is refused with 2, and keeps every file")
 def _(work):
     need_root()
     dir_ = os.path.join(work, "stage")
@@ -105,7 +105,7 @@ def _(work):
     words = command(out, "--stage", dir_, "--epochs", 1)
     if run([*words, "-n"], None, **as_nobody).returncode != 0:
         raise Skip("another user cannot run this build or read its data")
-    planted = os.path.join(dir_, copy_name())
+    planted = os.path.join(dir_, copy_name(NOBODY))
     os.symlink(target, planted)
     says(run(words, 2, **as_nobody), "is a symbolic link of uid 0, which is not followed")
     assert tree(target) == before
@@ -116,15 +116,18 @@ def _(work):
     os.rmdir(planted)
     run(words, **as_nobody)
     assert mode(planted) == 0o700 and os.stat(planted).st_uid == NOBODY
+    train(run_folder(work), "--stage", dir_, "--epochs", 1)  # two users of one DIR
+    assert {name: os.stat(os.path.join(dir_, name)).st_uid for name in os.listdir(dir_)} == {
+        copy_name(NOBODY): NOBODY, copy_name(): os.geteuid()}
 
 
 @case("a copy is closed to other users whatever the umask: folders 0700, files 0600; an old copy's folder is closed")
 def _(work):
-    dir_ = os.path.join(work, "stage")
+    dir_ = os.path.join(work, "above", "stage")
     folder = os.path.join(dir_, copy_name())
     out = run_folder(work)
     train(out, "--stage", dir_, umask=0)
-    assert mode(dir_) == mode(folder) == 0o700
+    assert mode(dir_) == mode(folder) == 0o700 and mode(os.path.dirname(dir_)) == 0o777
     assert set(os.listdir(folder)) == {"manifest.json", *shard_names()}
     assert {name: mode(os.path.join(folder, name)) for name in os.listdir(folder)
             if mode(os.path.join(folder, name)) != 0o600} == {}

@@ -15,6 +15,7 @@
 #include "dataset/dataset.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,22 +88,28 @@ share_out(struct staging *s, staging_work *work, struct chex_error *err)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
+const char *
+staging_name(const struct chex_dataset *ds, char out[STAGING_NAME])
+{
+    snprintf(out, STAGING_NAME, "chex-%s-%lu", chex_dataset_info(ds)->id, (unsigned long)geteuid());
+    return out;
+}
+
 /*
- * Open DIR/chex-ID.  DIR is the user's choice and may be a link.  chex-ID is a predictable name, which another user can
- * create first.
+ * Open DIR/chex-ID-UID.  DIR is the user's choice and may be a link.  chex-ID-UID is a predictable name, which another
+ * user can create first.
  */
 static enum chex_status
 open_copy(const char *dir, const struct chex_dataset *ds, bool create, struct folder *out, struct chex_error *err)
 {
-    char name[sizeof(chex_dataset_info(ds)->id) + sizeof("chex-")];
+    char name[STAGING_NAME];
     struct chex_error why;
     struct folder above;
     enum chex_status status = folder_open(dir, create, &above, err);
 
     if (status != CHEX_OK)
         return status;
-    snprintf(name, sizeof(name), "chex-%s", chex_dataset_info(ds)->id);
-    status = folder_open_private(&above, name, create, out, err);
+    status = folder_open_private(&above, staging_name(ds, name), create, out, err);
     folder_close(&above);
     if (status != CHEX_ERR_USAGE || !err)
         return status;
@@ -244,12 +251,30 @@ count_there(struct staging *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* Make DIR with mode 0700, and missing parents with that of the umask.  Opening DIR reports an error. */
+static void
+make_private(const char *dir)
+{
+    struct chex_error ignored;
+    struct folder above;
+    char *copy;
+
+    if (mkdir(dir, S_IRWXU) == 0 || errno != ENOENT)
+        return;
+    copy = strdup(dir);
+    if (copy && folder_open(dirname(copy), true, &above, &ignored) == CHEX_OK) {
+        (void)mkdir(dir, S_IRWXU);
+        folder_close(&above);
+    }
+    free(copy);
+}
+
 static enum chex_status
 stage(struct staging *s, struct chex_error *err)
 {
     enum chex_status status;
 
-    (void)mkdir(s->o.folder, S_IRWXU); /* opening it reports the error */
+    make_private(s->o.folder);
     status = open_copy(s->o.folder, s->o.ds, true, &s->folder, err);
     if (status == CHEX_OK)
         status = take_lock(s, err);

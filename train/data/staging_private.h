@@ -20,7 +20,7 @@ struct staging {
     bool *wanted; /* [shards] */
     bool *there;  /* [shards]: a valid copy exists */
     unsigned shards;
-    struct folder folder; /* DIR/chex-ID */
+    struct folder folder; /* DIR/chex-ID-UID */
     struct lock lock;
 
     pthread_t leader;

@@ -157,10 +157,10 @@ static void
 note_copy(const struct trainer_job *job, const struct trainer_task *task, const struct staging_progress *p,
           double seconds)
 {
-    char copied[FORMAT_TEXT], took[FORMAT_TEXT];
+    char copied[FORMAT_TEXT], took[FORMAT_TEXT], name[STAGING_NAME];
 
-    trainer_note(job, "%u shards in %s/chex-%s: %u were there, %s copied in %s", p->shards - p->left_out, job->o->stage,
-                 chex_dataset_info(task->ds)->id, p->there, format_bytes(p->copied, copied),
+    trainer_note(job, "%u shards in %s/%s: %u were there, %s copied in %s", p->shards - p->left_out, job->o->stage,
+                 staging_name(task->ds, name), p->there, format_bytes(p->copied, copied),
                  format_seconds(seconds, took));
     if (p->left_out > 0)
         trainer_warn(job, "%u damaged shards are not copied but read where they are: %s", p->left_out, p->why);

@@ -267,7 +267,9 @@ stage(struct bench *b, bool train, bool val, struct staging_progress *p, struct 
 static char *
 in_copy(const struct bench *b, const char *name, char *out, size_t size)
 {
-    snprintf(out, size, "%s/chex-%s/%s", b->stage, chex_dataset_info(b->ds)->id, name);
+    char folder[STAGING_NAME];
+
+    snprintf(out, size, "%s/%s/%s", b->stage, staging_name(b->ds, folder), name);
     return out;
 }
 
@@ -421,8 +423,7 @@ START_TEST(a_copy_goes_into_the_opened_folder_though_a_link_takes_its_place)
     const struct staging_options o = {.ds = b.ds, .folder = b.stage, .split = split, .threads = 1};
 
     ck_assert_int_eq(folder_open(b.stage, true, &above, &err), CHEX_OK);
-    snprintf(name, sizeof(name), "chex-%s", chex_dataset_info(b.ds)->id);
-    ck_assert_int_eq(folder_open_private(&above, name, true, &folder, &err), CHEX_OK);
+    ck_assert_int_eq(folder_open_private(&above, staging_name(b.ds, name), true, &folder, &err), CHEX_OK);
     ck_assert_int_eq(lock_take(&lock, &folder, false, &err), CHEX_OK);
     ck_assert_int_eq(staging_start(&o, &s, &err), CHEX_OK);
     do
