@@ -307,7 +307,7 @@ START_TEST(a_device_may_be_described)
 }
 END_TEST
 
-START_TEST(a_convolution_that_cudnn_refuses_is_no_error)
+START_TEST(a_convolution_that_cudnn_refuses_is_not_an_error)
 {
     static const char *refused[] = {"forward", "data", "add", "weights"};
     struct chex_error err;
@@ -381,7 +381,7 @@ START_TEST(without_the_library_there_is_a_reason)
 END_TEST
 
 /* Every descriptor that cannot be created or finalized gives an error or another engine, and no leak. */
-START_TEST(what_cudnn_fails_in_is_an_error_or_a_no)
+START_TEST(a_failure_of_cudnn_is_an_error_or_a_refusal)
 {
     static const char *const calls[] = {"cudnnBackendCreateDescriptor", "cudnnBackendFinalize"};
     struct problem p = make_problem(&values[0], &convolutions[0], CONV_DATA, 1);
@@ -450,10 +450,10 @@ cuda_cudnn_suite(void)
 
     tcase_add_loop_test(t, cudnn_and_own_kernels_have_the_same_values, 0, (int)(CONVOLUTIONS * VALUES));
     tcase_add_test(t, a_device_may_be_described);
-    tcase_add_loop_test(t, a_convolution_that_cudnn_refuses_is_no_error, 0, 4);
+    tcase_add_loop_test(t, a_convolution_that_cudnn_refuses_is_not_an_error, 0, 4);
     tcase_add_test(t, only_plain_convolutions_are_asked_about);
     tcase_add_test(t, without_the_library_there_is_a_reason);
-    tcase_add_loop_test(t, what_cudnn_fails_in_is_an_error_or_a_no, 0, 2);
+    tcase_add_loop_test(t, a_failure_of_cudnn_is_an_error_or_a_refusal, 0, 2);
     tcase_add_test(t, a_convolution_that_fails_says_so);
     suite_add_tcase(s, t);
     return s;

@@ -141,7 +141,7 @@ network(int number)
  * A ResNet and two DenseNets, whose convolutions read and write slices of slabs; as a graph, and as single launches.
  * In the graph own kernels may start early, except after a convolution of cuDNN.
  */
-START_TEST(steps_with_cudnn_are_those_of_the_reference)
+START_TEST(steps_with_cudnn_equal_the_reference)
 {
     struct graph *g = network(_i / 2);
     struct plan_options o = gpu_options(g);
@@ -155,7 +155,7 @@ START_TEST(steps_with_cudnn_are_those_of_the_reference)
 END_TEST
 
 /* Own kernels run what cuDNN refuses. */
-START_TEST(steps_of_which_cudnn_refuses_a_part_are_those_of_the_reference)
+START_TEST(steps_partly_refused_by_cudnn_equal_the_reference)
 {
     static const char *const refused[] = {"forward", "data", "add", "weights"};
     static const unsigned kinds[] = {6, 5, 7, 3};
@@ -321,8 +321,8 @@ cuda_engine_suite(void)
     Suite *s = suite_create("cuda_engine");
     TCase *t = tcase_create("cuda_engine");
 
-    tcase_add_loop_test(t, steps_with_cudnn_are_those_of_the_reference, 0, 6);
-    tcase_add_loop_test(t, steps_of_which_cudnn_refuses_a_part_are_those_of_the_reference, 0, 4);
+    tcase_add_loop_test(t, steps_with_cudnn_equal_the_reference, 0, 6);
+    tcase_add_loop_test(t, steps_partly_refused_by_cudnn_equal_the_reference, 0, 4);
     tcase_add_loop_test(t, both_engines_agree_in_half_precision, 0, 2);
     tcase_add_test(t, the_engine_is_a_part_of_the_algorithms);
     tcase_add_test(t, an_engine_that_is_not_there_is_an_error);

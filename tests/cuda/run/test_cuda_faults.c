@@ -21,7 +21,7 @@ says(const struct chex_error *err, const char *what)
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(devices_say_what_they_are)
+START_TEST(devices_describe_themselves)
 {
     struct device *device[3];
     struct chex_error err;
@@ -122,7 +122,7 @@ START_TEST(a_machine_without_a_driver_has_no_device)
 }
 END_TEST
 
-START_TEST(a_plan_that_is_too_large_names_what_it_needs_and_what_is_free)
+START_TEST(a_plan_that_is_too_large_names_the_memory_needed_and_free)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -288,11 +288,11 @@ cuda_faults_suite(void)
     Suite *s = suite_create("cuda_faults");
     TCase *c = tcase_create("cuda_faults");
 
-    tcase_add_test(c, devices_say_what_they_are);
+    tcase_add_test(c, devices_describe_themselves);
     tcase_add_loop_test(c, a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_plan, 0, 2);
     tcase_add_loop_test(c, a_device_that_cannot_be_used_says_why, 0, sizeof(refusals) / sizeof(refusals[0]));
     tcase_add_test(c, a_machine_without_a_driver_has_no_device);
-    tcase_add_test(c, a_plan_that_is_too_large_names_what_it_needs_and_what_is_free);
+    tcase_add_test(c, a_plan_that_is_too_large_names_the_memory_needed_and_free);
     tcase_add_loop_test(c, an_error_of_any_call_is_one_of_the_backend_with_a_text, 0, sizeof(calls) / sizeof(calls[0]));
     tcase_add_loop_test(c, a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how, 0, 10);
     suite_add_tcase(s, c);

@@ -30,7 +30,7 @@ tell_part(void *context, enum step_part part, double begin, double end)
     told->count++;
 }
 
-START_TEST(times_are_those_of_the_device)
+START_TEST(times_are_measured_on_the_device)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -216,7 +216,7 @@ START_TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has
 END_TEST
 
 /* Steps that were queued before the host knew. */
-START_TEST(steps_behind_one_that_halts_change_nothing)
+START_TEST(steps_after_a_halt_change_nothing)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -301,7 +301,7 @@ START_TEST(an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_st
 }
 END_TEST
 
-START_TEST(images_of_one_store_and_then_of_another_are_those_of_the_batch)
+START_TEST(images_of_two_stores_in_turn_equal_the_batch)
 {
     static const uint32_t index[GPU_BATCH] = {1, 0};
     struct graph *g = gpu_graph();
@@ -340,7 +340,7 @@ START_TEST(images_of_one_store_and_then_of_another_are_those_of_the_batch)
 }
 END_TEST
 
-START_TEST(a_store_that_is_too_large_is_no_crash)
+START_TEST(a_store_that_is_too_large_does_not_crash)
 {
     struct image_store *store;
     struct device *device;
@@ -361,14 +361,14 @@ cuda_state_suite(void)
     Suite *s = suite_create("cuda_state");
     TCase *c = tcase_create("cuda_state");
 
-    tcase_add_test(c, times_are_those_of_the_device);
+    tcase_add_test(c, times_are_measured_on_the_device);
     tcase_add_test(c, a_device_without_work_is_idle);
     tcase_add_test(c, a_first_micro_batch_without_an_image_leaves_the_others_their_sum);
     tcase_add_test(c, the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has_an_end);
-    tcase_add_test(c, steps_behind_one_that_halts_change_nothing);
+    tcase_add_test(c, steps_after_a_halt_change_nothing);
     tcase_add_test(c, an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_step_before);
-    tcase_add_test(c, images_of_one_store_and_then_of_another_are_those_of_the_batch);
-    tcase_add_test(c, a_store_that_is_too_large_is_no_crash);
+    tcase_add_test(c, images_of_two_stores_in_turn_equal_the_batch);
+    tcase_add_test(c, a_store_that_is_too_large_does_not_crash);
     suite_add_tcase(s, c);
     return s;
 }

@@ -89,7 +89,7 @@ START_TEST(pieces_give_the_same_as_the_whole)
 }
 END_TEST
 
-START_TEST(the_version_is_that_of_the_package)
+START_TEST(the_version_equals_the_version_of_the_package)
 {
     ck_assert_str_eq(chex_version(), PACKAGE_VERSION);
 }
@@ -106,7 +106,7 @@ crc32c_suite(void)
     tcase_add_test(tests, nothing_changes_nothing);
     tcase_add_test(tests, every_size_and_alignment_agrees_with_the_definition);
     tcase_add_test(tests, pieces_give_the_same_as_the_whole);
-    tcase_add_test(tests, the_version_is_that_of_the_package);
+    tcase_add_test(tests, the_version_equals_the_version_of_the_package);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -182,7 +182,7 @@ START_TEST(sizes_that_do_not_fit_are_refused)
 }
 END_TEST
 
-START_TEST(a_buffer_keeps_what_was_appended)
+START_TEST(a_buffer_keeps_the_appended_text)
 {
     struct buffer b = {0};
     uint8_t piece[37];
@@ -340,7 +340,7 @@ error_suite(void)
     tcase_add_test(error, errno_becomes_the_status_that_steers);
     suite_add_tcase(suite, error);
     tcase_add_test(mem, sizes_that_do_not_fit_are_refused);
-    tcase_add_test(mem, a_buffer_keeps_what_was_appended);
+    tcase_add_test(mem, a_buffer_keeps_the_appended_text);
     tcase_add_test(mem, a_formatted_text_of_any_length_is_appended);
     tcase_add_test(mem, a_buffer_at_least_doubles);
     tcase_add_test(mem, a_buffer_that_cannot_grow_keeps_its_content);

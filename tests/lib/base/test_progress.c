@@ -83,7 +83,7 @@ START_TEST(the_rate_is_an_average_at_first_and_fades_in_a_stall)
 }
 END_TEST
 
-START_TEST(what_an_earlier_run_did_is_not_fast)
+START_TEST(progress_of_an_earlier_run_does_not_raise_the_rate)
 {
     struct progress p;
 
@@ -105,6 +105,6 @@ progress_case(Suite *suite)
     tcase_add_test(progress, numbers_are_written_as_people_read_them);
     tcase_add_test(progress, two_sizes_that_differ_read_differently);
     tcase_add_test(progress, the_rate_is_an_average_at_first_and_fades_in_a_stall);
-    tcase_add_test(progress, what_an_earlier_run_did_is_not_fast);
+    tcase_add_test(progress, progress_of_an_earlier_run_does_not_raise_the_rate);
     suite_add_tcase(suite, progress);
 }

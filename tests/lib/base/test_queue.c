@@ -63,7 +63,7 @@ free_alone(struct queue *q)
     ck_assert_int_eq(threads_end(&alone, &err), CHEX_OK);
 }
 
-START_TEST(there_are_no_more_entries_than_asked_for)
+START_TEST(a_queue_has_no_more_entries_than_requested)
 {
     struct queue *q = queue_alone(2);
     struct queue_entry *a = queue_reserve(q, 1), *b = queue_reserve(q, 1);
@@ -97,7 +97,7 @@ START_TEST(bytes_are_bounded_but_for_one_that_is_larger_and_alone)
 }
 END_TEST
 
-START_TEST(what_was_reserved_in_vain_is_free_after_push)
+START_TEST(an_unused_reservation_is_free_after_push)
 {
     struct queue *q = queue_alone(8);
     struct queue_entry *a = queue_reserve(q, 1000), *b;
@@ -282,7 +282,7 @@ seen_once(void)
 
 static const unsigned counts[] = {1, 2, 8};
 
-START_TEST(what_readers_fetch_is_worked_on_once)
+START_TEST(each_fetched_entry_is_processed_once)
 {
     for (int r = 0; r < 3; r++) {
         for (int t = 0; t < 3; t++) {
@@ -385,12 +385,12 @@ queue_case(Suite *suite)
 {
     TCase *tests = tcase_create("queue");
 
-    tcase_add_test(tests, there_are_no_more_entries_than_asked_for);
+    tcase_add_test(tests, a_queue_has_no_more_entries_than_requested);
     tcase_add_test(tests, bytes_are_bounded_but_for_one_that_is_larger_and_alone);
-    tcase_add_test(tests, what_was_reserved_in_vain_is_free_after_push);
+    tcase_add_test(tests, an_unused_reservation_is_free_after_push);
     tcase_add_test(tests, entries_come_out_as_they_went_in);
     tcase_add_test(tests, a_closed_queue_with_entries_is_not_drained);
-    tcase_add_test(tests, what_readers_fetch_is_worked_on_once);
+    tcase_add_test(tests, each_fetched_entry_is_processed_once);
     tcase_add_test(tests, a_reader_that_fails_ends_the_run);
     tcase_add_test(tests, a_worker_that_fails_ends_the_readers);
     tcase_add_test(tests, a_stop_ends_readers_and_workers);

@@ -142,7 +142,7 @@ START_TEST(every_item_is_worked_on_once)
 }
 END_TEST
 
-START_TEST(there_are_no_more_threads_than_items)
+START_TEST(no_more_threads_than_items_are_started)
 {
     for (size_t count = 0; count <= 3; count++) {
         for (unsigned threads = 0; threads <= 32; threads += 8) {
@@ -174,7 +174,7 @@ START_TEST(workers_ticks_and_stop_may_be_left_out)
 END_TEST
 
 /* The first eight items fail at the same time; the error of the first is returned, whichever thread is fastest. */
-START_TEST(of_several_errors_that_of_the_lowest_item_is_returned)
+START_TEST(the_error_of_the_lowest_item_is_returned)
 {
     for (unsigned round = 0; round < 20; round++) {
         pthread_barrier_t together;
@@ -307,9 +307,9 @@ threads_case(Suite *suite)
 
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, every_item_is_worked_on_once);
-    tcase_add_test(tests, there_are_no_more_threads_than_items);
+    tcase_add_test(tests, no_more_threads_than_items_are_started);
     tcase_add_test(tests, workers_ticks_and_stop_may_be_left_out);
-    tcase_add_test(tests, of_several_errors_that_of_the_lowest_item_is_returned);
+    tcase_add_test(tests, the_error_of_the_lowest_item_is_returned);
     tcase_add_test(tests, a_failure_ends_the_run);
     tcase_add_test(tests, a_run_stops_on_request);
     tcase_add_test(tests, a_request_after_the_last_item_is_too_late);

@@ -231,7 +231,7 @@ count_members_and_convert_again(void)
 }
 
 /* The content of a damaged archive is rejected after all other images are in their slots, which may finish a shard. */
-START_TEST(a_disk_that_fails_once_beside_a_damaged_archive)
+START_TEST(a_disk_that_fails_once_with_a_damaged_archive)
 {
     struct stat st;
 
@@ -256,6 +256,6 @@ convert_case(Suite *suite)
     tcase_add_test(convert, a_conversion_to_a_disk_that_fails);
     tcase_add_test(convert, a_stop_ends_the_planning_and_nothing_is_written);
     tcase_add_test(convert, a_stop_between_two_images_leaves_the_rest_to_the_next_run);
-    tcase_add_test(convert, a_disk_that_fails_once_beside_a_damaged_archive);
+    tcase_add_test(convert, a_disk_that_fails_once_with_a_damaged_archive);
     suite_add_tcase(suite, convert);
 }

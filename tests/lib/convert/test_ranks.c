@@ -178,7 +178,7 @@ START_TEST(meetings_one_after_the_other_are_not_mixed_up)
 }
 END_TEST
 
-START_TEST(after_an_error_the_sums_are_those_of_all_ranks_too)
+START_TEST(after_an_error_the_sums_still_cover_all_ranks)
 {
     member[2].status = CHEX_ERR_WRITE;
     run_ranks();
@@ -289,7 +289,7 @@ ranks_case(Suite *suite)
     tcase_add_test(tests, a_process_that_is_alone_waits_for_none);
     tcase_add_test(tests, all_ranks_get_the_sums);
     tcase_add_test(tests, meetings_one_after_the_other_are_not_mixed_up);
-    tcase_add_test(tests, after_an_error_the_sums_are_those_of_all_ranks_too);
+    tcase_add_test(tests, after_an_error_the_sums_still_cover_all_ranks);
     tcase_add_test(tests, the_first_error_in_the_order_of_ranks_counts_and_rank_0_reports_it_with_the_name);
     tcase_add_test(tests, rank_0_reports_its_own_error_without_a_name);
     tcase_add_test(tests, an_error_stops_the_ranks_that_still_work);

@@ -65,7 +65,7 @@ START_TEST(a_data_set_is_read_by_the_public_names)
 }
 END_TEST
 
-START_TEST(a_data_set_that_is_not_whole_is_not_opened)
+START_TEST(an_incomplete_data_set_is_not_opened)
 {
     struct small_dataset s;
     struct chex_dataset *ds;
@@ -245,7 +245,7 @@ dataset_case(Suite *suite)
     TCase *tc = tcase_create("dataset");
 
     tcase_add_test(tc, a_data_set_is_read_by_the_public_names);
-    tcase_add_test(tc, a_data_set_that_is_not_whole_is_not_opened);
+    tcase_add_test(tc, an_incomplete_data_set_is_not_opened);
     tcase_add_test(tc, a_split_is_read_in_batches_of_any_size);
     tcase_add_test(tc, arrays_that_are_not_wanted_are_not_filled);
     tcase_add_test(tc, a_batch_that_failed_may_be_read_again);

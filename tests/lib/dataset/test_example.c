@@ -64,7 +64,7 @@ START_TEST(entries_may_come_in_any_order_without_padding)
 END_TEST
 
 /* TensorFlow does the same, so both see the same file before training. */
-START_TEST(of_a_key_that_is_there_twice_the_last_value_counts)
+START_TEST(the_last_value_of_a_repeated_key_counts)
 {
     struct message *m = message_8x8();
     Chex__Int64List sides = CHEX__INT64_LIST__INIT;
@@ -207,7 +207,7 @@ START_TEST(an_image_without_a_byte_is_refused)
 }
 END_TEST
 
-START_TEST(what_is_no_example_is_refused)
+START_TEST(other_messages_than_an_example_are_refused)
 {
     static const uint8_t garbage[] = {0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f};
     struct chex_record r;
@@ -247,13 +247,13 @@ example_case(Suite *suite)
     TCase *example = tcase_create("example");
 
     tcase_add_test(example, entries_may_come_in_any_order_without_padding);
-    tcase_add_test(example, of_a_key_that_is_there_twice_the_last_value_counts);
+    tcase_add_test(example, the_last_value_of_a_repeated_key_counts);
     tcase_add_test(example, every_key_must_be_there);
     tcase_add_test(example, every_value_must_be_of_its_type);
     tcase_add_test(example, values_out_of_range_are_refused);
     tcase_add_test(example, a_slot_of_another_form_is_refused);
     tcase_add_test(example, an_image_without_a_byte_is_refused);
-    tcase_add_test(example, what_is_no_example_is_refused);
+    tcase_add_test(example, other_messages_than_an_example_are_refused);
     tcase_add_test(example, a_small_record_does_not_fill_the_memory);
     suite_add_tcase(suite, example);
 }

@@ -51,7 +51,7 @@ expect_fault(const char *text, enum findings_fault fault, const char *wanted)
 }
 
 /* Order: Rajpurkar et al., CheXNet (2017), table 2. */
-START_TEST(the_order_is_that_of_chexnet)
+START_TEST(the_order_of_findings_follows_chexnet)
 {
     static const char *const order[] = {"Atelectasis", "Cardiomegaly", "Effusion",           "Infiltration",  "Mass",
                                         "Nodule",      "Pneumonia",    "Pneumothorax",       "Consolidation", "Edema",
@@ -78,7 +78,7 @@ START_TEST(names_are_known_in_their_spellings)
 }
 END_TEST
 
-START_TEST(what_is_no_finding_is_not_found)
+START_TEST(unknown_findings_are_not_found)
 {
     ck_assert_int_eq(index_of(""), -1);
     ck_assert_int_eq(index_of("No Finding"), -1);
@@ -142,9 +142,9 @@ findings_suite(void)
     Suite *suite = suite_create("findings");
     TCase *tests = tcase_create("findings");
 
-    tcase_add_test(tests, the_order_is_that_of_chexnet);
+    tcase_add_test(tests, the_order_of_findings_follows_chexnet);
     tcase_add_test(tests, names_are_known_in_their_spellings);
-    tcase_add_test(tests, what_is_no_finding_is_not_found);
+    tcase_add_test(tests, unknown_findings_are_not_found);
     tcase_add_test(tests, no_finding_is_known_in_its_spellings);
     tcase_add_test(tests, a_set_is_a_mask);
     tcase_add_test(tests, every_fault_of_a_set_is_named);

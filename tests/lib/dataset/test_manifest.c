@@ -40,7 +40,7 @@ parse(const char *text, size_t size, struct chex_error *err)
     return status;
 }
 
-START_TEST(what_is_written_is_read_back_the_same)
+START_TEST(a_written_manifest_is_read_back_unchanged)
 {
     struct small_dataset s;
     struct manifest m = {0};
@@ -289,7 +289,7 @@ START_TEST(an_unknown_outer_key_is_allowed)
 }
 END_TEST
 
-START_TEST(every_truncation_is_refused_and_a_lost_byte_is_no_crash)
+START_TEST(every_truncation_is_refused_and_a_lost_byte_does_not_crash)
 {
     struct small_dataset s;
     char *text, *cut;
@@ -374,7 +374,7 @@ START_TEST(depth_number_and_size_are_bounded_before_the_text_is_read)
 }
 END_TEST
 
-START_TEST(the_writer_refuses_what_the_reader_would)
+START_TEST(the_writer_refuses_the_same_manifests_as_the_reader)
 {
     struct small_dataset s;
     struct buffer b = {0};
@@ -398,15 +398,15 @@ manifest_suite(void)
     Suite *suite = suite_create("manifest");
     TCase *tc = tcase_create("manifest");
 
-    tcase_add_test(tc, what_is_written_is_read_back_the_same);
+    tcase_add_test(tc, a_written_manifest_is_read_back_unchanged);
     tcase_add_test(tc, the_text_does_not_depend_on_the_locale);
     tcase_add_test(tc, the_dtype_points_at_the_fields);
     tcase_add_loop_test(tc, a_hostile_value_is_refused_and_named, 0, sizeof(hostile) / sizeof(hostile[0]));
     tcase_add_test(tc, an_unknown_outer_key_is_allowed);
-    tcase_add_test(tc, every_truncation_is_refused_and_a_lost_byte_is_no_crash);
+    tcase_add_test(tc, every_truncation_is_refused_and_a_lost_byte_does_not_crash);
     tcase_add_loop_test(tc, every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum, 0, 8);
     tcase_add_test(tc, depth_number_and_size_are_bounded_before_the_text_is_read);
-    tcase_add_test(tc, the_writer_refuses_what_the_reader_would);
+    tcase_add_test(tc, the_writer_refuses_the_same_manifests_as_the_reader);
     suite_add_tcase(suite, tc);
     manifest_check_case(suite);
     dataset_case(suite);

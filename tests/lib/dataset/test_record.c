@@ -46,7 +46,7 @@ END_TEST
  * Python, with CRC-32C by its definition: struct.pack("<Q", 9) + mask(crc(that)) + b"123456789" + mask(crc(that)); the
  * last four bytes are c78ab0e5, the masked check value.
  */
-START_TEST(a_frame_is_that_of_tensorflow)
+START_TEST(a_frame_equals_tensorflows)
 {
     static const uint8_t wanted[] = {0x09, 0,   0,   0,   0,   0,   0,   0,   0x37, 0xf9, 0x71, 0x39, '1',
                                      '2',  '3', '4', '5', '6', '7', '8', '9', 0xe5, 0xb0, 0x8a, 0xc7};
@@ -238,7 +238,7 @@ attainable(uint32_t side, size_t stride, const struct text_sizes *texts, size_t 
     return true;
 }
 
-START_TEST(the_stride_is_the_smallest_that_holds_every_record)
+START_TEST(the_stride_is_the_smallest_that_fits_every_record)
 {
     enum { TEXTS = 3 };
     uint64_t state = 2;
@@ -363,11 +363,11 @@ record_suite(void)
     TCase *layout = tcase_create("layout");
 
     tcase_add_test(frame, numbers_are_little_endian_at_any_alignment);
-    tcase_add_test(frame, a_frame_is_that_of_tensorflow);
+    tcase_add_test(frame, a_frame_equals_tensorflows);
     tcase_add_test(frame, a_length_is_believed_only_within_the_file);
     suite_add_tcase(suite, frame);
     tcase_add_test(layout, records_of_any_size_read_back_by_both_readers);
-    tcase_add_test(layout, the_stride_is_the_smallest_that_holds_every_record);
+    tcase_add_test(layout, the_stride_is_the_smallest_that_fits_every_record);
     tcase_add_test(layout, a_padding_is_found_for_every_text_of_a_data_set);
     tcase_add_test(layout, the_usual_record_costs_less_than_a_percent);
     tcase_add_test(layout, layouts_that_cannot_be_are_refused);

@@ -118,7 +118,7 @@ START_TEST(each_record_is_shown_and_summed_up)
 }
 END_TEST
 
-START_TEST(what_is_wrong_with_a_record_does_not_hide_the_next)
+START_TEST(a_damaged_record_does_not_hide_the_next)
 {
     const struct record_layout *l = &small.manifest.layout;
     const struct {
@@ -189,7 +189,7 @@ START_TEST(records_before_a_bad_block_or_the_end_of_the_file_are_shown)
 }
 END_TEST
 
-START_TEST(a_scan_reads_what_is_wanted_and_ends_where_it_is_told)
+START_TEST(a_scan_reads_the_requested_records_and_ends_on_request)
 {
     struct seen seen = {.end = UINT32_MAX, .odd = true};
     struct shard_scan scan = {.wants = is_odd};
@@ -283,7 +283,7 @@ count_piece(void *context, const uint8_t *data, size_t size, struct chex_error *
     return CHEX_OK;
 }
 
-START_TEST(the_digest_of_a_file_is_that_of_its_bytes)
+START_TEST(the_digest_of_a_file_is_the_digest_of_its_bytes)
 {
     char hex[DIGEST_HEX];
     size_t left = small.size;
@@ -310,11 +310,11 @@ shard_scan_case(Suite *suite)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, each_record_is_shown_and_summed_up);
-    tcase_add_test(tests, what_is_wrong_with_a_record_does_not_hide_the_next);
+    tcase_add_test(tests, a_damaged_record_does_not_hide_the_next);
     tcase_add_test(tests, records_before_a_bad_block_or_the_end_of_the_file_are_shown);
-    tcase_add_test(tests, a_scan_reads_what_is_wanted_and_ends_where_it_is_told);
+    tcase_add_test(tests, a_scan_reads_the_requested_records_and_ends_on_request);
     tcase_add_test(tests, of_texts_no_checksum_is_checked_and_no_large_image_read);
     tcase_add_test(tests, of_any_other_file_the_lengths_say_where_records_are);
-    tcase_add_test(tests, the_digest_of_a_file_is_that_of_its_bytes);
+    tcase_add_test(tests, the_digest_of_a_file_is_the_digest_of_its_bytes);
     suite_add_tcase(suite, tests);
 }

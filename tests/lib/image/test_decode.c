@@ -80,7 +80,7 @@ static const struct sample samples[] = {
     AT(100, "abc", "not a PNG or JPEG"),
 };
 
-START_TEST(what_is_no_image_is_named)
+START_TEST(other_files_than_images_are_named)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         const struct sample *s = &samples[i];
@@ -152,7 +152,7 @@ decode_suite(void)
     Suite *suite = suite_create("decode");
     TCase *c = tcase_create("decode");
 
-    tcase_add_test(c, what_is_no_image_is_named);
+    tcase_add_test(c, other_files_than_images_are_named);
     tcase_add_test(c, an_empty_file_is_empty);
     tcase_add_test(c, a_png_is_known_by_its_first_bytes);
     tcase_add_test(c, a_jpeg_is_known_by_its_first_bytes);

@@ -123,7 +123,7 @@ START_TEST(a_flat_colour_becomes_its_luma)
 }
 END_TEST
 
-START_TEST(bytes_behind_the_end_are_a_warning)
+START_TEST(bytes_after_the_end_are_a_warning)
 {
     size_t size;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size), *longer;
@@ -195,7 +195,7 @@ START_TEST(a_file_cut_at_any_byte_is_refused)
 }
 END_TEST
 
-START_TEST(a_cut_inside_the_image_tells_the_byte)
+START_TEST(a_truncation_inside_the_image_reports_the_byte)
 {
     size_t size;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
@@ -331,7 +331,7 @@ START_TEST(coding_processes_other_than_baseline_and_progressive_are_named)
 END_TEST
 
 /* Markers that libjpeg skips before the frame header must not hide the process: TEM, restarts, an empty comment. */
-START_TEST(the_process_is_found_behind_odd_markers)
+START_TEST(the_process_is_found_after_unusual_markers)
 {
     static const uint8_t odd[][4] = {
         {0xff, 0x01, 0xff, 0x01}, {0xff, 0xd0, 0xff, 0xd0}, {0xff, 0xd7, 0xff, 0x01}, {0xff, 0xe2, 0, 0}};
@@ -419,10 +419,10 @@ jpeg_suite(void)
 
     tcase_add_test(c, every_form_gives_the_samples_of_libjpeg);
     tcase_add_test(c, a_flat_colour_becomes_its_luma);
-    tcase_add_test(c, bytes_behind_the_end_are_a_warning);
+    tcase_add_test(c, bytes_after_the_end_are_a_warning);
     tcase_add_test(c, a_wish_to_stop_ends_an_image);
     tcase_add_test(c, a_file_cut_at_any_byte_is_refused);
-    tcase_add_test(c, a_cut_inside_the_image_tells_the_byte);
+    tcase_add_test(c, a_truncation_inside_the_image_reports_the_byte);
     tcase_add_test(c, a_missing_end_marker_is_refused_unless_lenient);
     tcase_add_test(c, surplus_bytes_inside_the_image_are_damage);
     tcase_add_test(c, a_lost_restart_marker_is_damage);
@@ -430,7 +430,7 @@ jpeg_suite(void)
     tcase_add_test(c, no_image_in_the_file_is_damage);
     tcase_add_test(c, cmyk_is_named);
     tcase_add_test(c, coding_processes_other_than_baseline_and_progressive_are_named);
-    tcase_add_test(c, the_process_is_found_behind_odd_markers);
+    tcase_add_test(c, the_process_is_found_after_unusual_markers);
     tcase_add_test(c, twelve_bits_are_named);
     tcase_add_test(c, sizes_outside_the_limits_are_refused_before_anything_is_allocated);
     tcase_add_test(c, more_than_500_scans_are_refused);

@@ -58,7 +58,7 @@ decode(const struct buffer *file, const atomic_bool *stop, unsigned *warnings, s
 }
 
 /* The limit is 32 MiB and four times the image; in the file it takes a thousandth of that. */
-START_TEST(what_follows_the_pixels_may_not_become_much)
+START_TEST(data_after_the_pixels_is_limited)
 {
     static const size_t pieces[] = {1 << 20, 8192, 100};
     struct fixture f = plain;
@@ -185,7 +185,7 @@ png_bounds_case(Suite *suite)
 {
     TCase *c = tcase_create("bounds");
 
-    tcase_add_test(c, what_follows_the_pixels_may_not_become_much);
+    tcase_add_test(c, data_after_the_pixels_is_limited);
     tcase_add_test(c, a_wide_last_row_is_not_taken_for_surplus);
     tcase_add_test(c, a_wish_to_stop_ends_an_image);
     tcase_add_test(c, checksums_are_compared_before_libpng_is_asked);

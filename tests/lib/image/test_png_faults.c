@@ -161,7 +161,7 @@ START_TEST(a_file_cut_at_any_byte_is_refused)
 }
 END_TEST
 
-START_TEST(a_cut_inside_the_image_tells_the_byte)
+START_TEST(a_truncation_inside_the_image_reports_the_byte)
 {
     struct buffer file = make(&plain);
 
@@ -477,7 +477,7 @@ png_faults_case(Suite *suite)
     TCase *faults = tcase_create("faults");
 
     tcase_add_test(faults, a_file_cut_at_any_byte_is_refused);
-    tcase_add_test(faults, a_cut_inside_the_image_tells_the_byte);
+    tcase_add_test(faults, a_truncation_inside_the_image_reports_the_byte);
     tcase_add_test(faults, a_missing_iend_is_refused_unless_lenient);
     tcase_add_test(faults, a_wrong_crc_is_reported_with_its_chunk);
     tcase_add_test(faults, a_wrong_crc_of_an_ancillary_chunk_is_a_warning);

@@ -112,7 +112,7 @@ static const struct {
     {RESAMPLE_LANCZOS, 40, 2, 3, 1, {115, 128, 132}},
 };
 
-START_TEST(bilinear_and_lanczos_are_those_of_pillow)
+START_TEST(bilinear_and_lanczos_equal_pillow)
 {
     for (size_t i = 0; i < sizeof(pillow) / sizeof(pillow[0]); i++) {
         struct resampler r = {0};
@@ -465,7 +465,7 @@ resample_suite(void)
     Suite *suite = suite_create("resample");
     TCase *c = tcase_create("resample");
 
-    tcase_add_test(c, bilinear_and_lanczos_are_those_of_pillow);
+    tcase_add_test(c, bilinear_and_lanczos_equal_pillow);
     tcase_add_test(c, area_is_the_mean_of_the_covered_area);
     tcase_add_test(c, area_rounds_a_half_up);
     tcase_add_test(c, long_lines_do_not_overflow);

@@ -41,7 +41,7 @@ next(struct image_archive *a, struct image_member *m)
     return found;
 }
 
-START_TEST(images_come_in_the_order_of_the_archive_and_may_be_passed_over)
+START_TEST(images_come_in_the_order_of_the_archive_and_may_be_skipped)
 {
     struct buffer b = {0}, data = {0};
     struct image_archive *a;
@@ -77,7 +77,7 @@ START_TEST(images_come_in_the_order_of_the_archive_and_may_be_passed_over)
 }
 END_TEST
 
-START_TEST(one_too_large_is_no_fault_of_the_archive)
+START_TEST(a_member_that_is_too_large_does_not_damage_the_archive)
 {
     struct buffer b = {0}, data = {0};
     struct image_archive *a;
@@ -171,7 +171,7 @@ require_end(const struct buffer *tar, unsigned images, size_t zeros, const char 
     }
 }
 
-START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them)
+START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_gigabytes_of_them)
 {
     static const char no_end[] = "the archive has no end (the file ends there)";
     static const char text[] = "more than 1 MiB of zeros after its last member: download interrupted?";
@@ -203,7 +203,7 @@ START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them)
 END_TEST
 
 /* libarchive ends this text with a LF; our message must be a single line. */
-START_TEST(what_is_wrong_with_a_member_is_said_in_one_line)
+START_TEST(an_error_of_a_member_is_reported_in_one_line)
 {
     /* A zip with a member of 2 bytes, deflated with fixed codes; the header gives 3 bytes. */
     static const uint8_t zip[] = "PK\3\4\x14\0\0\0\x08\0\0\0\0\0\0\0\0\0\x04\0\0\0\x03\0\0\0\x05\0\0\0"
@@ -313,7 +313,7 @@ START_TEST(a_wish_to_stop_is_heard_and_no_fault)
 }
 END_TEST
 
-START_TEST(what_is_no_archive_is_not_opened)
+START_TEST(other_files_than_archives_are_not_opened)
 {
     struct image_archive *a;
     char text[2000];
@@ -369,14 +369,14 @@ archive_case(Suite *suite)
     TCase *tests = tcase_create("archive");
 
     if (image_archive_version()) {
-        tcase_add_test(tests, images_come_in_the_order_of_the_archive_and_may_be_passed_over);
-        tcase_add_test(tests, one_too_large_is_no_fault_of_the_archive);
+        tcase_add_test(tests, images_come_in_the_order_of_the_archive_and_may_be_skipped);
+        tcase_add_test(tests, a_member_that_is_too_large_does_not_damage_the_archive);
         tcase_add_test(tests, wherever_a_tar_is_cut_that_is_a_fault);
-        tcase_add_test(tests, a_tar_ends_with_a_block_of_zeros_and_not_with_a_whole_disk_of_them);
-        tcase_add_test(tests, what_is_wrong_with_a_member_is_said_in_one_line);
+        tcase_add_test(tests, a_tar_ends_with_a_block_of_zeros_and_not_with_gigabytes_of_them);
+        tcase_add_test(tests, an_error_of_a_member_is_reported_in_one_line);
         tcase_add_test(tests, a_lack_of_memory_and_a_read_error_are_not_damage);
         tcase_add_test(tests, a_wish_to_stop_is_heard_and_no_fault);
-        tcase_add_test(tests, what_is_no_archive_is_not_opened);
+        tcase_add_test(tests, other_files_than_archives_are_not_opened);
         tcase_add_test(tests, an_encrypted_zip_is_not_opened);
     } else {
         tcase_add_test(tests, without_libarchive_nothing_is_opened);

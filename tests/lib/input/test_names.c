@@ -117,7 +117,7 @@ START_TEST(a_missing_list_is_missing)
 }
 END_TEST
 
-START_TEST(unlabeled_images_are_sorted_and_each_is_there_once)
+START_TEST(unlabeled_images_are_sorted_and_listed_once)
 {
     static const char *const names[] = {"b", "a", "c", "a", "B", "c"};
     struct unlabeled s = {0};
@@ -166,7 +166,7 @@ names_suite(void)
     tcase_add_test(tests, a_csv_counts_by_its_column);
     tcase_add_test(tests, faults_are_reported_with_their_line);
     tcase_add_test(tests, a_missing_list_is_missing);
-    tcase_add_test(tests, unlabeled_images_are_sorted_and_each_is_there_once);
+    tcase_add_test(tests, unlabeled_images_are_sorted_and_listed_once);
     tcase_add_test(tests, of_too_many_unlabeled_images_the_first_by_name_are_kept);
     suite_add_tcase(suite, tests);
     return suite;

@@ -114,7 +114,7 @@ mode_of(int folder_fd, const char *name)
     return st.st_mode & 07777;
 }
 
-START_TEST(a_scratch_folder_and_what_is_made_in_it_are_for_this_user_alone)
+START_TEST(a_scratch_folder_and_its_files_are_private_to_the_user)
 {
     mode_t before = umask(0);
     struct folder scratch;
@@ -140,7 +140,7 @@ START_TEST(a_scratch_folder_and_what_is_made_in_it_are_for_this_user_alone)
 }
 END_TEST
 
-START_TEST(a_link_or_a_folder_that_others_may_write_to_is_no_scratch_folder)
+START_TEST(a_link_or_a_folder_writable_by_others_is_refused_as_scratch_folder)
 {
     static const mode_t modes[] = {0777, 01777, 0770, 0720, 0702};
     struct folder scratch;
@@ -191,7 +191,7 @@ START_TEST(an_abandoned_new_file_leaves_nothing)
 }
 END_TEST
 
-START_TEST(a_file_is_replaced_as_a_whole)
+START_TEST(a_file_is_replaced_atomically)
 {
     struct safe_file *f;
 
@@ -361,11 +361,11 @@ file_suite(void)
     tcase_add_test(file, the_name_of_a_new_folder_is_synced);
     tcase_add_test(file, a_file_that_is_not_there_is_removed_already);
     tcase_add_test(file, a_folder_that_is_moved_meanwhile_stays_the_same);
-    tcase_add_test(file, a_scratch_folder_and_what_is_made_in_it_are_for_this_user_alone);
-    tcase_add_test(file, a_link_or_a_folder_that_others_may_write_to_is_no_scratch_folder);
+    tcase_add_test(file, a_scratch_folder_and_its_files_are_private_to_the_user);
+    tcase_add_test(file, a_link_or_a_folder_writable_by_others_is_refused_as_scratch_folder);
     tcase_add_test(file, a_new_file_has_its_name_only_after_commit);
     tcase_add_test(file, an_abandoned_new_file_leaves_nothing);
-    tcase_add_test(file, a_file_is_replaced_as_a_whole);
+    tcase_add_test(file, a_file_is_replaced_atomically);
     tcase_add_test(file, the_temporary_file_of_a_rival_is_neither_overwritten_nor_removed);
     tcase_add_test(file, a_new_file_that_cannot_be_renamed_is_removed);
     tcase_add_test(file, a_folder_that_takes_no_files_is_a_write_error);

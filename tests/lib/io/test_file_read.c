@@ -36,7 +36,7 @@ START_TEST(a_file_is_read_up_to_the_limit)
 }
 END_TEST
 
-START_TEST(what_is_no_regular_file_is_refused_without_waiting)
+START_TEST(only_regular_files_are_read_and_others_refused_without_waiting)
 {
     files_expect_error(file_read(files.folder.fd, "missing", 9, &files.content, &files.err), CHEX_ERR_MISSING,
                        "No such file");
@@ -76,7 +76,7 @@ grow(void *argument)
     return NULL;
 }
 
-START_TEST(a_file_that_grows_is_read_whole_or_not_at_all)
+START_TEST(a_growing_file_is_read_completely_or_not_at_all)
 {
     int fd = openat(files.folder.fd, "log", O_CREAT | O_WRONLY | O_APPEND, 0666);
     unsigned changed = 0, tries;
@@ -123,7 +123,7 @@ START_TEST(a_piece_is_read_up_to_the_end)
 END_TEST
 
 /* Calls on the output are only interrupted. */
-START_TEST(an_interrupted_call_is_no_failure)
+START_TEST(an_interrupted_call_is_not_an_error)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_WRITE, CALL_STAT, CALL_READ};
 
@@ -211,11 +211,11 @@ file_read_case(Suite *suite)
 
     tcase_add_checked_fixture(tests, files_setup, files_teardown);
     tcase_add_test(tests, a_file_is_read_up_to_the_limit);
-    tcase_add_test(tests, what_is_no_regular_file_is_refused_without_waiting);
+    tcase_add_test(tests, only_regular_files_are_read_and_others_refused_without_waiting);
     tcase_add_test(tests, more_bytes_than_the_size_said_are_noticed);
-    tcase_add_test(tests, a_file_that_grows_is_read_whole_or_not_at_all);
+    tcase_add_test(tests, a_growing_file_is_read_completely_or_not_at_all);
     tcase_add_test(tests, a_piece_is_read_up_to_the_end);
-    tcase_add_test(tests, an_interrupted_call_is_no_failure);
+    tcase_add_test(tests, an_interrupted_call_is_not_an_error);
     tcase_add_test(tests, a_call_that_is_interrupted_for_ever_ends);
     tcase_add_test(tests, an_input_that_cannot_be_opened_for_a_moment_is_read);
     tcase_add_test(tests, an_input_output_error_is_tried_again_and_then_reported);

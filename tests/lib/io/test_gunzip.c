@@ -83,7 +83,7 @@ START_TEST(gzip_files_of_one_or_more_members_are_decompressed)
 }
 END_TEST
 
-START_TEST(behind_a_gzip_stream_there_may_be_zeros_and_nothing_else)
+START_TEST(after_a_gzip_stream_only_zeros_are_accepted)
 {
     enum { MORE = 3 << 20 }; /* than one read returns */
     static const uint8_t zeros[MORE];
@@ -213,7 +213,7 @@ gunzip_case(Suite *suite)
     TCase *tests = tcase_create("gunzip");
 
     tcase_add_test(tests, gzip_files_of_one_or_more_members_are_decompressed);
-    tcase_add_test(tests, behind_a_gzip_stream_there_may_be_zeros_and_nothing_else);
+    tcase_add_test(tests, after_a_gzip_stream_only_zeros_are_accepted);
     tcase_add_test(tests, a_gzip_file_that_is_cut_or_changed_is_noticed);
     tcase_add_test(tests, nothing_that_was_never_in_the_data_is_handed_out);
     suite_add_tcase(suite, tests);

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-START_TEST(a_lock_says_who_holds_it)
+START_TEST(a_lock_names_its_owner)
 {
     char wanted[512], text[512] = "";
     struct lock lock;
@@ -137,7 +137,7 @@ START_TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
 }
 END_TEST
 
-START_TEST(what_is_no_file_is_no_lock_and_is_not_waited_for)
+START_TEST(only_a_regular_file_is_a_lock_and_nothing_else_is_waited_for)
 {
     struct lock lock;
 
@@ -281,12 +281,12 @@ lock_case(Suite *suite)
     TCase *lock = tcase_create("lock");
 
     tcase_add_checked_fixture(lock, lock_setup, lock_teardown);
-    tcase_add_test(lock, a_lock_says_who_holds_it);
+    tcase_add_test(lock, a_lock_names_its_owner);
     tcase_add_test(lock, a_lock_of_a_living_process_is_not_taken);
     tcase_add_test(lock, a_lock_of_a_dead_process_is_taken_over);
     tcase_add_test(lock, a_lock_from_before_the_last_boot_is_taken_over);
     tcase_add_test(lock, a_lock_of_another_machine_of_this_name_is_taken_only_by_force);
-    tcase_add_test(lock, what_is_no_file_is_no_lock_and_is_not_waited_for);
+    tcase_add_test(lock, only_a_regular_file_is_a_lock_and_nothing_else_is_waited_for);
     tcase_add_test(lock, a_lock_of_another_host_is_taken_only_by_force);
     tcase_add_test(lock, a_lock_that_nobody_understands_is_taken_only_by_force);
     tcase_add_test(lock, a_lock_that_is_far_too_long_is_taken_only_by_force);

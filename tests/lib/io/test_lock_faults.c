@@ -29,7 +29,7 @@ take_and_drop(void)
 }
 
 /* exFAT, some network file systems */
-START_TEST(where_there_are_no_hard_links_a_lock_is_taken_all_the_same)
+START_TEST(without_hard_links_a_lock_is_still_taken)
 {
     static const int errors[] = {EPERM, ENOSYS, ENOTSUP, EMLINK};
 
@@ -87,7 +87,7 @@ START_TEST(the_lock_of_a_rival_that_was_faster_is_put_back)
 }
 END_TEST
 
-START_TEST(of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first)
+START_TEST(if_two_processes_break_a_lock_the_new_lock_of_the_first_survives)
 {
     lock_write_holder("n08.cluster", 1, locked.boot);
     calls_before_rename(rival_takes_over);
@@ -146,7 +146,7 @@ START_TEST(a_lock_that_cannot_be_read_is_anothers)
 }
 END_TEST
 
-START_TEST(a_lock_is_written_whole_or_not_at_all)
+START_TEST(a_lock_is_written_completely_or_not_at_all)
 {
     static const enum call kinds[] = {CALL_WRITE, CALL_SYNC, CALL_CLOSE};
 
@@ -289,15 +289,15 @@ lock_faults_case(Suite *suite)
     TCase *lock = tcase_create("lock faults");
 
     tcase_add_checked_fixture(lock, lock_setup, lock_teardown);
-    tcase_add_test(lock, where_there_are_no_hard_links_a_lock_is_taken_all_the_same);
+    tcase_add_test(lock, without_hard_links_a_lock_is_still_taken);
     tcase_add_test(lock, a_link_whose_answer_was_lost_is_a_lock);
     tcase_add_test(lock, the_lock_of_a_rival_that_was_faster_is_put_back);
-    tcase_add_test(lock, of_two_that_break_a_lock_the_second_does_not_break_that_of_the_first);
+    tcase_add_test(lock, if_two_processes_break_a_lock_the_new_lock_of_the_first_survives);
     tcase_add_test(lock, a_rival_that_cleans_up_is_given_four_tries);
     tcase_add_test(lock, a_lock_that_is_a_link_to_nothing_is_taken_only_by_force);
     tcase_add_test(lock, a_stale_lock_that_cannot_be_moved_aside_stays);
     tcase_add_test(lock, a_lock_that_cannot_be_read_is_anothers);
-    tcase_add_test(lock, a_lock_is_written_whole_or_not_at_all);
+    tcase_add_test(lock, a_lock_is_written_completely_or_not_at_all);
     tcase_add_test(lock, a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed);
     tcase_add_test(lock, an_own_lock_that_cannot_be_read_was_not_taken_over);
     tcase_add_test(lock, an_own_lock_that_is_damaged_was_not_taken_over);

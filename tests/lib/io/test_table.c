@@ -161,7 +161,7 @@ START_TEST(utf8_passes)
 END_TEST
 
 /* Sequences that RFC 3629 forbids: a lone or missing continuation byte, overlong, surrogate, above U+10FFFF. */
-START_TEST(what_is_not_utf8_is_refused)
+START_TEST(other_encodings_than_utf8_are_refused)
 {
     static const char *const bad[] = {"\x80",         "\xc3",         "\xc0\xaf",         "\xc1\xbf",
                                       "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80",
@@ -188,7 +188,7 @@ START_TEST(a_nul_byte_is_refused)
 }
 END_TEST
 
-START_TEST(a_file_that_is_no_text_is_named_by_its_first_bytes)
+START_TEST(a_binary_file_is_recognised_by_its_first_bytes)
 {
     EXPECT_OTHER("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ":1: looks like PNG");
     EXPECT_OTHER("<!DOCTYPE html><html><body>Log in</body></html>\n", ":1: looks like HTML: the download failed");
@@ -254,7 +254,7 @@ START_TEST(a_line_may_have_65536_bytes_and_no_more)
 END_TEST
 
 /* The window of line_reader.c is 256 KiB; lines, CR LF and UTF-8 must be intact at any offset across its edges. */
-START_TEST(rows_across_the_edges_of_the_window_are_whole)
+START_TEST(rows_across_the_edges_of_the_window_are_complete)
 {
     size_t size = 0;
     char *csv = malloc(700000);
@@ -328,7 +328,7 @@ END_TEST
 
 /* ---- files ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(gzip_is_told_by_its_bytes_and_may_have_members)
+START_TEST(gzip_is_recognised_by_its_bytes_and_may_have_members)
 {
     size_t first_size, second_size;
     uint8_t *first = gzip("a,b\r\nc", 6, &first_size);
@@ -384,7 +384,7 @@ START_TEST(damaged_gzip_data_is_refused)
 }
 END_TEST
 
-START_TEST(gzip_with_something_else_behind_it_is_refused)
+START_TEST(gzip_followed_by_other_data_is_refused)
 {
     size_t size;
     uint8_t *data = gzip("a\n", 2, &size);
@@ -452,7 +452,7 @@ START_TEST(a_missing_file_a_folder_and_a_fifo_are_missing)
 END_TEST
 
 /* Page 0 of a process cannot be read: on Linux, a regular file that gives EIO. */
-START_TEST(a_read_error_is_no_fault_of_the_text)
+START_TEST(a_read_error_is_not_reported_as_damaged_text)
 {
     struct seen s = {0};
     struct chex_error err;
@@ -496,25 +496,25 @@ table_suite(void)
     tcase_add_test(rows, blanks_around_fields_are_dropped);
     tcase_add_test(rows, a_byte_order_mark_is_skipped);
     tcase_add_test(rows, utf8_passes);
-    tcase_add_test(rows, what_is_not_utf8_is_refused);
+    tcase_add_test(rows, other_encodings_than_utf8_are_refused);
     tcase_add_test(rows, a_nul_byte_is_refused);
-    tcase_add_test(rows, a_file_that_is_no_text_is_named_by_its_first_bytes);
+    tcase_add_test(rows, a_binary_file_is_recognised_by_its_first_bytes);
     tcase_add_test(rows, an_unclosed_quote_is_reported_where_its_row_starts);
     tcase_add_test(rows, an_unclosed_quote_does_not_swallow_a_large_file);
     tcase_add_test(rows, a_misplaced_quote_is_refused);
     tcase_add_test(rows, a_line_may_have_65536_bytes_and_no_more);
-    tcase_add_test(rows, rows_across_the_edges_of_the_window_are_whole);
+    tcase_add_test(rows, rows_across_the_edges_of_the_window_are_complete);
     tcase_add_test(rows, more_than_64_fields_are_refused);
     tcase_add_test(rows, an_error_of_the_callback_stops_the_reading);
     tcase_add_test(rows, columns_are_found_without_case_blanks_and_underscores);
     suite_add_tcase(suite, rows);
-    tcase_add_test(files, gzip_is_told_by_its_bytes_and_may_have_members);
+    tcase_add_test(files, gzip_is_recognised_by_its_bytes_and_may_have_members);
     tcase_add_test(files, padding_may_begin_where_a_piece_of_the_file_does);
     tcase_add_test(files, damaged_gzip_data_is_refused);
-    tcase_add_test(files, gzip_with_something_else_behind_it_is_refused);
+    tcase_add_test(files, gzip_followed_by_other_data_is_refused);
     tcase_add_test(files, a_small_gzip_file_cannot_be_a_huge_text);
     tcase_add_test(files, a_missing_file_a_folder_and_a_fifo_are_missing);
-    tcase_add_test(files, a_read_error_is_no_fault_of_the_text);
+    tcase_add_test(files, a_read_error_is_not_reported_as_damaged_text);
     tcase_add_test(files, the_hash_is_of_the_decompressed_text);
     suite_add_tcase(suite, files);
     ascii_case(suite);

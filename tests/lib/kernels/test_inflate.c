@@ -115,7 +115,7 @@ inflater_parts(const struct inflater_kind *kind, const struct buffer *in, uint8_
     return right;
 }
 
-START_TEST(every_kind_inflates_what_zlib_deflates)
+START_TEST(every_kind_inflates_the_output_of_zlib)
 {
     const struct inflater_kind *kind;
     uint32_t random = 1, i;
@@ -174,7 +174,7 @@ zlib_takes(struct buffer *b, uint8_t *out, size_t size)
     return uncompress2(out, &got, b->data, &used) == Z_OK && got == size && used == b->size;
 }
 
-START_TEST(every_kind_says_of_damage_what_zlib_says)
+START_TEST(every_kind_reports_damage_as_zlib_does)
 {
     const struct inflater_kind *kind;
     uint32_t random = 5, i, k, taken = 0, refused = 0;
@@ -318,8 +318,8 @@ inflate_suite(void)
     Suite *suite = suite_create("inflate");
     TCase *tcase = tcase_create("streams");
 
-    tcase_add_test(tcase, every_kind_inflates_what_zlib_deflates);
-    tcase_add_test(tcase, every_kind_says_of_damage_what_zlib_says);
+    tcase_add_test(tcase, every_kind_inflates_the_output_of_zlib);
+    tcase_add_test(tcase, every_kind_reports_damage_as_zlib_does);
     tcase_add_test(tcase, no_distance_reaches_over_the_beginning);
     suite_add_tcase(suite, tcase);
     inflate_streams_case(suite);

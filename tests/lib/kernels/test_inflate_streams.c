@@ -258,7 +258,7 @@ END_TEST
  * If such a symbol were ignored, or were the start of another one: a distance of 1 follows, the end, and the checksum
  * of that output.
  */
-START_TEST(what_follows_a_distance_without_a_meaning_is_not_taken_for_it)
+START_TEST(an_invalid_distance_code_is_refused)
 {
     static const uint8_t sum[4] = {0x03, 0xce, 0x01, 0x85}; /* Adler-32 of "aaaa" */
     const struct inflater_kind *kind;
@@ -318,7 +318,7 @@ START_TEST(a_distance_may_reach_the_first_byte_and_not_beyond)
 }
 END_TEST
 
-START_TEST(matches_of_every_length_and_many_distances_are_those_of_zlib)
+START_TEST(matches_of_every_length_and_many_distances_equal_zlib)
 {
     static const uint16_t base[29] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
                                       31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
@@ -406,7 +406,7 @@ START_TEST(stored_blocks_that_contradict_themselves_are_refused)
 }
 END_TEST
 
-START_TEST(what_ends_early_or_goes_on_is_refused)
+START_TEST(streams_that_end_early_or_late_are_refused)
 {
     struct bits *b = new_bits();
 
@@ -431,7 +431,7 @@ START_TEST(what_ends_early_or_goes_on_is_refused)
 }
 END_TEST
 
-START_TEST(only_zlib_streams_with_a_whole_window_are_begun)
+START_TEST(only_zlib_streams_with_a_full_window_are_accepted)
 {
     static const uint8_t heads[][2] = {{0x77, 0x9c}, {0x78, 0x9d}, {0x78, 0xbb}, {0x68, 0x81}, {0x1f, 0x8b}};
     static uint8_t data[8 + INFLATER_IN_SLACK] = {0x78, 0x9c, 3, 0, 0, 0, 0, 1}, out[INFLATER_OUT_SLACK];
@@ -485,13 +485,13 @@ inflate_streams_case(Suite *suite)
     tcase_add_test(tcase, a_distance_that_has_no_code_is_refused);
     tcase_add_test(tcase, codes_of_all_lengths_are_looked_up);
     tcase_add_test(tcase, symbols_without_a_meaning_are_refused);
-    tcase_add_test(tcase, what_follows_a_distance_without_a_meaning_is_not_taken_for_it);
+    tcase_add_test(tcase, an_invalid_distance_code_is_refused);
     tcase_add_test(tcase, a_distance_may_reach_the_first_byte_and_not_beyond);
-    tcase_add_test(tcase, matches_of_every_length_and_many_distances_are_those_of_zlib);
+    tcase_add_test(tcase, matches_of_every_length_and_many_distances_equal_zlib);
     tcase_add_test(tcase, stored_blocks_begin_at_the_next_byte);
     tcase_add_test(tcase, stored_blocks_that_contradict_themselves_are_refused);
-    tcase_add_test(tcase, what_ends_early_or_goes_on_is_refused);
-    tcase_add_test(tcase, only_zlib_streams_with_a_whole_window_are_begun);
+    tcase_add_test(tcase, streams_that_end_early_or_late_are_refused);
+    tcase_add_test(tcase, only_zlib_streams_with_a_full_window_are_accepted);
     tcase_add_test(tcase, blocks_without_output_are_taken_in_small_numbers_only);
     suite_add_tcase(suite, tcase);
 }

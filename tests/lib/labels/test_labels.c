@@ -126,7 +126,7 @@ START_TEST(patient_ids_of_digits_are_one_with_and_without_zeros)
 }
 END_TEST
 
-START_TEST(many_patients_are_told_apart)
+START_TEST(many_patients_are_distinguished)
 {
     enum { MANY = 5000 };
     struct labels l = {0};
@@ -361,7 +361,7 @@ labels_suite(void)
     tcase_add_test(forms, the_release_of_2020_is_read);
     tcase_add_test(forms, columns_may_stand_anywhere_and_some_may_be_missing);
     tcase_add_test(forms, patient_ids_of_digits_are_one_with_and_without_zeros);
-    tcase_add_test(forms, many_patients_are_told_apart);
+    tcase_add_test(forms, many_patients_are_distinguished);
     tcase_add_test(forms, patients_cannot_be_chosen_to_take_long);
     tcase_add_test(forms, ages_have_units);
     tcase_add_test(forms, sex_and_view_are_normalised);

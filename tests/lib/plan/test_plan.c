@@ -119,7 +119,7 @@ shuffled(unsigned rows, uint64_t seed)
 
 /* ---- order ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(the_order_is_that_of_a_keyed_hash)
+START_TEST(the_order_follows_a_keyed_hash)
 {
     make_plan(five);
     expect_slots("3_0 2_0 | 1_0 1_1 | 1_2 +1");
@@ -270,7 +270,7 @@ START_TEST(more_shards_than_a_slot_can_name_are_refused)
 }
 END_TEST
 
-START_TEST(without_an_image_there_is_no_plan)
+START_TEST(a_plan_needs_an_image)
 {
     const bool skip[5] = {true, true, true, true, true};
 
@@ -339,7 +339,7 @@ START_TEST(a_specification_is_one_line)
 }
 END_TEST
 
-START_TEST(what_differs_in_a_specification_is_told_alone)
+START_TEST(only_differences_of_a_specification_are_reported)
 {
     char text[SPEC_DIFFERENCE];
 
@@ -423,7 +423,7 @@ START_TEST(a_blank_in_a_name_does_not_make_two_data_sets_one)
 END_TEST
 
 /* Two forms of an unknown age, and an image that is skipped or was never in the file. */
-START_TEST(what_no_record_says_is_not_in_the_id)
+START_TEST(values_that_no_record_has_are_not_in_the_id)
 {
     char id[CHEX_ID_LENGTH + 1];
     const bool skip[2] = {false, true};
@@ -452,21 +452,21 @@ plan_suite(void)
     TCase *tests = tcase_create("plan");
 
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, the_order_is_that_of_a_keyed_hash);
+    tcase_add_test(tests, the_order_follows_a_keyed_hash);
     tcase_add_test(tests, the_order_of_the_rows_does_not_matter);
     tcase_add_test(tests, the_order_of_two_images_depends_on_no_other);
     tcase_add_test(tests, a_tail_is_padded_kept_short_or_dropped);
     tcase_add_test(tests, shards_are_numbered_over_all_splits_and_named_within);
     tcase_add_test(tests, more_shards_than_a_slot_can_name_are_refused);
-    tcase_add_test(tests, without_an_image_there_is_no_plan);
+    tcase_add_test(tests, a_plan_needs_an_image);
     tcase_add_test(tests, every_image_fits_into_the_slot_of_every_other);
     tcase_add_test(tests, members_are_hashed_by_their_sorted_names);
     tcase_add_test(tests, a_specification_is_one_line);
-    tcase_add_test(tests, what_differs_in_a_specification_is_told_alone);
+    tcase_add_test(tests, only_differences_of_a_specification_are_reported);
     tcase_add_test(tests, whatever_decides_about_bytes_is_in_the_id);
     tcase_add_test(tests, whatever_a_record_says_is_in_the_id);
     tcase_add_test(tests, a_blank_in_a_name_does_not_make_two_data_sets_one);
-    tcase_add_test(tests, what_no_record_says_is_not_in_the_id);
+    tcase_add_test(tests, values_that_no_record_has_are_not_in_the_id);
     suite_add_tcase(suite, tests);
     source_case(suite);
     keyed_hash_case(suite);

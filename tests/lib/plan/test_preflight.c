@@ -33,7 +33,7 @@ labels_of(size_t rows)
 }
 
 /* From README_CHESTXRAY.pdf: 4,999 images in images_001, 10,000 in each of the next ten, 7,121 in images_012. */
-START_TEST(images_are_counted_by_the_archive_that_holds_them)
+START_TEST(images_are_counted_by_their_archive)
 {
     enum { ROWS = 112120, FIRST = 4999, EACH = 10000, LAST = 7121 };
     struct labels labels = labels_of(ROWS);
@@ -95,7 +95,7 @@ preflight_case(Suite *suite)
     TCase *tests = tcase_create("preflight");
 
     tcase_add_checked_fixture(tests, inputs_setup, inputs_teardown);
-    tcase_add_test(tests, images_are_counted_by_the_archive_that_holds_them);
+    tcase_add_test(tests, images_are_counted_by_their_archive);
     tcase_add_test(tests, a_part_of_the_data_set_has_no_archives);
     suite_add_tcase(suite, tests);
 }

@@ -82,7 +82,7 @@ START_TEST(images_are_found_in_folders_of_folders)
 }
 END_TEST
 
-START_TEST(hidden_files_and_folders_are_passed_over)
+START_TEST(hidden_files_and_folders_are_skipped)
 {
     inputs_folder(".thumbnails");
     inputs_file(".thumbnails/1.png", "");
@@ -156,7 +156,7 @@ search(struct chex_error *e)
 /*
  * Makes each call of a search fail once: transient failures are tried again, and the next attempt lists nothing twice.
  */
-START_TEST(what_fails_in_passing_loses_no_image)
+START_TEST(a_transient_failure_loses_no_image)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_STAT, CALL_LIST};
     static const int errors[] = {EIO, ESTALE, EINTR};
@@ -344,7 +344,7 @@ START_TEST(deep_folders_are_searched_and_too_deep_ones_are_not)
 }
 END_TEST
 
-START_TEST(a_path_that_is_too_long_is_no_path)
+START_TEST(a_path_that_is_too_long_is_refused)
 {
     char path[1024];
     size_t length;
@@ -368,11 +368,11 @@ source_case(Suite *suite)
 
     tcase_add_checked_fixture(tests, inputs_setup, inputs_teardown);
     tcase_add_test(tests, images_are_found_in_folders_of_folders);
-    tcase_add_test(tests, hidden_files_and_folders_are_passed_over);
+    tcase_add_test(tests, hidden_files_and_folders_are_skipped);
     tcase_add_test(tests, an_empty_folder_has_no_images);
     tcase_add_test(tests, loops_of_links_end);
     tcase_add_test(tests, links_do_not_multiply);
-    tcase_add_test(tests, what_fails_in_passing_loses_no_image);
+    tcase_add_test(tests, a_transient_failure_loses_no_image);
     tcase_add_test(tests, a_stop_ends_the_search);
     tcase_add_test(tests, links_to_files_and_folders_are_followed);
     tcase_add_test(tests, copies_are_left_out_and_counted);
@@ -383,7 +383,7 @@ source_case(Suite *suite)
     tcase_add_test(tests, paths_that_are_none_are_errors);
     tcase_add_test(tests, slashes_at_the_end_make_no_difference);
     tcase_add_test(tests, deep_folders_are_searched_and_too_deep_ones_are_not);
-    tcase_add_test(tests, a_path_that_is_too_long_is_no_path);
+    tcase_add_test(tests, a_path_that_is_too_long_is_refused);
     suite_add_tcase(suite, tests);
     preflight_case(suite);
 }

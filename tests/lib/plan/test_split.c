@@ -338,7 +338,7 @@ START_TEST(other_names_come_after_train_val_test_by_name)
 }
 END_TEST
 
-START_TEST(a_file_need_not_know_what_is_skipped)
+START_TEST(a_split_file_need_not_list_skipped_images)
 {
     const struct labels *l = labels_of("a:1 b:2 c:1");
     bool skip[3] = {false, true, true};
@@ -456,7 +456,7 @@ split_suite(void)
     suite_add_tcase(suite, lists);
     tcase_add_test(file, a_file_may_go_by_image_or_by_patient);
     tcase_add_test(file, other_names_come_after_train_val_test_by_name);
-    tcase_add_test(file, a_file_need_not_know_what_is_skipped);
+    tcase_add_test(file, a_split_file_need_not_list_skipped_images);
     tcase_add_test(file, faults_of_a_split_file_are_errors);
     tcase_add_test(file, sixteen_splits_are_allowed);
     tcase_add_test(file, a_file_that_splits_a_patient_is_an_error);

@@ -182,7 +182,7 @@ play_gather(struct rank *r, struct collective *c)
     buffer_release(&all);
 }
 
-START_TEST(everyone_gets_what_all_have_in_the_order_of_ranks)
+START_TEST(every_rank_gets_the_values_of_all_in_the_order_of_ranks)
 {
     for (int size = 1; size <= POST_RANKS; size++)
         ranks_play(size, (unsigned)size, play_gather);
@@ -299,7 +299,7 @@ collective_suite(void)
     tcase_add_loop_test(tests, buckets_are_summed_while_others_are_under_way, 0, 5);
     tcase_add_loop_test(tests, a_broadcast_reaches_all, 0, 4);
     tcase_add_test(tests, a_long_broadcast_goes_in_pieces);
-    tcase_add_test(tests, everyone_gets_what_all_have_in_the_order_of_ranks);
+    tcase_add_test(tests, every_rank_gets_the_values_of_all_in_the_order_of_ranks);
     tcase_add_test(tests, clocks_are_compared_by_messages_that_come_late);
     tcase_add_test(tests, bounds_of_a_clock_become_tighter_only);
     tcase_add_test(tests, times_keep_their_order_whatever_is_measured_of_the_clock);

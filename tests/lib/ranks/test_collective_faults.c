@@ -265,7 +265,7 @@ play_long_work(struct rank *r, struct collective *c)
     r->status = collective_agree(c, CHEX_OK, NULL, &r->err);
 }
 
-START_TEST(a_rank_that_works_for_long_and_tells_so_is_not_lost)
+START_TEST(a_rank_that_works_for_long_and_reports_it_is_not_lost)
 {
     for (int i = 0; i < 3; i++)
         rank[i].options.timeout = PATIENT;
@@ -387,7 +387,7 @@ collective_faults_case(Suite *suite)
     tcase_add_test(tests, ranks_that_do_something_else_are_named_with_the_difference);
     tcase_add_loop_test(tests, a_rank_that_falls_silent_is_named_by_all_others, 0, 3);
     tcase_add_test(tests, where_rank_0_is_lost_the_next_one_speaks);
-    tcase_add_test(tests, a_rank_that_works_for_long_and_tells_so_is_not_lost);
+    tcase_add_test(tests, a_rank_that_works_for_long_and_reports_it_is_not_lost);
     tcase_add_loop_test(tests, who_waits_for_its_device_hears_of_the_others_and_does_not_count_as_waiting_for_them, 0,
                         2);
     tcase_add_test(tests, after_a_signal_nobody_waits_for_long);

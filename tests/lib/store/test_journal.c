@@ -29,7 +29,7 @@ START_TEST(a_journal_may_end_anywhere)
 }
 END_TEST
 
-START_TEST(garbage_behind_the_last_good_line_is_dropped)
+START_TEST(garbage_after_the_last_good_line_is_dropped)
 {
     static const char *const tails[] = {"garbage\n", "{\"shard\":1", "{}\n", "{\"shard\":99,\"size\":1}\n",
                                         "\n",        "[]\n"};
@@ -119,7 +119,7 @@ journal_case(Suite *suite)
 
     tcase_add_checked_fixture(tests, resume_setup, resume_teardown);
     tcase_add_test(tests, a_journal_may_end_anywhere);
-    tcase_add_test(tests, garbage_behind_the_last_good_line_is_dropped);
+    tcase_add_test(tests, garbage_after_the_last_good_line_is_dropped);
     tcase_add_test(tests, a_shard_that_the_journal_does_not_know_is_taken_over);
     tcase_add_test(tests, a_line_that_does_not_fit_its_shard_is_not_believed);
     suite_add_tcase(suite, tests);

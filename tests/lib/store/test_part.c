@@ -147,7 +147,7 @@ run_last(size_t shards_done)
     ck_assert_str_eq(now, reference);
 }
 
-START_TEST(parts_one_after_the_other_make_the_whole)
+START_TEST(parts_in_sequence_make_the_complete_data_set)
 {
     for (unsigned part = PARTS; part-- > 0;)
         run_part(part, PARTS);
@@ -156,7 +156,7 @@ START_TEST(parts_one_after_the_other_make_the_whole)
 }
 END_TEST
 
-START_TEST(the_last_process_does_what_a_lost_part_left)
+START_TEST(the_last_process_finishes_a_lost_part)
 {
     run_part(0, PARTS);
     run_part(2, PARTS);
@@ -261,8 +261,8 @@ part_case(Suite *suite)
     tcase_add_test(tests, parts_of_one_number_work_side_by_side_and_keep_all_others_out);
     tcase_add_test(tests, the_lock_of_a_dead_part_is_in_nobodys_way);
     tcase_add_test(tests, the_lock_of_a_zombie_is_taken_over);
-    tcase_add_test(tests, parts_one_after_the_other_make_the_whole);
-    tcase_add_test(tests, the_last_process_does_what_a_lost_part_left);
+    tcase_add_test(tests, parts_in_sequence_make_the_complete_data_set);
+    tcase_add_test(tests, the_last_process_finishes_a_lost_part);
     tcase_add_test(tests, another_number_of_parts_goes_on);
     tcase_add_test(tests, shards_that_are_read_by_many_threads_are_the_same);
     tcase_add_test(tests, a_journal_of_another_data_set_is_refused_whatever_part_wrote_it);

@@ -77,7 +77,7 @@ START_TEST(a_run_may_end_after_every_slot)
 }
 END_TEST
 
-START_TEST(what_was_there_is_told)
+START_TEST(the_state_of_an_earlier_run_is_reported)
 {
     bench_open(&resumed);
     resume_expect_state(0, 0);
@@ -152,7 +152,7 @@ END_TEST
 
 /* Good records, but of another place, another data set, or padding records. */
 /* A bad block of the disk: its records are written again, also in a finished shard. */
-START_TEST(what_cannot_be_read_is_made_again)
+START_TEST(unreadable_files_are_made_again)
 {
     for (unsigned slots = 3; slots <= 4; slots++) {
         unsigned failed = 1, lost = 0;
@@ -181,7 +181,7 @@ START_TEST(what_cannot_be_read_is_made_again)
 }
 END_TEST
 
-START_TEST(what_lies_before_a_bad_block_is_kept)
+START_TEST(data_before_a_bad_block_is_kept)
 {
     static const char *const wanted[] = {"0 1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10", "2 3 4 5 6 7 8 9 10"};
     static const size_t slots[] = {0, 1, 3}; /* the block is at the end of this one, after the bytes of the journal */
@@ -340,11 +340,11 @@ resume_case(Suite *suite)
     tcase_add_checked_fixture(tests, resume_setup, resume_teardown);
     tcase_add_test(tests, a_run_may_end_after_any_number_of_slots);
     tcase_add_test(tests, a_run_may_end_after_every_slot);
-    tcase_add_test(tests, what_was_there_is_told);
+    tcase_add_test(tests, the_state_of_an_earlier_run_is_reported);
     tcase_add_test(tests, a_flipped_byte_in_a_part_empties_its_slot);
     tcase_add_test(tests, a_part_of_another_size_is_read_as_far_as_it_goes);
-    tcase_add_test(tests, what_cannot_be_read_is_made_again);
-    tcase_add_test(tests, what_lies_before_a_bad_block_is_kept);
+    tcase_add_test(tests, unreadable_files_are_made_again);
+    tcase_add_test(tests, data_before_a_bad_block_is_kept);
     tcase_add_test(tests, a_record_in_the_wrong_slot_is_not_believed);
     tcase_add_test(tests, parts_that_changed_places_are_not_believed);
     tcase_add_test(tests, finished_shards_are_not_done_again);

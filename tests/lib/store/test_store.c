@@ -229,7 +229,7 @@ END_TEST
 /*
  * The limit is reached when the part is created (space is reserved), or in a write if the file system cannot reserve.
  */
-START_TEST(a_write_error_leaves_what_the_next_run_needs)
+START_TEST(a_write_error_keeps_the_data_that_the_next_run_needs)
 {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
     struct rlimit limit = none;
@@ -262,7 +262,7 @@ START_TEST(a_write_error_leaves_what_the_next_run_needs)
 END_TEST
 
 /* It can still be read, with good checksums, until the page cache evicts it. */
-START_TEST(what_could_not_be_synced_is_not_believed_by_the_next_run)
+START_TEST(data_that_was_not_synced_is_not_trusted_by_the_next_run)
 {
     struct spec spec = bench_spec();
     size_t item = 0;
@@ -319,7 +319,7 @@ START_TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
 END_TEST
 
 /* Every record is read back before the shard gets its name. */
-START_TEST(a_record_that_is_not_that_of_its_slot_is_not_published)
+START_TEST(a_record_in_the_wrong_slot_is_not_published)
 {
     struct spec spec = bench_spec();
     unsigned shards;
@@ -364,10 +364,10 @@ store_suite(void)
     tcase_add_test(tests, a_split_without_any_image_ends_the_run);
     tcase_add_test(tests, tails_are_written_as_planned);
     tcase_add_test(tests, a_short_shard_may_borrow_too);
-    tcase_add_test(tests, a_write_error_leaves_what_the_next_run_needs);
-    tcase_add_test(tests, what_could_not_be_synced_is_not_believed_by_the_next_run);
+    tcase_add_test(tests, a_write_error_keeps_the_data_that_the_next_run_needs);
+    tcase_add_test(tests, data_that_was_not_synced_is_not_trusted_by_the_next_run);
     tcase_add_test(tests, a_part_that_cannot_be_closed_is_an_error_and_not_believed);
-    tcase_add_test(tests, a_record_that_is_not_that_of_its_slot_is_not_published);
+    tcase_add_test(tests, a_record_in_the_wrong_slot_is_not_published);
     suite_add_tcase(suite, tests);
     resume_case(suite);
     folder_case(suite);

@@ -231,7 +231,7 @@ START_TEST(a_repaired_shard_that_is_another_is_known_after_a_kill_too)
 }
 END_TEST
 
-START_TEST(without_rejects_there_is_no_list_of_them)
+START_TEST(without_rejects_no_list_is_written)
 {
     bench_text(&bench, REJECTS_NAME, "of an earlier run");
     complete(&bench);
@@ -481,7 +481,7 @@ folder_case(Suite *suite)
     tcase_add_test(tests, the_journal_of_a_complete_data_set_goes_when_the_manifest_is_on_the_disk);
     tcase_add_test(tests, a_repair_keeps_in_touch_and_can_be_stopped);
     tcase_add_test(tests, a_repaired_shard_that_is_another_is_known_after_a_kill_too);
-    tcase_add_test(tests, without_rejects_there_is_no_list_of_them);
+    tcase_add_test(tests, without_rejects_no_list_is_written);
     tcase_add_test(tests, another_data_set_is_replaced_only_by_force);
     tcase_add_test(tests, a_manifest_that_cannot_be_read_is_replaced_only_by_force);
     tcase_add_test(tests, a_complete_data_set_that_was_damaged_is_refused);

@@ -94,7 +94,7 @@ START_TEST(every_truncation_is_noticed)
 }
 END_TEST
 
-START_TEST(sizes_are_told_in_records)
+START_TEST(sizes_are_reported_in_records)
 {
     struct small_dataset s;
     size_t stride;
@@ -170,7 +170,7 @@ START_TEST(the_damaged_field_is_named)
 END_TEST
 
 /* Fault rows 56, 59, 60, 66: the checksums are correct. */
-START_TEST(what_was_meant_is_noticed_too)
+START_TEST(wrong_values_with_correct_checksums_are_reported)
 {
     struct small_dataset s;
     const struct record_layout *layout;
@@ -407,9 +407,9 @@ verify_suite(void)
     tcase_add_test(tc, it_can_be_stopped);
     tcase_add_loop_test(tc, every_flipped_bit_is_noticed_in_its_record, 0, 8);
     tcase_add_test(tc, every_truncation_is_noticed);
-    tcase_add_test(tc, sizes_are_told_in_records);
+    tcase_add_test(tc, sizes_are_reported_in_records);
     tcase_add_test(tc, the_damaged_field_is_named);
-    tcase_add_test(tc, what_was_meant_is_noticed_too);
+    tcase_add_test(tc, wrong_values_with_correct_checksums_are_reported);
     tcase_add_test(tc, records_in_the_wrong_place_are_noticed);
     tcase_add_test(tc, the_quick_check_finds_a_shard_of_another_data_set_or_place);
     tcase_add_test(tc, a_file_without_manifest_is_checked_by_itself);

@@ -52,7 +52,7 @@ START_TEST(every_flip_and_cut_of_an_index_is_noticed)
 END_TEST
 
 /* If a record is changed together with its checksum and with crc32c in the manifest, only SHA-256 detects it. */
-START_TEST(what_is_changed_with_all_its_checksums_is_found_by_sha256)
+START_TEST(a_change_with_adapted_checksums_is_found_by_sha256)
 {
     struct small_dataset s;
     char text[1024];
@@ -113,7 +113,7 @@ START_TEST(the_manifest_of_another_run_is_noticed)
 END_TEST
 
 /* Fault row 65. */
-START_TEST(what_does_not_belong_into_the_folder_is_listed)
+START_TEST(foreign_files_in_the_folder_are_listed)
 {
     struct small_dataset s;
 
@@ -166,9 +166,9 @@ verify_folder_case(Suite *suite)
     TCase *tests = tcase_create("verify folder");
 
     tcase_add_test(tests, every_flip_and_cut_of_an_index_is_noticed);
-    tcase_add_test(tests, what_is_changed_with_all_its_checksums_is_found_by_sha256);
+    tcase_add_test(tests, a_change_with_adapted_checksums_is_found_by_sha256);
     tcase_add_test(tests, the_manifest_of_another_run_is_noticed);
-    tcase_add_test(tests, what_does_not_belong_into_the_folder_is_listed);
+    tcase_add_test(tests, foreign_files_in_the_folder_are_listed);
     tcase_add_test(tests, faults_come_in_order_whatever_the_number_of_threads);
     suite_add_tcase(suite, tests);
 }

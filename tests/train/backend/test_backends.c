@@ -22,7 +22,7 @@
 
 /* ---- tests ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_step_is_that_of_the_reference)
+START_TEST(a_step_equals_the_reference)
 {
     struct graph *g = step_graph(_i);
     float *before = calloc(g->param_floats, sizeof(*before));
@@ -58,7 +58,7 @@ START_TEST(a_step_is_that_of_the_reference)
 }
 END_TEST
 
-START_TEST(all_values_and_gradients_that_are_kept_are_those_of_the_reference)
+START_TEST(all_kept_values_and_gradients_equal_the_reference)
 {
     struct graph *g = step_graph(_i);
     struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX, .threads = 1, .keep = true};
@@ -162,7 +162,7 @@ START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memor
 }
 END_TEST
 
-START_TEST(what_a_plan_would_be_is_what_it_is)
+START_TEST(the_forecast_of_a_plan_equals_the_plan)
 {
     struct graph *g = step_graph(GRAPH_OF_ALL);
     struct chex_error err;
@@ -197,7 +197,7 @@ START_TEST(what_a_plan_would_be_is_what_it_is)
 END_TEST
 
 /* 30 TB: the plan must fail before it allocates anything. */
-START_TEST(a_plan_that_is_too_large_says_what_it_needs_and_what_there_is)
+START_TEST(a_plan_that_is_too_large_reports_the_memory_needed_and_available)
 {
     struct plan_options options = {.batch = 1u << 20, .source = 224, .train = true, .threads = 2};
     const struct backend *cpu = backend_find("cpu");
@@ -257,12 +257,12 @@ backends_suite(void)
     Suite *s = suite_create("backends");
     TCase *c = tcase_create("backends");
 
-    tcase_add_loop_test(c, a_step_is_that_of_the_reference, 0, GRAPHS);
-    tcase_add_loop_test(c, all_values_and_gradients_that_are_kept_are_those_of_the_reference, 0, GRAPHS);
+    tcase_add_loop_test(c, a_step_equals_the_reference, 0, GRAPHS);
+    tcase_add_loop_test(c, all_kept_values_and_gradients_equal_the_reference, 0, GRAPHS);
     tcase_add_loop_test(c, the_bits_do_not_depend_on_the_number_of_threads, 0, GRAPHS);
     tcase_add_test(c, an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory);
-    tcase_add_test(c, what_a_plan_would_be_is_what_it_is);
-    tcase_add_test(c, a_plan_that_is_too_large_says_what_it_needs_and_what_there_is);
+    tcase_add_test(c, the_forecast_of_a_plan_equals_the_plan);
+    tcase_add_test(c, a_plan_that_is_too_large_reports_the_memory_needed_and_available);
     tcase_add_test(c, a_precision_that_is_not_done_is_said_so);
     suite_add_tcase(s, c);
     live_ranges_case(s);

@@ -126,7 +126,7 @@ START_TEST(padding_counts_in_nothing_wherever_it_stands)
 }
 END_TEST
 
-START_TEST(a_weight_that_is_not_0_is_no_padding)
+START_TEST(a_weight_other_than_0_is_not_padding)
 {
     const float heavy[BATCH_MAX] = {2, 0.5f, 1};
     struct graph *g = step_graph(_i);
@@ -370,7 +370,7 @@ padding_suite(void)
     TCase *c = tcase_create("padding");
 
     tcase_add_loop_test(c, padding_counts_in_nothing_wherever_it_stands, 0, GRAPHS);
-    tcase_add_loop_test(c, a_weight_that_is_not_0_is_no_padding, 0, GRAPHS);
+    tcase_add_loop_test(c, a_weight_other_than_0_is_not_padding, 0, GRAPHS);
     tcase_add_loop_test(c, a_batch_of_padding_alone_changes_nothing, 0, GRAPHS);
     tcase_add_loop_test(c, one_value_of_a_channel_gives_beta_no_gradient_and_leaves_the_running_statistics, 0, 2);
     tcase_add_loop_test(c, running_statistics_fade_as_they_say, 0, 2);

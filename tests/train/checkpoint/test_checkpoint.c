@@ -122,7 +122,7 @@ put_back(const struct saved_run *r, uint64_t step, unsigned seed, bool model)
     folder_close(&elsewhere);
 }
 
-START_TEST(what_a_power_loss_left_behind_is_swept_and_nothing_else)
+START_TEST(only_remains_of_a_power_loss_are_removed)
 {
     static const char *const stay[] = {"step-000001.safetensors",     "step-000003.safetensors",
                                        "step-000004.safetensors",     "step-000009.safetensors",
@@ -169,7 +169,7 @@ truncateat(const struct saved_run *r, const char *name, off_t size)
     return result;
 }
 
-START_TEST(a_damaged_one_is_passed_over)
+START_TEST(a_damaged_checkpoint_is_skipped)
 {
     struct saved_run r;
     struct chex_error err = {.text = ""};
@@ -205,7 +205,7 @@ START_TEST(a_damaged_one_is_passed_over)
 }
 END_TEST
 
-START_TEST(what_is_damaged_is_set_aside_and_named_ones_are_checked)
+START_TEST(damaged_checkpoints_are_renamed_and_named_ones_are_checked)
 {
     struct saved_run r;
     struct chex_error err = {.text = ""};
@@ -275,7 +275,7 @@ START_TEST(the_same_step_may_be_saved_with_another_state)
 }
 END_TEST
 
-START_TEST(what_is_not_finite_is_never_saved)
+START_TEST(values_that_are_not_finite_are_never_saved)
 {
     struct saved_run r;
     struct chex_error err;
@@ -291,7 +291,7 @@ START_TEST(what_is_not_finite_is_never_saved)
 }
 END_TEST
 
-START_TEST(an_empty_folder_holds_no_checkpoint)
+START_TEST(an_empty_folder_contains_no_checkpoint)
 {
     struct saved_run r;
     struct chex_error err;
@@ -318,14 +318,14 @@ checkpoint_suite(void)
 
     tcase_add_test(c, a_checkpoint_is_read_back_to_the_bit);
     tcase_add_test(c, old_checkpoints_go_and_the_newest_stay);
-    tcase_add_test(c, what_a_power_loss_left_behind_is_swept_and_nothing_else);
-    tcase_add_test(c, a_damaged_one_is_passed_over);
-    tcase_add_test(c, what_is_damaged_is_set_aside_and_named_ones_are_checked);
+    tcase_add_test(c, only_remains_of_a_power_loss_are_removed);
+    tcase_add_test(c, a_damaged_checkpoint_is_skipped);
+    tcase_add_test(c, damaged_checkpoints_are_renamed_and_named_ones_are_checked);
     tcase_add_test(c, a_folder_that_cannot_be_listed_is_an_error);
     tcase_add_test(c, a_checkpoint_without_a_count_of_micro_batches_counts_its_steps);
     tcase_add_test(c, the_same_step_may_be_saved_with_another_state);
-    tcase_add_test(c, what_is_not_finite_is_never_saved);
-    tcase_add_test(c, an_empty_folder_holds_no_checkpoint);
+    tcase_add_test(c, values_that_are_not_finite_are_never_saved);
+    tcase_add_test(c, an_empty_folder_contains_no_checkpoint);
     suite_add_tcase(s, c);
     state_bounds_case(s);
     weights_case(s);

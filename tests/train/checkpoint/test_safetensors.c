@@ -45,7 +45,7 @@ expect_fault(const char *header, size_t values, enum chex_status status, const c
     safetensors_close(&s);
 }
 
-START_TEST(what_is_written_is_read_back)
+START_TEST(written_tensors_are_read_back)
 {
     const float weight[6] = {1, -2, 3.5f, 0, 1e-30f, 7};
     const int64_t number = 42;
@@ -144,7 +144,7 @@ START_TEST(a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_i
 }
 END_TEST
 
-START_TEST(other_files_are_told_by_name)
+START_TEST(other_files_are_recognised_and_named)
 {
     const uint8_t zip[16] = "PK\3\4............", endless[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
     const uint8_t longer[8] = {100};
@@ -171,10 +171,10 @@ safetensors_suite(void)
     Suite *s = suite_create("safetensors");
     TCase *c = tcase_create("files");
 
-    tcase_add_test(c, what_is_written_is_read_back);
+    tcase_add_test(c, written_tensors_are_read_back);
     tcase_add_test(c, half_and_double_become_floats);
     tcase_add_test(c, a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_is_read);
-    tcase_add_test(c, other_files_are_told_by_name);
+    tcase_add_test(c, other_files_are_recognised_and_named);
     suite_add_tcase(s, c);
     return s;
 }

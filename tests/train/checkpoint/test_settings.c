@@ -107,7 +107,7 @@ START_TEST(numbers_have_the_shortest_text_that_reads_back)
 }
 END_TEST
 
-START_TEST(ranks_compare_all_but_what_is_local_and_checkpoints_keep_what_decides)
+START_TEST(ranks_compare_all_but_local_settings_and_checkpoints_keep_those_that_affect_results)
 {
     struct settings s;
     struct buffer b = {0};
@@ -127,7 +127,7 @@ END_TEST
 #define BATCH (1u << SETTING_BATCH)
 #define DATA  (1u << SETTING_DATA)
 
-START_TEST(what_may_change_is_noted_and_what_may_not_is_refused_with_both_values)
+START_TEST(changes_are_noted_if_allowed_and_refused_with_both_values_if_not)
 {
     struct settings before, now;
     struct settings_change change;
@@ -164,7 +164,7 @@ START_TEST(what_may_change_is_noted_and_what_may_not_is_refused_with_both_values
 }
 END_TEST
 
-START_TEST(names_that_one_side_does_not_know_are_no_difference)
+START_TEST(names_that_one_side_lacks_are_not_a_difference)
 {
     struct settings s;
     struct settings_change change;
@@ -177,7 +177,7 @@ START_TEST(names_that_one_side_does_not_know_are_no_difference)
 }
 END_TEST
 
-START_TEST(too_many_or_too_long_is_told)
+START_TEST(too_many_or_too_long_names_are_reported)
 {
     struct settings s = {.count = 0};
     struct values values = {.deep = true};
@@ -220,10 +220,10 @@ settings_suite(void)
     tcase_add_test(t, a_value_is_read_from_its_member_and_put_there);
     tcase_add_test(t, the_settings_of_a_run_have_each_name_once);
     tcase_add_test(t, numbers_have_the_shortest_text_that_reads_back);
-    tcase_add_test(t, ranks_compare_all_but_what_is_local_and_checkpoints_keep_what_decides);
-    tcase_add_test(t, what_may_change_is_noted_and_what_may_not_is_refused_with_both_values);
-    tcase_add_test(t, names_that_one_side_does_not_know_are_no_difference);
-    tcase_add_test(t, too_many_or_too_long_is_told);
+    tcase_add_test(t, ranks_compare_all_but_local_settings_and_checkpoints_keep_those_that_affect_results);
+    tcase_add_test(t, changes_are_noted_if_allowed_and_refused_with_both_values_if_not);
+    tcase_add_test(t, names_that_one_side_lacks_are_not_a_difference);
+    tcase_add_test(t, too_many_or_too_long_names_are_reported);
     tcase_add_test(t, a_micro_batch_divides_the_batch_and_is_neither_tiny_nor_huge);
     suite_add_tcase(suite, t);
     return suite;

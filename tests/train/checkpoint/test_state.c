@@ -66,7 +66,7 @@ require_named(const struct state_field *f, const struct state_case *c, const str
     ck_assert_msg(strstr(err->text, "; it has to be a "), "%s", err->text);
 }
 
-START_TEST(each_field_of_the_state_has_bounds_and_what_is_outside_them_is_refused)
+START_TEST(each_field_of_the_state_has_bounds)
 {
     const struct state_field *f = &state_fields[_i];
     struct checkpoint_state plain = state_plain(f), state;
@@ -193,7 +193,7 @@ state_bounds_case(Suite *s)
 
     while (state_fields[fields].name)
         fields++;
-    tcase_add_loop_test(c, each_field_of_the_state_has_bounds_and_what_is_outside_them_is_refused, 0, fields);
+    tcase_add_loop_test(c, each_field_of_the_state_has_bounds, 0, fields);
     tcase_add_test(c, an_error_of_a_state_has_field_value_and_bounds);
     tcase_add_test(c, the_table_has_every_member_of_the_state);
     tcase_add_test(c, a_state_outside_its_bounds_is_not_written);

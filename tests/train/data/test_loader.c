@@ -81,7 +81,7 @@ START_TEST(every_sample_comes_first_equally_often)
 }
 END_TEST
 
-START_TEST(a_window_holds_whole_shards)
+START_TEST(a_window_consists_of_complete_shards)
 {
     static struct sample_place place[103];
     struct samples s = make_samples(place, 103, 10); /* 11 shards, the last with 3 */
@@ -129,7 +129,7 @@ START_TEST(a_window_is_chosen_by_size_and_memory_alone)
 }
 END_TEST
 
-START_TEST(a_padding_record_is_no_sample)
+START_TEST(a_padding_record_is_not_a_sample)
 {
     struct small_dataset small;
     struct chex_dataset *ds;
@@ -453,9 +453,9 @@ loader_suite(void)
 
     tcase_add_test(c, an_order_is_a_permutation_and_depends_on_seed_and_epoch);
     tcase_add_test(c, every_sample_comes_first_equally_often);
-    tcase_add_test(c, a_window_holds_whole_shards);
+    tcase_add_test(c, a_window_consists_of_complete_shards);
     tcase_add_test(c, a_window_is_chosen_by_size_and_memory_alone);
-    tcase_add_test(c, a_padding_record_is_no_sample);
+    tcase_add_test(c, a_padding_record_is_not_a_sample);
     tcase_add_test(c, steps_are_rounded_up);
     suite_add_tcase(s, c);
     c = tcase_create("loader");

@@ -149,7 +149,7 @@ wait_for_kept(const struct reader *r, uint64_t count)
         nanosleep(&pause, NULL);
 }
 
-START_TEST(what_is_kept_needs_no_file)
+START_TEST(cached_records_need_no_file)
 {
     static const bool keep[] = {true, false};
     struct chex_error err;
@@ -180,7 +180,7 @@ START_TEST(what_is_kept_needs_no_file)
 }
 END_TEST
 
-START_TEST(what_is_damaged_is_not_kept)
+START_TEST(damaged_records_are_not_cached)
 {
     static const bool keep[] = {true, false};
     struct chex_error err;
@@ -283,7 +283,7 @@ put_file(const char *path, const void *data, size_t size)
     ck_assert_int_eq(fclose(f), 0);
 }
 
-START_TEST(a_copy_is_made_once_and_what_is_not_right_again)
+START_TEST(a_copy_is_made_once_and_wrong_parts_again)
 {
     struct staging_progress p;
     struct chex_error err;
@@ -344,7 +344,7 @@ START_TEST(records_come_from_the_copy_and_where_that_fails_from_the_source)
 }
 END_TEST
 
-START_TEST(what_is_damaged_at_its_source_is_left_out)
+START_TEST(a_shard_damaged_at_its_source_is_not_copied)
 {
     struct staging_progress p;
     struct chex_error err;
@@ -496,14 +496,14 @@ reader_suite(void)
 
     tcase_add_test(c, checksums_are_compared_at_first_always_or_never);
     tcase_add_test(c, a_file_that_becomes_shorter_is_an_error);
-    tcase_add_test(c, what_is_kept_needs_no_file);
-    tcase_add_test(c, what_is_damaged_is_not_kept);
+    tcase_add_test(c, cached_records_need_no_file);
+    tcase_add_test(c, damaged_records_are_not_cached);
     tcase_add_test(c, threads_read_and_fill_side_by_side);
     suite_add_tcase(s, c);
     c = tcase_create("copies");
-    tcase_add_test(c, a_copy_is_made_once_and_what_is_not_right_again);
+    tcase_add_test(c, a_copy_is_made_once_and_wrong_parts_again);
     tcase_add_test(c, records_come_from_the_copy_and_where_that_fails_from_the_source);
-    tcase_add_test(c, what_is_damaged_at_its_source_is_left_out);
+    tcase_add_test(c, a_shard_damaged_at_its_source_is_not_copied);
     tcase_add_test(c, another_process_is_waited_for);
     tcase_add_test(c, a_copy_goes_into_the_opened_folder_though_a_link_takes_its_place);
     suite_add_tcase(s, c);

@@ -155,7 +155,7 @@ START_TEST(probabilities_of_the_views_are_averaged)
 }
 END_TEST
 
-START_TEST(the_loss_is_that_of_training)
+START_TEST(the_loss_equals_the_loss_of_training)
 {
     const double weight[CHEX_FINDINGS] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3};
     const struct loss_options focal = {.kind = LOSS_FOCAL, .gamma = 2, .positive_weight = weight};
@@ -203,7 +203,7 @@ START_TEST(a_damaged_record_ends_it_or_is_left_out)
 }
 END_TEST
 
-START_TEST(without_a_good_record_there_is_no_evaluation)
+START_TEST(an_evaluation_needs_a_good_record)
 {
     struct samples none = {.count = 0};
     struct scorer b;
@@ -222,7 +222,7 @@ START_TEST(without_a_good_record_there_is_no_evaluation)
 }
 END_TEST
 
-START_TEST(a_logit_that_is_no_number_leaves_nothing_defined)
+START_TEST(with_a_nan_logit_no_metric_is_defined)
 {
     struct scorer b;
 
@@ -297,7 +297,7 @@ START_TEST(predictions_are_one_line_an_image)
 }
 END_TEST
 
-START_TEST(the_document_names_what_the_numbers_are_of)
+START_TEST(the_document_names_the_model_and_the_data)
 {
     static const char *const parts[] = {
         "\"dataset_id\": \"0123456789abcdef\"",
@@ -346,17 +346,17 @@ evaluate_suite(void)
     tcase_add_test(c, every_image_is_scored_once);
     tcase_add_test(c, the_micro_batch_changes_nothing);
     tcase_add_test(c, probabilities_of_the_views_are_averaged);
-    tcase_add_test(c, the_loss_is_that_of_training);
+    tcase_add_test(c, the_loss_equals_the_loss_of_training);
     suite_add_tcase(s, c);
     c = tcase_create("faults");
     tcase_add_test(c, a_damaged_record_ends_it_or_is_left_out);
-    tcase_add_test(c, without_a_good_record_there_is_no_evaluation);
-    tcase_add_test(c, a_logit_that_is_no_number_leaves_nothing_defined);
+    tcase_add_test(c, an_evaluation_needs_a_good_record);
+    tcase_add_test(c, with_a_nan_logit_no_metric_is_defined);
     tcase_add_test(c, a_wish_to_stop_is_seen_before_the_next_micro_batch);
     suite_add_tcase(s, c);
     c = tcase_create("documents");
     tcase_add_test(c, predictions_are_one_line_an_image);
-    tcase_add_test(c, the_document_names_what_the_numbers_are_of);
+    tcase_add_test(c, the_document_names_the_model_and_the_data);
     suite_add_tcase(s, c);
     evaluate_ranks_case(s);
     return s;

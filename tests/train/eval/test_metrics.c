@@ -65,7 +65,7 @@ START_TEST(scores_are_in_the_order_of_numbers)
 }
 END_TEST
 
-START_TEST(without_positives_there_is_no_auroc)
+START_TEST(an_auroc_needs_positives)
 {
     const float score[] = {0, 1, 0, 1, 1, 0}; /* finding 0 has none, finding 1 is perfect */
     const uint8_t label[] = {0, 1, 0, 1, 0, 0};
@@ -82,7 +82,7 @@ START_TEST(without_positives_there_is_no_auroc)
 }
 END_TEST
 
-START_TEST(a_score_that_is_no_number_is_refused)
+START_TEST(a_nan_score_is_refused)
 {
     const float score[] = {0, NAN};
     const uint8_t label[] = {0, 1};
@@ -111,7 +111,7 @@ START_TEST(a_patient_out_of_range_is_refused)
 }
 END_TEST
 
-START_TEST(thresholds_are_scores_that_occur)
+START_TEST(thresholds_are_existing_scores)
 {
     /* At >= .4: both positives, one of three negatives: J = 1 - 1/3, F1 = 4/5. */
     const float score[] = {0.1f, 0.3f, 0.4f, 0.5f, 0.6f};
@@ -242,10 +242,10 @@ metrics_suite(void)
     tcase_add_test(c, auroc_counts_pairs);
     tcase_add_test(c, a_tie_counts_half);
     tcase_add_test(c, scores_are_in_the_order_of_numbers);
-    tcase_add_test(c, without_positives_there_is_no_auroc);
-    tcase_add_test(c, a_score_that_is_no_number_is_refused);
+    tcase_add_test(c, an_auroc_needs_positives);
+    tcase_add_test(c, a_nan_score_is_refused);
     tcase_add_test(c, a_patient_out_of_range_is_refused);
-    tcase_add_test(c, thresholds_are_scores_that_occur);
+    tcase_add_test(c, thresholds_are_existing_scores);
     tcase_add_test(c, the_order_of_the_images_does_not_matter);
     tcase_add_test(c, intervals_enclose_the_value_and_follow_the_seed);
     tcase_add_test(c, parts_of_the_bootstrap_make_the_same_bits);

@@ -63,7 +63,7 @@ check_factors(const struct rank_times *t, const double wanted[FACTOR_COUNT])
 }
 
 /* Mean work 6, largest 8, time 10, on an ideal network 9. */
-START_TEST(factors_are_those_of_pop)
+START_TEST(factors_follow_pop)
 {
     const double work[] = {8, 6, 4, 6};
     const struct rank_times t = times_of(4, work, 10, 9);
@@ -186,7 +186,7 @@ START_TEST(the_slow_rank_is_named_with_its_cause)
 END_TEST
 
 /* Each works 8 of 16 seconds; on an ideal network they would take 12: 4 are lost by taking turns, 4 by messages. */
-START_TEST(waits_without_a_slow_rank_are_told_apart)
+START_TEST(waits_without_a_slow_rank_are_distinguished)
 {
     const double work[] = {8, 8};
     struct rank_times t = times_of(2, work, 16, 13);
@@ -294,7 +294,7 @@ START_TEST(times_are_written_and_read_the_same)
 }
 END_TEST
 
-START_TEST(what_is_no_such_document_is_refused)
+START_TEST(other_documents_are_refused)
 {
     static const char *const bad[] = {
         "{}",
@@ -343,19 +343,19 @@ rank_times_suite(void)
     Suite *s = suite_create("rank_times");
     TCase *c = tcase_create("rank_times");
 
-    tcase_add_test(c, factors_are_those_of_pop);
+    tcase_add_test(c, factors_follow_pop);
     tcase_add_test(c, a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one);
     tcase_add_test(c, without_an_ideal_network_serialisation_and_transfer_are_not_known);
     tcase_add_test(c, no_factor_is_above_one_and_none_without_a_time);
     tcase_add_test(c, ranks_that_are_slow_in_turn_are_serialised);
     tcase_add_test(c, epochs_are_added_rank_by_rank);
     tcase_add_loop_test(c, the_slow_rank_is_named_with_its_cause, 0, 6);
-    tcase_add_test(c, waits_without_a_slow_rank_are_told_apart);
+    tcase_add_test(c, waits_without_a_slow_rank_are_distinguished);
     tcase_add_test(c, a_rank_that_is_alone_gets_advice_too);
     tcase_add_test(c, no_share_is_above_one);
     tcase_add_test(c, a_device_that_is_idle_waits_for_its_host);
     tcase_add_test(c, times_are_written_and_read_the_same);
-    tcase_add_test(c, what_is_no_such_document_is_refused);
+    tcase_add_test(c, other_documents_are_refused);
     suite_add_tcase(s, c);
     return s;
 }

@@ -51,7 +51,7 @@ START_TEST(an_image_of_weight_0_counts_nowhere)
 }
 END_TEST
 
-START_TEST(slopes_are_those_of_the_loss)
+START_TEST(slopes_are_the_derivatives_of_the_loss)
 {
     const double positive_weight[] = {3, 0.5};
     const uint8_t y[] = {1, 0};
@@ -139,7 +139,7 @@ START_TEST(sgd_has_momentum_from_the_second_step_on)
 }
 END_TEST
 
-START_TEST(the_norm_tells_what_is_not_finite_and_clipping_scales_down)
+START_TEST(the_norm_shows_values_that_are_not_finite_and_clipping_scales_down)
 {
     struct optimizer_step step = {.number = 1, .rate = 1, .clip = 2.5};
     float g[3000] = {[7] = 3, [2999] = 4};
@@ -194,14 +194,14 @@ step_suite(void)
     tcase_add_test(c, bce_is_minus_log_p_and_its_slope_is_p_minus_y);
     tcase_add_test(c, large_logits_do_not_overflow);
     tcase_add_test(c, an_image_of_weight_0_counts_nowhere);
-    tcase_add_test(c, slopes_are_those_of_the_loss);
+    tcase_add_test(c, slopes_are_the_derivatives_of_the_loss);
     tcase_add_test(c, focal_with_gamma_0_is_bce);
     suite_add_tcase(s, c);
     c = tcase_create("optimizer");
     tcase_add_test(c, the_first_step_of_adam_has_the_length_of_the_rate);
     tcase_add_test(c, adamw_shrinks_the_parameter_and_adam_adds_to_the_gradient);
     tcase_add_test(c, sgd_has_momentum_from_the_second_step_on);
-    tcase_add_test(c, the_norm_tells_what_is_not_finite_and_clipping_scales_down);
+    tcase_add_test(c, the_norm_shows_values_that_are_not_finite_and_clipping_scales_down);
     suite_add_tcase(s, c);
     c = tcase_create("schedule");
     tcase_add_test(c, plateau_reduces_when_patience_is_at_an_end);
