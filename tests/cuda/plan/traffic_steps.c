@@ -194,8 +194,10 @@ model_step(const char *model, const char *gpu, unsigned major, unsigned batch, e
     o.optimizer = optimizer_default(OPTIMIZER_ADAM);
     check(cuda_layout_make(&l, &o, &chip, 0, &err), &err);
     check(cuda_model_make(&l, g, &m, &err), &err);
-    for (i = 0; i < m.count; i++)
+    for (i = 0; i < m.count; i++) {
         sum += m.launch[i].times * m.launch[i].seconds;
+        expect(m.launch[i].read + m.launch[i].written > 0, "the cost model has no row for %s", m.launch[i].kernel);
+    }
     printf("%s, %s, batch %u, --engine %s: %u launches, %.1f MB an image, %.0f img/s by the model; an evaluation: %u "
            "launches, "
            "%.1f MB an image, %.0f img/s\n",

@@ -21,26 +21,26 @@
 static void
 place_data(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
 {
-    const struct graph_node *norm = build_through(b, n);
+    const struct graph_node *norm = build_norm_before(b, n);
     const struct graph_slice *source = build_source(b, n);
 
     if (norm) {
-        c->args.norm = build_view(b, norm);
+        c->args.norm = build_prologue(b, norm);
         c->args.values = build_read(b, source);
-        c->args.sums = build_masked(b, norm, source, cuda_conv_op(c).x);
+        c->args.sums = build_norm_gradient_sums(b, norm, source, cuda_conv_op(c).x);
     }
-    c->args.x = (norm ? build_write_masked : build_write_gradient)(b, source, &c->args.add);
+    c->args.x = (norm ? build_write_norm_gradient : build_write_gradient)(b, source, &c->args.add);
     c->args.y = build_read_gradient(b, &n->out);
 }
 
 static struct build_splits
 place_weights(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
 {
-    const struct graph_node *norm = build_through(b, n);
-    struct build_splits partial = build_take_splits(b, cuda_conv_partial(c), c->splits);
+    const struct graph_node *norm = build_norm_before(b, n);
+    struct build_splits partial = build_allocate_splits(b, cuda_conv_partial(c), c->splits);
 
     if (norm)
-        c->args.norm = build_view(b, norm);
+        c->args.norm = build_prologue(b, norm);
     c->args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
     c->args.y = build_read_gradient(b, &n->out);
     c->args.partial = build_at(b, partial.piece);
@@ -53,7 +53,7 @@ launch_final(struct cuda_builder *b, struct cuda_op op)
 {
     op.node = b->node;
     op.final = SIZE_MAX;
-    build_final(b, &op);
+    build_mark_final(b, &op);
     build_launch(b, op);
 }
 
@@ -64,12 +64,12 @@ stem_backward(struct cuda_builder *b, const struct graph_node *n)
     struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
     struct build_splits partial;
 
-    build_settle(b, &n->out);
+    build_finalize(b, &n->out);
     cuda_conv_choose(&c, b->layout->chip.processors);
     partial = place_weights(b, n, &c);
     build_conv_check(b, &c);
     launch_final(b, cuda_conv_op(&c));
-    build_add_later(b, n, &partial);
+    build_reduce_splits_later(b, n, &partial);
 }
 
 static void
@@ -78,23 +78,23 @@ pair_backward(struct cuda_builder *b, const struct graph_node *n)
     struct cuda_conv_pair p = {.data = build_conv(b, n, CONV_DATA), .weights = build_conv(b, n, CONV_WEIGHTS)};
     struct build_splits partial;
 
-    build_settle(b, &n->out);
+    build_finalize(b, &n->out);
     cuda_conv_pair_choose(&p, b->layout->chip.processors);
-    if (build_through(b, n))
-        build_before_masked(b, build_through(b, n));
+    if (build_norm_before(b, n))
+        build_finalize_pending(b, build_norm_before(b, n));
     place_data(b, n, &p.data);
     partial = place_weights(b, n, &p.weights);
     build_conv_check(b, &p.data);
     build_conv_check(b, &p.weights);
     launch_final(b, cuda_conv_pair_op(&p));
-    build_add_later(b, n, &partial);
+    build_reduce_splits_later(b, n, &partial);
 }
 
 /* dgrad and wgrad in one pass, which also finalizes the gradient of the output. */
 static void
 both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_both *both)
 {
-    const struct graph_node *norm = build_through(b, n);
+    const struct graph_node *norm = build_norm_before(b, n);
     const struct graph_slice *source = build_source(b, n);
     struct conv_args *c = &both->args.conv;
     struct build_splits partial;
@@ -103,26 +103,26 @@ both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_bo
 
     cuda_conv_both_choose(both, b->layout->chip.processors);
     op = cuda_conv_both_op(both);
-    build_before_finish(b, &n->out, &(struct build_readers){op.x * op.y, n->out.channels, BOTH_AT_ONCE});
+    build_reduce_before_finalize(b, &n->out, &(struct build_readers){op.x * op.y, n->out.channels, BOTH_AT_ONCE});
     if (norm)
-        build_before_masked(b, norm);
-    both->args.finish = build_finish(b, &n->out);
-    partial = build_take_splits(b, cuda_conv_both_partial(both), both->stripes);
+        build_finalize_pending(b, norm);
+    both->args.finish = build_finalize_in_prologue(b, &n->out);
+    partial = build_allocate_splits(b, cuda_conv_both_partial(both), both->stripes);
     if (norm) {
-        c->norm = build_view(b, norm);
-        c->sums = build_masked(b, norm, source, both->stripes);
+        c->norm = build_prologue(b, norm);
+        c->sums = build_norm_gradient_sums(b, norm, source, both->stripes);
     }
-    both->args.end = build_end(b, n, both->stripes, &too);
+    both->args.end = build_fused_pool(b, n, both->stripes, &too);
     c->values = build_read(b, source);
-    c->x = (norm ? build_write_masked : build_write_gradient)(b, source, &c->add);
+    c->x = (norm ? build_write_norm_gradient : build_write_gradient)(b, source, &c->add);
     c->y = build_read_gradient(b, &n->out);
     c->partial = build_at(b, partial.piece);
     if (b->status == CHEX_OK && !cuda_conv_both_fits(both))
         build_fail(b, CHEX_ERR_BUG, "both gradients do not fit");
     launch_final(b, cuda_conv_both_op(both));
     if (too.piece != BUILD_NONE)
-        build_settle_too(b, &too);
-    build_add_later(b, n, &partial);
+        build_finalize_second(b, &too);
+    build_reduce_splits_later(b, n, &partial);
 }
 
 static void
@@ -130,7 +130,7 @@ conv_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_both both = build_both(b, n);
 
-    if (build_can_finish(b, &n->out) && cuda_conv_both_fits(&both))
+    if (build_can_finalize_in_prologue(b, &n->out) && cuda_conv_both_fits(&both))
         both_backward(b, n, &both);
     else
         pair_backward(b, n);
@@ -143,7 +143,7 @@ static void
 norm_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     const struct cuda_layout *l = b->layout;
-    unsigned strides = build_strides(b, build_all_pixels(b, n->in.buffer), n->in.channels);
+    unsigned strides = build_pixel_blocks(b, build_all_pixels(b, n->in.buffer), n->in.channels);
     struct norm_mask_args a = {.weight = (const float *)l->weight,
                                .images = l->options->batch,
                                .pixels = build_pixels(b, n->in.buffer),
@@ -153,14 +153,14 @@ norm_backward(struct cuda_builder *b, const struct graph_node *n)
                                .gradient_ld = l->tensor[n->in.buffer].ld};
     struct cuda_op op;
 
-    build_before_masked(b, n);
+    build_finalize_pending(b, n);
     op = build_op(b, CUDA_NORM_MASK, strides);
     op.y = cuda_blocks(n->in.channels, NORM_CHANNELS);
     a.x = build_read(b, &n->in);
     a.dy = build_read_gradient(b, &n->out);
-    a.gradient = build_write_masked(b, &n->in, &a.add);
-    a.norm = build_view(b, n);
-    a.sums = build_masked(b, n, &n->in, op.x);
+    a.gradient = build_write_norm_gradient(b, &n->in, &a.add);
+    a.norm = build_prologue(b, n);
+    a.sums = build_norm_gradient_sums(b, n, &n->in, op.x);
     op.args.norm_mask = a;
     build_launch(b, op);
 }
@@ -225,33 +225,33 @@ norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const str
     struct norm_pool_args a = {.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
     struct graph_slice part = norm->in, dy = n->out;
     unsigned pixels = build_all_pixels(b, norm->in.buffer), skipped, strides;
-    bool finishes = n->op == GRAPH_MAX_POOL && build_can_finish(b, &n->out);
+    bool finishes = n->op == GRAPH_MAX_POOL && build_can_finalize_in_prologue(b, &n->out);
     struct build_readers readers;
     struct cuda_op op;
 
-    strides = build_can_end(b, n, norm, &part) ? build_strides(b, pixels, part.channels)
-                                               : build_pool_strides(b, n, pixels);
+    strides = build_can_fuse_pool(b, n, norm, &part) ? build_pixel_blocks(b, pixels, part.channels)
+                                                     : build_pool_blocks(b, n, pixels);
     skipped = part.first - norm->in.first;
     dy.first += skipped;
     dy.channels = a.pool.channels = part.channels;
     readers = build_norm_readers(strides, part.channels);
     if (finishes)
-        build_before_finish(b, &n->out, &readers);
+        build_reduce_before_finalize(b, &n->out, &readers);
     else
-        build_settle(b, &n->out);
-    build_before_masked(b, norm);
+        build_finalize(b, &n->out);
+    build_finalize_pending(b, norm);
     op = build_op(b, kernels[n->op], strides);
     op.y = cuda_blocks(part.channels, NORM_CHANNELS);
     if (finishes)
-        a.finish = build_finish(b, &n->out);
+        a.finish = build_finalize_in_prologue(b, &n->out);
     a.pool.x = build_read(b, &part);
     a.pool.dy = build_read_gradient(b, &dy);
-    a.pool.dx = build_write_masked(b, &part, &a.pool.add);
-    a.norm = build_view(b, norm);
+    a.pool.dx = build_write_norm_gradient(b, &part, &a.pool.add);
+    a.norm = build_prologue(b, norm);
     skip_channels(&a.norm, skipped);
-    a.sums = build_masked(b, norm, &part, op.x);
+    a.sums = build_norm_gradient_sums(b, norm, &part, op.x);
     op.args.norm_pool = a;
-    build_final(b, &op);
+    build_mark_final(b, &op);
     build_launch(b, op);
 }
 
@@ -301,9 +301,9 @@ linear_backward(struct cuda_builder *b, const struct graph_node *n)
         build_fail(b, CHEX_ERR_UNSUPPORTED, "on the GPU, no other node may read the input of a linear layer");
     a.x = build_read(b, &n->in);
     op.args.linear = a;
-    build_made(b, n->weight);
-    build_made(b, n->bias);
-    build_final(b, &op);
+    build_mark_made(b, n->weight);
+    build_mark_made(b, n->bias);
+    build_mark_final(b, &op);
     build_launch(b, op);
 }
 
@@ -312,15 +312,15 @@ linear_backward(struct cuda_builder *b, const struct graph_node *n)
 static void
 node_backward(struct cuda_builder *b, const struct graph_node *n)
 {
-    const struct graph_node *norm = build_through(b, n);
+    const struct graph_node *norm = build_norm_before(b, n);
 
     bool sees = norm && (n->op == GRAPH_MAX_POOL || n->op == GRAPH_AVG_POOL || n->op == GRAPH_MEAN_POOL);
 
-    if (!sees && (n->op != GRAPH_CONV || build_is_plain(b, n))) /* the others call it, or finalize in their prologue */
-        build_settle(b, &n->out);
+    if (!sees && (n->op != GRAPH_CONV || build_is_cudnn(b, n))) /* the others call it, or finalize in their prologue */
+        build_finalize(b, &n->out);
     switch (n->op) {
     case GRAPH_CONV:
-        (build_is_stem(b, n) ? stem_backward : build_is_plain(b, n) ? build_plain_backward : conv_backward)(b, n);
+        (build_is_stem(b, n) ? stem_backward : build_is_cudnn(b, n) ? build_cudnn_backward : conv_backward)(b, n);
         break;
     case GRAPH_NORM:
         norm_backward(b, n);
@@ -356,7 +356,7 @@ build_backward(struct cuda_builder *b)
     for (i = 0; i < b->graph->buffer_count; i++)
         if (b->end[i])
             build_fail(b, CHEX_ERR_BUG, "the gradient of a pool was left to nobody");
-    build_add_all(b);
+    build_reduce_splits(b);
     if (b->final != 0)
         build_fail(b, CHEX_ERR_BUG, "gradients of some parameters are never final");
 }

@@ -51,7 +51,7 @@ build_fail(struct cuda_builder *b, enum chex_status status, const char *why)
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
 uintptr_t
-build_place(struct cuda_builder *b, size_t count, size_t size)
+build_reserve(struct cuda_builder *b, size_t count, size_t size)
 {
     struct cuda_layout *l = b->layout;
     uintptr_t at = l->base + l->bytes;
@@ -64,7 +64,7 @@ build_place(struct cuda_builder *b, size_t count, size_t size)
 }
 
 size_t
-build_take(struct cuda_builder *b, size_t bytes)
+build_allocate(struct cuda_builder *b, size_t bytes)
 {
     size_t piece = 0;
 
@@ -90,7 +90,7 @@ build_at(struct cuda_builder *b, size_t piece)
 }
 
 bool
-build_alone(const struct cuda_builder *b)
+build_is_single_rank(const struct cuda_builder *b)
 {
     const struct reduce *r = b->layout->options->reduce;
 
@@ -124,7 +124,7 @@ slab_at(struct cuda_builder *b, size_t *piece, const struct graph_slice *s)
     if (s->buffer != b->graph->output && (s->first % 8 != 0 || s->channels % 8 != 0))
         build_fail(b, CHEX_ERR_UNSUPPORTED, "GPU kernels need slices that begin and end at multiples of 8 channels");
     if (*piece == BUILD_NONE)
-        *piece = build_take(b, (size_t)build_all_pixels(b, s->buffer) * l->tensor[s->buffer].ld * value);
+        *piece = build_allocate(b, (size_t)build_all_pixels(b, s->buffer) * l->tensor[s->buffer].ld * value);
     return (void *)(address_of(b, *piece) + s->first * value);
 }
 
@@ -150,7 +150,7 @@ build_read(struct cuda_builder *b, const struct graph_slice *s)
 {
     if (s->buffer == b->graph->output)
         build_fail(b, CHEX_ERR_UNSUPPORTED, "on the GPU, only the loss may read the logits");
-    if (s->buffer != b->graph->input && count_written(b, b->value_is, s) < s->channels)
+    if (s->buffer != b->graph->input && count_written(b, b->value_written, s) < s->channels)
         build_fail(b, CHEX_ERR_BUG, "it reads values that nothing wrote");
     return slab_at(b, &b->pieces[s->buffer].value, s);
 }
@@ -158,9 +158,9 @@ build_read(struct cuda_builder *b, const struct graph_slice *s)
 void *
 build_write(struct cuda_builder *b, const struct graph_slice *s)
 {
-    if (count_written(b, b->value_is, s) > 0)
+    if (count_written(b, b->value_written, s) > 0)
         build_fail(b, CHEX_ERR_BUG, "it overwrites values");
-    set_written(b, b->value_is, s);
+    set_written(b, b->value_written, s);
     if (s->buffer != b->graph->output)
         return slab_at(b, &b->pieces[s->buffer].value, s);
     if (b->graph->node[b->node].op != GRAPH_LINEAR || s->channels != b->graph->buffer[s->buffer].channels)
@@ -171,7 +171,7 @@ build_write(struct cuda_builder *b, const struct graph_slice *s)
 void *
 build_read_gradient(struct cuda_builder *b, const struct graph_slice *s)
 {
-    if (count_written(b, b->gradient_is, s) < s->channels)
+    if (count_written(b, b->gradient_written, s) < s->channels)
         build_fail(b, CHEX_ERR_BUG, "it reads gradients that nothing wrote");
     return slab_at(b, &b->pieces[s->buffer].gradient, s);
 }
@@ -179,12 +179,12 @@ build_read_gradient(struct cuda_builder *b, const struct graph_slice *s)
 static void *
 write_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
 {
-    unsigned written = count_written(b, b->gradient_is, s);
+    unsigned written = count_written(b, b->gradient_written, s);
 
     if (written > 0 && written < s->channels)
         build_fail(b, CHEX_ERR_UNSUPPORTED, "of its input another node reads a part that is no part of this one");
     *add = written > 0;
-    set_written(b, b->gradient_is, s);
+    set_written(b, b->gradient_written, s);
     return slab_at(b, &b->pieces[s->buffer].gradient, s);
 }
 
@@ -197,7 +197,7 @@ build_write_gradient(struct cuda_builder *b, const struct graph_slice *s, unsign
 }
 
 void *
-build_write_masked(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
+build_write_norm_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
 {
     return write_gradient(b, s, add);
 }
@@ -205,7 +205,7 @@ build_write_masked(struct cuda_builder *b, const struct graph_slice *s, unsigned
 bool
 build_adds(const struct cuda_builder *b, const struct graph_slice *s)
 {
-    return count_written(b, b->gradient_is, s) > 0;
+    return count_written(b, b->gradient_written, s) > 0;
 }
 
 /* Returns two arrays of a float per channel of a buffer. */
@@ -216,7 +216,7 @@ pair_at(struct cuda_builder *b, size_t *piece, unsigned buffer, unsigned first)
     uintptr_t at;
 
     if (*piece == BUILD_NONE)
-        *piece = build_take(b, 2 * array);
+        *piece = build_allocate(b, 2 * array);
     at = address_of(b, *piece) + first * sizeof(float);
     return (struct build_pair){(float *)at, (float *)(at + array)};
 }
@@ -228,23 +228,23 @@ build_moments(struct cuda_builder *b, unsigned buffer, unsigned first)
 }
 
 struct build_pair
-build_by(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
+build_write_means(struct cuda_builder *b, const struct graph_slice *s, unsigned *add)
 {
-    unsigned written = count_written(b, b->by_is, s);
+    unsigned written = count_written(b, b->means_written, s);
 
     if (written > 0 && written < s->channels)
         build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads a part of what another one reads");
     *add = written > 0;
-    set_written(b, b->by_is, s);
+    set_written(b, b->means_written, s);
     return pair_at(b, &b->pieces[s->buffer].by, s->buffer, s->first);
 }
 
 struct build_pair
-build_read_by(struct cuda_builder *b, const struct graph_slice *s)
+build_read_means(struct cuda_builder *b, const struct graph_slice *s)
 {
-    if (count_written(b, b->by_is, s) == 0)
+    if (count_written(b, b->means_written, s) == 0)
         return (struct build_pair){NULL, NULL};
-    if (count_written(b, b->by_is, s) < s->channels)
+    if (count_written(b, b->means_written, s) < s->channels)
         build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads a part of what another one reads");
     return pair_at(b, &b->pieces[s->buffer].by, s->buffer, s->first);
 }
@@ -287,7 +287,7 @@ build_blocks(struct cuda_builder *b, size_t a, size_t c, unsigned each)
 }
 
 unsigned
-build_each(const struct cuda_builder *b, unsigned pixels, unsigned channels)
+build_pixels_each(const struct cuda_builder *b, unsigned pixels, unsigned channels)
 {
     unsigned step = NORM_THREADS / 4, across = cuda_blocks(channels, NORM_CHANNELS);
     unsigned blocks = cuda_blocks((size_t)4 * b->layout->chip.processors, across);
@@ -297,9 +297,9 @@ build_each(const struct cuda_builder *b, unsigned pixels, unsigned channels)
 }
 
 unsigned
-build_strides(const struct cuda_builder *b, unsigned pixels, unsigned channels)
+build_pixel_blocks(const struct cuda_builder *b, unsigned pixels, unsigned channels)
 {
-    return cuda_blocks(pixels, build_each(b, pixels, channels));
+    return cuda_blocks(pixels, build_pixels_each(b, pixels, channels));
 }
 
 struct cuda_op
@@ -327,19 +327,19 @@ build_launch(struct cuda_builder *b, struct cuda_op op)
 }
 
 void
-build_made(struct cuda_builder *b, unsigned param)
+build_mark_made(struct cuda_builder *b, unsigned param)
 {
-    if (b->param_is[param])
+    if (b->param_done[param])
         build_fail(b, CHEX_ERR_BUG, "the gradient of a parameter is made twice");
-    b->param_is[param] = true;
+    b->param_done[param] = true;
 }
 
 void
-build_final(struct cuda_builder *b, struct cuda_op *op)
+build_mark_final(struct cuda_builder *b, struct cuda_op *op)
 {
     size_t before = b->final;
 
-    while (b->final > 0 && b->param_is[b->final - 1])
+    while (b->final > 0 && b->param_done[b->final - 1])
         b->final--;
     if (b->final < before)
         op->final = b->graph->param[b->final].offset;
@@ -371,19 +371,19 @@ shape_stem(struct conv_args *a, unsigned side)
 }
 
 const struct cuda_fold *
-build_norms(const struct cuda_builder *b)
+build_fused_norms(const struct cuda_builder *b)
 {
     return b->score ? &b->scoring.fold : &b->fold;
 }
 
 const struct graph_node *
-build_through(const struct cuda_builder *b, const struct graph_node *n)
+build_norm_before(const struct cuda_builder *b, const struct graph_node *n)
 {
-    return build_norms(b)->norm[n - b->graph->node];
+    return build_fused_norms(b)->norm[n - b->graph->node];
 }
 
 const struct graph_node *
-build_behind(const struct cuda_builder *b, const struct graph_node *conv)
+build_norm_after(const struct cuda_builder *b, const struct graph_node *conv)
 {
     return b->scoring.fold.behind[conv - b->graph->node];
 }
@@ -391,7 +391,7 @@ build_behind(const struct cuda_builder *b, const struct graph_node *conv)
 const struct graph_slice *
 build_source(const struct cuda_builder *b, const struct graph_node *n)
 {
-    const struct graph_node *norm = build_through(b, n);
+    const struct graph_node *norm = build_norm_before(b, n);
 
     return norm ? &norm->in : &n->in;
 }
@@ -440,7 +440,7 @@ build_conv_launch(struct cuda_builder *b, struct cuda_op op)
 }
 
 bool
-build_is_plain(const struct cuda_builder *b, const struct graph_node *n)
+build_is_cudnn(const struct cuda_builder *b, const struct graph_node *n)
 {
     return b->layout->cudnn[n - b->graph->node];
 }

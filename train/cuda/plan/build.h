@@ -1,10 +1,24 @@
 /*
  * build.h - the builder of a layout: private to layout.c and the files named below
  *
- * The builder walks the graph twice with the same code (memory.h).  The first walk only records which launch touches
- * which piece of memory, so that live ranges are known.  Then every piece gets its address.  The second walk takes the
- * same pieces in the same order, finds their addresses and keeps the launches.  So both walks must make the same calls
- * in the same order; a decision must not depend on an address.
+ * The contract: the walk is done twice, with the same calls in the same order.  The first walk only records which
+ * launch touches which piece of memory, so that live ranges are known.  Then every piece gets its address (memory.h).
+ * In the second walk the n-th build_allocate() finds the n-th piece again, and launches are kept.  So no decision may
+ * depend on an address, and all calls for a launch come before its build_launch(), which ends the moment.
+ *
+ * Example, forward: convolution a, a BN that is fused into its reader, convolution c.  Two launches; after the first
+ * walk the live ranges are:
+ *
+ *   launch  call                          piece                           live range
+ *   0, a    build_write(a's output)       0: values                       0 .. 1
+ *           build_epilogue_sums()         1: partial sums of them         0 .. 1
+ *   1, c    build_prologue(BN)            2: mean, variance; reads 1      1 .. 1, and later by backward
+ *           build_read(a's output)        reads 0
+ *           build_write(c's output)       3: values                       1 .. (its last reader)
+ *
+ * If the second walk called build_write() of c before build_prologue(), it would find piece 2 for the values: their
+ * sizes differ, so build_allocate() fails with CHEX_ERR_BUG.  Pieces 0 and 3 are both live at launch 1, so they do not
+ * overlap; a piece of a later launch may get the memory of piece 1.
  *
  * The first error is kept, and later calls have no effect.  So callers check b->status once, at the end.
  *
@@ -67,17 +81,17 @@ struct cuda_builder {
     struct cuda_memory memory;
     uintptr_t lived; /* address of that memory */
 
-    struct build_pieces *pieces;  /* [buffer_count] */
-    size_t *first;                /* [buffer_count] index of its first channel in the arrays over all channels */
-    bool *value_is, *gradient_is; /* [channels of all buffers] has this walk written the channel? */
-    bool *by_is;                  /* the same for by_beta and by_gamma */
-    size_t channels;              /* of all buffers */
-    struct cuda_fold fold;        /* for training */
+    struct build_pieces *pieces; /* [buffer_count] */
+    size_t *first;               /* [buffer_count] index of its first channel in the arrays over all channels */
+    bool *value_written, *gradient_written; /* [channels of all buffers] has this walk written the channel? */
+    bool *means_written;                    /* the same for by_beta and by_gamma */
+    size_t channels;                        /* of all buffers */
+    struct cuda_fold fold;                  /* for training */
     struct build_scoring scoring;
     struct build_sums *fresh;             /* [node_count] partial sums of the node's output, until a BN reads it */
-    struct build_sums *left;              /* [buffer_count] partial sums of its gradient, from the last BN's backward */
+    struct build_sums *pending;           /* [buffer_count] partial sums of its gradient, from the last BN's backward */
     const struct graph_node **end;        /* [buffer_count] a pool whose gradient conv_both computes, or NULL */
-    bool *param_is;                       /* [param_count] is its gradient computed? */
+    bool *param_done;                     /* [param_count] is its gradient computed? */
     struct build_partial *partial;        /* [node_count] waiting to be reduced by one launch */
     size_t partials, splits;              /* number of these; number of those that are reduced */
     size_t partial_bytes, partial_floats; /* bytes of their pieces; floats of gradients that become final with them */
@@ -103,12 +117,13 @@ struct cuda_builder {
 void build_fail(struct cuda_builder *b, enum chex_status status, const char *why);
 
 /* Returns the address of permanent memory for `count` elements, at the end of the layout so far. */
-uintptr_t build_place(struct cuda_builder *b, size_t count, size_t size);
+uintptr_t build_reserve(struct cuda_builder *b, size_t count, size_t size);
 
 /*
- * build_take() takes a piece of memory; build_at() returns its address and extends its live range to the next launch.
+ * build_allocate() takes a piece of memory.  build_at() returns its address and extends its live range to the next
+ * launch.
  */
-size_t build_take(struct cuda_builder *b, size_t bytes);
+size_t build_allocate(struct cuda_builder *b, size_t bytes);
 void *build_at(struct cuda_builder *b, size_t piece);
 
 /*
@@ -121,7 +136,7 @@ void *build_write(struct cuda_builder *b, const struct graph_slice *s);
 void *build_read_gradient(struct cuda_builder *b, const struct graph_slice *s);
 void *build_write_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
 /* The same for a slice that a BN read: the launch writes A (kernels/norm_args.h). */
-void *build_write_masked(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
+void *build_write_norm_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
 
 /* Would build_write_gradient() return *add? */
 bool build_adds(const struct cuda_builder *b, const struct graph_slice *s);
@@ -133,9 +148,9 @@ struct build_pair {
 /* Mean and variance. */
 struct build_pair build_moments(struct cuda_builder *b, unsigned buffer, unsigned first);
 /* by_beta and by_gamma of a slice; *add: an earlier launch wrote there. */
-struct build_pair build_by(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
+struct build_pair build_write_means(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
 /* The same for reading; NULL if nothing was written. */
-struct build_pair build_read_by(struct cuda_builder *b, const struct graph_slice *s);
+struct build_pair build_read_means(struct cuda_builder *b, const struct graph_slice *s);
 
 /* Addresses in arenas: a parameter, from the current arena of weights; its gradient; a statistic of the plan. */
 const float *build_weight(const struct cuda_builder *b, unsigned param);
@@ -150,40 +165,40 @@ struct cuda_op build_op(const struct cuda_builder *b, enum cuda_kernel_id kernel
 /* Appends it to the current list. */
 void build_launch(struct cuda_builder *b, struct cuda_op op);
 /*
- * build_made(): the next launch computes the gradient of a parameter.  build_final(): sets which gradients are final
- * after this launch.
+ * build_mark_made(): the next launch computes the gradient of a parameter.  build_mark_final(): sets which gradients
+ * are final after this launch.
  */
-void build_made(struct cuda_builder *b, unsigned param);
-void build_final(struct cuda_builder *b, struct cuda_op *op);
+void build_mark_made(struct cuda_builder *b, unsigned param);
+void build_mark_final(struct cuda_builder *b, struct cuda_op *op);
 
 /* Is there only one rank? */
-bool build_alone(const struct cuda_builder *b);
+bool build_is_single_rank(const struct cuda_builder *b);
 
 /* Pixels of one image of a buffer, and of all images. */
 unsigned build_pixels(const struct cuda_builder *b, unsigned buffer);
 unsigned build_all_pixels(const struct cuda_builder *b, unsigned buffer);
 /* Returns the pixels per CTA of a kernel that sums over pixels, for this number of channels. */
-unsigned build_each(const struct cuda_builder *b, unsigned pixels, unsigned channels);
+unsigned build_pixels_each(const struct cuda_builder *b, unsigned pixels, unsigned channels);
 /*
  * Returns the CTAs along x of a kernel with groups of NORM_CHANNELS channels that has a grid-stride loop over pixels.
  */
-unsigned build_strides(const struct cuda_builder *b, unsigned pixels, unsigned channels);
+unsigned build_pixel_blocks(const struct cuda_builder *b, unsigned pixels, unsigned channels);
 
 bool build_is_stem(const struct cuda_builder *b, const struct graph_node *n);
 /* Returns which BNs are fused in the current walk. */
-const struct cuda_fold *build_norms(const struct cuda_builder *b);
+const struct cuda_fold *build_fused_norms(const struct cuda_builder *b);
 /* Returns the slice that a node reads from memory: its own input, or the input of its fused BN. */
 const struct graph_slice *build_source(const struct cuda_builder *b, const struct graph_node *n);
 /* Returns the BN that the node applies in its prologue, or NULL. */
-const struct graph_node *build_through(const struct cuda_builder *b, const struct graph_node *n);
+const struct graph_node *build_norm_before(const struct cuda_builder *b, const struct graph_node *n);
 /* Scoring: returns the BN that is folded into a convolution, or NULL. */
-const struct graph_node *build_behind(const struct cuda_builder *b, const struct graph_node *conv);
+const struct graph_node *build_norm_after(const struct cuda_builder *b, const struct graph_node *conv);
 /* Returns a convolution with shapes and weights, but without tile shape and addresses. */
 struct cuda_conv build_conv(struct cuda_builder *b, const struct graph_node *n, enum conv_kind kind);
 /* Fails if the kernels do not support the convolution; appends its launch, or that of both gradients. */
 void build_conv_check(struct cuda_builder *b, const struct cuda_conv *c);
 void build_conv_launch(struct cuda_builder *b, struct cuda_op op);
-bool build_is_plain(const struct cuda_builder *b, const struct graph_node *n); /* cuDNN runs it */
+bool build_is_cudnn(const struct cuda_builder *b, const struct graph_node *n); /* cuDNN runs it */
 
 /* ---- tables.c ----------------------------------------------------------------------------------------------- */
 
@@ -211,7 +226,7 @@ struct build_pair build_scoring_view(const struct cuda_builder *b, const struct 
  */
 struct build_sums build_no_sums(void);
 /* Takes memory for this number of rows; returns the sums as an argument of the next launch. */
-struct build_sums build_take_sums(struct cuda_builder *b, unsigned blocks, unsigned channels);
+struct build_sums build_allocate_sums(struct cuda_builder *b, unsigned blocks, unsigned channels);
 struct channel_sums build_sums_at(struct cuda_builder *b, const struct build_sums *sums);
 /*
  * The launch that reduces them: its CTAs, the channels that each CTA reduces, and the CTAs that fit on a
@@ -223,20 +238,20 @@ struct build_readers {
 /* For a kernel with groups of NORM_CHANNELS channels: `strides` CTAs per group. */
 struct build_readers build_norm_readers(unsigned strides, unsigned channels);
 /* Appends a fold_sums launch that reduces the rows first, if that is cheaper than reducing all of them in every CTA. */
-void build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers);
+void build_reduce_sums(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers);
 
 /*
  * For a launch that writes a slice with this number of CTAs: returns the partial sums that it must also write, or none.
  */
-struct channel_sums build_leave_sums(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks);
+struct channel_sums build_epilogue_sums(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks);
 /* Appends a norm_sums launch for a slice whose producer wrote no partial sums. */
-void build_make_sums(struct cuda_builder *b, const struct graph_slice *s);
+void build_launch_sums(struct cuda_builder *b, const struct graph_slice *s);
 
 /* Call before a launch that applies a BN: appends a fold_sums launch if needed. */
-void build_before_view(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers);
+void build_reduce_before_conv(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers);
 /* The same for a kernel with groups of NORM_CHANNELS channels and `strides` CTAs per group. */
-void build_before_norm_view(struct cuda_builder *b, const struct graph_node *norm, unsigned strides);
-struct norm_view build_view(struct cuda_builder *b, const struct graph_node *norm);
+void build_reduce_before_norm_kernel(struct cuda_builder *b, const struct graph_node *norm, unsigned strides);
+struct norm_view build_prologue(struct cuda_builder *b, const struct graph_node *norm);
 
 /* Sets the arguments for the running statistics of all BNs; returns the CTAs that they add to the next launch. */
 unsigned build_running(struct cuda_builder *b, struct norm_running_args *a);
@@ -244,52 +259,57 @@ unsigned build_running(struct cuda_builder *b, struct norm_running_args *a);
 /* ---- settle.c ----------------------------------------------------------------------------------------------- */
 
 /*
- * Deferred reductions of backward.  build_masked() is for a launch that writes the gradient A of a slice that a BN
- * read: it returns the partial sums that the launch must also write.  Call build_before_masked() before: it appends a
- * launch that reduces the partial sums of an earlier BN.
+ * Deferred reductions of backward.  build_norm_gradient_sums() is for a launch that writes the gradient A of a slice
+ * that a BN read: it returns the partial sums that the launch must also write.  Call build_finalize_pending() before:
+ * it appends a launch that reduces the partial sums of an earlier BN.
  */
-void build_before_masked(struct cuda_builder *b, const struct graph_node *norm);
-struct channel_sums build_masked(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s,
-                                 unsigned blocks);
-/* The same for a second BN in the same launch; build_settle_too() appends the launch that reduces its partial sums. */
-struct channel_sums build_masked_too(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s,
-                                     unsigned blocks, struct build_sums *too);
-void build_settle_too(struct cuda_builder *b, const struct build_sums *too);
+void build_finalize_pending(struct cuda_builder *b, const struct graph_node *norm);
+struct channel_sums build_norm_gradient_sums(struct cuda_builder *b, const struct graph_node *norm,
+                                             const struct graph_slice *s, unsigned blocks);
+/*
+ * The same for a second BN in the same launch; build_finalize_second() appends the launch that reduces its partial
+ * sums.
+ */
+struct channel_sums build_second_gradient_sums(struct cuda_builder *b, const struct graph_node *norm,
+                                               const struct graph_slice *s, unsigned blocks, struct build_sums *too);
+void build_finalize_second(struct cuda_builder *b, const struct build_sums *too);
 /*
  * Called when the producer of a slice needs its gradient: appends a launch that reduces the partial sums of the last BN
  * and finalizes the gradient.  Does nothing if no BN reads the slice.
  */
-void build_settle(struct cuda_builder *b, const struct graph_slice *s);
+void build_finalize(struct cuda_builder *b, const struct graph_slice *s);
 /*
- * Alternatively the next launch finalizes the gradient in its prologue.  build_can_finish(): is this possible?  The
- * last BN must have read exactly this slice.  build_before_finish() may append a fold_sums launch; build_finish()
- * returns the argument of the next launch, which also makes the gradients of the BN's parameters final.
+ * Alternatively the next launch finalizes the gradient in its prologue.  build_can_finalize_in_prologue(): is this
+ * possible?  The last BN must have read exactly this slice.  build_reduce_before_finalize() may append a fold_sums
+ * launch.  build_finalize_in_prologue() returns the argument of the next launch, which also makes the gradients of the
+ * BN's parameters final.
  */
-bool build_can_finish(const struct cuda_builder *b, const struct graph_slice *s);
-void build_before_finish(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers);
-struct norm_finish build_finish(struct cuda_builder *b, const struct graph_slice *s);
+bool build_can_finalize_in_prologue(const struct cuda_builder *b, const struct graph_slice *s);
+void build_reduce_before_finalize(struct cuda_builder *b, const struct graph_slice *s,
+                                  const struct build_readers *readers);
+struct norm_finish build_finalize_in_prologue(struct cuda_builder *b, const struct graph_slice *s);
 
 /*
- * wgrad partial sums of a convolution: `count` floats of each of `splits`, in one piece.  build_add_later() queues
- * them; build_add_all() appends a launch that reduces all that are queued.
+ * wgrad partial sums of a convolution: `count` floats of each of `splits`, in one piece.  build_reduce_splits_later()
+ * queues them; build_reduce_splits() appends a launch that reduces all that are queued.
  */
 struct build_splits {
     size_t piece, count, bytes;
     unsigned splits;
 };
-struct build_splits build_take_splits(struct cuda_builder *b, size_t count, unsigned splits);
-void build_add_later(struct cuda_builder *b, const struct graph_node *n, const struct build_splits *s);
-void build_add_all(struct cuda_builder *b);
+struct build_splits build_allocate_splits(struct cuda_builder *b, size_t count, unsigned splits);
+void build_reduce_splits_later(struct cuda_builder *b, const struct graph_node *n, const struct build_splits *s);
+void build_reduce_splits(struct cuda_builder *b);
 
 /* ---- plain.c ------------------------------------------------------------------------------------------------ */
 
-void build_plain_forward(struct cuda_builder *b, const struct graph_node *n);
-void build_plain_backward(struct cuda_builder *b, const struct graph_node *n);
+void build_cudnn_forward(struct cuda_builder *b, const struct graph_node *n);
+void build_cudnn_backward(struct cuda_builder *b, const struct graph_node *n);
 
 /* ---- forward.c ---------------------------------------------------------------------------------------------- */
 
 /* Returns the CTAs per group of a pool that is fused with a BN, over this number of pixels. */
-unsigned build_pool_strides(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels);
+unsigned build_pool_blocks(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels);
 /* Sets the shapes of a pool; with a fused BN, those of the BN's input. */
 struct pool_args build_pool(const struct cuda_builder *b, const struct graph_node *n);
 
@@ -302,15 +322,16 @@ void build_forward(struct cuda_builder *b);
  * The end of a dense block in backward (end.c).  The convolution that next writes the gradient of these channels also
  * computes the gradient of the pool and of the BN in front of it, for all channels of the slab except the last slice.
  *
- *   build_can_end()    is this possible?  If so, the pool's own launch only handles *rest, that last slice
- *   build_end_shape()  the argument without addresses; dy_ld 0: nothing to do
- *   build_end()        the argument for the next launch, which also writes the partial sums `too`, one row per CTA
+ *   build_can_fuse_pool()     is this possible?  If so, the pool's own launch only handles *rest, that last slice
+ *   build_fused_pool_shape()  the argument without addresses; dy_ld 0: nothing to do
+ *   build_fused_pool()        the argument for the next launch, which also writes the partial sums `too`, one row per
+ *                             CTA
  */
-bool build_can_end(struct cuda_builder *b, const struct graph_node *pool, const struct graph_node *norm,
-                   struct graph_slice *rest);
-struct both_end build_end_shape(const struct cuda_builder *b, const struct graph_node *conv);
-struct both_end build_end(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks,
-                          struct build_sums *too);
+bool build_can_fuse_pool(struct cuda_builder *b, const struct graph_node *pool, const struct graph_node *norm,
+                         struct graph_slice *rest);
+struct both_end build_fused_pool_shape(const struct cuda_builder *b, const struct graph_node *conv);
+struct both_end build_fused_pool(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks,
+                                 struct build_sums *too);
 
 /* ---- backward.c --------------------------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 
 #include "cuda/plan/build.h"
 
-/* Can conv_both finalize the gradient of the convolution's output?  Predicts what build_can_finish() will return. */
+/* Predicts what build_can_finalize_in_prologue() will return for the output of a convolution. */
 static bool
 will_finish(const struct cuda_builder *b, const struct graph_slice *out)
 {
@@ -34,7 +34,7 @@ will_finish(const struct cuda_builder *b, const struct graph_slice *out)
 }
 
 struct both_end
-build_end_shape(const struct cuda_builder *b, const struct graph_node *conv)
+build_fused_pool_shape(const struct cuda_builder *b, const struct graph_node *conv)
 {
     const struct graph_slice *source = build_source(b, conv);
     const struct graph_node *pool = b->end[source->buffer];
@@ -48,18 +48,18 @@ build_end_shape(const struct cuda_builder *b, const struct graph_node *conv)
                              .width = mean ? 1 : b->graph->buffer[pool->out.buffer].width,
                              .down = mean ? in->height : pool->kernel,
                              .across = mean ? in->width : pool->kernel,
-                             .relu = build_through(b, pool)->relu};
+                             .relu = build_norm_before(b, pool)->relu};
 }
 
 struct cuda_both
 build_both(struct cuda_builder *b, const struct graph_node *n)
 {
     const struct cuda_layout *l = b->layout;
-    const struct build_sums *left = &b->left[n->out.buffer];
+    const struct build_sums *pending = &b->pending[n->out.buffer];
     struct cuda_both both = {.args.conv = build_conv(b, n, CONV_DATA).args,
                              .args.finish = {.values_ld = l->tensor[n->out.buffer].ld,
-                                             .sums = {.blocks = left->blocks, .channels = n->out.channels}},
-                             .args.end = build_end_shape(b, n),
+                                             .sums = {.blocks = pending->blocks, .channels = n->out.channels}},
+                             .args.end = build_fused_pool_shape(b, n),
                              .value_bytes = l->chip.value_bytes,
                              .major = l->chip.major};
 
@@ -72,11 +72,11 @@ static bool
 takes_end(struct cuda_builder *b, const struct graph_node *conv, const struct graph_slice *all,
           const struct graph_node *writer)
 {
-    const struct graph_node *norm = build_through(b, conv);
+    const struct graph_node *norm = build_norm_before(b, conv);
     const struct graph_slice *in = norm ? &norm->in : NULL, *out = writer ? &writer->out : NULL;
     struct cuda_both both;
 
-    if (conv->op != GRAPH_CONV || !in || !out || build_is_plain(b, conv) || in->buffer != all->buffer ||
+    if (conv->op != GRAPH_CONV || !in || !out || build_is_cudnn(b, conv) || in->buffer != all->buffer ||
         in->first != all->first || in->first + in->channels != out->first ||
         out->first + out->channels != all->first + all->channels || !will_finish(b, &conv->out))
         return false;
@@ -91,8 +91,8 @@ reads(const struct cuda_builder *b, const struct graph_node *n, unsigned buffer)
 }
 
 bool
-build_can_end(struct cuda_builder *b, const struct graph_node *pool, const struct graph_node *norm,
-              struct graph_slice *rest)
+build_can_fuse_pool(struct cuda_builder *b, const struct graph_node *pool, const struct graph_node *norm,
+                    struct graph_slice *rest)
 {
     const struct graph_slice *all = &norm->in;
     const struct graph_node *writer = NULL, *n = NULL;
@@ -123,11 +123,11 @@ build_can_end(struct cuda_builder *b, const struct graph_node *pool, const struc
 }
 
 struct both_end
-build_end(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks, struct build_sums *too)
+build_fused_pool(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks, struct build_sums *too)
 {
     const struct graph_slice *source = build_source(b, conv);
-    const struct graph_node *pool = b->end[source->buffer], *norm = pool ? build_through(b, pool) : NULL;
-    struct both_end end = build_end_shape(b, conv);
+    const struct graph_node *pool = b->end[source->buffer], *norm = pool ? build_norm_before(b, pool) : NULL;
+    struct both_end end = build_fused_pool_shape(b, conv);
     struct graph_slice dy;
 
     *too = build_no_sums();
@@ -137,7 +137,7 @@ build_end(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks
     end.dy = build_read_gradient(b, &dy);
     end.gamma = build_weight(b, norm->weight);
     end.beta = build_weight(b, norm->bias);
-    end.sums = build_masked_too(b, norm, source, blocks, too);
+    end.sums = build_second_gradient_sums(b, norm, source, blocks, too);
     b->end[source->buffer] = NULL;
     return end;
 }

@@ -24,7 +24,7 @@ static void
 conv_forward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv c = build_conv(b, n, CONV_FORWARD);
-    const struct graph_node *norm = build_through(b, n), *behind = b->score ? build_behind(b, n) : NULL;
+    const struct graph_node *norm = build_norm_before(b, n), *behind = b->score ? build_norm_after(b, n) : NULL;
     struct cuda_op shape;
 
     if (b->score)
@@ -34,12 +34,12 @@ conv_forward(struct cuda_builder *b, const struct graph_node *n)
     cuda_conv_choose(&c, b->layout->chip.processors);
     shape = cuda_conv_op(&c);
     if (norm) {
-        build_before_view(b, norm, (struct build_readers){shape.x * shape.y, norm->in.channels, CONV_AT_ONCE});
-        c.args.norm = build_view(b, norm);
+        build_reduce_before_conv(b, norm, (struct build_readers){shape.x * shape.y, norm->in.channels, CONV_AT_ONCE});
+        c.args.norm = build_prologue(b, norm);
     }
     c.args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
     c.args.y = build_write(b, behind ? &behind->out : &n->out);
-    c.args.sums = build_leave_sums(b, &n->out, shape.x);
+    c.args.sums = build_epilogue_sums(b, &n->out, shape.x);
     build_conv_check(b, &c);
     build_conv_launch(b, cuda_conv_op(&c));
 }
@@ -52,15 +52,15 @@ norm_forward(struct cuda_builder *b, const struct graph_node *n)
 {
     const struct cuda_layout *l = b->layout;
     unsigned groups = cuda_blocks(n->in.channels, NORM_CHANNELS);
-    unsigned strides = build_strides(b, build_all_pixels(b, n->in.buffer), n->in.channels);
+    unsigned strides = build_pixel_blocks(b, build_all_pixels(b, n->in.buffer), n->in.channels);
     struct cuda_op op;
 
-    build_before_norm_view(b, n, strides);
+    build_reduce_before_norm_kernel(b, n, strides);
     op = build_op(b, CUDA_NORM_APPLY, strides);
     op.y = groups;
     op.args.norm_apply = (struct norm_apply_args){.x = build_read(b, &n->in),
                                                   .y = build_write(b, &n->out),
-                                                  .norm = build_view(b, n),
+                                                  .norm = build_prologue(b, n),
                                                   .weight = (const float *)l->weight,
                                                   .images = l->options->batch,
                                                   .pixels = build_pixels(b, n->in.buffer),
@@ -95,9 +95,9 @@ build_pool(const struct cuda_builder *b, const struct graph_node *n)
 
 /* The registers of a max pool allow two CTAs per multiprocessor; more CTAs would only add rows of partial sums. */
 unsigned
-build_pool_strides(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels)
+build_pool_blocks(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels)
 {
-    unsigned strides = build_strides(b, pixels, n->in.channels);
+    unsigned strides = build_pixel_blocks(b, pixels, n->in.channels);
 
     return n->op == GRAPH_MAX_POOL ? cuda_blocks(strides, 2) : strides;
 }
@@ -141,21 +141,21 @@ norm_pool_forward(struct cuda_builder *b, const struct graph_node *n, const stru
                                                   [GRAPH_MEAN_POOL] = CUDA_NORM_MEAN_POOL};
     unsigned groups = cuda_blocks(n->out.channels, NORM_CHANNELS);
     unsigned strides = n->op == GRAPH_MEAN_POOL ? b->layout->options->batch
-                                                : build_pool_strides(b, n, build_all_pixels(b, n->out.buffer));
+                                                : build_pool_blocks(b, n, build_all_pixels(b, n->out.buffer));
     struct cuda_op op;
 
-    build_before_norm_view(b, norm, strides);
+    build_reduce_before_norm_kernel(b, norm, strides);
     op = build_op(b, kernels[n->op], strides);
     op.y = groups;
     op.args.norm_pool = (struct norm_pool_args){.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
     op.args.norm_pool.pool.x = build_read(b, &norm->in);
     op.args.norm_pool.pool.y = build_write(b, &n->out);
-    op.args.norm_pool.norm = build_view(b, norm);
+    op.args.norm_pool.norm = build_prologue(b, norm);
     if (n->op == GRAPH_MAX_POOL)
-        op.args.norm_pool.sums = build_leave_sums(b, &n->out, strides);
+        op.args.norm_pool.sums = build_epilogue_sums(b, &n->out, strides);
     build_launch(b, op);
     if (n->op != GRAPH_MAX_POOL)
-        build_make_sums(b, &n->out);
+        build_launch_sums(b, &n->out);
 }
 
 static void
@@ -204,11 +204,11 @@ linear_forward(struct cuda_builder *b, const struct graph_node *n)
 static void
 node_forward(struct cuda_builder *b, const struct graph_node *n)
 {
-    const struct graph_node *norm = build_through(b, n);
+    const struct graph_node *norm = build_norm_before(b, n);
 
     switch (n->op) {
     case GRAPH_CONV:
-        (build_is_plain(b, n) ? build_plain_forward : conv_forward)(b, n);
+        (build_is_cudnn(b, n) ? build_cudnn_forward : conv_forward)(b, n);
         return;
     case GRAPH_NORM:
         norm_forward(b, n);
@@ -229,7 +229,7 @@ node_forward(struct cuda_builder *b, const struct graph_node *n)
         linear_forward(b, n);
         break;
     }
-    build_make_sums(b, &n->out);
+    build_launch_sums(b, &n->out);
 }
 
 /* The loss: writes the gradient of the logits, the first gradient.  Additional CTAs update the running statistics. */
@@ -261,7 +261,7 @@ make_loss(struct cuda_builder *b)
 void
 build_forward(struct cuda_builder *b)
 {
-    const struct cuda_fold *norms = build_norms(b);
+    const struct cuda_fold *norms = build_fused_norms(b);
     size_t i;
 
     for (i = 0; i < b->graph->node_count && b->status == CHEX_OK; i++) {

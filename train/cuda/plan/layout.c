@@ -64,12 +64,12 @@ place_sums(struct cuda_builder *b)
     size_t line = CUDA_ALIGN / sizeof(float), before = (TAIL_FLOATS + b->graph->stat_floats + line - 1) / line * line;
 
     l->sum_floats = before + b->graph->param_floats;
-    l->sums = build_place(b, l->sum_floats, sizeof(float));
+    l->sums = build_reserve(b, l->sum_floats, sizeof(float));
     l->tail = l->sums;
     l->running = l->tail + TAIL_FLOATS * sizeof(float);
     l->arena[ARENA_GRADIENTS] = l->sums + before * sizeof(float);
     if (l->options->wire == WIRE_BF16 && r && r->ops->start_bf16)
-        l->wire = build_place(b, b->graph->param_floats, sizeof(uint16_t));
+        l->wire = build_reserve(b, b->graph->param_floats, sizeof(uint16_t));
 }
 
 static void
@@ -84,7 +84,7 @@ place_arenas(struct cuda_builder *b)
         if (i == ARENA_GRADIENTS && l->options->train)
             place_sums(b);
         else if (arena_is_wanted(l->options, (enum arena_id)i))
-            l->arena[i] = build_place(b, arena_floats(g, (enum arena_id)i), sizeof(float));
+            l->arena[i] = build_reserve(b, arena_floats(g, (enum arena_id)i), sizeof(float));
         if (i == ARENA_STATISTICS)
             l->memory.parameters = l->bytes - begin;
     }
@@ -125,19 +125,19 @@ place_step(struct cuda_builder *b)
     size_t outputs = b->graph->buffer[b->graph->output].channels;
     unsigned i;
 
-    l->state = build_place(b, 1, sizeof(struct step_state));
-    l->end_block = build_place(b, 1, sizeof(struct end_block));
-    l->step_block = build_place(b, 1, sizeof(struct step_block));
-    l->batch_block = build_place(b, 1, sizeof(struct batch_block));
-    l->weight = build_place(b, o->batch, sizeof(float));
-    l->label = build_place(b, o->batch * outputs, sizeof(uint8_t));
-    l->logits = build_place(b, o->batch * outputs, sizeof(float));
+    l->state = build_reserve(b, 1, sizeof(struct step_state));
+    l->end_block = build_reserve(b, 1, sizeof(struct end_block));
+    l->step_block = build_reserve(b, 1, sizeof(struct step_block));
+    l->batch_block = build_reserve(b, 1, sizeof(struct batch_block));
+    l->weight = build_reserve(b, o->batch, sizeof(float));
+    l->label = build_reserve(b, o->batch * outputs, sizeof(uint8_t));
+    l->logits = build_reserve(b, o->batch * outputs, sizeof(float));
     if (o->train)
-        b->squares = build_place(b, cuda_blocks(b->graph->param_floats, STEP_EACH), sizeof(double));
+        b->squares = build_reserve(b, cuda_blocks(b->graph->param_floats, STEP_EACH), sizeof(double));
     for (i = 0; i < CUDA_SLOTS; i++)
-        l->slots[i] = build_place(b, l->slot.bytes, 1);
-    l->cells = build_place(b, (size_t)o->batch * STEM_ROWS(in->width) * STEM_COLUMNS(in->width),
-                           (size_t)STEM_LD * l->chip.value_bytes);
+        l->slots[i] = build_reserve(b, l->slot.bytes, 1);
+    l->cells = build_reserve(b, (size_t)o->batch * STEM_ROWS(in->width) * STEM_COLUMNS(in->width),
+                             (size_t)STEM_LD * l->chip.value_bytes);
 }
 
 /* ---- lists of a step --------------------------------------------------------------------------------------------- */
@@ -251,7 +251,7 @@ launch_decide(struct cuda_builder *b)
                                                .state = (struct step_state *)l->state,
                                                .blocks = blocks,
                                                .scaled = l->options->precision == PRECISION_FP16,
-                                               .alone = build_alone(b),
+                                               .alone = build_is_single_rank(b),
                                                .grow = LOSS_SCALE_GROW,
                                                .least = LOSS_SCALE_LEAST,
                                                .most = LOSS_SCALE_MOST,
@@ -305,14 +305,14 @@ start_pass(struct cuda_builder *b, enum cuda_list_id list, enum arena_id weights
     for (i = 0; i < b->graph->buffer_count; i++)
         b->pieces[i] = (struct build_pieces){BUILD_NONE, BUILD_NONE, BUILD_NONE, BUILD_NONE};
     for (i = 0; i < b->graph->buffer_count; i++)
-        b->left[i] = build_no_sums();
+        b->pending[i] = build_no_sums();
     memset((void *)b->end, 0, b->graph->buffer_count * sizeof(*b->end));
     for (i = 0; i < b->graph->node_count; i++)
         b->fresh[i] = build_no_sums();
-    memset(b->value_is, 0, b->channels * sizeof(*b->value_is));
-    memset(b->gradient_is, 0, b->channels * sizeof(*b->gradient_is));
-    memset(b->by_is, 0, b->channels * sizeof(*b->by_is));
-    memset(b->param_is, 0, b->graph->param_count * sizeof(*b->param_is));
+    memset(b->value_written, 0, b->channels * sizeof(*b->value_written));
+    memset(b->gradient_written, 0, b->channels * sizeof(*b->gradient_written));
+    memset(b->means_written, 0, b->channels * sizeof(*b->means_written));
+    memset(b->param_done, 0, b->graph->param_count * sizeof(*b->param_done));
     b->partials = b->splits = b->partial_bytes = b->partial_floats = 0;
     b->list = list;
     b->weights = weights;
@@ -379,7 +379,7 @@ walk(struct cuda_builder *b)
         list_input(b, slot);
     if (o->train)
         walk_training(b);
-    piece = o->train ? build_take(b, b->scoring.bytes) : BUILD_NONE;
+    piece = o->train ? build_allocate(b, b->scoring.bytes) : BUILD_NONE;
     walk_scoring(b, ARENA_PARAMETERS, piece);
     if (arena_is_wanted(o, ARENA_AVERAGE))
         walk_scoring(b, ARENA_AVERAGE, piece);
@@ -394,7 +394,7 @@ place_lived(struct cuda_builder *b)
 
     if (b->status == CHEX_OK && !b->memory.placed)
         b->status = cuda_memory_place(&b->memory, b->err);
-    b->lived = build_place(b, b->memory.bytes, 1);
+    b->lived = build_reserve(b, b->memory.bytes, 1);
     l->memory.activations = l->bytes - stays;
     l->memory.workspace = stays - l->memory.parameters - l->memory.optimizer;
 }
@@ -415,16 +415,17 @@ allocate(struct cuda_builder *b)
         b->first[i] = b->channels;
         b->channels += g->buffer[i].channels;
     }
-    b->value_is = calloc(b->channels, sizeof(*b->value_is));
-    b->gradient_is = calloc(b->channels, sizeof(*b->gradient_is));
-    b->by_is = calloc(b->channels, sizeof(*b->by_is));
+    b->value_written = calloc(b->channels, sizeof(*b->value_written));
+    b->gradient_written = calloc(b->channels, sizeof(*b->gradient_written));
+    b->means_written = calloc(b->channels, sizeof(*b->means_written));
     b->fresh = calloc(g->node_count, sizeof(*b->fresh));
-    b->left = calloc(g->buffer_count, sizeof(*b->left));
+    b->pending = calloc(g->buffer_count, sizeof(*b->pending));
     b->end = calloc(g->buffer_count, sizeof(*b->end));
-    b->param_is = calloc(g->param_count, sizeof(*b->param_is));
+    b->param_done = calloc(g->param_count, sizeof(*b->param_done));
     b->partial = calloc(g->node_count, sizeof(*b->partial));
     return b->layout->cudnn && b->layout->unfinished && b->pieces && b->first && b->packed && b->scoring.at &&
-           b->value_is && b->gradient_is && b->by_is && b->fresh && b->left && b->end && b->param_is && b->partial;
+           b->value_written && b->gradient_written && b->means_written && b->fresh && b->pending && b->end &&
+           b->param_done && b->partial;
 }
 
 static void
@@ -434,13 +435,13 @@ free_builder(struct cuda_builder *b)
     free(b->first);
     free(b->packed);
     free(b->scoring.at);
-    free(b->value_is);
-    free(b->gradient_is);
-    free(b->by_is);
+    free(b->value_written);
+    free(b->gradient_written);
+    free(b->means_written);
     free(b->fresh);
-    free(b->left);
+    free(b->pending);
     free((void *)b->end);
-    free(b->param_is);
+    free(b->param_done);
     free(b->partial);
     cuda_fold_free(&b->fold);
     cuda_fold_free(&b->scoring.fold);

@@ -22,7 +22,7 @@ is_by_cudnn(const struct cuda_builder *b, enum conv_kind kind)
 static void
 launch(struct cuda_builder *b, const struct cuda_conv *c)
 {
-    void *workspace = build_at(b, build_take(b, CUDNN_WORKSPACE));
+    void *workspace = build_at(b, build_allocate(b, CUDNN_WORKSPACE));
     struct cuda_op op = cuda_conv_op(c);
 
     build_conv_check(b, c);
@@ -32,7 +32,7 @@ launch(struct cuda_builder *b, const struct cuda_conv *c)
 }
 
 void
-build_plain_forward(struct cuda_builder *b, const struct graph_node *n)
+build_cudnn_forward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv c = build_conv(b, n, CONV_FORWARD);
 
@@ -42,7 +42,7 @@ build_plain_forward(struct cuda_builder *b, const struct graph_node *n)
     c.args.x = build_read(b, &n->in);
     c.args.y = build_write(b, &n->out);
     launch(b, &c);
-    build_make_sums(b, &n->out);
+    build_launch_sums(b, &n->out);
 }
 
 static void
@@ -78,19 +78,19 @@ weights(struct cuda_builder *b, const struct graph_node *n)
     cuda_conv_choose(&c, b->layout->chip.processors);
     if (by_cudnn)
         c.splits = 1;
-    partial = build_take_splits(b, cuda_conv_partial(&c), c.splits);
-    values = build_take(b, partial.count * b->layout->chip.value_bytes);
+    partial = build_allocate_splits(b, cuda_conv_partial(&c), c.splits);
+    values = build_allocate(b, partial.count * b->layout->chip.value_bytes);
     c.args.x = build_read(b, &n->in);
     c.args.y = build_read_gradient(b, &n->out);
     c.args.partial = build_at(b, by_cudnn ? values : partial.piece);
     launch(b, &c);
     if (by_cudnn)
         widen(b, values, partial.piece, partial.count);
-    build_add_later(b, n, &partial);
+    build_reduce_splits_later(b, n, &partial);
 }
 
 void
-build_plain_backward(struct cuda_builder *b, const struct graph_node *n)
+build_cudnn_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     data(b, n);
     weights(b, n);

@@ -48,7 +48,7 @@ build_scoring_places(struct cuda_builder *b)
         b->scoring.entries += n->op == GRAPH_CONV || (n->op == GRAPH_NORM && !b->scoring.fold.writer[i]);
     }
     if (!b->layout->options->train)
-        b->scoring.base = build_place(b, b->scoring.bytes, 1);
+        b->scoring.base = build_reserve(b, b->scoring.bytes, 1);
 }
 
 static char *
@@ -66,7 +66,7 @@ build_scoring_weights(const struct cuda_builder *b, const struct graph_node *con
 const float *
 build_scoring_bias(const struct cuda_builder *b, const struct graph_node *conv)
 {
-    return (const float *)(void *)place_of(b, build_behind(b, conv));
+    return (const float *)(void *)place_of(b, build_norm_after(b, conv));
 }
 
 struct build_pair
@@ -92,7 +92,7 @@ add_norm(const struct cuda_builder *b, const struct graph_node *norm, struct fol
 static bool
 fill_entry(const struct cuda_builder *b, const struct graph_node *n, struct fold_entry *e)
 {
-    const struct graph_node *norm = n->op == GRAPH_CONV ? build_behind(b, n) : n;
+    const struct graph_node *norm = n->op == GRAPH_CONV ? build_norm_after(b, n) : n;
 
     if (n->op == GRAPH_CONV) {
         *e = (struct fold_entry){.pack = build_pack_entry(b, n, place_of(b, n))};

@@ -34,11 +34,11 @@ static struct norm_settle_args
 settle_args(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
 {
     const struct cuda_layout *l = b->layout;
-    struct build_sums *left = &b->left[buffer];
-    const struct graph_node *norm = left->norm;
-    const struct graph_slice read = {buffer, left->first, left->channels};
-    unsigned skipped = left->first - norm->in.first;
-    struct norm_settle_args a = {.sums = build_sums_at(b, left),
+    struct build_sums *pending = &b->pending[buffer];
+    const struct graph_node *norm = pending->norm;
+    const struct graph_slice read = {buffer, pending->first, pending->channels};
+    unsigned skipped = pending->first - norm->in.first;
+    struct norm_settle_args a = {.sums = build_sums_at(b, pending),
                                  .gamma = build_weight(b, norm->weight) + skipped,
                                  .dgamma = build_gradient_of(b, norm->weight) + skipped,
                                  .dbeta = build_gradient_of(b, norm->bias) + skipped,
@@ -50,92 +50,93 @@ settle_args(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s
                                  .x_ld = l->tensor[buffer].ld,
                                  .gradient_ld = l->tensor[buffer].ld,
                                  .epsilon = GRAPH_NORM_EPSILON};
-    struct build_pair m = build_moments(b, buffer, left->first), by = build_by(b, &read, &a.add);
+    struct build_pair m = build_moments(b, buffer, pending->first), by = build_write_means(b, &read, &a.add);
 
     a.by_beta = by.one;
     a.by_gamma = by.two;
     a.mean = m.one;
     a.variance = m.two;
     if (s->channels > 0) {
-        a.first = s->first - left->first;
+        a.first = s->first - pending->first;
         a.channels = s->channels;
         a.x = build_read(b, s);
         a.gradient = build_read_gradient(b, s);
     }
     if (skipped == 0) { /* the gradients of the first channels come last */
-        build_made(b, norm->weight);
-        build_made(b, norm->bias);
+        build_mark_made(b, norm->weight);
+        build_mark_made(b, norm->bias);
     }
-    *left = build_no_sums();
+    *pending = build_no_sums();
     return a;
 }
 
 static void
 launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
 {
-    struct build_sums *left = &b->left[buffer];
-    unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(left->channels, NORM_CHANNELS);
-    unsigned strides = groups > 0 ? build_strides(b, build_all_pixels(b, buffer), s->channels) : 0;
-    struct build_readers readers = build_norm_readers(1, left->channels);
+    struct build_sums *pending = &b->pending[buffer];
+    unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(pending->channels, NORM_CHANNELS);
+    unsigned strides = groups > 0 ? build_pixel_blocks(b, build_all_pixels(b, buffer), s->channels) : 0;
+    struct build_readers readers = build_norm_readers(1, pending->channels);
     struct cuda_op op;
 
     readers.blocks += groups * strides;
-    build_fold(b, left, &readers);
+    build_reduce_sums(b, pending, &readers);
     op = build_op(b, CUDA_NORM_SETTLE, all + groups * strides);
     op.args.norm_settle = settle_args(b, buffer, s);
-    build_final(b, &op);
+    build_mark_final(b, &op);
     build_launch(b, op);
 }
 
 void
-build_before_masked(struct cuda_builder *b, const struct graph_node *norm)
+build_finalize_pending(struct cuda_builder *b, const struct graph_node *norm)
 {
-    if (b->left[norm->in.buffer].piece != BUILD_NONE)
+    if (b->pending[norm->in.buffer].piece != BUILD_NONE)
         launch_settle(b, norm->in.buffer, &nothing);
 }
 
 struct channel_sums
-build_masked_too(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s, unsigned blocks,
-                 struct build_sums *too)
+build_second_gradient_sums(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s,
+                           unsigned blocks, struct build_sums *too)
 {
-    *too = build_take_sums(b, blocks, s->channels);
+    *too = build_allocate_sums(b, blocks, s->channels);
     too->norm = norm;
     too->first = s->first;
     return build_sums_at(b, too);
 }
 
 struct channel_sums
-build_masked(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s, unsigned blocks)
+build_norm_gradient_sums(struct cuda_builder *b, const struct graph_node *norm, const struct graph_slice *s,
+                         unsigned blocks)
 {
-    return build_masked_too(b, norm, s, blocks, &b->left[s->buffer]);
+    return build_second_gradient_sums(b, norm, s, blocks, &b->pending[s->buffer]);
 }
 
 void
-build_settle_too(struct cuda_builder *b, const struct build_sums *too)
+build_finalize_second(struct cuda_builder *b, const struct build_sums *too)
 {
-    struct build_sums *left = &b->left[too->norm->in.buffer], other = *left;
+    struct build_sums *pending = &b->pending[too->norm->in.buffer], other = *pending;
 
-    *left = *too;
+    *pending = *too;
     launch_settle(b, too->norm->in.buffer, &nothing);
-    *left = other;
+    *pending = other;
 }
 
 /* Are the unreduced partial sums from a BN that has read this slice? */
 static bool
-is_left(const struct cuda_builder *b, const struct graph_slice *s)
+is_pending(const struct cuda_builder *b, const struct graph_slice *s)
 {
-    const struct build_sums *left = &b->left[s->buffer];
+    const struct build_sums *pending = &b->pending[s->buffer];
 
-    return left->norm && left->piece != BUILD_NONE && s->first >= left->first &&
-           s->first + s->channels <= left->first + left->channels;
+    return pending->norm && pending->piece != BUILD_NONE && s->first >= pending->first &&
+           s->first + s->channels <= pending->first + pending->channels;
 }
 
 void
-build_settle(struct cuda_builder *b, const struct graph_slice *s)
+build_finalize(struct cuda_builder *b, const struct graph_slice *s)
 {
     if (b->status != CHEX_OK || !cuda_fold_norm_of(b->graph, s))
         return;
-    if (!is_left(b, s)) {
+    if (!is_pending(b, s)) {
         build_fail(b, CHEX_ERR_UNSUPPORTED, "the last normalisation of its output is not the last to read it");
         return;
     }
@@ -143,33 +144,33 @@ build_settle(struct cuda_builder *b, const struct graph_slice *s)
 }
 
 bool
-build_can_finish(const struct cuda_builder *b, const struct graph_slice *s)
+build_can_finalize_in_prologue(const struct cuda_builder *b, const struct graph_slice *s)
 {
-    const struct build_sums *left = &b->left[s->buffer];
+    const struct build_sums *pending = &b->pending[s->buffer];
 
-    return b->status == CHEX_OK && left->norm && left->piece != BUILD_NONE && left->norm->in.first == s->first &&
-           left->first == s->first && left->channels == s->channels;
+    return b->status == CHEX_OK && pending->norm && pending->piece != BUILD_NONE &&
+           pending->norm->in.first == s->first && pending->first == s->first && pending->channels == s->channels;
 }
 
 void
-build_before_finish(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers)
+build_reduce_before_finalize(struct cuda_builder *b, const struct graph_slice *s, const struct build_readers *readers)
 {
-    build_fold(b, &b->left[s->buffer], readers);
+    build_reduce_sums(b, &b->pending[s->buffer], readers);
 }
 
 struct norm_finish
-build_finish(struct cuda_builder *b, const struct graph_slice *s)
+build_finalize_in_prologue(struct cuda_builder *b, const struct graph_slice *s)
 {
     const struct cuda_layout *l = b->layout;
-    struct build_sums *left = &b->left[s->buffer];
-    const struct graph_node *norm = left->norm;
-    struct build_pair m = build_moments(b, s->buffer, s->first), by = build_read_by(b, s);
+    struct build_sums *pending = &b->pending[s->buffer];
+    const struct graph_node *norm = pending->norm;
+    struct build_pair m = build_moments(b, s->buffer, s->first), by = build_read_means(b, s);
     struct norm_finish f = {.values = build_read(b, s),
                             .mean = m.one,
                             .variance = m.two,
                             .by_beta = by.one,
                             .by_gamma = by.two,
-                            .sums = build_sums_at(b, left),
+                            .sums = build_sums_at(b, pending),
                             .gamma = build_weight(b, norm->weight),
                             .dgamma = build_gradient_of(b, norm->weight),
                             .dbeta = build_gradient_of(b, norm->bias),
@@ -179,16 +180,16 @@ build_finish(struct cuda_builder *b, const struct graph_slice *s)
                             .epsilon = GRAPH_NORM_EPSILON};
 
     b->layout->unfinished[b->node] = true;
-    build_made(b, norm->weight);
-    build_made(b, norm->bias);
-    *left = build_no_sums();
+    build_mark_made(b, norm->weight);
+    build_mark_made(b, norm->bias);
+    *pending = build_no_sums();
     return f;
 }
 
 /* ---- gradients of weights ---------------------------------------------------------------------------------------- */
 
 void
-build_add_all(struct cuda_builder *b)
+build_reduce_splits(struct cuda_builder *b)
 {
     const struct cuda_layout *l = b->layout;
     const struct cuda_table *table = &l->table[CUDA_TABLE_SPLITS];
@@ -206,7 +207,7 @@ build_add_all(struct cuda_builder *b)
         e->partial = build_at(b, b->partial[i].piece);
         e->first_block = blocks;
         blocks += cuda_sum_blocks(e);
-        build_made(b, b->partial[i].weight);
+        build_mark_made(b, b->partial[i].weight);
     }
     op = build_op(b, CUDA_SUM_ALL, blocks);
     op.node = CUDA_NO_NODE;
@@ -215,28 +216,28 @@ build_add_all(struct cuda_builder *b)
                                             .block = (const struct batch_block *)l->batch_block,
                                             .state = (const struct step_state *)l->state,
                                             .entries = (unsigned)b->partials};
-    build_final(b, &op);
+    build_mark_final(b, &op);
     build_launch(b, op);
     b->splits += b->partials;
     b->partials = b->partial_bytes = b->partial_floats = 0;
 }
 
 struct build_splits
-build_take_splits(struct cuda_builder *b, size_t count, unsigned splits)
+build_allocate_splits(struct cuda_builder *b, size_t count, unsigned splits)
 {
     size_t bytes = count * PARTIAL_SIZE(splits, b->layout->chip.value_bytes);
 
-    return (struct build_splits){.piece = build_take(b, bytes), .count = count, .bytes = bytes, .splits = splits};
+    return (struct build_splits){.piece = build_allocate(b, bytes), .count = count, .bytes = bytes, .splits = splits};
 }
 
 void
-build_add_later(struct cuda_builder *b, const struct graph_node *conv, const struct build_splits *s)
+build_reduce_splits_later(struct cuda_builder *b, const struct graph_node *conv, const struct build_splits *s)
 {
     const struct graph_tensor *t = &b->graph->param[conv->weight];
-    bool last = t->offset + t->count <= CUDA_FRONT, ranks = !build_alone(b);
+    bool last = t->offset + t->count <= CUDA_FRONT, ranks = !build_is_single_rank(b);
 
     if (ranks && last && b->partials > 0 && b->partial[0].entry.gradient >= CUDA_FRONT)
-        build_add_all(b);
+        build_reduce_splits(b);
     b->partial[b->partials++] = (struct build_partial){.piece = s->piece,
                                                        .weight = conv->weight,
                                                        .entry = {.gradient = t->offset,
@@ -248,5 +249,5 @@ build_add_later(struct cuda_builder *b, const struct graph_node *conv, const str
     b->partial_bytes += s->bytes;
     b->partial_floats += t->count;
     if ((ranks && b->partial_floats >= CUDA_BUCKET) || b->partial_bytes >= PARTIAL_BYTES)
-        build_add_all(b);
+        build_reduce_splits(b);
 }

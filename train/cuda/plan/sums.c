@@ -31,10 +31,11 @@ build_no_sums(void)
 }
 
 struct build_sums
-build_take_sums(struct cuda_builder *b, unsigned blocks, unsigned channels)
+build_allocate_sums(struct cuda_builder *b, unsigned blocks, unsigned channels)
 {
-    return (struct build_sums){
-        .piece = build_take(b, (size_t)blocks * 2 * channels * sizeof(float)), .blocks = blocks, .channels = channels};
+    return (struct build_sums){.piece = build_allocate(b, (size_t)blocks * 2 * channels * sizeof(float)),
+                               .blocks = blocks,
+                               .channels = channels};
 }
 
 struct channel_sums
@@ -81,7 +82,7 @@ fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers 
 }
 
 void
-build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers)
+build_reduce_sums(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers)
 {
     unsigned to = fold_to(b, sums->blocks, readers);
     struct build_sums fewer;
@@ -89,7 +90,7 @@ build_fold(struct cuda_builder *b, struct build_sums *sums, const struct build_r
 
     if (to == sums->blocks)
         return;
-    fewer = build_take_sums(b, to, sums->channels);
+    fewer = build_allocate_sums(b, to, sums->channels);
     fewer.pivot = sums->pivot;
     fewer.norm = sums->norm;
     fewer.first = sums->first;
@@ -115,13 +116,13 @@ take_fresh(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks)
         build_fail(b, CHEX_ERR_UNSUPPORTED, "a normalisation reads only a part of its output");
         return build_no_sums();
     }
-    sums = build_take_sums(b, blocks, s->channels);
+    sums = build_allocate_sums(b, blocks, s->channels);
     sums.pivot = build_statistic(b, norm->mean, s->first - norm->in.first);
     return sums;
 }
 
 struct channel_sums
-build_leave_sums(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks)
+build_epilogue_sums(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks)
 {
     struct build_sums *fresh = &b->fresh[b->node];
 
@@ -132,9 +133,9 @@ build_leave_sums(struct cuda_builder *b, const struct graph_slice *s, unsigned b
 }
 
 void
-build_make_sums(struct cuda_builder *b, const struct graph_slice *s)
+build_launch_sums(struct cuda_builder *b, const struct graph_slice *s)
 {
-    unsigned all = build_all_pixels(b, s->buffer), each = build_each(b, all, s->channels);
+    unsigned all = build_all_pixels(b, s->buffer), each = build_pixels_each(b, all, s->channels);
     struct build_sums sums = take_fresh(b, s, build_blocks(b, all, 1, each));
     struct cuda_op op;
 
@@ -178,7 +179,7 @@ fresh_writer(struct cuda_builder *b, const struct graph_node *norm)
 }
 
 void
-build_before_view(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers)
+build_reduce_before_conv(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers)
 {
     const struct graph_node *writer = fresh_writer(b, norm);
 
@@ -186,16 +187,16 @@ build_before_view(struct cuda_builder *b, const struct graph_node *norm, struct 
         return;
     if (readers.channels > writer->out.channels)
         readers.channels = writer->out.channels;
-    build_fold(b, &b->fresh[writer - b->graph->node], &readers);
+    build_reduce_sums(b, &b->fresh[writer - b->graph->node], &readers);
 }
 
 void
-build_before_norm_view(struct cuda_builder *b, const struct graph_node *norm, unsigned strides)
+build_reduce_before_norm_kernel(struct cuda_builder *b, const struct graph_node *norm, unsigned strides)
 {
     const struct graph_node *writer = fresh_writer(b, norm);
 
     if (writer)
-        build_before_view(b, norm, build_norm_readers(strides, writer->out.channels));
+        build_reduce_before_conv(b, norm, build_norm_readers(strides, writer->out.channels));
 }
 
 struct build_readers
@@ -206,7 +207,7 @@ build_norm_readers(unsigned strides, unsigned channels)
 }
 
 struct norm_view
-build_view(struct cuda_builder *b, const struct graph_node *norm)
+build_prologue(struct cuda_builder *b, const struct graph_node *norm)
 {
     const struct graph_node *writer = fresh_writer(b, norm);
     struct norm_view v = {.gamma = build_weight(b, norm->weight),

@@ -17,7 +17,7 @@ make_table(struct cuda_builder *b, enum cuda_table_id id, size_t count, size_t s
 
     if (b->status != CHEX_OK)
         return NULL;
-    *t = (struct cuda_table){.at = build_place(b, count, size), .bytes = count * size};
+    *t = (struct cuda_table){.at = build_reserve(b, count, size), .bytes = count * size};
     t->host = count > 0 ? calloc(count, size) : NULL;
     if (count > 0 && !t->host)
         b->status = error_memory(b->err);
@@ -61,7 +61,7 @@ make_packed(struct cuda_builder *b)
         *e = build_pack_entry(b, n, NULL);
         e->first_block = b->pack_blocks;
         packed = (size_t)e->out * (e->stem ? 4 * STEM_IN : e->taps * e->in);
-        b->packed[i] = build_place(b, packed, b->layout->chip.value_bytes);
+        b->packed[i] = build_reserve(b, packed, b->layout->chip.value_bytes);
         e->packed = (void *)b->packed[i];
         b->pack_blocks += cuda_blocks(packed, PACK_THREADS);
         e++;
