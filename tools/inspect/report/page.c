@@ -94,7 +94,10 @@ add_counts(struct values *v, const struct html_report *r)
     add(v, "size", "%s", SIZE(dataset_bytes(r->dataset)));
     add_some(v, "flagged", flagged);
     add_some(v, "equal", r->check.shared_images + r->repeated);
-    add(v, "least_like", r->all.images > 0 ? "%.2f" : "", (double)r->least_like);
+    if (r->all.images > 0)
+        add(v, "least_like", "%.2f", (double)r->least_like);
+    else
+        add_some(v, "least_like", 0);
     add(v, "most_like", "%.2f", (double)r->most_like);
 }
 
