@@ -641,6 +641,43 @@ def _(work):
                               for name in every for _ in range(60 if SLOW else 12)])
 
 
+@case("--repair with a read error ends with 3 or 4 or overcomes it; no whole shard changes, and it can be done again")
+def _(work):
+    c = conversion(work)
+    rejects = re.search(r'"shard":"([^"]+)"', c.tree["rejects.jsonl"].decode()).group(1)
+    seen = set()
+
+    def one(t):
+        name, below, fault = t
+        folder = damaged_copy(c, damages(c)[name])
+        good = {n for n, d in c.tree.items() if "tfrecord" in n and not n.startswith(rejects)
+                and harness.read_tree(folder).get(n) == d}
+        ended = harness.run(c.command(folder, "--repair"), below or [folder], fault)
+        there = harness.read_tree(folder)
+        assert all(there.get(n) == c.tree[n] for n in good), f"{sorted(good)}: a whole shard was changed"
+        if ended.code == 1:
+            harness.differ(there, c.tree)
+        else:
+            assert ended.code in (3, 4), f"exit code {ended.code}: {ended.err}"
+            assert ERRORS[fault.split(":")[-1]] in ended.err, ended.err
+            assert "manifest.json" not in there or there["manifest.json"] == c.tree["manifest.json"]
+        seen.add((bool(below), ended.code))
+        assert harness.run(c.command(folder, "--repair"), []).code == 1
+        harness.differ(harness.read_tree(folder), c.tree)
+        shutil.rmtree(folder)
+
+    cases = []
+    for name in ("a flipped pixel", "a missing shard", "a flipped bit in an index"):
+        for below in ([], [c.source]):
+            folder = damaged_copy(c, damages(c)[name])
+            ended = harness.run(c.command(folder, "--repair"), below or [folder], report=folder + ".report")
+            shutil.rmtree(folder)
+            cases += [(name, below, f"read:{n}:{times}:{what}") for what in ("EIO", "ESTALE")
+                      for times in ("once", "ever") for n in numbers(ended.counts["read"], 8)]
+    harness.in_parallel(one, cases)
+    assert {(False, 1), (False, 3), (True, 1), (True, 3)} <= seen, seen
+
+
 # ---- power loss ------------------------------------------------------------------------------------------------------
 
 
