@@ -10,8 +10,8 @@
 #define LAYOUT_FIXTURE_H
 
 #include "backend/backend.h"
-#include "emulator.h"
 #include "cuda/plan/layout.h"
+#include "emulator.h"
 
 #define OUTPUTS    14
 #define PROCESSORS 8 /* few, but enough for several splits */
