@@ -56,7 +56,7 @@ cuda_check(cudaError_t e, const char *what, struct chex_error *err)
     if (is_of_kernel(e))
         return error_set(err, CHEX_ERR_BUG,
                          "%s: a kernel has failed (%s): with --no-graph the message names it; the last checkpoint is "
-                         "whole",
+                         "complete",
                          what, why);
     switch (e) {
     case cudaSuccess:
