@@ -1,5 +1,5 @@
 /*
- * arenas.c - the host reads and writes the arenas and the state of a plan; see plan.h
+ * arenas.c - the host reads and writes the arenas and the state of a plan, and tests read its buffers; see plan.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static enum chex_status
@@ -116,4 +117,126 @@ cuda_set_state(struct plan *plan, const struct plan_state *state, struct chex_er
     if (plan->layout.loss_scale == 1 || state->loss_scale == 0)
         s.loss_scale = plan->layout.loss_scale;
     return cuda_copy_now(plan, there, &s, sizeof(s), cudaMemcpyHostToDevice, err);
+}
+
+/* ---- buffers of the graph as floats, for tests ------------------------------------------------------------------- */
+
+static float
+float_of_bits(uint32_t bits)
+{
+    float f;
+
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+static float
+float_of_fp16(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff;
+    float small = (float)fraction * 0x1p-24f;
+
+    if (exponent == 31)
+        return float_of_bits(sign | 0x7f800000 | fraction << 13);
+    if (exponent == 0)
+        return sign ? -small : small;
+    return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+static float
+value_at(const struct plan *plan, const unsigned char *data, size_t i)
+{
+    uint16_t half;
+    float f;
+
+    if (plan->layout.chip.value_bytes == sizeof(float)) {
+        memcpy(&f, data + i * sizeof(f), sizeof(f));
+        return f;
+    }
+    memcpy(&half, data + i * sizeof(half), sizeof(half));
+    return plan->facts.precision == PRECISION_BF16 ? float_of_bits((uint32_t)half << 16) : float_of_fp16(half);
+}
+
+/* Converts [batch][pixels][ld] to [batch][channels][pixels]. */
+static void
+to_planes(const struct plan *plan, const unsigned char *from, unsigned ld, unsigned buffer, float scale, float *to)
+{
+    const struct graph_buffer *b = &plan->options.graph->buffer[buffer];
+    size_t pixels = (size_t)b->height * b->width, n, c, p;
+
+    for (n = 0; n < plan->options.batch; n++)
+        for (c = 0; c < b->channels; c++)
+            for (p = 0; p < pixels; p++)
+                *to++ = scale * value_at(plan, from, (n * pixels + p) * ld + c);
+}
+
+static enum chex_status
+peek_buffer(struct plan *plan, unsigned buffer, uintptr_t at, float scale, float *out, struct chex_error *err)
+{
+    const struct graph_buffer *b = &plan->options.graph->buffer[buffer];
+    unsigned ld = plan->layout.tensor[buffer].ld;
+    size_t bytes = (size_t)plan->options.batch * b->height * b->width * ld * plan->layout.chip.value_bytes;
+    unsigned char *raw = malloc(bytes);
+    enum chex_status status = raw ? CHEX_OK : error_memory(err);
+
+    if (status == CHEX_OK)
+        status = cuda_copy_now(plan, raw, (const void *)at, bytes, cudaMemcpyDeviceToHost, err);
+    if (status == CHEX_OK)
+        to_planes(plan, raw, ld, buffer, scale, out);
+    free(raw);
+    return status;
+}
+
+/* Logits and their gradient are floats: [batch][outputs]. */
+static enum chex_status
+peek_output(struct plan *plan, uintptr_t at, float scale, float *out, struct chex_error *err)
+{
+    const struct graph *g = plan->options.graph;
+    size_t values = (size_t)plan->options.batch * g->buffer[g->output].channels, i;
+    enum chex_status status = cuda_copy_now(plan, out, (const void *)at, values * sizeof(*out), cudaMemcpyDeviceToHost,
+                                            err);
+
+    for (i = 0; status == CHEX_OK && i < values; i++)
+        out[i] *= scale;
+    return status;
+}
+
+/* Returns true if the gradient was finalized in memory. */
+static bool
+is_finished(const struct plan *plan, unsigned buffer)
+{
+    const struct cuda_layout *l = &plan->layout;
+    size_t i;
+
+    for (i = 0; i < l->graph->node_count; i++)
+        if (l->unfinished[i] && l->graph->node[i].out.buffer == buffer)
+            return false;
+    return true;
+}
+
+enum chex_status
+cuda_peek(struct plan *plan, unsigned buffer, bool gradient, float *out, struct chex_error *err)
+{
+    const struct graph *g = plan->options.graph;
+    const struct graph_buffer *b = &g->buffer[buffer];
+    bool logits = buffer == g->output && !gradient;
+    uintptr_t at = gradient ? plan->layout.tensor[buffer].gradient : plan->layout.tensor[buffer].value;
+    struct step_state s = {.unscale = 1};
+    enum chex_status status = cuda_enter(plan, err);
+
+    if (status != CHEX_OK)
+        return status;
+    if (!logits && (!plan->options.keep || buffer == g->input || at == 0 || (gradient && !is_finished(plan, buffer))))
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "buffer %u is not kept", buffer);
+    if (plan->empty) {
+        memset(out, 0, (size_t)plan->options.batch * b->channels * b->height * b->width * sizeof(*out));
+        return CHEX_OK;
+    }
+    if (gradient)
+        status = cuda_copy_now(plan, &s, (const void *)plan->layout.state, sizeof(s), cudaMemcpyDeviceToHost, err);
+    if (status != CHEX_OK)
+        return status;
+    if (buffer == g->output)
+        return peek_output(plan, logits ? plan->layout.logits : at, gradient ? s.unscale : 1, out, err);
+    return peek_buffer(plan, buffer, at, gradient ? s.unscale : 1, out, err);
 }

@@ -6,12 +6,10 @@ cuda_run_sources = \
 	train/cuda/run/check.c \
 	train/cuda/run/clock.c \
 	train/cuda/run/devices.c \
-	train/cuda/run/feed.c \
-	train/cuda/run/peek.c \
+	train/cuda/run/images.c \
 	train/cuda/run/plan.c \
 	train/cuda/run/plan.h \
 	train/cuda/run/record.c \
 	train/cuda/run/score.c \
 	train/cuda/run/steps.c \
-	train/cuda/run/store.c \
 	train/cuda/run/streams.c

@@ -165,7 +165,7 @@ enum chex_status cuda_plan_new(struct device *device, const struct plan_options 
                                struct plan_facts *facts, struct chex_error *err);
 void cuda_plan_free(struct plan *plan);
 
-/* ---- what the host reads and writes (arenas.c, peek.c), as in struct backend ------------------------------------- */
+/* ---- what the host reads and writes (arenas.c), as in struct backend --------------------------------------------- */
 
 enum chex_status cuda_write(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err);
 enum chex_status cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
@@ -204,7 +204,7 @@ enum chex_status cuda_drain_kernel(struct plan *plan, const char *kernel, struct
  */
 bool cuda_quiesce(struct plan *plan);
 
-/* ---- feeding micro-batches (feed.c) ------------------------------------------------------------------------- */
+/* ---- micro-batches (images.c) ------------------------------------------------------------------------- */
 
 /* How a micro-batch is fed, in addition to the batch itself. */
 struct cuda_feed {
@@ -252,7 +252,7 @@ enum chex_status cuda_resume(struct plan *plan, struct chex_error *err);
 /* Launches the micro-batch that waits for update(), if there is one. */
 enum chex_status cuda_flush(struct plan *plan, struct chex_error *err);
 
-/* ---- evaluation (score.c), images (store.c) ------------------------------------------------------------ */
+/* ---- evaluation (score.c), images (images.c) ------------------------------------------------------------ */
 
 enum chex_status cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
                             enum arena_id weights, float *logits, struct chex_error *err);
@@ -262,6 +262,5 @@ enum chex_status cuda_store_new(struct device *device, uint32_t images, unsigned
 enum chex_status cuda_store_put(struct image_store *store, uint32_t image, const uint8_t *pixels,
                                 struct chex_error *err);
 void cuda_store_free(struct image_store *store);
-const uint8_t *cuda_store_pixels(const struct image_store *store); /* on the device; of image 0 */
 
 #endif
