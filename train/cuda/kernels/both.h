@@ -10,7 +10,7 @@
  * both products: A and the values of y, and x.  The gradient of y is finalized in place (norm_finish), and BN is
  * applied to x in place; each thread keeps the x values that it loaded.  The product of dgrad overwrites the values of
  * y in shared memory, so that the epilogue writes whole rows of the gradient of x, with ReLU mask and partial sums as
- * in CONV_DATA.  The next tile is loaded meanwhile.
+ * in dgrad of gemm.h.  The next tile is loaded meanwhile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

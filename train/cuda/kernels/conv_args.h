@@ -1,5 +1,5 @@
 /*
- * conv_args.h - what kernels of convolutions take, their tiles and shared memory; see args.h
+ * conv_args.h - arguments of the kernels of convolutions, their tiles and shared memory; see args.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,23 +10,24 @@
 
 /* ---- convolutions (gemm.h) ---------------------------------------------------------------------------------- */
 
-/* Bytes of a partial sum of so many splits, beside values of `size` bytes (partial.h). */
+/* Bytes of an element of `partial`: a float if k is not split, otherwise `size`, that of a value (partial.h). */
 #define PARTIAL_SIZE(splits, size) ((splits) > 1 ? (size) : 4u)
 
 /*
- * out(n, y, x, o) = sum over ky, kx, i of w(o, ky, kx, i) * in(n, y * stride + ky - pad_h, x * stride + kx - pad_w, i).
- * forward: reads x and w, writes y.  data: x becomes the gradient, of y's, or what it has is added to.  weights:
- * partial becomes the gradient of w, a sum for each of the splits, over what lies between split * steps_each and
- * (split + 1) * steps_each steps of GEMM_DEEP pixels.
+ * out(n, y, x, o) = sum over ky, kx, i of w(o, ky, kx, i) * in(n, y * stride + ky - pad_h, x * stride + kx - pad_w, i)
  *
- * With norm.gamma: forward and weights read x through `norm` (a pixel outside is 0 behind the normalisation).  data:
- * the product is dy of the normalisation; x (+)= gamma * g, and `sums` are those of g and g * xhat, of the `in`
- * channels; `values` is x itself, as x lies.  forward with sums.partial: those of y, rounded, of the `out` channels;
- * without them y may have a bias, and ReLU behind it.
- * Blocks of sums are blocks down, of tiles_each tiles each; rows of images of weight 0 are no part of a sum.
+ *   fprop   reads x and w, writes y
+ *   dgrad   reads y, the gradient of the output, and w; overwrites x with the gradient of the input, or adds it (`add`)
+ *   wgrad   reads x and y; writes the gradient of w to `partial`.  Split s of k sums the steps from s * steps_each to
+ *           (s + 1) * steps_each - 1, each of GEMM_DEEP pixels: pixels of x, or of y if the stride is larger than 1.
  *
- * Steps of weights are those of pixels of x, or, with a stride beyond 1, of y.  by_width and by_height divide by sides
- * of what a kernel counts: of x for data and for weights with stride 1, else of y.
+ * norm.gamma is set if x is read through a BN.  fprop and wgrad apply it to x; padding is 0 after BN.  For dgrad, the
+ * product is then dy of the BN: x (+)= gamma * g, and `sums` gets the sums of g and g * xhat, of the `in` channels;
+ * `values` has the input of the BN, with the layout of x.  fprop with sums.partial sums the rounded y, of the `out`
+ * channels; only without sums it may add a bias and apply ReLU.  Each CTA computes tiles_each tiles and writes one row
+ * of sums; images of weight 0 are excluded.
+ *
+ * by_width and by_height divide by the width and height of x for dgrad and for wgrad with stride 1, otherwise of y.
  */
 struct conv_divisor {
     unsigned multiplier, shift;
@@ -39,30 +40,28 @@ struct conv_args {
     unsigned images, height, width, out_height, out_width;
     unsigned in, out, x_ld, y_ld; /* channels; the stem's x_ld is less than in */
     unsigned kernel_h, kernel_w, stride, pad_h, pad_w;
-    unsigned add;                            /* data: to what x has */
-    unsigned steps_each;                     /* weights */
-    unsigned tiles_each;                     /* forward, data: tiles down of a block */
-    struct conv_divisor by_width, by_height; /* with steps_each and tiles_each filled by who chooses a form */
+    unsigned add;                            /* dgrad: add to x */
+    unsigned steps_each;                     /* wgrad */
+    unsigned tiles_each;                     /* fprop, dgrad: tiles of a CTA, one below the other */
+    struct conv_divisor by_width, by_height; /* set with steps_each and tiles_each, when a form is chosen */
     struct norm_view norm;                   /* of x */
-    const void *values;                      /* data with norm */
+    const void *values;                      /* dgrad with norm */
     struct channel_sums sums;
     const float *weight; /* [images], with sums; NULL: all 1 */
-    const float *bias;   /* forward: [out], or NULL */
-    unsigned relu;       /* forward without sums: of y */
+    const float *bias;   /* fprop: [out], or NULL */
+    unsigned relu;       /* fprop without sums */
 };
-/* Both gradients of one convolution in one launch: they read y, and neither reads what the other writes. */
+/* dgrad and wgrad of one convolution in one launch.  Both read y; neither reads the output of the other. */
 struct conv_pair_args {
     struct conv_args data, weights;
 };
 #define GEMM_DEEP          32
 #define GEMM_STAGES        3
-#define GEMM_NORM_CHANNELS 2048 /* at most, of a forward convolution that reads x through `norm` */
+#define GEMM_NORM_CHANNELS 2048 /* at most, for fprop with norm.gamma */
 
 /*
- * X(name, rows, columns, warp rows, warp columns): the forms of a tile.  Rows are pixels (weights: input channels, of
- * 1x1 output channels), columns are output channels (data: input channels; weights: those of all taps, of 1x1 input
- * channels).  All kinds of products have GEMM_TILES, but weights of larger kernels, whose rows are few, have
- * GEMM_TAP_TILES.
+ * X(name, rows, columns, warp rows, warp columns): the forms of a tile of C; gemm.h says what rows and columns are.
+ * wgrad of kernels larger than 1x1 has few rows, so it uses GEMM_TAP_TILES; all others use GEMM_TILES.
  */
 #define GEMM_TILES(X)            \
     X(128x128, 128, 128, 32, 64) \
@@ -74,7 +73,7 @@ struct conv_pair_args {
     X(128x96, 128, 96, 32, 48) \
     X(64x96, 64, 96, 32, 48)   \
     X(32x128, 32, 128, 32, 32)
-/* X(name, of data, of weights): both gradients in one launch, with forms of the same number of threads. */
+/* X(name, form of dgrad, form of wgrad) of a conv_pair_args launch; both forms have the same number of threads. */
 #define GEMM_PAIRS(X)                              \
     X(128x128, 128, 128, 32, 64, 128, 128, 32, 64) \
     X(64x128, 64, 128, 32, 64, 64, 128, 32, 64)    \
@@ -88,7 +87,7 @@ struct conv_pair_args {
     X(64x64_64x96, 64, 64, 32, 32, 64, 96, 32, 48)
 #define GEMM_THREADS(rows, columns, warp_rows, warp_columns) ((rows) / (warp_rows) * ((columns) / (warp_columns)) * 32)
 
-/* Shared memory of a block, for values of `size` bytes: the stages, and then the tile as it leaves. */
+/* Shared memory of a CTA, for values of `size` bytes: the stages, later overwritten by the tile that is stored. */
 #define GEMM_STAGE_BYTES(rows, columns, size) (GEMM_STAGES * ((rows) + (columns)) * GEMM_DEEP * (size))
 #define GEMM_OUT_BYTES(rows, columns, size)   ((rows) * ((columns) + 8) * (size))
 #define GEMM_SHARED(rows, columns, size)                                         \
@@ -97,8 +96,8 @@ struct conv_pair_args {
          : GEMM_OUT_BYTES(rows, columns, size))
 
 /*
- * conv_halo.cu: rows and columns of its tile, lines of x with the halo, taps, and values that are 0.  Two stages of
- * lines and of weights of all taps.
+ * conv_halo.cu: rows and columns of its tile, lines of x including the halo, taps, and a block of zeros.  It has two
+ * stages, each with lines of x and the weights of all taps.
  */
 #define HALO_ROWS         128
 #define HALO_COLUMNS      32
@@ -107,7 +106,7 @@ struct conv_pair_args {
 #define HALO_ZEROS        64
 #define HALO_SHARED(size) ((2 * (HALO_LINES + HALO_TAPS * HALO_COLUMNS) * GEMM_DEEP + HALO_ZEROS) * (size))
 
-/* And behind it the table of `norm`: of all input channels (forward), or of those of the tile. */
+/* The table of `norm` follows in shared memory: of all input channels (fprop), or of those of the tile. */
 #define GEMM_TABLE_FORWARD(in)      NORM_TABLE_BYTES(((in) + GEMM_DEEP - 1) / GEMM_DEEP * GEMM_DEEP, 2)
 #define GEMM_TABLE_DATA(columns)    NORM_TABLE_BYTES(columns, 4)
 #define GEMM_TABLE_WEIGHTS(columns) NORM_TABLE_BYTES(columns, 2)
@@ -115,27 +114,31 @@ struct conv_pair_args {
 /* ---- dgrad and wgrad of a pointwise convolution in one pass (both.h) ---------------------------------------- */
 
 /*
- * What else flows into x, at the end of a dense block: x is also read through another normalisation, of the same mean
- * and variance, and a mean over windows of down x across pixels, which lie side by side.  dy is the gradient of the
- * means, channel by channel of x; of pixels that are in no window, and of images of weight 0, nothing flows back.
+ * A second gradient of x, at the end of a dense block: x is also read through another BN, with the same mean and
+ * variance, and an average pool over adjacent windows of down x across pixels.  dy is the gradient of the output of the
+ * pool, with the channels of x.  It is 0 for pixels in no window and for images of weight 0.
  */
 struct both_end {
     const void *dy;            /* [images * height * width][dy_ld] */
-    const float *gamma, *beta; /* [in] of that normalisation */
+    const float *gamma, *beta; /* [in] of that BN */
     struct channel_sums sums;  /* of g and g * xhat, of the `in` channels, as conv.sums */
-    unsigned dy_ld;            /* 0: nothing else */
-    unsigned height, width;    /* of the means */
+    unsigned dy_ld;            /* 0: there is no second gradient */
+    unsigned height, width;    /* of the output of the pool */
     unsigned down, across;
     unsigned relu;
 };
 /*
- * kernel 1 x 1, stride 1, no padding.  As CONV_DATA: x (+)= gamma * g, or (+)= the product where norm.gamma is NULL;
- * `values` is x itself as x lies, `sums` those of g and g * xhat, of the `in` channels (partial NULL: none).  As
- * CONV_WEIGHTS: partial becomes the gradient of w, a sum for each stripe.  A stripe has steps_each tiles of BOTH_PIXELS
- * pixels; both sums have a block for each stripe.  The gradient of pixels of images of weight 0 counts as 0.  With
- * end.dy_ld, norm.gamma and norm.mean are there, and x becomes the sum of both gradients; nothing is added to.
+ * dgrad and wgrad of a kernel of 1x1 with stride 1 and no padding (both.h).
  *
- * Grid: slices of `columns` input channels, stripes.  stages: tiles that are in shared memory at a time, 1 or 2.
+ *   dgrad   x (+)= gamma * g, or (+)= the product if norm.gamma is NULL; `values` has the input of the BN, with the
+ *           layout of x; `sums` gets the sums of g and g * xhat, of the `in` channels, if its `partial` is not NULL
+ *   wgrad   writes the gradient of w to `partial`, one partial sum per stripe
+ *
+ * A stripe is steps_each tiles of BOTH_PIXELS pixels, and writes one row of `sums` and of end.sums.  Gradients of
+ * images of weight 0 count as 0.  If end.dy_ld is set, norm.gamma and norm.mean must be set, and x is overwritten with
+ * the sum of both gradients.
+ *
+ * Grid: slices of `columns` input channels, stripes.  stages: number of tiles in shared memory at a time, 1 or 2.
  */
 struct conv_both_args {
     struct conv_args conv;
@@ -147,15 +150,15 @@ struct conv_both_args {
 #define BOTH_OUT     128  /* output channels, at most */
 #define BOTH_IMAGES  1024 /* at most */
 #define BOTH_THREADS 256
-/* X(name, input channels of a block, blocks of a multiprocessor that registers are enough for, with `end`). */
+/* X(name, input channels of a CTA, CTAs per multiprocessor that the registers allow, whether it supports `end`). */
 #define BOTH_FORMS(X)      \
     X(64x64, 64, 2, 0)     \
     X(64x128, 128, 1, 0)   \
     X(end_64x64, 64, 1, 1) \
     X(end_64x128, 128, 1, 1)
 /*
- * Shared memory: of a stage A, values and x of a tile, and which of its pixels count, with `end` also which pixels of
- * dy are theirs; beside it weights, tables.
+ * Shared memory has the weights, the tables and the stages.  A stage has A, the values of y and x of a tile, a flag per
+ * pixel whether it counts, and with `end` the position in dy for each pixel.
  */
 #define BOTH_STAGE_BYTES(columns, end, size) \
     (BOTH_PIXELS * (2 * BOTH_OUT + (columns)) * (size) + BOTH_PIXELS * ((end) ? 5u : 1u))

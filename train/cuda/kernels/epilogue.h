@@ -54,7 +54,7 @@ sums_to_shared(unsigned char *shared, unsigned row0, unsigned column0, const til
                        sum[i][j].at[e], sum[i][j].at[e + 1]);
 }
 
-/* Flags behind the tile: is this row a pixel of an image whose weight is not 0? */
+/* Makes flags after the tile: is this row a pixel of an image whose weight is not 0? */
 template <typename TILE>
 DEVICE unsigned char *
 flag_counted_rows(const conv_args &a, const gemm_work &w, unsigned char *shared, unsigned pixels)
@@ -63,7 +63,7 @@ flag_counted_rows(const conv_args &a, const gemm_work &w, unsigned char *shared,
 
     static_assert(GEMM_OUT_BYTES(TILE::ROWS, TILE::COLUMNS, sizeof(value_t)) + TILE::ROWS <=
                       GEMM_SHARED(TILE::ROWS, TILE::COLUMNS, sizeof(value_t)),
-                  "room for flags behind the tile");
+                  "room for flags after the tile");
     for (unsigned row = threadIdx.x; row < TILE::ROWS; row += TILE::THREADS)
         counts[row] = w.row0 + row < w.rows && (!a.weight || a.weight[(w.row0 + row) / pixels] != 0.0f);
     return counts;
@@ -122,7 +122,7 @@ store_sums(const gemm_totals<TILE> &totals, const channel_sums &to, const gemm_t
     }
 }
 
-/* Store the tile; `add`: add it to what is there; `relu`: negative values become 0. */
+/* Store the tile.  `add`: add it to the old values.  `relu`: negative values become 0. */
 template <typename TILE>
 DEVICE void
 store_tile(const unsigned char *shared_bytes, value_t *to, unsigned ld, bool add, bool relu, const gemm_work &w)

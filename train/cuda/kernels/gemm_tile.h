@@ -1,5 +1,5 @@
 /*
- * gemm_tile.h - the shape of a tile, its operands in shared memory, and what a block computes
+ * gemm_tile.h - the shape of a tile, its operands in shared memory, and the work of a block
  *
  * A block computes a tile of C[M][N] = sum over k of A[M][k] B[k][N].  Its warps share the tile.  GEMM_DEEP values of k
  * are one step; shared memory holds GEMM_STAGES steps, each with a piece of A and a piece of B.  A thread copies eight

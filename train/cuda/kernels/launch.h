@@ -71,7 +71,7 @@ enum cuda_kernel_id {
 #define CUDA_ONE_BOTH(...) +1
 enum { BOTH_FORM_COUNT = BOTH_FORMS(CUDA_ONE_BOTH) };
 
-/* The tables of this program, one per type for which table.c was compiled. */
+/* One table of kernels per type; table.c is compiled once for each. */
 extern const struct cuda_kernel cuda_kernels_fp16[CUDA_KERNEL_COUNT];
 extern const struct cuda_kernel cuda_kernels_bf16[CUDA_KERNEL_COUNT];
 extern const struct cuda_kernel cuda_kernels_float[CUDA_KERNEL_COUNT]; /* only in the emulator */

@@ -1,9 +1,9 @@
 /*
- * prologue.h - prologues: what a block does with x between the copy to shared memory and the product
+ * prologue.h - prologues: how x is changed between the copy to shared memory and the product
  *
  * If x is read through a normalisation (norm_view, norm.gamma is set), x becomes relu(x * scale + shift) in shared
  * memory.  The normalised tensor is never stored.  Each thread normalises the pieces that it copied itself, so no
- * barrier is needed before.  scale and shift of the channels are in a table behind the stages, which begin_prologue()
+ * barrier is needed before.  scale and shift of the channels are in a table after the stages, which begin_prologue()
  * makes in the first tile of a block.
  *
  * x is A of fprop and of wgrad, B of wgrad of 1x1.  dgrad reads no x in its main loop: its table is for the epilogue.
@@ -18,7 +18,7 @@
 
 namespace
 {
-/* The table of `channels` channels behind the stages. */
+/* The table of `channels` channels, after the stages. */
 template <typename STAGE>
 DEVICE norm_table
 norm_table_at(unsigned char *shared, unsigned channels)

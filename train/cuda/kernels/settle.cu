@@ -1,14 +1,15 @@
 /*
- * settle.cu - normalisations that nobody writes: their sums, the end of a gradient
+ * settle.cu - BNs whose output is not stored: folds partial sums, and finalizes gradients (see norm_args.h)
  *
- * For each pixel a channel costs two loads and a store here, nothing else; what a block adds up before it begins with
- * pixels comes from the second level cache.
+ *   dx = (A - by_beta - xhat by_gamma) / sqrt(variance + epsilon)
+ *
+ * Per value, norm_settle costs two loads and a store.  The partial sums that a CTA reduces first are in the L2 cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cuda/kernels/sums.h"
 
-/* Sixteen lanes have a row, four floats each; the rows of sixteen are added by columns. */
+/* 16 threads read a row of sums, four floats each.  The ROWS rows that a CTA reads at a time are added at the end. */
 KERNEL(fold_sums, fold_sums_args, NORM_THREADS, 2)
 {
     SHARED_BYTES(shared);
@@ -82,7 +83,7 @@ settle_channels(const norm_settle_args &a, unsigned group, double *sum)
     }
 }
 
-/* The table that finishes `count` channels of the slice, of which the first is `first` of those that were read. */
+/* Makes the table that finalizes `count` channels of the slice; `first` is the number of the first in the slab. */
 DEVICE void
 prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, const norm_table &table, double *sum)
 {
@@ -96,7 +97,7 @@ prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, const n
     __syncthreads();
 }
 
-/* Block `part` of `parts` that have this group of channels of the slice. */
+/* Finalizes the pixels of CTA `part` of the `parts` that share this group of channels of the slice. */
 DEVICE void
 settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned parts, const norm_table &table,
              double *sum)
