@@ -5,22 +5,6 @@
  */
 #include "cuda/kernels/launch.h"
 
-/*
- * Returns the maximum shared memory of a CTA.  A form that needs more than the device has is not chosen
- * (cuda_shared_of()).
- */
-static size_t
-most_shared(const struct cuda_kernel *set, unsigned kernel, size_t of_device)
-{
-    size_t shared = set[kernel].shared + CUDA_MORE_SHARED;
-
-    if (kernel < CUDA_INPUT)
-        return shared < of_device ? shared : of_device;
-    return kernel - CUDA_CONV_BOTH_64x64 < BOTH_FORM_COUNT
-               ? of_device
-               : set[kernel].shared; /* smaller ids wrap around to huge values */
-}
-
 cudaError_t
 cuda_prepare(const struct cuda_kernel *set)
 {
@@ -33,7 +17,8 @@ cuda_prepare(const struct cuda_kernel *set)
         e = cudaDeviceGetAttribute(&of_device, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     /* This call also loads the kernel, which is not allowed during capture. */
     for (i = 0; i < CUDA_KERNEL_COUNT && e == cudaSuccess; i++) {
-        size_t shared = most_shared(set, i, (size_t)of_device);
+        /* a tile shape that needs more than the device has is not chosen (cuda_shared_of()) */
+        size_t shared = set[i].most < (size_t)of_device ? set[i].most : (size_t)of_device;
 
         e = cudaFuncGetAttributes(&attributes, set[i].function);
         if (e == cudaSuccess && shared > 48u << 10)

@@ -19,9 +19,10 @@ struct cuda_kernel {
     const void *function;
     unsigned threads; /* of a CTA */
     size_t shared;    /* dynamic shared memory of a CTA */
+    size_t most;      /* and what a launch may request in all; SIZE_MAX: all that the device has */
 };
 
-/* Indices of kernels: five per tile shape, wgrad of larger kernels, pairs of gradients, then the others. */
+/* Indices of kernels.  Nothing depends on their order, except that table.c has the same. */
 #define CUDA_TILE_IDS(form, ...)                                                         \
     CUDA_CONV_FORWARD_##form, CUDA_CONV_FORWARD_POINTWISE_##form, CUDA_CONV_DATA_##form, \
         CUDA_CONV_DATA_POINTWISE_##form, CUDA_CONV_WEIGHTS_POINTWISE_##form,

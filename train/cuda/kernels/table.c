@@ -26,7 +26,6 @@ GEMM_TILES(DECLARE_TILE)
 GEMM_TAP_TILES(DECLARE_TAP_TILE)
 GEMM_PAIRS(DECLARE_PAIR)
 GEMM_TAP_PAIRS(DECLARE_TAP_PAIR)
-DECLARE(conv_forward_128x32_halo, conv_args)
 BOTH_FORMS(DECLARE_BOTH)
 DECLARE(conv_forward_128x32_halo, conv_args)
 DECLARE(input, input_args)
@@ -63,9 +62,13 @@ DECLARE(to_wire, wire_args)
 DECLARE(from_wire, wire_args)
 DECLARE(widen, widen_args)
 
-#define ENTRY(name, threads, shared) \
-    {TEXT(JOIN(name, CUDA_VALUE)), (const void *)JOIN(name, CUDA_VALUE), threads, shared},
-#define ENTRY_CONV(name, r, c, wr, wc) ENTRY(name, GEMM_THREADS(r, c, wr, wc), GEMM_SHARED(r, c, CUDA_VALUE_BYTES))
+#define ENTRY_MOST(name, threads, shared, most) \
+    {TEXT(JOIN(name, CUDA_VALUE)), (const void *)JOIN(name, CUDA_VALUE), threads, shared, most},
+#define ENTRY(name, threads, shared) ENTRY_MOST(name, threads, shared, shared)
+/* A convolution that may have the table of a prologue behind its tiles. */
+#define ENTRY_TABLE(name, threads, shared) ENTRY_MOST(name, threads, shared, (shared) + CUDA_MORE_SHARED)
+#define ENTRY_CONV(name, r, c, wr, wc) \
+    ENTRY_TABLE(name, GEMM_THREADS(r, c, wr, wc), GEMM_SHARED(r, c, CUDA_VALUE_BYTES))
 #define ENTRY_TILE(form, ...)                                \
     ENTRY_CONV(conv_forward_##form, __VA_ARGS__)             \
     ENTRY_CONV(conv_forward_##form##_pointwise, __VA_ARGS__) \
@@ -75,12 +78,12 @@ DECLARE(widen, widen_args)
 #define ENTRY_TAP_TILE(form, ...) ENTRY_CONV(conv_weights_##form, __VA_ARGS__)
 #define LARGER(a, b)              ((a) > (b) ? (a) : (b))
 #define ENTRY_TWO(name, r, c, wr, wc, r2, c2, wr2, wc2) \
-    ENTRY(name, GEMM_THREADS(r, c, wr, wc),             \
-          LARGER(GEMM_SHARED(r, c, CUDA_VALUE_BYTES), GEMM_SHARED(r2, c2, CUDA_VALUE_BYTES)))
+    ENTRY_TABLE(name, GEMM_THREADS(r, c, wr, wc),       \
+                LARGER(GEMM_SHARED(r, c, CUDA_VALUE_BYTES), GEMM_SHARED(r2, c2, CUDA_VALUE_BYTES)))
 #define ENTRY_PAIR(form, ...)     ENTRY_TWO(conv_backward_##form##_pointwise, __VA_ARGS__)
 #define ENTRY_TAP_PAIR(form, ...) ENTRY_TWO(conv_backward_##form, __VA_ARGS__)
 #define ENTRY_BOTH(form, columns, blocks, end) \
-    ENTRY(conv_both_##form, BOTH_THREADS, BOTH_SHARED(columns, end, CUDA_VALUE_BYTES, 1))
+    ENTRY_MOST(conv_both_##form, BOTH_THREADS, BOTH_SHARED(columns, end, CUDA_VALUE_BYTES, 1), SIZE_MAX)
 
 /* In the order of enum cuda_kernel_id. */
 /* clang-format off */
@@ -89,7 +92,7 @@ const struct cuda_kernel JOIN(cuda_kernels, CUDA_VALUE)[CUDA_KERNEL_COUNT] = {
     GEMM_TAP_TILES(ENTRY_TAP_TILE)
     GEMM_PAIRS(ENTRY_PAIR)
     GEMM_TAP_PAIRS(ENTRY_TAP_PAIR)
-    ENTRY(conv_forward_128x32_halo, GEMM_THREADS(HALO_ROWS, HALO_COLUMNS, 32, 32), HALO_SHARED(CUDA_VALUE_BYTES))
+    ENTRY_TABLE(conv_forward_128x32_halo, GEMM_THREADS(HALO_ROWS, HALO_COLUMNS, 32, 32), HALO_SHARED(CUDA_VALUE_BYTES))
     ENTRY(input, INPUT_THREADS, 0)
     ENTRY(pack_weights, PACK_THREADS, 0)
     ENTRY(fold_weights, PACK_THREADS, 0)

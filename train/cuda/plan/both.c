@@ -6,12 +6,14 @@
 #include "cuda/plan/both.h"
 
 #include "cuda/plan/gpu.h"
+#include "cuda/plan/product.h"
 
 static const struct both_width {
     unsigned columns;
     bool end;
+    enum cuda_kernel_id kernel;
 } forms[] = {
-#define FORM(form, columns, blocks, end) {columns, end},
+#define FORM(form, columns, blocks, end) {columns, end, CUDA_CONV_BOTH_##form},
     BOTH_FORMS(FORM)};
 
 static unsigned
@@ -205,7 +207,7 @@ cuda_conv_both_partial(const struct cuda_both *b)
 struct cuda_op
 cuda_conv_both_op(const struct cuda_both *b)
 {
-    return (struct cuda_op){.kernel = (enum cuda_kernel_id)(CUDA_CONV_BOTH_64x64 + b->form),
+    return (struct cuda_op){.kernel = forms[b->form].kernel,
                             .x = slices_of(b, b->form),
                             .y = b->stripes,
                             .z = 1,
@@ -220,7 +222,7 @@ cuda_both_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op)
 {
     const struct conv_args *a = &op->args.both.conv;
     const struct channel_sums *sums = &op->args.both.finish.sums;
-    unsigned columns = smaller(forms[op->kernel - CUDA_CONV_BOTH_64x64].columns, a->in);
+    unsigned columns = smaller(cuda_products_of(op).form.columns, a->in);
     size_t blocks = (size_t)op->x * op->y, rounds = (blocks + gpu->processors - 1) / gpu->processors;
     double added = (double)blocks * sums->blocks * sums->channels * 2 * sizeof(float);
 

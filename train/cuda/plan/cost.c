@@ -382,7 +382,7 @@ cuda_is_pair(const struct cuda_op *op)
 bool
 cuda_is_both(const struct cuda_op *op)
 {
-    return work_of[op->kernel] == work_both;
+    return cuda_products_of(op).both;
 }
 
 void

@@ -10,33 +10,11 @@
 #include "cuda/plan/both.h"
 #include "cuda/plan/product.h"
 
-static size_t
-blocks_of(const struct cuda_op *op)
-{
-    return (size_t)op->x * op->y * op->z;
-}
-
-/* Returns the input channels of a CTA of conv_both. */
-static unsigned
-both_columns(const struct cuda_op *op)
-{
-    static const unsigned columns[] = {
-#define BOTH_COLUMNS(form, columns, ...) columns,
-        BOTH_FORMS(BOTH_COLUMNS)};
-
-    return columns[op->kernel - CUDA_CONV_BOTH_64x64];
-}
-
 size_t
 cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns)
 {
     struct cuda_products p = cuda_products_of(op);
 
-    if (cuda_is_both(op)) {
-        *rows = BOTH_PIXELS;
-        *columns = both_columns(op);
-        return blocks_of(op);
-    }
     *rows = p.form.rows;
     *columns = p.form.columns;
     return p.tiles;

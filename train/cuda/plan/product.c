@@ -7,19 +7,57 @@
 
 #include <math.h>
 
-#define FORM(form, ...)                {__VA_ARGS__, false},
-#define FORMS(form, r, c, wr, wc, ...) {{r, c, wr, wc, false}, {__VA_ARGS__, false}},
+/* Tile shapes and their kernels; pointwise: kernels for 1x1 with stride 1. */
+static const struct tile_row {
+    struct cuda_form form;
+    enum cuda_kernel_id fprop, fprop_pointwise, dgrad, dgrad_pointwise, wgrad_pointwise;
+} tiles[] = {
+#define TILE_ROW(shape, ...)                                                                        \
+    {{__VA_ARGS__, false},   CUDA_CONV_FORWARD_##shape,        CUDA_CONV_FORWARD_POINTWISE_##shape, \
+     CUDA_CONV_DATA_##shape, CUDA_CONV_DATA_POINTWISE_##shape, CUDA_CONV_WEIGHTS_POINTWISE_##shape},
+    GEMM_TILES(TILE_ROW)};
+static const struct tap_row {
+    struct cuda_form form;
+    enum cuda_kernel_id wgrad;
+} tap_tiles[] = {
+#define TAP_ROW(shape, ...) {{__VA_ARGS__, false}, CUDA_CONV_WEIGHTS_##shape},
+    GEMM_TAP_TILES(TAP_ROW)};
+struct pair_row {
+    struct cuda_forms forms;
+    enum cuda_kernel_id kernel;
+};
+static const struct pair_row pairs[] = {
+#define PAIR_ROW(shape, r, c, wr, wc, ...) \
+    {{{r, c, wr, wc, false}, {__VA_ARGS__, false}}, CUDA_CONV_BACKWARD_POINTWISE_##shape},
+    GEMM_PAIRS(PAIR_ROW)};
+static const struct pair_row tap_pairs[] = {
+#define TAP_PAIR_ROW(shape, r, c, wr, wc, ...) \
+    {{{r, c, wr, wc, false}, {__VA_ARGS__, false}}, CUDA_CONV_BACKWARD_##shape},
+    GEMM_TAP_PAIRS(TAP_PAIR_ROW)};
 static const struct cuda_form halo = {HALO_ROWS, HALO_COLUMNS, 32, 32, true};
-static const struct cuda_form tiles[] = {GEMM_TILES(FORM)}, tap_tiles[] = {GEMM_TAP_TILES(FORM)};
-static const struct cuda_forms pairs[] = {GEMM_PAIRS(FORMS)}, tap_pairs[] = {GEMM_TAP_PAIRS(FORMS)};
+
+/* The products of each kernel and their tiles, without the number of tiles.  Other kernels have a row of zeros. */
+#define ONE(id, of_kind, ...) [id] = {.one = true, .kind = of_kind, .form = {__VA_ARGS__, false}},
+#define PAIR(id, r, c, wr, wc, ...) \
+    [id] = {.pair = true, .form = {r, c, wr, wc, false}, .of_weights = {__VA_ARGS__, false}},
+#define ONES_OF_TILE(shape, ...)                                        \
+    ONE(CUDA_CONV_FORWARD_##shape, CONV_FORWARD, __VA_ARGS__)           \
+    ONE(CUDA_CONV_FORWARD_POINTWISE_##shape, CONV_FORWARD, __VA_ARGS__) \
+    ONE(CUDA_CONV_DATA_##shape, CONV_DATA, __VA_ARGS__)                 \
+    ONE(CUDA_CONV_DATA_POINTWISE_##shape, CONV_DATA, __VA_ARGS__)       \
+    ONE(CUDA_CONV_WEIGHTS_POINTWISE_##shape, CONV_WEIGHTS, __VA_ARGS__)
+#define ONE_OF_TAPS(shape, ...)  ONE(CUDA_CONV_WEIGHTS_##shape, CONV_WEIGHTS, __VA_ARGS__)
+#define PAIR_OF(shape, ...)      PAIR(CUDA_CONV_BACKWARD_POINTWISE_##shape, __VA_ARGS__)
+#define PAIR_OF_TAPS(shape, ...) PAIR(CUDA_CONV_BACKWARD_##shape, __VA_ARGS__)
+#define BOTH_OF(shape, columns, ...) \
+    [CUDA_CONV_BOTH_##shape] = {.both = true, .form = {BOTH_PIXELS, columns, BOTH_PIXELS, columns, false}},
+static const struct cuda_products products[CUDA_KERNEL_COUNT] = {
+    [CUDA_CONV_FORWARD_HALO] = {.one = true, .kind = CONV_FORWARD, .form = {HALO_ROWS, HALO_COLUMNS, 32, 32, true}},
+    GEMM_TILES(ONES_OF_TILE) GEMM_TAP_TILES(ONE_OF_TAPS) GEMM_PAIRS(PAIR_OF) GEMM_TAP_PAIRS(PAIR_OF_TAPS)
+        BOTH_FORMS(BOTH_OF)};
 #define COUNT(list) ((unsigned)(sizeof(list) / sizeof(*(list))))
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
-
-#define OF_TILE   5 /* kernels per entry of `tiles` */
-#define TAP_IDS   (OF_TILE * COUNT(tiles))
-#define PAIR_IDS  (TAP_IDS + COUNT(tap_tiles))
-#define TAP_PAIRS (PAIR_IDS + COUNT(pairs))
 
 bool
 cuda_is_pointwise(const struct conv_args *a)
@@ -52,7 +90,7 @@ has_halo(const struct conv_args *a)
 const struct cuda_form *
 cuda_form_of(const struct cuda_conv *c, unsigned tile)
 {
-    return cuda_has_taps(c) ? &tap_tiles[tile] : tile < COUNT(tiles) ? &tiles[tile] : &halo;
+    return cuda_has_taps(c) ? &tap_tiles[tile].form : tile < COUNT(tiles) ? &tiles[tile].form : &halo;
 }
 
 unsigned
@@ -66,7 +104,7 @@ cuda_conv_forms(const struct cuda_conv *c)
 const struct cuda_forms *
 cuda_forms_of(const struct cuda_conv_pair *p, unsigned forms)
 {
-    return cuda_is_pointwise(&p->data.args) ? &pairs[forms] : &tap_pairs[forms];
+    return cuda_is_pointwise(&p->data.args) ? &pairs[forms].forms : &tap_pairs[forms].forms;
 }
 
 unsigned
@@ -78,44 +116,28 @@ cuda_conv_pair_forms(const struct cuda_conv_pair *p)
 enum cuda_kernel_id
 cuda_conv_kernel(const struct cuda_conv *c)
 {
-    unsigned of_tile = (unsigned)c->kind * 2 + (c->kind != CONV_WEIGHTS && cuda_is_pointwise(&c->args));
+    bool pointwise = cuda_is_pointwise(&c->args);
+    const struct tile_row *row;
 
-    if (cuda_form_of(c, c->tile)->halo)
+    if (cuda_has_taps(c))
+        return tap_tiles[c->tile].wgrad;
+    if (c->tile == COUNT(tiles))
         return CUDA_CONV_FORWARD_HALO;
-    return (enum cuda_kernel_id)(cuda_has_taps(c) ? TAP_IDS + c->tile : c->tile * OF_TILE + of_tile);
+    row = &tiles[c->tile];
+    switch (c->kind) {
+    case CONV_FORWARD:
+        return pointwise ? row->fprop_pointwise : row->fprop;
+    case CONV_DATA:
+        return pointwise ? row->dgrad_pointwise : row->dgrad;
+    default:
+        return row->wgrad_pointwise;
+    }
 }
 
 enum cuda_kernel_id
 cuda_pair_kernel(const struct cuda_conv_pair *p)
 {
-    return (enum cuda_kernel_id)((cuda_is_pointwise(&p->data.args) ? PAIR_IDS : TAP_PAIRS) + p->forms);
-}
-
-/* Sets kinds and tile shapes; tiles stays 0. */
-static struct cuda_products
-kernels_of(const struct cuda_op *op)
-{
-    bool with_halo = op->kernel == CUDA_CONV_FORWARD_HALO;
-    struct cuda_products p = {.one = op->kernel < PAIR_IDS || with_halo,
-                              .pair = op->kernel >= PAIR_IDS && op->kernel < CUDA_CONV_FORWARD_HALO};
-
-    if (with_halo) {
-        p.kind = CONV_FORWARD;
-        p.form = halo;
-    } else if (op->kernel < TAP_IDS) {
-        p.kind = (enum conv_kind)(op->kernel % OF_TILE / 2);
-        p.form = tiles[op->kernel / OF_TILE];
-    } else if (p.one) {
-        p.kind = CONV_WEIGHTS;
-        p.form = tap_tiles[op->kernel - TAP_IDS];
-    } else if (p.pair) {
-        const struct cuda_forms *f = op->kernel < TAP_PAIRS ? &pairs[op->kernel - PAIR_IDS]
-                                                            : &tap_pairs[op->kernel - TAP_PAIRS];
-
-        p.form = f->data;
-        p.of_weights = f->weights;
-    }
-    return p;
+    return (cuda_is_pointwise(&p->data.args) ? pairs : tap_pairs)[p->forms].kernel;
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
@@ -206,7 +228,7 @@ tiles_of(const struct cuda_product *p)
 struct cuda_products
 cuda_products_of(const struct cuda_op *op)
 {
-    struct cuda_products k = kernels_of(op);
+    struct cuda_products k = products[op->kernel];
     struct cuda_product p;
 
     if (k.one) {
@@ -217,6 +239,8 @@ cuda_products_of(const struct cuda_op *op)
         k.tiles = tiles_of(&p);
         p = cuda_product_of(CONV_WEIGHTS, &op->args.pair.weights, k.of_weights);
         k.tiles += tiles_of(&p);
+    } else if (k.both) {
+        k.tiles = (size_t)op->x * op->y * op->z;
     }
     return k;
 }
@@ -224,7 +248,7 @@ cuda_products_of(const struct cuda_op *op)
 double
 cuda_product_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op)
 {
-    struct cuda_products k = kernels_of(op);
+    struct cuda_products k = products[op->kernel];
     struct cuda_product data, weights;
 
     if (k.one) {

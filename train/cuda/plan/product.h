@@ -15,7 +15,7 @@ struct cuda_form {
     bool halo; /* conv_halo.cu */
 };
 struct cuda_products {
-    bool one, pair;                    /* one: a single product; pair: dgrad and wgrad in one launch */
+    bool one, pair, both;              /* a single product; dgrad and wgrad in one launch; conv_both */
     enum conv_kind kind;               /* if `one` */
     struct cuda_form form, of_weights; /* of the product, or of dgrad; of the pair's wgrad */
     size_t tiles;                      /* of the whole launch */
