@@ -424,7 +424,7 @@ def _(work):
 def staged(folder):
     """Where the copy lies."""
     name, = os.listdir(folder)
-    assert re.fullmatch("chex-[0-9a-f]{16}", name), name
+    assert re.fullmatch(r"chex-[0-9a-f]{16}-\d+", name), name
     return os.path.join(folder, name)
 
 
@@ -433,7 +433,7 @@ def _(work):
     folder, stage = copy(work), os.path.join(work, "stage")
     out = run_folder(work)
     done = train(out, "--stage", stage, source=folder)
-    says(done, r"note     (\d+) shards in \S+/chex-[0-9a-f]{16}: 0 were there, \S+ [kM]B copied in 0:0",
+    says(done, r"note     (\d+) shards in \S+/chex-[0-9a-f]{16}-\d+: 0 were there, \S+ [kM]B copied in 0:0",
          "from a copy in")
     same_as_whole(out)
     names = set(os.listdir(folder))
