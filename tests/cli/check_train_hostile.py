@@ -103,15 +103,16 @@ def _(work):
     run([program("chex-convert"), "-q", "-i", os.path.join(images, "images"), "-l",
          os.path.join(images, "Data_Entry_2017_v2020.csv"), "-o", folder, "--size", "36", "--split", "patient:50,50,0"])
     out = os.path.join(work, "run")
-    # Steps that are far too large: sooner or later an epoch is worse than one before.
-    done = train("-o", out, "--epochs", 8, "--lr", "0.05", "--schedule", "constant", source=folder)
+    # The learning rate is too large, so an epoch is soon worse than the best; then the run ends.
+    more = ["-o", out, "--epochs", 60, "--early-stop", 1, "--lr", "0.005", "--schedule", "constant"]
+    done = train(*more, source=folder)
     judged = re.findall(r"^val (\d+) .*  AUROC (\S+) .*best (\S+) @(\d+)", done.stderr, re.M)
     assert judged[-1][0] != judged[-1][3] and judged[-1][1] != judged[-1][2], "the last epoch is the best"
     says(done, rf"^(?s:.*)done     val \(\S+, [0-9a-f]{{8}}\): AUROC {re.escape(judged[-1][2])} ")
     with open(os.path.join(out, "metrics-val.json"), encoding="utf-8") as f:
         assert f"{json.load(f)['mean']['auroc']['value']:.3f}" == judged[-1][2]
     # The best model is one of an earlier start: the last epoch's AUROC is not its own.
-    again = train("-o", out, "--epochs", 8, "--lr", "0.05", "--schedule", "constant", source=folder)
+    again = train(*more, source=folder)
     says(again, r"done     \S+/best\.safetensors")
 
 
