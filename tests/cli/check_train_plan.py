@@ -78,7 +78,9 @@ def _(work):
     out = shutil.copytree(whole(), os.path.join(work, "run"))
     none = os.path.join(work, "none")
     before = tree(work)
-    says(train(out, "-n", "--init", none), r"resume   step-\d+: .*: complete\n", "--init is not used", "what is left")
+    says(train(out, "-n"), r"resume   step-\d+: .*: complete\n", "what is left")
+    says(train(out, "-n", "--init", none, code=6), "is complete; without effect: init random -> " + re.escape(none))
+    says(train(out, "-n", "--init", none, "--epochs", 13), r"resume   step-\d+", "--init is not used")
     more = json.loads(train(out, "-n", "--json", "-q", "--epochs", 13).stdout)["plan"]["estimate"]
     assert 10 * more["epoch"] <= more["run"] < 11 * more["epoch"], more
     says(train(out, "-n", "--resume", "none"), r"init     random \(seed 1\)", TIME)

@@ -75,7 +75,9 @@ class Lab:
         words += ["--device", device]
         if device == self.o.device:
             words += ["--precision", precision or self.o.precisions[0]]
+        # By its loss the last epoch is the best, so the best model is of the last start of a resumed run.
         return words + ["--model", "densenet-micro", "--crop", "32", "--batch", "16", "--epochs", str(EPOCHS),
+                        "--select", "loss",
                         "--bootstrap", "20", "-j", "2", *map(str, more)]
 
     def train(self, name, *more, code=0, **where):
