@@ -85,7 +85,7 @@ __global__ void
 mma_kernel(float *out, unsigned seed)
 {
     float d[CHAINS][4] = {};
-    /* between 1 and 2, the same in both types */
+    /* values between 1 and 2, equal in both types */
     unsigned v = (bf16 ? 0x3f803f80u : 0x3c003c00u) | ((threadIdx.x + seed) & 7) << 2, a[4] = {v, v, v, v};
     unsigned b[2] = {v, v ^ 4};
 

@@ -3,7 +3,7 @@
  *
  *     layout_lives [MODEL SIDE BATCH PROCESSORS MAJOR]
  *
- * Nothing is launched.  A plan is made twice: as it is used, and with `keep`, where pieces share no memory.  Both have
+ * Nothing is launched.  A plan is made twice: normally, and with `keep`, where buffers share no memory.  Both have
  * the same launches.  For every 16 bytes of both plans, a table records which launch wrote them last, over two steps of
  * two micro-batches and both evaluations.  What a launch reads must come from the same launch in both plans, and must
  * have been written at all.  The cost model (plan/cost.h) gives the accesses of a launch.  Of tables it knows only the

@@ -4,7 +4,7 @@
  *
  *     layout_steps [small | MODEL SIDE BATCH [SEED]]
  *
- * The default is densenet-micro at 64 pixels, or at 32 in builds in which everything is slow.  A step has two
+ * The default is densenet-micro at 64 pixels, or at 32 in slow builds.  A step has two
  * micro-batches, the first with an image of weight 0 in its middle.  Compared are every buffer and its gradient,
  * gradients of parameters, running statistics, loss, parameters after the step, then logits with running statistics,
  * from the parameters and from their average.  The bits must be the same with and without `keep`.

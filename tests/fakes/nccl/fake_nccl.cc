@@ -50,7 +50,7 @@ struct sum {
 struct body {
     int rank, ranks, file;
     shared *memory;
-    uint32_t next;                   /* number of the sum at hand */
+    uint32_t next;                   /* number of the current sum */
     enum { OUT, ARRIVED, READY } at; /* of that sum */
     const sum *current;
     bool stuck; /* it never ends, but by an abort */

@@ -1,5 +1,5 @@
 /*
- * test_convert.c - a whole conversion (convert.h), from files and from an archive, in which each call fails once
+ * test_convert.c - a whole conversion (convert.h), from files and from an archive; each call fails once
  *
  * check_convert.py and check_archive.py test its output if nothing fails.
  *

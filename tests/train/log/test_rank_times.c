@@ -157,8 +157,8 @@ END_TEST
 /* ---- what to change ---------------------------------------------------------------------------------------------- */
 
 /*
- * Of 10 seconds, rank 3 works for 9.9 and the others for 7.9: they wait 2 for it.  The part in which it takes 2 seconds
- * longer is the cause.
+ * Of 10 seconds, rank 3 works for 9.9 and the others for 7.9: they wait 2 for it.  The cause is its part that takes
+ * 2 seconds longer.
  */
 START_TEST(the_slow_rank_is_named_with_its_cause)
 {

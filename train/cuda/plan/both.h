@@ -24,7 +24,7 @@ struct cuda_both {
 bool cuda_conv_both_fits(const struct cuda_both *b);
 /* Chooses form, stages, stripes and args.conv.steps_each, like cuda_conv_choose(); the arguments must fit. */
 void cuda_conv_both_choose(struct cuda_both *b, unsigned processors);
-/* The same for a given form; returns false if it needs more shared memory than the device has. */
+/* Uses the given form instead; returns false if it needs more shared memory than the device has. */
 bool cuda_conv_both_take(struct cuda_both *b, unsigned form, unsigned processors);
 /* Returns the floats of args.conv.partial: [stripes][out][in], the input of sum_all with `splits` = stripes. */
 size_t cuda_conv_both_partial(const struct cuda_both *b);

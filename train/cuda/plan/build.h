@@ -84,7 +84,7 @@ struct cuda_builder {
     struct build_pieces *pieces; /* [buffer_count] */
     size_t *first;               /* [buffer_count] index of its first channel in the arrays over all channels */
     bool *value_written, *gradient_written; /* [channels of all buffers] has this walk written the channel? */
-    bool *means_written;                    /* the same for by_beta and by_gamma */
+    bool *means_written;                    /* [channels of all buffers] has it written by_beta and by_gamma? */
     size_t channels;                        /* of all buffers */
     struct cuda_fold fold;                  /* for training */
     struct build_scoring scoring;
@@ -132,10 +132,10 @@ void *build_at(struct cuda_builder *b, size_t piece);
  */
 void *build_read(struct cuda_builder *b, const struct graph_slice *s);
 void *build_write(struct cuda_builder *b, const struct graph_slice *s);
-/* The same for gradients; *add: an earlier launch wrote there, so this one must accumulate. */
+/* Return the address of its gradient; *add: an earlier launch wrote there, so this one must accumulate. */
 void *build_read_gradient(struct cuda_builder *b, const struct graph_slice *s);
 void *build_write_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
-/* The same for a slice that a BN read: the launch writes A (kernels/norm_args.h). */
+/* Returns where the launch writes A (kernels/norm_args.h), the gradient of a slice that a BN read. */
 void *build_write_norm_gradient(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
 
 /* Would build_write_gradient() return *add? */
@@ -149,7 +149,7 @@ struct build_pair {
 struct build_pair build_moments(struct cuda_builder *b, unsigned buffer, unsigned first);
 /* by_beta and by_gamma of a slice; *add: an earlier launch wrote there. */
 struct build_pair build_write_means(struct cuda_builder *b, const struct graph_slice *s, unsigned *add);
-/* The same for reading; NULL if nothing was written. */
+/* by_beta and by_gamma of a slice, to read; NULL if nothing was written. */
 struct build_pair build_read_means(struct cuda_builder *b, const struct graph_slice *s);
 
 /* Addresses in arenas: a parameter, from the current arena of weights; its gradient; a statistic of the plan. */

@@ -32,7 +32,7 @@ unsigned cuda_conv_forms(const struct cuda_conv *c);
  * the fastest according to plan/gpu.h.  Sets args.steps_each, tiles_each and divisors.  Depends only on shapes.
  */
 void cuda_conv_choose(struct cuda_conv *c, unsigned processors);
-/* The same with a given tile shape. */
+/* Chooses the splits and the tiles per CTA for the given tile shape. */
 void cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors);
 
 /* Returns the floats of args.partial; 0 except for CONV_WEIGHTS. */

@@ -51,7 +51,7 @@ struct cuda_place {
 void cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *out);
 bool cuda_is_conv(const struct cuda_op *op); /* one product */
 bool cuda_is_pair(const struct cuda_op *op); /* dgrad and wgrad of a convolution in one launch */
-bool cuda_is_both(const struct cuda_op *op); /* the same in one pass */
+bool cuda_is_both(const struct cuda_op *op); /* dgrad and wgrad of a convolution in one pass over its pixels */
 
 /* ---- areas (cost_areas.c) ---------------------------------------------------------------------------------------- */
 
