@@ -28,8 +28,8 @@ def mode(path):
     return stat.S_IMODE(os.lstat(path).st_mode)
 
 
-def copy_name(user=os.geteuid()):
-    return f"chex-{manifest(data())['dataset_id']}-{user}"
+def copy_name(user=None):
+    return f"chex-{manifest(data())['dataset_id']}-{os.geteuid() if user is None else user}"
 
 
 def shard_names():
