@@ -37,7 +37,7 @@ enum chex_status
 file_same(const char *a, const char *b, bool *same, struct chex_error *err)
 {
     uint64_t size_a, size_b;
-    struct stat sa, sb;
+    struct stat sa = {0}, sb = {0};
     int fd_a, fd_b, error;
     enum chex_status status;
 
