@@ -16,8 +16,9 @@ passed=0 failed=0 skipped=0
 # shellcheck disable=SC2206  # patterns
 sources=(${ANALYZE_FILES:-lib/*/*.c train/[!c]*/*.c train/c[ho]*/*.c train/cpu/[!k]*.c train/cpu/kernels_best.c
     train/cuda/*.c train/cuda/[!k]*/*.c train/cuda/kernels/launch.c
-    tools/*.c tools/*/*.c tests/*.c tests/lib/*.c tests/lib/*/*.c tests/train/*/*.c tests/cli/*.c tests/ranks/*.c
-    tests/fuzz/*.c tests/fakes/comm/*.c tests/fakes/device/*.c tests/cuda/run/*.c bench/*.c doc/example.c})
+    tools/*.c tools/*/*.c tools/*/*/*.c tests/*.c tests/lib/*.c tests/lib/*/*.c tests/train/*/*.c tests/cli/*.c
+    tests/ranks/*.c tests/fuzz/*.c tests/fakes/comm/*.c tests/fakes/device/*.c tests/cuda/run/*.c
+    bench/*.c doc/example.c})
 # shellcheck disable=SC2206  # words
 mkdir -p "$build/analyze-include"
 cp lib/chex.h "$build/analyze-include/" # as installed, for doc/example.c
