@@ -119,7 +119,7 @@ struct plan_options {
     bool train;                /* otherwise only score(): no gradients, no moments */
     bool average;              /* keep an exponential moving average of the parameters */
     bool keep;                 /* for tests: no two buffers share memory, so peek() finds all of them */
-    bool deterministic;        /* only algorithms whose result does not depend on timing; otherwise the fastest */
+    bool deterministic;        /* the result must not depend on timing; all algorithms of all backends comply */
     bool no_graph;             /* launch each kernel separately and wait for it, so that an error names the kernel */
     bool pdl;                  /* programmatic dependent launch, if the device supports it; does not change any bits */
     enum precision precision;
