@@ -94,6 +94,7 @@ main(void)
     srunner_add_suite(runner, png_suite());
     srunner_add_suite(runner, inflate_suite());
     srunner_add_suite(runner, png_fast_suite());
+    srunner_add_suite(runner, cross_check_suite());
     srunner_add_suite(runner, jpeg_suite());
     srunner_add_suite(runner, decode_suite());
     srunner_add_suite(runner, resample_suite());

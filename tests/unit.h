@@ -33,6 +33,7 @@ Suite *crc32c_suite(void);
 Suite *file_suite(void);
 Suite *png_suite(void);
 Suite *inflate_suite(void);
+Suite *cross_check_suite(void);
 Suite *png_fast_suite(void);
 Suite *jpeg_suite(void);
 Suite *decode_suite(void);

@@ -48,6 +48,7 @@ struct convert_options {
     uint64_t allow_rejects;        /* up to this number of rejects is not a data error (exit code 0) ... */
     unsigned allow_reject_percent; /* ... and neither is this percentage of the images */
     bool strict;                   /* the first reject ends the run */
+    uint32_t cross_check;          /* share of the images for cross_check.h, in millionths */
     bool force, repair, break_lock, verify;
     bool index_dali; /* write a DALI index next to each shard */
     unsigned threads;
@@ -66,6 +67,7 @@ struct convert_counts {
      * Properties of the images decoded in this run.  The ranks add up all members from here to the end: uint64_t only.
      */
     uint64_t rgba, colour, composited, jpeg, deep, palette, interlaced, animated, warned, mismatched;
+    uint64_t cross_checked;    /* images that libpng decoded again, to the same pixels */
     uint64_t shards_rewritten; /* because of a write error */
     uint64_t shards_other;     /* shards written again with different content: the images have changed */
 };

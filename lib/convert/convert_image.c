@@ -11,6 +11,7 @@
 #include "convert/convert_private.h"
 
 #include "base/number_format.h"
+#include "convert/cross_check.h"
 #include "image/decode.h"
 
 #include <pthread.h>
@@ -48,6 +49,7 @@ struct worker {
     struct job *job;
     struct decoder decoder;
     struct image image;
+    struct image again; /* of cross_check() */
     struct resampler resampler;
     uint8_t *record;
 };
@@ -57,6 +59,7 @@ worker_release(struct worker *w)
 {
     decoder_release(&w->decoder);
     image_release(&w->image);
+    image_release(&w->again);
     resampler_release(&w->resampler);
     free(w->record);
 }
@@ -92,21 +95,36 @@ count_traits(struct convert_counts *n, const struct image_traits *t, const char 
     n->mismatched += !name_matches(name, t->container);
 }
 
+/* Decode an image into w->image, and again with libpng if --cross-check includes it. */
+static enum chex_status
+decode_entry(struct worker *w, const struct queue_entry *e, struct image_traits *traits, bool *checked,
+             struct chex_error *err)
+{
+    const struct convert *c = w->job->convert;
+    struct decode_limits limits = c->plan.spec.limits;
+    enum chex_status status;
+
+    limits.stop = w->job->watch->stop;
+    status = decode_image(&w->decoder, e->bytes.data, e->bytes.size, &limits, &w->image, traits, err);
+    *checked = status == CHEX_OK && traits->fast &&
+               cross_check_includes(c->labels.entry[e->row].name, c->options->cross_check);
+    return *checked ? cross_check(e->bytes.data, e->bytes.size, &limits, &w->image, &w->again, err) : status;
+}
+
 /* Decode an image into a sealed record in w->record. */
 static enum chex_status
-make_record(struct worker *w, const struct queue_entry *e, struct image_traits *traits, struct chex_error *err)
+make_record(struct worker *w, const struct queue_entry *e, struct image_traits *traits, bool *checked,
+            struct chex_error *err)
 {
     const struct convert *c = w->job->convert;
     const struct slot_plan *plan = &c->plan;
-    struct decode_limits limits = plan->spec.limits;
     struct record_values values;
     enum chex_status status = e->reason.status;
 
-    limits.stop = w->job->watch->stop;
     if (status != CHEX_OK)
         *err = e->reason;
     else
-        status = decode_image(&w->decoder, e->bytes.data, e->bytes.size, &limits, &w->image, traits, err);
+        status = decode_entry(w, e, traits, checked, err);
     if (status == CHEX_OK)
         status = resampler_run(&w->resampler, plan->spec.resize, &w->image, plan->spec.size, plan->spec.size,
                                w->record + plan->layout.pixel_offset, err);
@@ -206,11 +224,13 @@ convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *er
     const char *name = c->labels.entry[e->row].name;
     struct image_traits traits = {0};
     struct chex_error why = {.status = CHEX_OK};
-    enum chex_status status = make_record(w, e, &traits, &why);
+    bool checked = false;
+    enum chex_status status = make_record(w, e, &traits, &checked, &why);
 
     if (status == CHEX_OK) {
         pthread_mutex_lock(&job->lock);
         count_traits(&c->counts, &traits, name);
+        c->counts.cross_checked += checked;
         pthread_mutex_unlock(&job->lock);
         status = store_put(job->store, e->shard, e->index, w->record, err);
     } else if (convert_is_read_error(&why)) {

@@ -32,8 +32,10 @@ decode_image(struct decoder *d, const uint8_t *data, size_t size, const struct d
 {
     const char *look;
 
-    if (d->png && fastpng_decode(d->png, data, size, limits, out, traits))
+    if (d->png && fastpng_decode(d->png, data, size, limits, out, traits)) {
+        traits->fast = true;
         return CHEX_OK;
+    }
     if (is_png(data, size))
         return decode_png(data, size, limits, out, traits, err);
     if (is_jpeg(data, size))

@@ -45,6 +45,7 @@ struct image_traits {
     bool colour;       /* some pixel has unequal R, G, B (JPEG: three components): suspicious in an X-ray */
     bool transparent;  /* some pixel had alpha below 255 and was composited */
     bool animated;     /* an APNG: the first frame was taken */
+    bool fast;         /* png_fast.h decoded it */
     unsigned warnings; /* damage outside the pixels: bad checksum of an ancillary chunk, surplus data */
 };
 

@@ -15,19 +15,25 @@ import sys
 
 import harness
 from fixtures import LABELS, fixture
-from support import BUILD, Cases, Skip, program, run, slurp, write
+from support import BUILD, Cases, Skip, program, run, same_tree, says, slurp, write
 
 case = Cases()
 COUNTED = {"png_create_read_struct_2", "inflateInit_", "inflateInit2_", "crc32", "crc32_z", "protobuf_c_message_unpack"}
 
 
+def preloaded(name, tool):
+    """The path of a library to be preloaded into the tool."""
+    library = os.path.abspath(os.path.join(BUILD, "tests", "faults", name))
+    if not os.path.exists(library):
+        raise Skip(f"{name} is not built")
+    if harness.sanitizer(tool):
+        raise Skip("the sanitizer has to be the first library")
+    return library
+
+
 def calls(work, *command):
     """The functions that the command called."""
-    library = os.path.abspath(os.path.join(BUILD, "tests", "faults", "count_calls.so"))
-    if not os.path.exists(library):
-        raise Skip("the library that counts calls is not built")
-    if harness.sanitizer(command[0]):
-        raise Skip("the sanitizer has to be the first library")
+    library = preloaded("count_calls.so", command[0])
     path = write(os.path.join(work, "calls"), "")
     run(command, env=dict(os.environ, LD_PRELOAD=library, CHEX_CALLS=path))
     counts = dict(line.split() for line in slurp(path).decode().splitlines())
@@ -43,9 +49,9 @@ def images():
     return os.path.join(nih, "images"), gzip.decompress(slurp(os.path.join(nih, "csv", LABELS + ".gz")))
 
 
-def convert(out, images_at, labels):
+def convert(out, images_at, labels, *options):
     return calls(os.path.dirname(out), program("chex-convert"), "-q", "-i", images_at, "-l", labels, "-o", out,
-                 "--split", "none", "--size", "64", "--allow-missing", "--verify")
+                 "--split", "none", "--size", "64", "--allow-missing", "--verify", *options)
 
 
 @case("a conversion of NIH's images and --full of the result call neither libpng, zlib nor protobuf-c")
@@ -76,6 +82,28 @@ def _(work):
     called = convert(os.path.join(work, "out"), folder, labels)
     assert {"png_create_read_struct_2", "crc32_z"} <= called and called & {"inflateInit_", "inflateInit2_"}, called
     assert "protobuf_c_message_unpack" not in called
+
+
+@case("--cross-check decodes the chosen images again with libpng, and writes the same data set")
+def _(work):
+    folder, csv = images()
+    labels = write(os.path.join(work, "labels.csv"), csv)
+    assert convert(os.path.join(work, "plain"), folder, labels, "--cross-check", "0%") == set()
+    assert "png_create_read_struct_2" in convert(os.path.join(work, "checked"), folder, labels, "--cross-check", "100%")
+    same_tree(os.path.join(work, "plain"), os.path.join(work, "checked"))
+
+
+@case("--cross-check ends with 70 and names the image if libpng decodes another pixel")
+def _(work):
+    folder, csv = images()
+    labels = write(os.path.join(work, "labels.csv"), csv)
+    tool = program("chex-convert")
+    command = [tool, "-i", folder, "-l", labels, "-o", os.path.join(work, "out"), "--allow-missing", "--size", "64"]
+    env = dict(os.environ, LD_PRELOAD=preloaded("other_pixels.so", tool))
+    says(run([*command, "--cross-check", "100%"], code=70, env=env),
+         r"'\S+\.png': libpng decodes other pixels: \d+, not \d+, in row 0, column 0")
+    assert not os.path.exists(os.path.join(work, "out", "manifest.json"))
+    run(command, env=env)
 
 
 @case("protobuf-c reads TFRecord files that no manifest names")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Libraries to be preloaded, without the sanitizers of what they are loaded into, and what runs with them.
 # Not by libtool: it is needed under --disable-shared too.
-preloaded = tests/faults/inject.so tests/faults/slow_math.so tests/faults/fast_clock.so tests/faults/count_calls.so
+preloaded = tests/faults/inject.so tests/faults/slow_math.so tests/faults/fast_clock.so tests/faults/count_calls.so \
+	tests/faults/other_pixels.so
 check_DATA += $(preloaded)
 inject_sources = tests/faults/inject.c tests/faults/wrap_files.c tests/faults/wrap_memory.c
 tests/faults/inject.so: $(inject_sources) tests/faults/inject.h
@@ -18,6 +19,9 @@ tests/faults/fast_clock.so: tests/faults/fast_clock.c
 tests/faults/count_calls.so: tests/faults/count_calls.c
 	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
 	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/count_calls.c -ldl
+tests/faults/other_pixels.so: tests/faults/other_pixels.c
+	$(AM_V_GEN)$(MKDIR_P) tests/faults && \
+	$(CC) -O2 -Wall -Wextra -fPIC -shared -o $@ $(srcdir)/tests/faults/other_pixels.c -ldl
 CLEANFILES += $(preloaded)
 
 EXTRA_DIST += \
@@ -28,6 +32,7 @@ EXTRA_DIST += \
 	tests/faults/fast_clock.c \
 	tests/faults/inject.c \
 	tests/faults/inject.h \
+	tests/faults/other_pixels.c \
 	tests/faults/replay.py \
 	tests/faults/slow_math.c \
 	tests/faults/wrap_files.c \

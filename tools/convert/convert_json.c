@@ -132,10 +132,11 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
                                   "archives", missing_json(c), "inputs", inputs_json(c)));
     json_object_set_new(document, "plan", plan_json(c));
     json_object_set_new(document, "result",
-                        json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:f,s:i}", "already_complete", c->resumed.complete,
+                        json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:i}", "already_complete", c->resumed.complete,
                                   "converted", number(c->counts.converted), "resumed", number(c->counts.resumed),
                                   "rejects", number(c->counts.rejects), "rejects_by_reason", rejects_json(c), "noticed",
-                                  noticed_json(&c->counts), "seconds", c->seconds, "threads", (int)c->threads_used));
+                                  noticed_json(&c->counts), "cross_checked", number(c->counts.cross_checked), "seconds",
+                                  c->seconds, "threads", (int)c->threads_used));
     json_dumpf(document, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(document);

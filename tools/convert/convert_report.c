@@ -336,6 +336,17 @@ report_noticed(const struct convert *c)
             fprintf(stderr, "         %s %s\n", format_things(lines[i].count, lines[i].noun, n), lines[i].rest);
 }
 
+/* Prints the result of --cross-check; a difference would have ended the run. */
+static void
+report_cross_check(const struct convert *c)
+{
+    char n[FORMAT_THINGS];
+
+    if (c->options->cross_check > 0)
+        fprintf(stderr, "         %s decoded again by libpng: no difference\n",
+                format_things(c->counts.cross_checked, "image", n));
+}
+
 /* Prints the other contents of the archives, apart from the images. */
 static void
 report_archives(const struct convert *c)
@@ -421,6 +432,7 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
                 COUNT_TEXT(tenths / 10), (unsigned long long)(tenths % 10));
         report_rejects(c, common);
         report_noticed(c);
+        report_cross_check(c);
         report_archives(c);
         if (c->counts.rejects > 0 && within_allowance && c->labels.reject_count == 0)
             fprintf(stderr, "         within --allow-rejects\n");
