@@ -48,7 +48,7 @@ struct convert_options {
     uint64_t allow_rejects;        /* up to this number of rejects is not a data error (exit code 0) ... */
     unsigned allow_reject_percent; /* ... and neither is this percentage of the images */
     bool strict;                   /* the first reject ends the run */
-    uint32_t cross_check;          /* share of the images for cross_check.h, in millionths */
+    double cross_check;            /* per cent of the images, see cross_check.h; 0: none */
     bool force, repair, break_lock, verify;
     bool index_dali; /* write a DALI index next to each shard */
     unsigned threads;

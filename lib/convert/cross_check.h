@@ -12,10 +12,8 @@
 
 #include "image/image.h"
 
-#define CROSS_CHECK_ALL 1000000 /* the share of all images */
-
-/* Returns whether the check includes this image.  share is in millionths, 0 to CROSS_CHECK_ALL. */
-bool cross_check_includes(const char *name, uint32_t share);
+/* Returns whether the check of this percentage of the images, 0 to 100, includes this image. */
+bool cross_check_includes(const char *name, double per_cent);
 
 /*
  * Decode the PNG in data[0 .. size - 1] with libpng into `again`, which the caller keeps from image to image, and

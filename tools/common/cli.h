@@ -186,6 +186,8 @@ int cli_finish(const struct cli_program *program, const struct cli_common *commo
 enum chex_status cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
 /* Parse a number that may end with K, M or G: 2^10, 2^20, 2^30. */
 enum chex_status cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct chex_error *err);
+/* Parse "5%", "0.5%" or "5", above 0 and at most 100, to 5, 0.5 and 5. */
+enum chex_status cli_percent(const char *text, double *out, struct chex_error *err);
 
 /* Returns the number of cores that the affinity mask and the cgroup's cpu.max allow this process. */
 unsigned cli_cores(void);

@@ -7,6 +7,8 @@
 
 #include "common/cli.h"
 
+#include "base/ascii.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +61,26 @@ cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct ch
         return error_set(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu (K, M, G allowed), not '%s'",
                          (unsigned long long)min, (unsigned long long)max, text);
     *out *= unit;
+    return CHEX_OK;
+}
+
+/* Without strtod(), which follows the locale. */
+enum chex_status
+cli_percent(const char *text, double *out, struct chex_error *err)
+{
+    const char *p = text;
+    double value = 0, unit = 1;
+
+    for (; ascii_is_digit(*p) && value < 1000; p++)
+        value = value * 10 + (*p - '0');
+    if (*p == '.' && p > text)
+        for (p++; ascii_is_digit(*p) && unit > 1e-9; p++)
+            value += (*p - '0') * (unit /= 10);
+    if (*p == '%')
+        p++;
+    if (p == text || *p || !(value > 0 && value <= 100))
+        return error_set(err, CHEX_ERR_USAGE, "takes a percentage above 0 and up to 100, not '%s'", text);
+    *out = value;
     return CHEX_OK;
 }
 

@@ -8,7 +8,6 @@
 #include "convert/convert_options.h"
 
 #include "base/ascii.h"
-#include "convert/cross_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +52,7 @@ static const struct cli_option option_table[] = {
      "the data set"},
     {FLAG(convert.verify), 0, "verify", NULL, NULL, NULL, "read each shard back from the disk and compare"},
     {OPT_CROSS_CHECK, 0, "cross-check", "P%", NULL, NULL,
-     "decode this share of the images again with libpng, and compare the pixels; such as 1% or 0.1%; default 0%"},
+     "decode this share of the images again with libpng, and compare the pixels; such as 1% or 0.1%; default: none"},
 
     {OPT_SIZE, 0, "size", "N", NULL, "Images",
      "side of the output images in pixels; default 256 (1024 with --resize none)"},
@@ -155,27 +154,6 @@ set_allowed_rejects(struct convert_options *o, const char *value, struct chex_er
                : error_set(err, CHEX_ERR_USAGE, "takes a number or whole per cent such as 2%%, not '%s'", value);
 }
 
-/* Parses "1%" or "0.25%", with up to four decimal places, to millionths. */
-static enum chex_status
-set_cross_check(uint32_t *out, const char *value, struct chex_error *err)
-{
-    size_t whole = strspn(value, "0123456789");
-    const char *p = value + whole;
-    uint32_t unit = CROSS_CHECK_ALL / 100, share = 0;
-    size_t i;
-
-    for (i = 0; i < whole && share <= CROSS_CHECK_ALL; i++)
-        share = share * 10 + (uint32_t)(value[i] - '0') * unit;
-    if (whole > 0 && *p == '.' && p[1] >= '0' && p[1] <= '9')
-        for (p++; *p >= '0' && *p <= '9' && unit > 1; p++)
-            share += (uint32_t)(*p - '0') * (unit /= 10);
-    if (whole == 0 || strcmp(p, "%") != 0 || share > CROSS_CHECK_ALL)
-        return error_set(err, CHEX_ERR_USAGE, "takes per cent from 0%% to 100%%, such as 1%% or 0.1%%, not '%s'",
-                         value);
-    *out = share;
-    return CHEX_OK;
-}
-
 static enum chex_status
 set_number(uint32_t *out, const char *value, uint64_t min, uint64_t max, struct chex_error *err)
 {
@@ -253,7 +231,7 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_ALLOW_REJECTS:
         return set_allowed_rejects(o, value, err);
     case OPT_CROSS_CHECK:
-        return set_cross_check(&o->cross_check, value, err);
+        return cli_percent(value, &o->cross_check, err);
     case OPT_MAX_MEMORY:
         return cli_count(value, 1 << 20, UINT64_C(1) << 40, &o->max_memory, err);
     case OPT_INDEX:

@@ -30,26 +30,6 @@ set_depth(struct inspect_options *o, enum inspect_action action, enum verify_dep
     return CHEX_OK;
 }
 
-/* "5%", "0.5%", "5": above 0, at most 100.  Without strtod(), which follows the locale. */
-static enum chex_status
-parse_percent(const char *text, double *out, struct chex_error *err)
-{
-    const char *p = text;
-    double value = 0, unit = 1;
-
-    for (; ascii_is_digit(*p) && value < 1000; p++)
-        value = value * 10 + (*p - '0');
-    if (*p == '.' && p > text)
-        for (p++; ascii_is_digit(*p) && unit > 1e-9; p++)
-            value += (*p - '0') * (unit /= 10);
-    if (*p == '%')
-        p++;
-    if (p == text || *p || !(value > 0 && value <= 100))
-        return error_set(err, CHEX_ERR_USAGE, "takes a percentage above 0 and up to 100, not '%s'", text);
-    *out = value;
-    return CHEX_OK;
-}
-
 static enum chex_status
 take_number(const char *text, unsigned min, unsigned max, unsigned *out, struct chex_error *err)
 {
@@ -101,7 +81,7 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     case ID_LEAKS:
         return set_depth(o, INSPECT_SPLIT, VERIFY_QUICK, err);
     case ID_SAMPLE:
-        if (parse_percent(value, &o->sample_percent, err) != CHEX_OK)
+        if (cli_percent(value, &o->sample_percent, err) != CHEX_OK)
             return CHEX_ERR_USAGE;
         return set_depth(o, INSPECT_VERIFY, VERIFY_SAMPLE, err);
     case ID_INPUT:
