@@ -22,14 +22,8 @@ check_target(const struct inspect_options *o, const struct target *t, struct che
         return CHEX_OK;
     if (t->kind == TARGET_UNFINISHED)
         return error_set(err, CHEX_ERR_TRUNCATED, "'%s': %s", t->path, t->unfinished);
-    if (t->kind == TARGET_CHECKPOINT && o->action == INSPECT_LIST)
-        return o->fields || o->split || o->padding || o->where.text_count > 0
-                   ? error_set(err, CHEX_ERR_USAGE,
-                               "'%s' is a checkpoint: --fields, --split, --where and --padding are of images", t->path)
-                   : CHEX_OK;
     if (t->kind == TARGET_CHECKPOINT)
-        return error_set(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described, listed and compared",
-                         t->path);
+        return error_set(err, CHEX_ERR_USAGE, "'%s' is a checkpoint: it can be described and compared", t->path);
     if (t->kind == TARGET_FILE)
         return error_set(err, CHEX_ERR_MISSING, "'%s' is in no manifest: it can only be checked", t->path);
     if (t->kind == TARGET_SHARD && (o->action == INSPECT_SPLIT || o->action == INSPECT_REPORT))

@@ -10,17 +10,19 @@
 
 #include "checkpoint/safetensors.h"
 
-/*
- * Get the run state that chex-train stores (train/checkpoint/checkpoint_state.c), or NULL.  The caller calls
- * json_decref().  CHEX_ERR_MEMORY
- */
-enum chex_status checkpoint_state_of(const struct safetensors *s, json_t **out, struct chex_error *err);
-
 /* Format the shape of a tensor: "64x3x7x7", or "a single value". */
 #define CHECKPOINT_SHAPE (SAFETENSORS_RANK * 22)
 char *checkpoint_shape(const struct tensor_entry *e, char out[CHECKPOINT_SHAPE]);
 
-#define CHECKPOINT_PIECE 1024 /* values that are read together, so that memory never holds a whole tensor */
+/* Values are read in pieces, so that memory never holds a whole tensor. */
+#define CHECKPOINT_PIECE 1024
 #define CHECKPOINT_BYTES (8 * CHECKPOINT_PIECE)
+
+/* Returns the number of values in the piece that begins at value `at`. */
+static inline size_t
+checkpoint_piece(const struct tensor_entry *e, uint64_t at)
+{
+    return e->count - at < CHECKPOINT_PIECE ? (size_t)(e->count - at) : CHECKPOINT_PIECE;
+}
 
 #endif

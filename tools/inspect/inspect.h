@@ -201,6 +201,5 @@ json_t *inspect_rows_json(const struct table_column *column, rows_fn *rows, void
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 int inspect_checkpoint(struct inspect *in, const struct target *t);
-int inspect_tensors(struct inspect *in, const struct target *t); /* list of a checkpoint */
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * checkpoint.c - compares two checkpoints; see inspect/inspect.h
  *
- * Tensors are matched by name, never by position in the file.  The names in files from before 0.1.0 become the current
- * names.  The metadata are compared field by field; each field of chex-train's run state and each option of the run is
- * a field.  Values of the same type differ if their bytes differ, values of different types if the numbers differ.
+ * Tensors are matched by name, never by position in the file.  The metadata are compared by key; each member of
+ * chex-train's run state and each option of the run counts as a key.  Values of the same type differ if their bytes
+ * differ, values of different types if the numbers differ.  Each difference is written as soon as it is found.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,39 +20,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN 10 /* tensors of each kind, without -v */
-
-struct side {
-    const struct target *target;
-    struct safetensors file;
-    json_t *fields; /* of the metadata: an object of texts */
-};
-
-enum tensor_change_kind { META, ONLY_A, ONLY_B, SHAPE, DTYPE, VALUES, KINDS };
-static const char *const kind_name[KINDS] = {"meta", "only_a", "only_b", "shape", "dtype", "values"};
-
-struct tensor_change {
-    enum tensor_change_kind kind;
-    const char *name, *a, *b; /* escaped */
-    double largest;           /* of VALUES: max |B - A|; NaN if a value is not finite */
-};
-
 struct checkpoint_diff {
     struct inspect *in;
-    struct side side[2];
-    struct tensor_change *item;
-    size_t count, capacity;
-    struct arena strings;
+    const struct target *target[2];
+    struct safetensors file[2];
+    json_t *fields[2]; /* the metadata: an object of texts */
+    bool differ;
+    enum chex_status status; /* of the comparison; err: its error */
+    struct chex_error err;
 };
 
 /* ---- metadata ---------------------------------------------------------------------------------------------------- */
 
 static bool
-set_field(json_t *fields, const char *prefix, const char *name, size_t name_size, const char *value, size_t size)
+set_field(json_t *fields, const char *prefix, const char *name, const char *value, size_t size)
 {
     char key[256];
 
-    snprintf(key, sizeof(key), "%s%.*s", prefix, name_size < 200 ? (int)name_size : 200, name);
+    snprintf(key, sizeof(key), "%s%.200s", prefix, name);
     return json_object_set_new_nocheck(fields, key, json_stringn_nocheck(value, size)) == 0;
 }
 
@@ -60,13 +45,14 @@ set_field(json_t *fields, const char *prefix, const char *name, size_t name_size
 static bool
 set_options(json_t *fields, const char *text)
 {
+    char name[201];
     bool good = true;
 
-    while (good && *text) {
-        size_t length = strcspn(text, "\n"), name = strcspn(text, " \n"), value = name + (name < length);
+    for (; good && sscanf(text, "%200s", name) == 1; text += strcspn(text, "\n"), text += *text == '\n') {
+        const char *value = text + strcspn(text, " \n");
 
-        good = length == 0 || set_field(fields, "options.", text, name, text + value, length - value);
-        text += length + (text[length] == '\n');
+        value += *value == ' ';
+        good = set_field(fields, "options.", name, value, strcspn(value, "\n"));
     }
     return good;
 }
@@ -75,117 +61,105 @@ set_options(json_t *fields, const char *text)
 static bool
 set_member(json_t *fields, const char *name, const json_t *value)
 {
-    const char *text = json_string_value(value);
-    char *dump = NULL, number[SETTINGS_NUMBER], *end;
-    bool good;
+    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17);
+    char *text = json_is_string(value) ? strdup(json_string_value(value)) : json_dumps(value, flags);
+    char number[SETTINGS_NUMBER], *end = NULL;
+    double real = text && strncmp(text + (text[0] == '-'), "0x", 2) == 0 ? strtod(text, &end) : 0.0;
+    const char *shown = end && *end == '\0' ? settings_format(real, number) : text;
+    bool good = text && (strcmp(name, "settings") == 0 ? set_options(fields, text)
+                                                       : set_field(fields, "state.", name, shown, strlen(shown)));
 
-    if (text && strcmp(name, "settings") == 0)
-        return set_options(fields, text);
-    if (!text)
-        text = dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-    if (text && (strncmp(text, "0x", 2) == 0 || strncmp(text, "-0x", 3) == 0)) {
-        double real = strtod(text, &end);
-
-        text = *end == '\0' ? settings_format(real, number) : text;
-    }
-    good = text && set_field(fields, "state.", name, strlen(name), text, strlen(text));
-    free(dump);
+    free(text);
     return good;
 }
 
 static enum chex_status
-read_fields(struct side *s, struct chex_error *err)
+read_fields(const struct safetensors *s, json_t **out, struct chex_error *err)
 {
-    json_t *state, *value;
-    enum chex_status status = checkpoint_state_of(&s->file, &state, err);
-    bool good = (s->fields = json_object()) != NULL, is_state = json_is_object(state);
+    static const struct parse_bounds bounds = {.size = 65536, .depth = 4, .values = 1000};
+    enum chex_status status = CHEX_OK;
+    json_t *fields = *out = json_object(), *state = NULL, *value;
+    const struct metadata *m = s->metadata;
+    bool good = fields != NULL;
     const char *key;
-    size_t i;
 
-    for (i = 0; good && i < s->file.metadata_count; i++) {
-        const struct metadata *m = &s->file.metadata[i];
-
-        if (!is_state || strcmp(m->key, "state") != 0)
-            good = set_field(s->fields, "", m->key, strlen(m->key), m->value, strlen(m->value));
+    for (; good && status == CHEX_OK && m < s->metadata + s->metadata_count; m++) {
+        if (strcmp(m->key, "state") == 0)
+            status = parse_json(m->value, strlen(m->value), &bounds, &state, err);
+        if (strcmp(m->key, "state") != 0 || !json_is_object(state))
+            good = set_field(fields, "", m->key, m->value, strlen(m->value));
     }
     json_object_foreach (state, key, value)
-        good = good && set_member(s->fields, key, value);
+        good = good && set_member(fields, key, value);
     json_decref(state);
     return status == CHEX_OK && !good ? error_memory(err) : status;
 }
 
-/* ---- comparing --------------------------------------------------------------------------------------------------- */
+/* ---- differences ------------------------------------------------------------------------------------------------- */
 
-static enum chex_status
-add(struct checkpoint_diff *d, enum tensor_change_kind kind, const char *name, const char *a, const char *b,
-    double largest, struct chex_error *err)
+static const struct table_column columns[] = {{.name = "kind"}, {.name = "name"},    {.name = "a"},
+                                              {.name = "b"},    {.name = "max_abs"}, {.name = NULL}};
+
+/* Write one difference: as a row of t, or as text if t is NULL.  largest: max |B - A|; NULL: no values were compared */
+static void
+put_difference(struct checkpoint_diff *d, struct table_writer *t, const char *kind, const char *name, const char *a,
+               const char *b, const double *largest)
 {
-    struct tensor_change *grown = array_grow(d->item, &d->capacity, d->count, sizeof(*grown));
-    const char *const text[3] = {name, a, b}, *copy[3];
-    char escaped[INSPECT_TEXT];
-    unsigned i;
+    char text[3][INSPECT_TEXT];
 
-    if (!grown)
-        return error_memory(err);
-    d->item = grown;
-    for (i = 0; i < 3; i++) {
-        inspect_text(inspect_bytes(text[i]), escaped);
-        copy[i] = arena_copy(&d->strings, escaped, strlen(escaped));
-        if (!copy[i])
-            return error_memory(err);
-    }
-    grown[d->count++] = (struct tensor_change){kind, copy[0], copy[1], copy[2], largest};
-    return CHEX_OK;
+    d->differ = true;
+    inspect_text(inspect_bytes(name), text[0]);
+    inspect_text(inspect_bytes(a ? a : ""), text[1]);
+    inspect_text(inspect_bytes(b ? b : ""), text[2]);
+    if (t)
+        table_row(t, (struct cell[]){cell_text(kind), cell_text(text[0]), cell_text(text[1]), cell_text(text[2]),
+                                     largest ? cell_number(*largest) : cell_none()});
+    else if (d->in->common->quiet)
+        return;
+    else if (!largest)
+        printf("%-8s %-26s %.60s -> %.60s\n", kind, text[0], a ? text[1] : "-", b ? text[2] : "-");
+    else if (isnan(*largest))
+        printf("%-8s %-26s not finite\n", kind, text[0]);
+    else
+        printf("%-8s %-26s differ by %.4g at most\n", kind, text[0], *largest);
 }
 
-static enum chex_status
-compare_fields(struct checkpoint_diff *d, struct chex_error *err)
+static void
+compare_fields(struct checkpoint_diff *d, struct table_writer *t)
 {
-    json_t *a = d->side[0].fields, *b = d->side[1].fields, *value;
-    enum chex_status status = CHEX_OK;
+    json_t *a = d->fields[0], *b = d->fields[1], *value;
     const char *name;
 
-    json_object_foreach (a, name, value) {
-        const json_t *other = json_object_get(b, name);
-
-        if (status == CHEX_OK && !json_equal(value, other))
-            status = add(d, META, name, json_string_value(value), other ? json_string_value(other) : "", 0, err);
-    }
+    json_object_foreach (a, name, value)
+        if (!json_equal(value, json_object_get(b, name)))
+            put_difference(d, t, "meta", name, json_string_value(value), json_string_value(json_object_get(b, name)),
+                           NULL);
     json_object_foreach (b, name, value)
-        if (status == CHEX_OK && !json_object_get(a, name))
-            status = add(d, META, name, "", json_string_value(value), 0, err);
-    return status;
+        if (!json_object_get(a, name))
+            put_difference(d, t, "meta", name, NULL, json_string_value(value), NULL);
 }
 
 /* Compare `count` values and widen *largest; NaN stays.  Returns whether a value differs. */
 static bool
 compare_piece(enum dtype type_a, const uint8_t *a, enum dtype type_b, const uint8_t *b, size_t count, double *largest)
 {
-    size_t x = dtype_size(type_a), y = dtype_size(type_b), i;
     bool differ = false;
 
-    for (i = 0; i < count; i++) {
-        double here, there;
+    for (; count > 0; count--, a += dtype_size(type_a), b += dtype_size(type_b)) {
+        double x = dtype_value(type_a, a), y = dtype_value(type_b, b);
 
-        if (type_a == type_b && memcmp(a + i * x, b + i * x, x) == 0)
-            continue;
-        here = dtype_value(type_a, a + i * x);
-        there = dtype_value(type_b, b + i * y);
-        if (type_a != type_b && here == there)
+        if (type_a == type_b ? memcmp(a, b, dtype_size(type_a)) == 0 : x == y)
             continue;
         differ = true;
-        if (!isfinite(here) || !isfinite(there) || isnan(*largest))
-            *largest = (double)NAN;
-        else
-            *largest = fmax(*largest, fabs(there - here));
+        *largest = isfinite(x) && isfinite(y) && !isnan(*largest) ? fmax(*largest, fabs(y - x)) : (double)NAN;
     }
     return differ;
 }
 
 /* Compare the values of two tensors with equal shapes. */
 static enum chex_status
-compare_values(struct checkpoint_diff *d, const struct tensor_entry *a, const struct tensor_entry *b,
-               struct chex_error *err)
+compare_values(struct checkpoint_diff *d, struct table_writer *t, const struct tensor_entry *a,
+               const struct tensor_entry *b)
 {
     uint8_t here[CHECKPOINT_BYTES], there[CHECKPOINT_BYTES];
     enum chex_status status = CHEX_OK;
@@ -194,181 +168,135 @@ compare_values(struct checkpoint_diff *d, const struct tensor_entry *a, const st
     uint64_t at;
     size_t count;
 
-    for (at = 0; status == CHEX_OK && at < a->count; at += count) {
-        count = a->count - at < CHECKPOINT_PIECE ? (size_t)(a->count - at) : CHECKPOINT_PIECE;
-        status = safetensors_read_part(&d->side[0].file, a, at, count, here, err);
+    for (at = 0; at < a->count; at += count) {
+        count = checkpoint_piece(a, at);
+        status = safetensors_read_part(&d->file[0], a, at, count, here, &d->err);
         if (status == CHEX_OK)
-            status = safetensors_read_part(&d->side[1].file, b, at, count, there, err);
-        if (status == CHEX_OK)
-            differ |= compare_piece(a->type, here, b->type, there, count, &largest);
+            status = safetensors_read_part(&d->file[1], b, at, count, there, &d->err);
+        if (status != CHEX_OK)
+            return error_context(&d->err, status, "'%s' and '%s'", d->target[0]->file, d->target[1]->file);
+        differ |= compare_piece(a->type, here, b->type, there, count, &largest);
     }
-    if (status != CHEX_OK)
-        return error_context(err, status, "'%s' and '%s'", d->side[0].target->file, d->side[1].target->file);
-    return differ ? add(d, VALUES, a->name, "", "", largest, err) : CHEX_OK;
+    if (differ)
+        put_difference(d, t, "values", a->name, NULL, NULL, &largest);
+    return CHEX_OK;
 }
 
+/* a, b: the tensor with this name on each side; one may be NULL. */
 static enum chex_status
-compare_pair(struct checkpoint_diff *d, const struct tensor_entry *a, const struct tensor_entry *b,
-             struct chex_error *err)
+compare_pair(struct checkpoint_diff *d, struct table_writer *t, const struct tensor_entry *a,
+             const struct tensor_entry *b)
 {
-    char x[CHECKPOINT_SHAPE] = "", y[CHECKPOINT_SHAPE] = "";
-    enum chex_status status = CHEX_OK;
-    bool same_shape;
+    char x[CHECKPOINT_SHAPE], y[CHECKPOINT_SHAPE];
 
     if (a)
         checkpoint_shape(a, x);
     if (b)
         checkpoint_shape(b, y);
     if (!a || !b)
-        return add(d, a ? ONLY_A : ONLY_B, (a ? a : b)->name, x, y, 0, err);
-    same_shape = strcmp(x, y) == 0;
-    if (!same_shape)
-        status = add(d, SHAPE, a->name, x, y, 0, err);
-    if (status == CHEX_OK && a->type != b->type)
-        status = add(d, DTYPE, a->name, dtype_name(a->type), dtype_name(b->type), 0, err);
-    return status == CHEX_OK && same_shape ? compare_values(d, a, b, err) : status;
+        put_difference(d, t, a ? "only_a" : "only_b", (a ? a : b)->name, a ? x : NULL, b ? y : NULL, NULL);
+    else if (strcmp(x, y) != 0)
+        put_difference(d, t, "shape", a->name, x, y, NULL);
+    if (a && b && a->type != b->type)
+        put_difference(d, t, "dtype", a->name, dtype_name(a->type), dtype_name(b->type), NULL);
+    return a && b && strcmp(x, y) == 0 ? compare_values(d, t, a, b) : CHEX_OK;
 }
 
-static enum chex_status
-compare_tensors(struct checkpoint_diff *d, struct chex_error *err)
+static void
+compare(struct table_writer *t, void *result)
 {
-    const struct safetensors *a = &d->side[0].file, *b = &d->side[1].file;
-    enum chex_status status = CHEX_OK;
+    struct checkpoint_diff *d = result;
+    const struct safetensors *a = &d->file[0], *b = &d->file[1];
     size_t i = 0, j = 0;
 
-    while (status == CHEX_OK && (i < a->count || j < b->count)) {
+    compare_fields(d, t);
+    while (d->status == CHEX_OK && (i < a->count || j < b->count)) {
         int order = i == a->count ? 1 : j == b->count ? -1 : strcmp(a->entry[i].name, b->entry[j].name);
 
-        status = compare_pair(d, order <= 0 ? &a->entry[i] : NULL, order >= 0 ? &b->entry[j] : NULL, err);
+        d->status = compare_pair(d, t, order <= 0 ? &a->entry[i] : NULL, order >= 0 ? &b->entry[j] : NULL);
         i += order <= 0;
         j += order >= 0;
     }
-    return status;
-}
-
-/* Order by kind; then the largest difference first, after values that are not finite; then by name. */
-static int
-by_difference(const void *a, const void *b)
-{
-    const struct tensor_change *x = a, *y = b;
-
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (isnan(x->largest) != isnan(y->largest))
-        return isnan(x->largest) ? -1 : 1;
-    if (x->largest > y->largest || x->largest < y->largest)
-        return x->largest > y->largest ? -1 : 1;
-    return strcmp(x->name, y->name);
 }
 
 /* ---- output ------------------------------------------------------------------------------------------------------ */
 
 static void
-print_text(void *result)
+print_text(struct checkpoint_diff *d)
 {
-    const struct checkpoint_diff *d = result;
     char tensors[FORMAT_THINGS], bytes[FORMAT_TEXT], file[PRINTABLE_TEXT];
-    size_t i, same_kind = 0;
+    int i;
 
-    if (d->in->common->quiet)
-        return;
-    for (i = 0; i < 2; i++)
-        printf("%s        %s, %s  %s\n", i ? "B" : "A", format_things(d->side[i].file.count, "tensor", tensors),
-               format_bytes(d->side[i].file.size, bytes), printable_text(d->side[i].target->file, file));
-    for (i = 0; i < d->count; i++) {
-        const struct tensor_change *item = &d->item[i];
-
-        same_kind = i > 0 && item->kind == item[-1].kind ? same_kind + 1 : 0;
-        if (same_kind >= SHOWN && item->kind != META && d->in->common->verbose == 0) {
-            if (i + 1 == d->count || item[1].kind != item->kind)
-                printf("         and %s more: -v, or --format csv\n", COUNT_TEXT(same_kind - SHOWN + 1));
-            continue;
-        }
-        printf("%-8s %-26s ", kind_name[item->kind], item->name);
-        if (item->kind == VALUES)
-            printf(isnan(item->largest) ? "not finite\n" : "differ by %.4g at most\n", item->largest);
-        else
-            printf("%.60s%s%.60s\n", item->a[0] ? item->a : "-", " -> ", item->b[0] ? item->b : "-");
-    }
-    if (d->count == 0)
+    for (i = 0; i < 2 && !d->in->common->quiet; i++)
+        printf("%c        %s, %s  %s\n", 'A' + i, format_things(d->file[i].count, "tensor", tensors),
+               format_bytes(d->file[i].size, bytes), printable_text(d->target[i]->file, file));
+    compare(NULL, d);
+    if (d->status == CHEX_OK && !d->differ && !d->in->common->quiet)
         printf("%sequal%s\n", d->in->color.green, d->in->color.off);
 }
 
-static const struct table_column columns[] = {{.name = "kind"}, {.name = "name"},    {.name = "a"},
-                                              {.name = "b"},    {.name = "max_abs"}, {.name = NULL}};
+static void
+print_json(struct checkpoint_diff *d)
+{
+    json_t *changes = inspect_rows_json(columns, compare, d);
+
+    if (d->status == CHEX_OK)
+        inspect_json_add(d->in, json_pack("{s:s, s:[o, o], s:[o, o], s:b, s:o}", "kind", "checkpoints", "paths",
+                                          text_json(d->target[0]->path), text_json(d->target[1]->path), "files",
+                                          text_json(d->target[0]->file), text_json(d->target[1]->file), "same",
+                                          !d->differ, "changes", changes));
+    else
+        json_decref(changes);
+}
 
 static void
-put_rows(struct table_writer *t, void *result)
+print_difference(struct checkpoint_diff *d)
 {
-    const struct checkpoint_diff *d = result;
-    size_t i;
+    struct table_writer t = {.format = inspect_format(d->in), .column = columns};
 
-    for (i = 0; i < d->count; i++) {
-        const struct tensor_change *x = &d->item[i];
-
-        table_row(t, (struct cell[]){cell_text(kind_name[x->kind]), cell_text(x->name), cell_text(x->a),
-                                     cell_text(x->b), x->kind == VALUES ? cell_number(x->largest) : cell_none()});
+    if (t.format == TABLE_TEXT) {
+        print_text(d);
+    } else if (t.format == TABLE_JSON) {
+        print_json(d);
+    } else {
+        table_begin(&t);
+        compare(&t, d);
+        d->in->output_failed |= t.failed;
     }
 }
 
-static json_t *
-diff_json(void *result)
-{
-    struct checkpoint_diff *d = result;
-
-    return json_pack("{s:s, s:[o, o], s:[o, o], s:b, s:o}", "kind", "checkpoints", "paths",
-                     text_json(d->side[0].target->path), text_json(d->side[1].target->path), "files",
-                     text_json(d->side[0].target->file), text_json(d->side[1].target->file), "same", d->count == 0,
-                     "changes", inspect_rows_json(columns, put_rows, d));
-}
-
-/* ---- all together ------------------------------------------------------------------------------------------------ */
-
 static enum chex_status
-open_side(struct checkpoint_diff *d, struct side *s, struct chex_error *err)
+open_side(struct checkpoint_diff *d, unsigned i, struct chex_error *err)
 {
-    enum chex_status status = safetensors_open(AT_FDCWD, s->target->file, &s->file, err);
+    const struct target *t = d->target[i];
+    enum chex_status status = safetensors_open(AT_FDCWD, t->file, &d->file[i], err);
 
-    if (s->target->passed_over[0])
-        progress_line_warn(&d->in->line, "%s: warning: %s", d->in->program->name, s->target->passed_over);
+    if (t->passed_over[0])
+        progress_line_warn(&d->in->line, "%s: warning: %s", d->in->program->name, t->passed_over);
     if (status == CHEX_OK)
-        status = read_fields(s, err);
-    return status == CHEX_OK ? status : error_context(err, status, "'%s'", s->target->file);
+        status = read_fields(&d->file[i], &d->fields[i], err);
+    return status == CHEX_OK ? status : error_context(err, status, "'%s'", t->file);
 }
 
 int
 inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct target *b)
 {
-    static const struct inspect_result how = {columns, put_rows, diff_json, print_text};
-    struct checkpoint_diff d = {.in = in,
-                                .side = {{.target = a, .file = {.fd = -1}}, {.target = b, .file = {.fd = -1}}}};
-    struct chex_error err;
-    enum chex_status status = CHEX_OK;
-    int code, failed = 0, i;
+    struct checkpoint_diff d = {.in = in, .target = {a, b}, .file = {{.fd = -1}, {.fd = -1}}};
+    unsigned i, failed = 0;
+    int code;
 
-    for (i = 0; i < 2 && status == CHEX_OK; i++) {
-        status = open_side(&d, &d.side[i], &err);
+    for (i = 0; i < 2 && d.status == CHEX_OK; i++) {
+        d.status = open_side(&d, i, &d.err);
         failed = i;
     }
-    if (status == CHEX_OK)
-        status = compare_fields(&d, &err);
-    if (status == CHEX_OK)
-        status = compare_tensors(&d, &err);
-    if (status == CHEX_OK) {
-        if (d.count > 1)
-            qsort(d.item, d.count, sizeof(*d.item), by_difference);
-        inspect_print_result(in, &how, &d);
-        code = d.count == 0 ? EXIT_GOOD : EXIT_DATA;
-        if (code != EXIT_GOOD)
-            inspect_report_difference(in, a->path, b->path);
-    } else {
-        code = inspect_fail(in, d.side[failed].target->path, &err);
-    }
+    if (d.status == CHEX_OK)
+        print_difference(&d);
+    code = d.status == CHEX_OK ? (d.differ ? EXIT_DATA : EXIT_GOOD) : inspect_fail(in, d.target[failed]->path, &d.err);
+    if (d.status == CHEX_OK && d.differ)
+        inspect_report_difference(in, a->path, b->path);
     for (i = 0; i < 2; i++) {
-        safetensors_close(&d.side[i].file);
-        json_decref(d.side[i].fields);
+        safetensors_close(&d.file[i]);
+        json_decref(d.fields[i]);
     }
-    free(d.item);
-    arena_release(&d.strings);
     return code;
 }

@@ -186,8 +186,6 @@ list_path(struct inspect *in, struct target *t)
     struct chex_error err;
     enum chex_status status;
 
-    if (t->kind == TARGET_CHECKPOINT)
-        return inspect_tensors(in, t);
     status = parse_fields(&l, in->options->fields ? in->options->fields : DEFAULT_FIELDS, &err);
     if (status != CHEX_OK)
         return inspect_fail(in, t->path, &err);
