@@ -62,8 +62,8 @@ MORE_PEERS += [("graph-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nchw", 224, 
 LIMITS = {True: {"machine": 20, "rates": 60, "steps": 130, "torch": 290, "ncu": 90},
           False: {"machine": 20, "rates": 60, "steps": 500, "torch": 4500, "ncu": 200}}
 METRICS = ["dram__bytes.sum", "gpu__time_duration.sum"]
-# Words of a kernel's name that its kind has not: the form of its tiles, the type of its values.
-FORM = re.compile(r"_(\d+(x\d+)*|fp16|bf16|float)(?=_|$)")
+# Words of a kernel's name that its kind has not: the shape of its tiles, the type of its values.
+SHAPE = re.compile(r"_(\d+(x\d+)*|fp16|bf16|float)(?=_|$)")
 # A whole page takes longer than a page of ten minutes; max-autotune tries every kernel that it knows.
 WAIT = {"max": 420}
 
@@ -171,8 +171,8 @@ def model_of(r, o, side, batch, precision="fp16"):
 
 
 def kind_of(kernel):
-    """"conv_forward_pointwise" of "conv_forward_64x64_pointwise_fp16(conv_args)", as cuda_kind() has it."""
-    return FORM.sub("", re.sub(r"\(.*", "", kernel))
+    """"conv_fprop_pointwise" of "conv_fprop_64x64_pointwise_fp16(conv_args)", as cuda_kind() has it."""
+    return SHAPE.sub("", re.sub(r"\(.*", "", kernel))
 
 
 UNITS = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9,  # and milliseconds

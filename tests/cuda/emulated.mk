@@ -10,8 +10,8 @@ TESTS = $(SOURCE)/tests/cuda/kernels
 PLANS = $(SOURCE)/tests/cuda/plan
 KERNELS = $(SOURCE)/train/cuda/kernels
 INCLUDES = -iquote $(SOURCE)/train -iquote $(SOURCE)/lib
-kernel_programs = both_kernels conv_kernels fused_kernels head_kernels input_kernels norm_kernels pool_kernels \
-	settle_kernels step_kernels sum_kernels
+kernel_programs = conv_kernels finalize_kernels fused_kernels head_kernels input_kernels norm_kernels one_pass_kernels \
+	pool_kernels step_kernels sum_kernels
 PROGRAMS = $(kernel_programs) layout_steps layout_lives
 include $(SOURCE)/tests/emulator/build.mk
 VALUES = $(if $(filter volta asan tsan counted,$(KIND)),fp16,fp16 bf16 float)
@@ -21,7 +21,7 @@ BYTES_float = 4
 
 cu = $(notdir $(basename $(wildcard $(KERNELS)/*.cu)))
 # the launches of one kernel; the other files of plan/ are about plans
-launch = cuda/kernels/launch $(patsubst %,cuda/plan/%,both conv gpu product)
+launch = cuda/kernels/launch $(patsubst %,cuda/plan/%,conv gpu one_pass product)
 host = $(launch:%=$(OUT)/plan/%.o)
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
 tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts

@@ -21,7 +21,7 @@
 
 #define CANNOT_ASK 77
 
-static const char *const kinds[] = {[CONV_FORWARD] = "forward", [CONV_DATA] = "data", [CONV_WEIGHTS] = "weights"};
+static const char *const kinds[] = {[CONV_FPROP] = "forward", [CONV_DGRAD] = "data", [CONV_WGRAD] = "weights"};
 
 static void
 die(const struct chex_error *err, int code)

@@ -97,7 +97,7 @@ def _(_work):
                 "| PyTorch eager fp16 nhwc | 224 | 64 | 2,000 | 32.000 | 28.800 | 48.000 | 0.62 | 5.12 | 2.0 |",
                 "| chex-train fp16 | 224 | 64 | 16,000 | 4.000 | 3.600 | 6.000 |  | 1.28 | 0.5 |",
                 "| norm_gradient (far) | 121 | 10.000 | 5.000 | 2.00 | 8.000 | 4.000 | 2.00 | 800 | 0.80 |  |",
-                "| conv_forward (far) | 120 | 5.000 | 4.000 | 1.25 | 3.000 | 2.500 | 1.20 | 600 | 0.60 | 60 |",
+                "| conv_fprop (far) | 120 | 5.000 | 4.000 | 1.25 | 3.000 | 2.500 | 1.20 | 600 | 0.60 | 60 |",
                 "| others | 3 | 0.100 |  |  | 0.001 |  |  | 10 | 0.01 |  |",
                 "- left out torch: max-fp16-nhwc 224 px batch 256 train: no time was left"):
         assert row in text.splitlines(), f"no {row!r} in\n{text}"
@@ -107,15 +107,15 @@ def _(_work):
 
 @case("a page of ncu: kinds of kernels, units, a step of two")
 def _(_work):
-    told = {"conv_forward": {"launches": 2, "bytes": 7, "flops": 9, "ms": 0.5}}
+    told = {"conv_fprop": {"launches": 2, "bytes": 7, "flops": 9, "ms": 0.5}}
     with open(os.path.join(STORED, "ncu.csv"), encoding="utf-8") as file:
         found = bench().by_kind(file.read(), told, steps=2)
-    assert list(found) == ["conv_forward", "conv_forward_pointwise", "something_else", "norm_settle", "norm_mask"], \
+    assert list(found) == ["conv_fprop", "conv_fprop_pointwise", "something_else", "norm_finalize", "norm_mask"], \
         list(found)
-    conv = found["conv_forward"]
+    conv = found["conv_fprop"]
     assert conv["launches"] == 0.5 and abs(conv["ms"] - 0.05025) < 1e-9 and abs(conv["bytes"] - 1.25e6) < 1, conv
     assert (conv["model_launches"], conv["model_bytes"], conv["flops"], conv["model_ms"]) == (2, 7, 9, 0.5), conv
-    assert found["norm_settle"]["bytes"] == 3e6 and found["norm_settle"]["model_bytes"] is None, found
+    assert found["norm_finalize"]["bytes"] == 3e6 and found["norm_finalize"]["model_bytes"] is None, found
 
 
 @case("every kernel has a row of its own, by the name that the model gives it")
@@ -125,13 +125,13 @@ def _(_work):
     words = re.search(r"enum cuda_kernel_id \{(.*?)\n\};", text, re.S).group(1).replace("CUDA_KERNEL_COUNT", "")
     kinds = {word.lower() for word in re.findall(r"\bCUDA_(\w+)", words)}
     for ids in re.findall(r"#define CUDA_\w+_IDS\((.*?)\n(?!\s)", text, re.S):
-        kinds |= {word.lower() for word in re.findall(r"CUDA_(\w+?)_##form", ids)}
-    kinds.add("conv_both_end")  # its forms are two of BOTH_FORMS
+        kinds |= {word.lower() for word in re.findall(r"CUDA_(\w+?)_##shape", ids)}
+    kinds.add("conv_one_pass_end")  # its tile shapes are two of ONE_PASS_SHAPES
     with open(os.path.join(SOURCE, "tests", "cuda", "kernels", "kernels.txt"), encoding="utf-8") as file:
         names = {f"{name}_{value}" for name, value in re.findall(r"^(\w+) +sm_\d+ (\w+) ", file.read(), re.M)}
     assert len(kinds) > 40 and len(names) > len(kinds), (len(kinds), len(names))
     assert {bench().kind_of(name) for name in names} <= kinds, {bench().kind_of(name) for name in names} - kinds
-    assert bench().kind_of("conv_weights_64x128_pointwise_bf16(conv_args, int)") == "conv_weights_pointwise"
+    assert bench().kind_of("conv_wgrad_64x128_pointwise_bf16(conv_args, int)") == "conv_wgrad_pointwise"
     loop = emulated_loop()
     for model, side in (("densenet121", 224), ("resnet50", 224), ("densenet-micro", 32)):
         told = json.loads(run([loop, "--model", f"{gpu_results.EMULATED}:fp16", model, side, 4]).stdout)["kernels"]

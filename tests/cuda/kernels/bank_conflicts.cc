@@ -5,7 +5,7 @@
  *
  * For a build that counts (build.mk).  The loops over k load operands by asynchronous copies or accesses of 16 bytes,
  * and read them by ldmatrix: no tile shape may have a conflict there.  Code outside the loops may have some.  In
- * conv_both, the loop is over tiles of pixels, and none of its accesses has a conflict.
+ * conv_one_pass, the loop is over tiles of pixels, and none of its accesses has a conflict.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -107,15 +107,15 @@ see_through_norm(const value_set &set, cuda_conv *c)
     a.norm.pixels = pixels;
     a.norm.relu = 1;
     a.norm.epsilon = 1e-5f;
-    if (c->kind != CONV_DATA) {
+    if (c->kind != CONV_DGRAD) {
         a.norm.block = upload(std::vector<batch_block>{{1, a.images, 0}});
         a.norm.fresh = {upload(floats(3 * 2 * fresh, 100.0f)), upload(random_floats(fresh)), 3, fresh};
         a.norm.fresh_first = a.in - fresh;
     }
     a.weight = upload(floats(a.images, 1.0f));
-    if (c->kind == CONV_FORWARD)
+    if (c->kind == CONV_FPROP)
         a.sums = {room((size_t)op.x * 2 * a.out), upload(random_floats(a.out)), op.x, a.out};
-    if (c->kind == CONV_DATA) {
+    if (c->kind == CONV_DGRAD) {
         a.sums = {room((size_t)op.x * 2 * a.in), NULL, op.x, a.in};
         a.values = upload(set, random_values(set, (size_t)a.images * pixels * a.x_ld));
     }
@@ -123,13 +123,13 @@ see_through_norm(const value_set &set, cuda_conv *c)
 
 /* Runs one tile shape of one kind. */
 static emulator_traffic
-run_form(const value_set &set, const shape &s, conv_kind kind, unsigned tile, bool norm, const char **kernel)
+run_tile(const value_set &set, const shape &s, conv_kind kind, unsigned tile, bool norm, const char **kernel)
 {
     cuda_conv c = {kind, s.stem ? arguments_of_stem(set, s.images) : arguments_of(set, s), 0, 0, 0};
     emulator_traffic t;
 
     cuda_conv_take(&c, tile, 1);
-    c.args.partial = kind == CONV_WEIGHTS ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
+    c.args.partial = kind == CONV_WGRAD ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
     if (norm)
         see_through_norm(set, &c);
     expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
@@ -148,12 +148,12 @@ twice_as_deep(const shape &s, conv_kind kind)
 {
     shape t = s;
 
-    (kind == CONV_FORWARD ? t.in : kind == CONV_DATA ? t.out : t.images) *= 2;
+    (kind == CONV_FPROP ? t.in : kind == CONV_DGRAD ? t.out : t.images) *= 2;
     return t;
 }
 
 static unsigned
-forms_of(const shape &s, conv_kind kind)
+tile_shapes_of(const shape &s, conv_kind kind)
 {
     cuda_conv c = {kind, {}, 0, 0, 0};
 
@@ -163,21 +163,21 @@ forms_of(const shape &s, conv_kind kind)
     c.args.kernel_h = c.args.kernel_w = s.kernel;
     c.args.stride = s.stride;
     c.args.pad_h = c.args.pad_w = s.pad;
-    return cuda_conv_forms(&c);
+    return cuda_conv_tile_shapes(&c);
 }
 
 static void
-try_forms(const value_set &set, const shape &s, bool norm)
+try_tiles(const value_set &set, const shape &s, bool norm)
 {
     const char *kernel;
     char name[100];
 
-    for (int kind = CONV_FORWARD; kind <= CONV_WEIGHTS; kind++)
-        for (unsigned tile = 0; tile < forms_of(s, (conv_kind)kind); tile++) {
-            if (s.stem && kind != CONV_WEIGHTS) /* the stem's depth is fixed */
+    for (int kind = CONV_FPROP; kind <= CONV_WGRAD; kind++)
+        for (unsigned tile = 0; tile < tile_shapes_of(s, (conv_kind)kind); tile++) {
+            if (s.stem && kind != CONV_WGRAD) /* the stem's depth is fixed */
                 continue;
-            emulator_traffic once = run_form(set, s, (conv_kind)kind, tile, norm, &kernel);
-            emulator_traffic twice = run_form(set, twice_as_deep(s, (conv_kind)kind), (conv_kind)kind, tile, norm,
+            emulator_traffic once = run_tile(set, s, (conv_kind)kind, tile, norm, &kernel);
+            emulator_traffic twice = run_tile(set, twice_as_deep(s, (conv_kind)kind), (conv_kind)kind, tile, norm,
                                               &kernel);
 
             compare_depths(kernel, s.name, once, twice);
@@ -186,25 +186,25 @@ try_forms(const value_set &set, const shape &s, bool norm)
     finish_case(name);
 }
 
-/* Runs conv_both over this number of images, with one CTA per slice. */
+/* Runs conv_one_pass over this number of images, with one CTA per slice. */
 static emulator_traffic
-run_both(const value_set &set, unsigned form, unsigned images, bool finish)
+run_one_pass(const value_set &set, unsigned tile, unsigned images, bool finalize)
 {
     static const bool with_end[] = {
-#define WITH_END(form, columns, blocks, end) end,
-        BOTH_FORMS(WITH_END)};
+#define WITH_END(shape, columns, blocks, end) end,
+        ONE_PASS_SHAPES(WITH_END)};
     enum { IN = 128, SIDE = 8 };
-    const cuda_kernel &kernel = set.kernels[CUDA_CONV_BOTH_64x64 + form];
-    cuda_conv data = {CONV_DATA, arguments_of(set, {"", images, SIDE, IN, BOTH_OUT, 1, 1, 0, false}), 0, 0, 0};
-    cuda_both b = {};
+    const cuda_kernel &kernel = set.kernels[CUDA_CONV_ONE_PASS_64x64 + tile];
+    cuda_conv data = {CONV_DGRAD, arguments_of(set, {"", images, SIDE, IN, ONE_PASS_OUT, 1, 1, 0, false}), 0, 0, 0};
+    cuda_one_pass b = {};
     emulator_traffic t;
 
     cuda_conv_take(&data, 0, 1);
     see_through_norm(set, &data);
     b.args.conv = data.args;
-    b.args.conv.add = !with_end[form];
-    b.args.finish.values_ld = finish ? BOTH_OUT : 0;
-    if (with_end[form])
+    b.args.conv.add = !with_end[tile];
+    b.args.finalize.values_ld = finalize ? ONE_PASS_OUT : 0;
+    if (with_end[tile])
         b.args.end = {upload(set, random_values(set, (size_t)images * SIDE / 2 * SIDE / 2 * IN)),
                       upload(random_floats(IN)),
                       upload(random_floats(IN)),
@@ -215,20 +215,20 @@ run_both(const value_set &set, unsigned form, unsigned images, bool finish)
                       2,
                       2,
                       1};
-    expect(cuda_conv_both_fits(&b) && cuda_conv_both_take(&b, form, 1), "a shape that kernels do not take");
-    b.stripes = 1;
-    b.args.conv.steps_each = images * SIDE * SIDE / BOTH_PIXELS;
-    b.args.conv.sums.blocks = b.stripes;
-    b.args.conv.partial = room(partial_set(set, b.stripes), cuda_conv_both_partial(&b));
-    if (finish) {
-        norm_finish &f = b.args.finish;
+    expect(cuda_one_pass_fits(&b) && cuda_one_pass_take(&b, tile, 1), "a shape that kernels do not take");
+    b.ctas = 1;
+    b.args.conv.k_steps = images * SIDE * SIDE / ONE_PASS_PIXELS;
+    b.args.conv.sums.blocks = b.ctas;
+    b.args.conv.partial = room(partial_set(set, b.ctas), cuda_one_pass_partial(&b));
+    if (finalize) {
+        finalize_view &f = b.args.finalize;
 
-        f.values = upload(set, random_values(set, (size_t)images * SIDE * SIDE * BOTH_OUT));
-        f.mean = f.by_beta = f.by_gamma = upload(random_floats(BOTH_OUT));
-        f.variance = upload(floats(BOTH_OUT, 1.0f));
+        f.values = upload(set, random_values(set, (size_t)images * SIDE * SIDE * ONE_PASS_OUT));
+        f.mean = f.by_beta = f.by_gamma = upload(random_floats(ONE_PASS_OUT));
+        f.variance = upload(floats(ONE_PASS_OUT, 1.0f));
         f.block = upload(std::vector<batch_block>{{1, images, 0}});
     }
-    cuda_op op = cuda_conv_both_op(&b);
+    cuda_op op = cuda_one_pass_op(&b);
     emulator_forget_traffic();
     MUST(cuda_launch(set.kernels, &op, stream));
     MUST(cudaStreamSynchronize(stream));
@@ -238,16 +238,16 @@ run_both(const value_set &set, unsigned form, unsigned images, bool finish)
 }
 
 static void
-try_both(const value_set &set)
+try_one_pass(const value_set &set)
 {
     char name[100];
 
-    for (unsigned form = 0; form < BOTH_FORM_COUNT; form++)
-        for (int finish = 0; finish < 2; finish++) {
-            const char *kernel = set.kernels[CUDA_CONV_BOTH_64x64 + form].name;
-            emulator_traffic once = run_both(set, form, 2, finish), twice = run_both(set, form, 4, finish);
+    for (unsigned tile = 0; tile < ONE_PASS_SHAPE_COUNT; tile++)
+        for (int finalize = 0; finalize < 2; finalize++) {
+            const char *kernel = set.kernels[CUDA_CONV_ONE_PASS_64x64 + tile].name;
+            emulator_traffic once = run_one_pass(set, tile, 2, finalize), twice = run_one_pass(set, tile, 4, finalize);
 
-            compare_depths(kernel, finish ? "finished" : "plain", once, twice);
+            compare_depths(kernel, finalize ? "finished" : "plain", once, twice);
             for (int kind = 0; kind < SHARED_KINDS; kind++)
                 expect(twice.shared[kind].accesses > once.shared[kind].accesses &&
                            twice.shared[kind].conflicts == once.shared[kind].conflicts,
@@ -266,8 +266,8 @@ main(int argc, char **argv)
         MUST(cuda_prepare(set.kernels));
         for (const shape &s : shapes)
             for (int norm = 0; norm < (s.stem ? 1 : 2); norm++)
-                try_forms(set, s, norm);
-        try_both(set);
+                try_tiles(set, s, norm);
+        try_one_pass(set);
     }
     return summary();
 }

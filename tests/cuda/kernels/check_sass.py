@@ -30,7 +30,7 @@ TABLE = os.path.join(SOURCE, "tests", "cuda", "kernels", "kernels.txt")
 # Capability"), of which each block takes 1 KiB more than it asks for.
 SHARED = {"sm_80": 164 << 10, "sm_90": 228 << 10}
 REGISTERS, WARPS, BLOCKS = 65536, 64, 32
-SLABS = r"conv_|norm_|.*pool|branches|fold_sums|settle"  # kernels that move slabs: by eight values
+SLABS = r"conv_|norm_|.*pool|branches|reduce_sums|finalize"  # kernels that move slabs: by eight values
 
 case = Cases()
 

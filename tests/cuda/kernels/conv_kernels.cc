@@ -111,7 +111,7 @@ make_problem(const value_set &set, const shape &s)
 
 /* Runs one tile shape of one kind. */
 static void
-try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
+try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
 {
     cuda_conv c = {kind, p.a, 0, 0, 0};
     size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
@@ -119,16 +119,16 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     char what[200];
     void *x, *y;
 
-    snprintf(what, sizeof(what), "%s, %s: kind %d, form %u, %u processors", set.name, p.s->name, kind, tile,
+    snprintf(what, sizeof(what), "%s, %s: kind %d, tile %u, %u processors", set.name, p.s->name, kind, tile,
              processors);
     cuda_conv_take(&c, tile, processors);
-    c.args.add = kind == CONV_DATA && tile % 2 == 1;
+    c.args.add = kind == CONV_DGRAD && tile % 2 == 1;
     x = upload(set, p.x);
     y = upload(set, p.y);
     c.args.x = (char *)x + p.s->x_more / 2 * bytes;
     c.args.y = (char *)y + p.s->y_more / 2 * bytes;
-    c.args.partial = kind == CONV_WEIGHTS ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
-    if (kind != CONV_WEIGHTS) { /* packed on the device */
+    c.args.partial = kind == CONV_WGRAD ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
+    if (kind != CONV_WGRAD) { /* packed on the device */
         std::vector<pack_entry> entry = {
             {0, upload(set, floats(p.w.size())), p.a.out, p.a.in, p.s->kernel * p.s->kernel, 0, 0}};
         pack_weights_args pack = {upload(p.master), upload(entry), 1, 0, {}};
@@ -137,13 +137,13 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
         c.args.w = entry[0].packed;
     }
     floats bias = random_floats(p.a.out);
-    bool biased = kind == CONV_FORWARD && tile % 2 == 1;
+    bool biased = kind == CONV_FPROP && tile % 2 == 1;
     c.args.bias = biased ? upload(bias) : NULL;
     c.args.relu = biased && processors == 1;
     expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
-    if (kind == CONV_FORWARD) {
+    if (kind == CONV_FPROP) {
         floats out = download(set, y, p.y.size());
         doubles want = p.forward;
 
@@ -153,7 +153,7 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
                 want[i] = 0;
         }
         compare(what, want, slice_of(out, p.y, p.a.y_ld, p.a.out, what), set.tolerance);
-    } else if (kind == CONV_DATA) {
+    } else if (kind == CONV_DGRAD) {
         floats out = download(set, x, p.x.size());
 
         doubles want = p.data;
@@ -192,7 +192,7 @@ partial_sums_of(const value_set &set, unsigned kernel)
 {
     enum { IMAGES = 4, SIDE = 12, IN = 16, OUT = 24, INFINITE = 5, NONE = 20 };
     const float LARGE = 1024;
-    cuda_conv c = {CONV_WEIGHTS, {}, 0, 0, 0};
+    cuda_conv c = {CONV_WGRAD, {}, 0, 0, 0};
     size_t pixels = IMAGES * SIDE * SIDE, middle = SIDE / 2 * SIDE + SIDE / 2, taps = (size_t)kernel * kernel;
     floats y(pixels * OUT, LARGE);
     step_state state = {};
@@ -209,7 +209,7 @@ partial_sums_of(const value_set &set, unsigned kernel)
     c.args.x = upload(set, floats(pixels * IN, LARGE));
     c.args.y = upload(set, y);
     cuda_conv_take(&c, 0, 1);
-    c.args.steps_each = cuda_blocks(pixels, 2 * GEMM_DEEP);
+    c.args.k_steps = cuda_blocks(pixels, 2 * GEMM_DEEP);
     c.splits = cuda_conv_splits(&c.args);
     expect(c.splits == 2, "two splits");
     c.args.partial = room(partial_set(set, c.splits), cuda_conv_partial(&c));
@@ -247,18 +247,18 @@ partial_sums(const value_set &set)
     finish_case(name);
 }
 
-/* ---- forms ------------------------------------------------------------------------------------------------------- */
+/* ---- tile shapes ------------------------------------------------------------------------------------------------- */
 
 static unsigned
-forms_of(const problem &p, conv_kind kind)
+tile_shapes_of(const problem &p, conv_kind kind)
 {
     cuda_conv c = {kind, p.a, 0, 0, 0};
 
-    return cuda_conv_forms(&c);
+    return cuda_conv_tile_shapes(&c);
 }
 
 static void
-forms_agree(const value_set &set)
+tile_shapes_agree(const value_set &set)
 {
     char name[100];
 
@@ -267,12 +267,13 @@ forms_agree(const value_set &set)
             continue;
         problem p = make_problem(set, s);
 
-        for (int kind = CONV_FORWARD; kind <= CONV_WEIGHTS; kind++)
+        for (int kind = CONV_FPROP; kind <= CONV_WGRAD; kind++)
             /* the larger shapes use the same template, so one is enough if everything is slow */
-            for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < forms_of(p, (conv_kind)kind); tile++) {
-                try_form(set, p, (conv_kind)kind, tile, 1);
-                if (kind == CONV_WEIGHTS && !small_shapes) /* many splits */
-                    try_form(set, p, (conv_kind)kind, tile, 132);
+            for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < tile_shapes_of(p, (conv_kind)kind);
+                 tile++) {
+                try_tile(set, p, (conv_kind)kind, tile, 1);
+                if (kind == CONV_WGRAD && !small_shapes) /* many splits */
+                    try_tile(set, p, (conv_kind)kind, tile, 132);
             }
         snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
         finish_case(name);
@@ -287,9 +288,10 @@ halos_have_room(const value_set &set)
         for (unsigned stride : {1u, 2u}) {
             const shape s = {"", 1, 3, width, 8, 8, 3, stride, 1, 0, 0, true};
 
-            expect(forms_of(make_problem(set, s), CONV_FORWARD) == (stride == 1 && width <= 57 ? 6 : 5), "forms");
+            expect(tile_shapes_of(make_problem(set, s), CONV_FPROP) == (stride == 1 && width <= 57 ? 6 : 5),
+                   "tile shapes");
         }
-    finish_case("a form with a halo where there is room");
+    finish_case("a tile shape with a halo where there is room");
 }
 
 /* Longer sums and more CTAs: a layer of DenseNet-121, with two and more splits. */
@@ -303,16 +305,16 @@ splits_add_up(const value_set &set)
     if (small_shapes || set.kind == VALUE_BF16)
         return;
     problem p = make_problem(set, s);
-    c.kind = CONV_WEIGHTS;
+    c.kind = CONV_WGRAD;
     c.args = p.a;
     cuda_conv_choose(&c, 132);
     expect(c.splits > 1, "no splits were chosen");
-    try_form(set, p, CONV_WEIGHTS, c.tile, 132);
-    c.kind = CONV_FORWARD;
+    try_tile(set, p, CONV_WGRAD, c.tile, 132);
+    c.kind = CONV_FPROP;
     cuda_conv_choose(&c, 132);
     expect(c.splits == 1, "a forward pass was split");
-    try_form(set, p, CONV_FORWARD, c.tile, 132);
-    snprintf(name, sizeof(name), "%s: %s, form and splits as they are chosen", set.name, s.name);
+    try_tile(set, p, CONV_FPROP, c.tile, 132);
+    snprintf(name, sizeof(name), "%s: %s, tile shape and splits as they are chosen", set.name, s.name);
     finish_case(name);
 }
 
@@ -321,7 +323,7 @@ columns_of(const cuda_conv &c)
 {
     cuda_op op = cuda_conv_op(&c);
 
-    return cuda_products_of(&op).form.columns;
+    return cuda_products_of(&op).shape.columns;
 }
 
 /* The tile shapes that are chosen for dgrad and wgrad in layers of DenseNet-121 on 132 multiprocessors. */
@@ -349,17 +351,17 @@ choices_suit_their_layers()
             a.pad_h = a.pad_w = l.kernel / 2;
             forward.major = major;
             one = pair.data = pair.weights = forward;
-            pair.data.kind = CONV_DATA;
-            one.kind = pair.weights.kind = CONV_WEIGHTS;
+            pair.data.kind = CONV_DGRAD;
+            one.kind = pair.weights.kind = CONV_WGRAD;
             cuda_conv_choose(&forward, processors);
             cuda_conv_choose(&one, processors);
             cuda_conv_pair_choose(&pair, processors);
             cuda_op data = cuda_conv_op(&pair.data), weights = cuda_conv_op(&pair.weights);
 
             cuda_op both = cuda_conv_pair_op(&pair);
-            cuda_products forms = cuda_products_of(&both);
+            cuda_products products = cuda_products_of(&both);
 
-            expect(forms.pair && forms.tiles >= both.x, "both products");
+            expect(products.pair && products.tiles >= both.x, "both products");
             expect(forward.splits == 1 && pair.data.splits == 1, "what stores values was split");
             expect(one.splits > 1 && pair.weights.splits > 1, "no splits of long sums");
             expect(weights.x * weights.y * weights.z <= processors, "more partial sums than multiprocessors");
@@ -368,7 +370,7 @@ choices_suit_their_layers()
             expect(l.side < 56 || columns_of(forward) == (l.out == 32 ? 32 : 128),
                    "a narrow tile where there are few columns");
         }
-    finish_case("forms and splits suit their layers");
+    finish_case("tile shapes and splits suit their layers");
 }
 
 static void
@@ -410,7 +412,7 @@ main(int argc, char **argv)
     halos_have_room(value_sets[0]);
     for (const value_set &set : value_sets) {
         MUST(cuda_prepare(set.kernels));
-        forms_agree(set);
+        tile_shapes_agree(set);
         splits_add_up(set);
         partial_sums(set);
     }

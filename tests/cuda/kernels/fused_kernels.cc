@@ -46,7 +46,7 @@ rows_of(const cuda_conv &c)
 {
     cuda_op op = cuda_conv_op(&c);
 
-    return cuda_products_of(&op).form.rows * c.args.tiles_each;
+    return cuda_products_of(&op).shape.rows * c.args.tiles_each;
 }
 
 /* The parameters of a launch other than the product. */
@@ -303,21 +303,21 @@ static void
 put_in(const value_set &set, const problem &p, cuda_conv &c, const wish &wish, const floats &pivot)
 {
     size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2, x_first = p.s->x_more / 2 * bytes;
-    unsigned channels = c.kind == CONV_FORWARD ? p.a.out : p.a.in;
+    unsigned channels = c.kind == CONV_FPROP ? p.a.out : p.a.in;
 
-    c.args.x = (char *)upload(set, c.kind == CONV_DATA ? p.a_before : p.x) + x_first;
+    c.args.x = (char *)upload(set, c.kind == CONV_DGRAD ? p.a_before : p.x) + x_first;
     c.args.y = (char *)upload(set, p.y) + p.s->y_more / 2 * bytes;
     c.args.w = upload(set, p.w);
     c.args.add = wish.add;
-    c.args.partial = c.kind == CONV_WEIGHTS ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
-    if (c.kind == CONV_DATA)
+    c.args.partial = c.kind == CONV_WGRAD ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
+    if (c.kind == CONV_DGRAD)
         c.args.values = (char *)upload(set, p.x) + x_first;
     if (wish.norm)
         c.args.norm = view_of(p, wish.fresh);
     if (!wish.all_count)
         c.args.weight = upload(p.weight);
     if (wish.sums)
-        c.args.sums = {NULL, c.kind == CONV_FORWARD ? upload(pivot) : NULL, cuda_conv_op(&c).x, channels};
+        c.args.sums = {NULL, c.kind == CONV_FPROP ? upload(pivot) : NULL, cuda_conv_op(&c).x, channels};
     if (wish.sums)
         c.args.sums.partial = room((size_t)c.args.sums.blocks * 2 * channels);
     expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
@@ -329,28 +329,28 @@ slab_of(const value_set &set, const problem &p, const cuda_conv &c)
 {
     size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
 
-    return c.kind == CONV_FORWARD ? download(set, (char *)c.args.y - p.s->y_more / 2 * bytes, p.y.size())
-                                  : download(set, (char *)c.args.x - p.s->x_more / 2 * bytes, p.x.size());
+    return c.kind == CONV_FPROP ? download(set, (char *)c.args.y - p.s->y_more / 2 * bytes, p.y.size())
+                                : download(set, (char *)c.args.x - p.s->x_more / 2 * bytes, p.x.size());
 }
 
 /* Runs one tile shape of one kind. */
 static void
-try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, const wish &wish)
+try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, const wish &wish)
 {
     cuda_conv c = {kind, p.a, 0, 0, 0};
     floats pivot = random_floats(p.a.out);
     char what[200];
 
-    snprintf(what, sizeof(what), "%s, %s: kind %d, form %u, %u processors%s%s%s%s%s", set.name, p.s->name, kind, tile,
+    snprintf(what, sizeof(what), "%s, %s: kind %d, tile %u, %u processors%s%s%s%s%s", set.name, p.s->name, kind, tile,
              processors, wish.norm ? ", norm" : "", wish.fresh ? ", fresh" : "", wish.sums ? ", sums" : "",
              wish.add ? ", add" : "", wish.all_count ? ", all" : "");
     cuda_conv_take(&c, tile, processors);
     put_in(set, p, c, wish, pivot);
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
-    if (kind == CONV_FORWARD)
+    if (kind == CONV_FPROP)
         check_forward(set, p, c, slab_of(set, p, c), pivot, wish, what);
-    else if (kind == CONV_DATA)
+    else if (kind == CONV_DGRAD)
         check_data(set, p, c, slab_of(set, p, c), wish, what);
     else
         check_weights(set, p, c, what);
@@ -365,7 +365,7 @@ try_form(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
 static void
 try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm)
 {
-    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0}, 0};
+    cuda_conv_pair pair = {{CONV_DGRAD, p.a, 0, 0, 0}, {CONV_WGRAD, p.a, 0, 0, 0}, 0};
     floats got[2][3];
 
     cuda_conv_pair_take(&pair, tile, processors);
@@ -375,7 +375,7 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
 
         put_in(set, p, data, {norm, norm, norm, true, false}, {});
         put_in(set, p, weights, {norm, norm, false, false, false}, {});
-        cuda_conv_pair placed = {data, weights, pair.forms};
+        cuda_conv_pair placed = {data, weights, pair.tile_pair};
         cuda_op ops[] = {launches == 1 ? cuda_conv_pair_op(&placed) : cuda_conv_op(&data), cuda_conv_op(&weights)};
 
         for (unsigned i = 0; i < launches; i++)
@@ -391,19 +391,19 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
 }
 
 static unsigned
-forms_of(const problem &p, conv_kind kind)
+tile_shapes_of(const problem &p, conv_kind kind)
 {
     cuda_conv c = {kind, p.a, 0, 0, 0};
 
-    return cuda_conv_forms(&c);
+    return cuda_conv_tile_shapes(&c);
 }
 
 static unsigned
 pairs_of(const problem &p)
 {
-    cuda_conv_pair pair = {{CONV_DATA, p.a, 0, 0, 0}, {CONV_WEIGHTS, p.a, 0, 0, 0}, 0};
+    cuda_conv_pair pair = {{CONV_DGRAD, p.a, 0, 0, 0}, {CONV_WGRAD, p.a, 0, 0, 0}, 0};
 
-    return cuda_conv_pair_forms(&pair);
+    return cuda_conv_pair_shapes(&pair);
 }
 
 static void
@@ -411,36 +411,36 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
 {
     static const bool both[] = {false, true};
 
-    try_form(set, plain, CONV_FORWARD, tile, 1, {false, false, true, false, tile % 2 == 1});
+    try_tile(set, plain, CONV_FPROP, tile, 1, {false, false, true, false, tile % 2 == 1});
     if (p.s->fresh == 0) { /* the stem has no BN and no dgrad */
         for (unsigned processors : {1, 132})
-            if (tile < forms_of(p, CONV_WEIGHTS))
-                try_form(set, plain, CONV_WEIGHTS, tile, processors, {false, false, false, false, false});
+            if (tile < tile_shapes_of(p, CONV_WGRAD))
+                try_tile(set, plain, CONV_WGRAD, tile, processors, {false, false, false, false, false});
         return;
     }
     for (bool fresh : both) {
         for (bool flag : both)
-            try_form(set, p, CONV_FORWARD, tile, 1, {true, fresh, flag, false, false});
-        try_form(set, p, CONV_FORWARD, tile, 1, {true, fresh, true, false, true});
+            try_tile(set, p, CONV_FPROP, tile, 1, {true, fresh, flag, false, false});
+        try_tile(set, p, CONV_FPROP, tile, 1, {true, fresh, true, false, true});
     }
     if (!small_shapes) /* one tile per CTA */
-        try_form(set, p, CONV_FORWARD, tile, 132, {true, true, true, false, false});
+        try_tile(set, p, CONV_FPROP, tile, 132, {true, true, true, false, false});
     for (bool fresh : both) {
-        if (tile >= forms_of(p, CONV_DATA))
+        if (tile >= tile_shapes_of(p, CONV_DGRAD))
             break;
         for (bool flag : both)
-            try_form(set, p, CONV_DATA, tile, 1, {true, fresh, true, flag, tile % 2 == 0});
-        try_form(set, p, CONV_DATA, tile, 1, {true, fresh, true, true, false});
-        try_form(set, p, CONV_DATA, tile, 1, {true, fresh, false, false, false});
+            try_tile(set, p, CONV_DGRAD, tile, 1, {true, fresh, true, flag, tile % 2 == 0});
+        try_tile(set, p, CONV_DGRAD, tile, 1, {true, fresh, true, true, false});
+        try_tile(set, p, CONV_DGRAD, tile, 1, {true, fresh, false, false, false});
         if (!small_shapes)
-            try_form(set, p, CONV_DATA, tile, 132, {true, fresh, true, true, false});
+            try_tile(set, p, CONV_DGRAD, tile, 132, {true, fresh, true, true, false});
     }
     for (bool fresh : both) {
-        if (tile >= forms_of(p, CONV_WEIGHTS))
+        if (tile >= tile_shapes_of(p, CONV_WGRAD))
             break;
-        try_form(set, p, CONV_WEIGHTS, tile, 1, {true, fresh, false, false, false});
+        try_tile(set, p, CONV_WGRAD, tile, 1, {true, fresh, false, false, false});
         if (!small_shapes) /* many splits */
-            try_form(set, p, CONV_WEIGHTS, tile, 132, {true, fresh, false, false, false});
+            try_tile(set, p, CONV_WGRAD, tile, 132, {true, fresh, false, false, false});
     }
     for (bool norm : both)
         if (tile < pairs_of(p))
@@ -448,7 +448,7 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
 }
 
 static void
-forms_agree(const value_set &set)
+tile_shapes_agree(const value_set &set)
 {
     char name[100];
 
@@ -458,7 +458,7 @@ forms_agree(const value_set &set)
         problem p = make_problem(set, s, s.fresh > 0), plain = make_problem(set, s, false);
 
         /* the larger shapes use the same template, so one is enough if everything is slow */
-        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < forms_of(p, CONV_FORWARD); tile++)
+        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < tile_shapes_of(p, CONV_FPROP); tile++)
             try_kinds(set, p, plain, tile);
         snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
         finish_case(name);
@@ -475,7 +475,7 @@ odd_statistics(const value_set &set)
 
     for (unsigned images = 1; images <= 2; images++) {
         floats partial(16, (float)images); /* mean pivot + 1, variance 0 */
-        cuda_conv c = {CONV_FORWARD, p.a, 0, 0, 0};
+        cuda_conv c = {CONV_FPROP, p.a, 0, 0, 0};
 
         partial[8 + 2] = 0;   /* variance -1 */
         partial[8 + 4] = NAN; /* for a single value it is 0 nevertheless */
@@ -514,7 +514,7 @@ main(int argc, char **argv)
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (const value_set &set : value_sets) {
         MUST(cuda_prepare(set.kernels));
-        forms_agree(set);
+        tile_shapes_agree(set);
         odd_statistics(set);
     }
     return summary();

@@ -213,7 +213,7 @@ pack_stem(const value_set &set, const floats &master, unsigned out)
 static void *
 run_stem(const value_set &set, const problem &p, const floats &master)
 {
-    cuda_conv c = stem_of(p, CONV_FORWARD);
+    cuda_conv c = stem_of(p, CONV_FPROP);
 
     c.args.w = pack_stem(set, master, p.s->out);
     c.args.y = upload(set, floats((size_t)p.s->images * p.out_side * p.out_side * p.s->out, 7));
@@ -270,7 +270,7 @@ check_gradient(const value_set &set, const problem &p, unsigned processors)
     size_t outputs = (size_t)p.s->images * p.out_side * p.out_side * p.s->out;
     floats dy = random_values(set, outputs);
     doubles want((size_t)p.s->out * INPUT_CHANNELS * STEM_KERNEL * STEM_KERNEL, 1); /* the gradient so far */
-    cuda_conv c = stem_of(p, CONV_WEIGHTS);
+    cuda_conv c = stem_of(p, CONV_WGRAD);
     step_state state = {};
 
     state.unscale = 0.25f;

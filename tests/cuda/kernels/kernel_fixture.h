@@ -13,8 +13,8 @@
 #include "half.h"
 
 extern "C" {
-#include "cuda/plan/both.h"
 #include "cuda/plan/conv.h"
+#include "cuda/plan/one_pass.h"
 #include "cuda/plan/product.h"
 }
 

@@ -3,10 +3,10 @@
 # code that the compilers make of them.
 EXTRA_DIST += \
 	tests/cuda/kernels/bank_conflicts.cc \
-	tests/cuda/kernels/both_kernels.cc \
 	tests/cuda/kernels/check_sass.py \
 	tests/cuda/kernels/check_sm70.py \
 	tests/cuda/kernels/conv_kernels.cc \
+	tests/cuda/kernels/finalize_kernels.cc \
 	tests/cuda/kernels/fused_kernels.cc \
 	tests/cuda/kernels/head_kernels.cc \
 	tests/cuda/kernels/input_kernels.cc \
@@ -16,8 +16,8 @@ EXTRA_DIST += \
 	tests/cuda/kernels/kernels.txt \
 	tests/cuda/kernels/norm_kernels.cc \
 	tests/cuda/kernels/nvrtc.py \
+	tests/cuda/kernels/one_pass_kernels.cc \
 	tests/cuda/kernels/pool_kernels.cc \
-	tests/cuda/kernels/settle_kernels.cc \
 	tests/cuda/kernels/step_kernels.cc \
 	tests/cuda/kernels/sum_kernels.cc
 

@@ -214,31 +214,31 @@ backward(const value_set &set, const problem &p, const device &d)
     const shape &s = *p.s;
     unsigned blocks = cuda_blocks(p.count, s.each), groups = cuda_blocks(s.channels, NORM_CHANNELS);
     norm_mask_args mask = {};
-    norm_settle_args settle = {};
+    norm_finalize_args finalize = {};
 
-    mask.x = settle.x = at(set, p, d.x);
+    mask.x = finalize.x = at(set, p, d.x);
     mask.dy = at(set, p, d.dy);
-    mask.gradient = settle.gradient = at(set, p, d.dx);
+    mask.gradient = finalize.gradient = at(set, p, d.dx);
     mask.norm = d.view;
-    mask.sums = settle.sums = {room((size_t)blocks * 2 * s.channels), NULL, blocks, s.channels};
-    mask.weight = settle.weight = d.weight;
-    mask.images = settle.images = s.images;
-    mask.pixels = settle.pixels = s.pixels;
-    mask.channels = settle.channels = s.channels;
-    mask.x_ld = mask.dy_ld = mask.gradient_ld = settle.x_ld = settle.gradient_ld = s.ld;
-    mask.add = settle.add = s.add;
-    settle.gamma = d.gamma;
-    settle.dgamma = d.dgamma;
-    settle.dbeta = d.dbeta;
-    settle.by_beta = upload(floats(s.channels));
-    settle.by_gamma = upload(floats(s.channels));
-    settle.mean = d.mean;
-    settle.variance = d.variance;
-    settle.block = d.block;
-    settle.state = upload(std::vector<step_state>{p.state});
-    settle.epsilon = d.view.epsilon;
+    mask.sums = finalize.sums = {room((size_t)blocks * 2 * s.channels), NULL, blocks, s.channels};
+    mask.weight = finalize.weight = d.weight;
+    mask.images = finalize.images = s.images;
+    mask.pixels = finalize.pixels = s.pixels;
+    mask.channels = finalize.channels = s.channels;
+    mask.x_ld = mask.dy_ld = mask.gradient_ld = finalize.x_ld = finalize.gradient_ld = s.ld;
+    mask.add = finalize.add = s.add;
+    finalize.gamma = d.gamma;
+    finalize.dgamma = d.dgamma;
+    finalize.dbeta = d.dbeta;
+    finalize.by_beta = upload(floats(s.channels));
+    finalize.by_gamma = upload(floats(s.channels));
+    finalize.mean = d.mean;
+    finalize.variance = d.variance;
+    finalize.block = d.block;
+    finalize.state = upload(std::vector<step_state>{p.state});
+    finalize.epsilon = d.view.epsilon;
     launch(set, CUDA_NORM_MASK, blocks, groups, mask);
-    launch(set, CUDA_NORM_SETTLE, 3 * groups, 1, settle);
+    launch(set, CUDA_NORM_FINALIZE, 3 * groups, 1, finalize);
 }
 
 static void

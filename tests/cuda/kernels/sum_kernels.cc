@@ -100,9 +100,9 @@ run_fold(const value_set &set)
 
         for (size_t i = 0; i < partial.size(); i++)
             want[i / row / each * row + i % row] += (double)partial[i];
-        fold_sums_args a = {{upload(partial), NULL, from[k], channels[k]},
-                            {room(want.size()), NULL, to[k], channels[k]}};
-        launch(set, CUDA_FOLD_SUMS, to[k], cuda_blocks(channels[k], NORM_CHANNELS), a);
+        reduce_sums_args a = {{upload(partial), NULL, from[k], channels[k]},
+                              {room(want.size()), NULL, to[k], channels[k]}};
+        launch(set, CUDA_REDUCE_SUMS, to[k], cuda_blocks(channels[k], NORM_CHANNELS), a);
         compare("sums", want, download(a.to.partial, want.size()), 1e-7);
     }
     release();

@@ -580,7 +580,7 @@ def _(work):
         rows = re.findall(r"^ +([a-z]\w+) +(\d+) +([\d.]+) +([\d.]+) +[\d.]+ %$", kinds.stderr, re.M)
         assert sum(int(row[1]) for row in rows) == launches, rows
         assert abs(sum(float(row[2]) for row in rows) - megabytes) < 0.06, (rows, megabytes)
-        assert {"conv_forward_pointwise", "optimizer", "loss"} <= {row[0] for row in rows}, rows
+        assert {"conv_fprop_pointwise", "optimizer", "loss"} <= {row[0] for row in rows}, rows
         assert [row[1] for row in rows if row[0] == "sum_all"] == ["1"], rows  # one rank has nothing to sum sooner
         each = train(work + "/run", "-n", "-v", "-v", devices=devices)
         lines = re.findall(r"^ +\w+_fp16.*: [\d x]+; .*; reads ([\d.]+) MB, writes ([\d.]+) MB; [\d.]+ us$",
@@ -598,8 +598,8 @@ def _(work):
     table = dict(re.findall(r"^ +([a-z]\w+) +(\d+) +[\d.]+ +[\d.]+ +[\d.]+ %$", each.stderr, re.M))
     lines = re.findall(r"^ +(cudnn_conv_\w+): [\d x]+; cuDNN; reads", each.stderr, re.M)
     assert lines and len(lines) == sum(int(table[kind]) for kind in set(lines)), (lines, table)
-    assert {"cudnn_conv_weights_pointwise", "cudnn_conv_data", "cudnn_conv_forward"} <= set(lines), lines
-    assert int(table["conv_forward"]) == int(table["conv_weights"]) == 1, table  # of gray cells
+    assert {"cudnn_conv_wgrad_pointwise", "cudnn_conv_dgrad", "cudnn_conv_fprop"} <= set(lines), lines
+    assert int(table["conv_fprop"]) == int(table["conv_wgrad"]) == 1, table  # of gray cells
 
 
 if __name__ == "__main__":

@@ -247,7 +247,7 @@ compare_engines(struct cudnn *c, const struct value *v, const struct convolution
     ck_assert_int_eq(cudnn_choice(c, &theirs).workspace, FAKE_CUDNN_WORKSPACE);
     step_check_ok(cudnn_run(c, &their_op, stream, &err), &err);
     must(cudaStreamSynchronize(stream));
-    if (kind == CONV_WEIGHTS)
+    if (kind == CONV_WGRAD)
         compare_weights(v, &p, &theirs, &own);
     compare_slabs(v, theirs.args.x, own.args.x, p.x, add);
     compare_slabs(v, theirs.args.y, own.args.y, p.y, false);
@@ -268,10 +268,10 @@ START_TEST(cudnn_and_own_kernels_have_the_same_values)
     step_check_ok(cudnn_new(v->precision, NULL, &c, &err), &err);
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     must(cuda_prepare(v->set));
-    compare_engines(c, v, s, CONV_FORWARD, 0, stream);
-    compare_engines(c, v, s, CONV_DATA, 0, stream);
-    compare_engines(c, v, s, CONV_DATA, 1, stream);
-    compare_engines(c, v, s, CONV_WEIGHTS, 0, stream);
+    compare_engines(c, v, s, CONV_FPROP, 0, stream);
+    compare_engines(c, v, s, CONV_DGRAD, 0, stream);
+    compare_engines(c, v, s, CONV_DGRAD, 1, stream);
+    compare_engines(c, v, s, CONV_WGRAD, 0, stream);
     must(cudaStreamDestroy(stream));
     cudnn_free(c);
     ck_assert_uint_eq(fake_cudnn_count().descriptors, 0);
@@ -299,7 +299,7 @@ START_TEST(a_device_may_be_described)
     struct cudnn *c;
 
     step_check_ok(cudnn_new(PRECISION_FP16, DEVICE, &c, &err), &err);
-    ck_assert(takes(c, &convolutions[0], CONV_FORWARD, 0));
+    ck_assert(takes(c, &convolutions[0], CONV_FPROP, 0));
     cudnn_free(c);
     ck_assert_int_eq(cudnn_new(PRECISION_FP16, "{}", &c, &err), CHEX_ERR_UNSUPPORTED);
     ck_assert_ptr_null(c);
@@ -315,10 +315,10 @@ START_TEST(a_convolution_that_cudnn_refuses_is_not_an_error)
 
     setenv("FAKE_CUDNN_REFUSE", refused[_i], 1);
     step_check_ok(cudnn_new(PRECISION_FP16, NULL, &c, &err), &err);
-    ck_assert_int_eq(takes(c, &convolutions[0], CONV_FORWARD, 0), _i != 0);
-    ck_assert_int_eq(takes(c, &convolutions[0], CONV_DATA, 0), _i != 1);
-    ck_assert_int_eq(takes(c, &convolutions[0], CONV_DATA, 1), _i != 1 && _i != 2);
-    ck_assert_int_eq(takes(c, &convolutions[0], CONV_WEIGHTS, 0), _i != 3);
+    ck_assert_int_eq(takes(c, &convolutions[0], CONV_FPROP, 0), _i != 0);
+    ck_assert_int_eq(takes(c, &convolutions[0], CONV_DGRAD, 0), _i != 1);
+    ck_assert_int_eq(takes(c, &convolutions[0], CONV_DGRAD, 1), _i != 1 && _i != 2);
+    ck_assert_int_eq(takes(c, &convolutions[0], CONV_WGRAD, 0), _i != 3);
     cudnn_free(c);
     ck_assert_uint_eq(fake_cudnn_count().descriptors, 0);
 }
@@ -328,7 +328,7 @@ END_TEST
 START_TEST(only_plain_convolutions_are_asked_about)
 {
     static float some[8];
-    struct problem p = make_problem(&values[0], &convolutions[0], CONV_FORWARD, 0);
+    struct problem p = make_problem(&values[0], &convolutions[0], CONV_FPROP, 0);
     struct cuda_conv normed = p.conv, summed = p.conv, split = p.conv, cells = p.conv;
     struct chex_error err;
     struct cudnn *c;
@@ -384,7 +384,7 @@ END_TEST
 START_TEST(a_failure_of_cudnn_is_an_error_or_a_refusal)
 {
     static const char *const calls[] = {"cudnnBackendCreateDescriptor", "cudnnBackendFinalize"};
-    struct problem p = make_problem(&values[0], &convolutions[0], CONV_DATA, 1);
+    struct problem p = make_problem(&values[0], &convolutions[0], CONV_DGRAD, 1);
     unsigned count, failures = 0;
     char setting[80];
 
@@ -420,7 +420,7 @@ END_TEST
 
 START_TEST(a_convolution_that_fails_says_so)
 {
-    struct problem p = make_problem(&values[0], &convolutions[0], CONV_FORWARD, 0);
+    struct problem p = make_problem(&values[0], &convolutions[0], CONV_FPROP, 0);
     struct cuda_conv conv = place(&values[0], &p);
     struct chex_error err;
     struct cuda_op op;

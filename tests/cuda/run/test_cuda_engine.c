@@ -115,9 +115,9 @@ compare_with_ref(const struct plan_options *o, unsigned kinds)
     gpu_is_near(&gpu, &ref, ARENA_STATISTICS, 1e-3);
     compare_scores(&gpu, &ref);
     after = fake_cudnn_count();
-    ck_assert_int_eq(after.forward > before.forward, kinds >> CONV_FORWARD & 1);
-    ck_assert_int_eq(after.data > before.data, kinds >> CONV_DATA & 1);
-    ck_assert_int_eq(after.weights > before.weights, kinds >> CONV_WEIGHTS & 1);
+    ck_assert_int_eq(after.forward > before.forward, kinds >> CONV_FPROP & 1);
+    ck_assert_int_eq(after.data > before.data, kinds >> CONV_DGRAD & 1);
+    ck_assert_int_eq(after.weights > before.weights, kinds >> CONV_WGRAD & 1);
     step_plan_free(&gpu.p);
     step_plan_free(&ref.p);
     ck_assert_uint_eq(fake_cudnn_count().descriptors, 0);

@@ -288,7 +288,7 @@ cudnn_run(struct cudnn *c, const struct cuda_op *op, cudaStream_t stream, struct
     struct cudnn_making m = {c->calls, &made, CUDNN_STATUS_SUCCESS};
     cudnnBackendDescriptor_t pack = cudnn_make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     const int64_t uid[] = {UID_X, UID_W, UID_Y};
-    const void *const pointer[] = {a->x, conv.kind == CONV_WEIGHTS ? a->partial : a->w, a->y};
+    const void *const pointer[] = {a->x, conv.kind == CONV_WGRAD ? a->partial : a->w, a->y};
 
     cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, uid);
     cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointer);

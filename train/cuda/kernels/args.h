@@ -7,7 +7,7 @@
  * CUDA_VALUE; sums and statistics are float.  A launch counts its threads in 32 bits, with eight values each, so a slab
  * of halves has at most 64 GiB.
  *
- * Each kernel exists once per type of value, with the type at the end of its name: conv_forward_64x64_fp16.
+ * Each kernel exists once per type of value, with the type at the end of its name: conv_fprop_64x64_fp16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

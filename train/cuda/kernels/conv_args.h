@@ -18,8 +18,8 @@
  *
  *   fprop   reads x and w, writes y
  *   dgrad   reads y, the gradient of the output, and w; overwrites x with the gradient of the input, or adds it (`add`)
- *   wgrad   reads x and y; writes the gradient of w to `partial`.  Split s of k sums the steps from s * steps_each to
- *           (s + 1) * steps_each - 1, each of GEMM_DEEP pixels: pixels of x, or of y if the stride is larger than 1.
+ *   wgrad   reads x and y; writes the gradient of w to `partial`.  Split s of k sums the steps from s * k_steps to
+ *           (s + 1) * k_steps - 1, each of GEMM_DEEP pixels: pixels of x, or of y if the stride is larger than 1.
  *
  * norm.gamma is set if x is read through a BN.  fprop and wgrad apply it to x; padding is 0 after BN.  For dgrad, the
  * product is then dy of the BN: x (+)= gamma * g, and `sums` gets the sums of g and g * xhat, of the `in` channels;
@@ -41,9 +41,9 @@ struct conv_args {
     unsigned in, out, x_ld, y_ld; /* channels; the stem's x_ld is less than in */
     unsigned kernel_h, kernel_w, stride, pad_h, pad_w;
     unsigned add;                            /* dgrad: add to x */
-    unsigned steps_each;                     /* wgrad */
+    unsigned k_steps;                        /* wgrad */
     unsigned tiles_each;                     /* fprop, dgrad: tiles of a CTA, one below the other */
-    struct conv_divisor by_width, by_height; /* set with steps_each and tiles_each, when a form is chosen */
+    struct conv_divisor by_width, by_height; /* set with k_steps and tiles_each, when a tile shape is chosen */
     struct norm_view norm;                   /* of x */
     const void *values;                      /* dgrad with norm */
     struct channel_sums sums;
@@ -60,7 +60,7 @@ struct conv_pair_args {
 #define GEMM_NORM_CHANNELS 2048 /* at most, for fprop with norm.gamma */
 
 /*
- * X(name, rows, columns, warp rows, warp columns): the forms of a tile of C; gemm.h says what rows and columns are.
+ * X(name, rows, columns, warp rows, warp columns): the tile shapes of C; gemm.h says what rows and columns are.
  * wgrad of kernels larger than 1x1 has few rows, so it uses GEMM_TAP_TILES; all others use GEMM_TILES.
  */
 #define GEMM_TILES(X)            \
@@ -73,7 +73,7 @@ struct conv_pair_args {
     X(128x96, 128, 96, 32, 48) \
     X(64x96, 64, 96, 32, 48)   \
     X(32x128, 32, 128, 32, 32)
-/* X(name, form of dgrad, form of wgrad) of a conv_pair_args launch; both forms have the same number of threads. */
+/* X(name, tile shape of dgrad, of wgrad) of a conv_pair_args launch; both have the same number of threads. */
 #define GEMM_PAIRS(X)                              \
     X(128x128, 128, 128, 32, 64, 128, 128, 32, 64) \
     X(64x128, 64, 128, 32, 64, 64, 128, 32, 64)    \
@@ -107,18 +107,18 @@ struct conv_pair_args {
 #define HALO_SHARED(size) ((2 * (HALO_LINES + HALO_TAPS * HALO_COLUMNS) * GEMM_DEEP + HALO_ZEROS) * (size))
 
 /* The table of `norm` follows in shared memory: of all input channels (fprop), or of those of the tile. */
-#define GEMM_TABLE_FORWARD(in)      NORM_TABLE_BYTES(((in) + GEMM_DEEP - 1) / GEMM_DEEP * GEMM_DEEP, 2)
-#define GEMM_TABLE_DATA(columns)    NORM_TABLE_BYTES(columns, 4)
-#define GEMM_TABLE_WEIGHTS(columns) NORM_TABLE_BYTES(columns, 2)
+#define GEMM_TABLE_FPROP(in)      NORM_TABLE_BYTES(((in) + GEMM_DEEP - 1) / GEMM_DEEP * GEMM_DEEP, 2)
+#define GEMM_TABLE_DGRAD(columns) NORM_TABLE_BYTES(columns, 4)
+#define GEMM_TABLE_WGRAD(columns) NORM_TABLE_BYTES(columns, 2)
 
-/* ---- dgrad and wgrad of a pointwise convolution in one pass (both.h) ---------------------------------------- */
+/* ---- dgrad and wgrad of a pointwise convolution in one pass (one_pass.h) ---------------------------------------- */
 
 /*
  * A second gradient of x, at the end of a dense block: x is also read through another BN, with the same mean and
  * variance, and an average pool over adjacent windows of down x across pixels.  dy is the gradient of the output of the
  * pool, with the channels of x.  It is 0 for pixels in no window and for images of weight 0.
  */
-struct both_end {
+struct one_pass_end {
     const void *dy;            /* [images * height * width][dy_ld] */
     const float *gamma, *beta; /* [in] of that BN */
     struct channel_sums sums;  /* of g and g * xhat, of the `in` channels, as conv.sums */
@@ -128,30 +128,31 @@ struct both_end {
     unsigned relu;
 };
 /*
- * dgrad and wgrad of a kernel of 1x1 with stride 1 and no padding (both.h).
+ * dgrad and wgrad of a kernel of 1x1 with stride 1 and no padding (one_pass.h).
  *
  *   dgrad   x (+)= gamma * g, or (+)= the product if norm.gamma is NULL; `values` has the input of the BN, with the
  *           layout of x; `sums` gets the sums of g and g * xhat, of the `in` channels, if its `partial` is not NULL
- *   wgrad   writes the gradient of w to `partial`, one partial sum per stripe
+ *   wgrad   writes the gradient of w to `partial`, one partial sum per CTA along the pixels
  *
- * A stripe is steps_each tiles of BOTH_PIXELS pixels, and writes one row of `sums` and of end.sums.  Gradients of
+ * A CTA processes k_steps tiles of ONE_PASS_PIXELS pixels, and writes one row of `sums` and of end.sums.  Gradients of
  * images of weight 0 count as 0.  If end.dy_ld is set, norm.gamma and norm.mean must be set, and x is overwritten with
  * the sum of both gradients.
  *
- * Grid: slices of `columns` input channels, stripes.  stages: number of tiles in shared memory at a time, 1 or 2.
+ * Grid: slices of `columns` input channels, CTAs along the pixels.  stages: number of tiles in shared memory at a time,
+ * 1 or 2.
  */
-struct conv_both_args {
+struct one_pass_args {
     struct conv_args conv;
-    struct norm_finish finish;
-    struct both_end end;
+    struct finalize_view finalize;
+    struct one_pass_end end;
     unsigned stages;
 };
-#define BOTH_PIXELS  64
-#define BOTH_OUT     128  /* output channels, at most */
-#define BOTH_IMAGES  1024 /* at most */
-#define BOTH_THREADS 256
+#define ONE_PASS_PIXELS  64
+#define ONE_PASS_OUT     128  /* output channels, at most */
+#define ONE_PASS_IMAGES  1024 /* at most */
+#define ONE_PASS_THREADS 256
 /* X(name, input channels of a CTA, CTAs per multiprocessor that the registers allow, whether it supports `end`). */
-#define BOTH_FORMS(X)      \
+#define ONE_PASS_SHAPES(X) \
     X(64x64, 64, 2, 0)     \
     X(64x128, 128, 1, 0)   \
     X(end_64x64, 64, 1, 1) \
@@ -160,13 +161,14 @@ struct conv_both_args {
  * Shared memory has the weights, the tables and the stages.  A stage has A, the values of y and x of a tile, a flag per
  * pixel whether it counts, and with `end` the position in dy for each pixel.
  */
-#define BOTH_STAGE_BYTES(columns, end, size) \
-    (BOTH_PIXELS * (2 * BOTH_OUT + (columns)) * (size) + BOTH_PIXELS * ((end) ? 5u : 1u))
-#define BOTH_NORM_FIGURES(end) ((end) ? 8 : 5)
-#define BOTH_TABLE_BYTES(columns, end)                                                                     \
-    (NORM_TABLE_BYTES(BOTH_OUT, NORM_FINISH_FIGURES) + NORM_TABLE_BYTES(columns, BOTH_NORM_FIGURES(end)) + \
-     BOTH_IMAGES / 8)
-#define BOTH_SHARED(columns, end, size, stages) \
-    (BOTH_OUT * (columns) * (size) + BOTH_TABLE_BYTES(columns, end) + (stages)*BOTH_STAGE_BYTES(columns, end, size))
+#define ONE_PASS_STAGE_BYTES(columns, end, size) \
+    (ONE_PASS_PIXELS * (2 * ONE_PASS_OUT + (columns)) * (size) + ONE_PASS_PIXELS * ((end) ? 5u : 1u))
+#define ONE_PASS_NORM_FIGURES(end) ((end) ? 8 : 5)
+#define ONE_PASS_TABLE_BYTES(columns, end)                                                                      \
+    (NORM_TABLE_BYTES(ONE_PASS_OUT, FINALIZE_FIGURES) + NORM_TABLE_BYTES(columns, ONE_PASS_NORM_FIGURES(end)) + \
+     ONE_PASS_IMAGES / 8)
+#define ONE_PASS_SHARED(columns, end, size, stages)                           \
+    (ONE_PASS_OUT * (columns) * (size) + ONE_PASS_TABLE_BYTES(columns, end) + \
+     (stages)*ONE_PASS_STAGE_BYTES(columns, end, size))
 
 #endif

@@ -168,4 +168,4 @@ halo_tiles(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
 }
 } // namespace
 
-GEMM_KERNEL(conv_forward_128x32_halo, conv_args, halo_tile::THREADS, (halo_tiles(a, shared, pixels_first())))
+GEMM_KERNEL(conv_fprop_128x32_halo, conv_args, halo_tile::THREADS, (halo_tiles(a, shared, pixels_first())))

@@ -267,7 +267,7 @@ store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &
 DEVICE bool
 is_unsplit(const conv_args &a, const gemm_work &w)
 {
-    return a.steps_each >= (w.counted + GEMM_DEEP - 1) / GEMM_DEEP;
+    return a.k_steps >= (w.counted + GEMM_DEEP - 1) / GEMM_DEEP;
 }
 
 /*

@@ -133,8 +133,8 @@ wgrad_work(const conv_args &a, const gemm_tile_at &at)
 {
     unsigned taps = a.kernel_h * a.kernel_w, tap = 0, column0 = at.across * TILE::COLUMNS;
     unsigned counted = a.images * (a.stride == 1 ? a.height * a.width : a.out_height * a.out_width);
-    unsigned first = at.split * a.steps_each;
-    unsigned end = min((counted + GEMM_DEEP - 1) / GEMM_DEEP, first + a.steps_each);
+    unsigned first = at.split * a.k_steps;
+    unsigned end = min((counted + GEMM_DEEP - 1) / GEMM_DEEP, first + a.k_steps);
 
     if (!POINTWISE && a.stride != 1) { /* a tile has one tap */
         unsigned tiles = (a.out + TILE::COLUMNS - 1) / TILE::COLUMNS;

@@ -23,24 +23,24 @@ struct cuda_kernel {
 };
 
 /* Indices of kernels.  Nothing depends on their order, except that table.c has the same. */
-#define CUDA_TILE_IDS(form, ...)                                                         \
-    CUDA_CONV_FORWARD_##form, CUDA_CONV_FORWARD_POINTWISE_##form, CUDA_CONV_DATA_##form, \
-        CUDA_CONV_DATA_POINTWISE_##form, CUDA_CONV_WEIGHTS_POINTWISE_##form,
-#define CUDA_TAP_TILE_IDS(form, ...) CUDA_CONV_WEIGHTS_##form,
-#define CUDA_PAIR_IDS(form, ...)     CUDA_CONV_BACKWARD_POINTWISE_##form,
-#define CUDA_TAP_PAIR_IDS(form, ...) CUDA_CONV_BACKWARD_##form,
-#define CUDA_BOTH_IDS(form, ...)     CUDA_CONV_BOTH_##form,
+#define CUDA_TILE_IDS(shape, ...)                                                        \
+    CUDA_CONV_FPROP_##shape, CUDA_CONV_FPROP_POINTWISE_##shape, CUDA_CONV_DGRAD_##shape, \
+        CUDA_CONV_DGRAD_POINTWISE_##shape, CUDA_CONV_WGRAD_POINTWISE_##shape,
+#define CUDA_TAP_TILE_IDS(shape, ...) CUDA_CONV_WGRAD_##shape,
+#define CUDA_PAIR_IDS(shape, ...)     CUDA_CONV_DGRAD_WGRAD_POINTWISE_##shape,
+#define CUDA_TAP_PAIR_IDS(shape, ...) CUDA_CONV_DGRAD_WGRAD_##shape,
+#define CUDA_ONE_PASS_IDS(shape, ...) CUDA_CONV_ONE_PASS_##shape,
 enum cuda_kernel_id {
     GEMM_TILES(CUDA_TILE_IDS) GEMM_TAP_TILES(CUDA_TAP_TILE_IDS) GEMM_PAIRS(CUDA_PAIR_IDS)
-        GEMM_TAP_PAIRS(CUDA_TAP_PAIR_IDS) CUDA_CONV_FORWARD_HALO,
+        GEMM_TAP_PAIRS(CUDA_TAP_PAIR_IDS) CUDA_CONV_FPROP_HALO,
     CUDA_INPUT,
     CUDA_PACK_WEIGHTS,
     CUDA_FOLD_WEIGHTS,
     CUDA_SUM_ALL,
     CUDA_NORM_SUMS,
     CUDA_NORM_APPLY,
-    CUDA_FOLD_SUMS,
-    CUDA_NORM_SETTLE,
+    CUDA_REDUCE_SUMS,
+    CUDA_NORM_FINALIZE,
     CUDA_NORM_MASK,
     CUDA_MAX_POOL,
     CUDA_MAX_POOL_GRADIENT,
@@ -66,11 +66,11 @@ enum cuda_kernel_id {
     CUDA_TO_WIRE,
     CUDA_FROM_WIRE,
     CUDA_WIDEN,
-    BOTH_FORMS(CUDA_BOTH_IDS) CUDA_KERNEL_COUNT
+    ONE_PASS_SHAPES(CUDA_ONE_PASS_IDS) CUDA_KERNEL_COUNT
 };
 
-#define CUDA_ONE_BOTH(...) +1
-enum { BOTH_FORM_COUNT = BOTH_FORMS(CUDA_ONE_BOTH) };
+#define CUDA_ONE_MORE(...) +1
+enum { ONE_PASS_SHAPE_COUNT = ONE_PASS_SHAPES(CUDA_ONE_MORE) };
 
 /* One table of kernels per type; table.c is compiled once for each. */
 extern const struct cuda_kernel cuda_kernels_fp16[CUDA_KERNEL_COUNT];
@@ -92,14 +92,14 @@ struct cuda_op {
         struct input_args input;
         struct conv_args conv;
         struct conv_pair_args pair;
-        struct conv_both_args both;
+        struct one_pass_args one_pass;
         struct pack_weights_args pack;
         struct fold_weights_args fold_weights;
         struct sum_all_args sum_all;
         struct norm_sums_args norm_sums;
         struct norm_apply_args norm_apply;
-        struct fold_sums_args fold_sums;
-        struct norm_settle_args norm_settle;
+        struct reduce_sums_args reduce_sums;
+        struct norm_finalize_args norm_finalize;
         struct norm_mask_args norm_mask;
         struct pool_args pool;
         struct mean_pool_args mean_pool;
@@ -121,7 +121,7 @@ struct cuda_op {
 };
 #define CUDNN_WORKSPACE  ((size_t)32 << 20)
 #define CUDA_NO_NODE     UINT32_MAX
-#define CUDA_MORE_SHARED GEMM_TABLE_FORWARD(GEMM_NORM_CHANNELS) /* the largest table */
+#define CUDA_MORE_SHARED GEMM_TABLE_FPROP(GEMM_NORM_CHANNELS) /* the largest table */
 
 cudaError_t cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
 

@@ -4,9 +4,6 @@
 cuda_kernel_sources = \
 	train/cuda/kernels/args.h \
 	train/cuda/kernels/blocks.h \
-	train/cuda/kernels/both.h \
-	train/cuda/kernels/both_end.h \
-	train/cuda/kernels/both_tile.h \
 	train/cuda/kernels/conv_args.h \
 	train/cuda/kernels/device.h \
 	train/cuda/kernels/epilogue.h \
@@ -18,6 +15,9 @@ cuda_kernel_sources = \
 	train/cuda/kernels/mainloop.h \
 	train/cuda/kernels/norm.h \
 	train/cuda/kernels/norm_args.h \
+	train/cuda/kernels/one_pass.h \
+	train/cuda/kernels/one_pass_end.h \
+	train/cuda/kernels/one_pass_tile.h \
 	train/cuda/kernels/partial.h \
 	train/cuda/kernels/pixels.h \
 	train/cuda/kernels/pool_args.h \
@@ -25,18 +25,18 @@ cuda_kernel_sources = \
 	train/cuda/kernels/sums.h \
 	train/cuda/kernels/tile.h
 cuda_kernels = \
-	train/cuda/kernels/conv_backward.cu \
-	train/cuda/kernels/conv_both.cu \
-	train/cuda/kernels/conv_data.cu \
-	train/cuda/kernels/conv_forward.cu \
+	train/cuda/kernels/conv_dgrad.cu \
+	train/cuda/kernels/conv_dgrad_wgrad.cu \
+	train/cuda/kernels/conv_fprop.cu \
 	train/cuda/kernels/conv_halo.cu \
-	train/cuda/kernels/conv_weights.cu \
+	train/cuda/kernels/conv_one_pass.cu \
+	train/cuda/kernels/conv_wgrad.cu \
+	train/cuda/kernels/finalize.cu \
 	train/cuda/kernels/head.cu \
 	train/cuda/kernels/input.cu \
 	train/cuda/kernels/norm.cu \
 	train/cuda/kernels/norm_pool.cu \
 	train/cuda/kernels/pack.cu \
 	train/cuda/kernels/pool.cu \
-	train/cuda/kernels/settle.cu \
 	train/cuda/kernels/step.cu
 cuda_table = train/cuda/kernels/table.c

@@ -92,15 +92,15 @@ norm_see8(value8 &v, const float *scale, const float *shift, bool relu)
 DEVICE void
 norm_add_blocks(const channel_sums &s, unsigned from, unsigned count, double *sum)
 {
-    unsigned columns = count / 2, half = count / 4, stripes = NORM_SCRATCH / 8 / (2 * count);
+    unsigned columns = count / 2, half = count / 4, parts = NORM_SCRATCH / 8 / (2 * count);
 
-    for (unsigned i = threadIdx.x; i < stripes * columns; i += blockDim.x) {
-        unsigned stripe = i / columns, column = i % columns, which = column < half ? 0 : 1;
+    for (unsigned i = threadIdx.x; i < parts * columns; i += blockDim.x) {
+        unsigned part = i / columns, column = i % columns, which = column < half ? 0 : 1;
         const float *at = s.partial + (size_t)which * s.channels + from + (column - which * half) * 4;
         double some[4] = {0, 0, 0, 0};
 
 #pragma unroll 8
-        for (unsigned b = stripe; b < s.blocks; b += stripes) {
+        for (unsigned b = part; b < s.blocks; b += parts) {
             float4 v = *(const float4 *)(const void *)(at + (size_t)b * 2 * s.channels);
 
             some[0] += (double)v.x;
@@ -116,22 +116,22 @@ norm_add_blocks(const channel_sums &s, unsigned from, unsigned count, double *su
     for (unsigned i = threadIdx.x; i < 2 * count; i += blockDim.x) {
         double all = sum[i];
 
-        for (unsigned stripe = 1; stripe < stripes; stripe++)
-            all += sum[stripe * 2 * count + i];
+        for (unsigned part = 1; part < parts; part++)
+            all += sum[part * 2 * count + i];
         sum[i] = all;
     }
     __syncthreads();
 }
 
 /* The constants that finalize the gradient of a channel: dx = inverse * (A - by_beta - (x - mean) * by_x). */
-struct norm_finished {
+struct finalize_constants {
     float inverse, by_beta, mean, by_x;
 };
 
 /* Combines the sums of g and g * xhat over `count` values with by_beta and by_gamma of the other BNs. */
-DEVICE norm_finished
-norm_finish_of(double one, double xhat, double gamma, double count, float by_beta, float by_gamma, float mean,
-               float variance, float epsilon)
+DEVICE finalize_constants
+finalize_constants_of(double one, double xhat, double gamma, double count, float by_beta, float by_gamma, float mean,
+                      float variance, float epsilon)
 {
     double share = gamma / count;
     /*
@@ -144,19 +144,19 @@ norm_finish_of(double one, double xhat, double gamma, double count, float by_bet
 }
 
 /* The same as figures of a norm_table: dx = A * inverse + (x * slope + offset). */
-enum finish_figure { FINISH_INVERSE, FINISH_SLOPE, FINISH_OFFSET };
+enum finalize_figure { FINALIZE_INVERSE, FINALIZE_SLOPE, FINALIZE_OFFSET };
 
 DEVICE void
-finish_put(const norm_table &t, unsigned at, const norm_finished &f)
+finalize_put(const norm_table &t, unsigned at, const finalize_constants &f)
 {
-    norm_entry(t, FINISH_INVERSE, at) = f.inverse;
-    norm_entry(t, FINISH_SLOPE, at) = -f.inverse * f.by_x;
-    norm_entry(t, FINISH_OFFSET, at) = f.inverse * fmaf(f.mean, f.by_x, -f.by_beta);
+    norm_entry(t, FINALIZE_INVERSE, at) = f.inverse;
+    norm_entry(t, FINALIZE_SLOPE, at) = -f.inverse * f.by_x;
+    norm_entry(t, FINALIZE_OFFSET, at) = f.inverse * fmaf(f.mean, f.by_x, -f.by_beta);
 }
 
 /* Replaces A in d by dx. */
 DEVICE void
-finish8(float *d, const float *x, const float *inverse, const float *slope, const float *offset)
+finalize8(float *d, const float *x, const float *inverse, const float *slope, const float *offset)
 {
 #pragma unroll
     for (unsigned i = 0; i < 8; i++)

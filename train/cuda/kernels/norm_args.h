@@ -29,7 +29,7 @@
 /*
  * Per-channel partial sums, [CTAs of the producer][2][channels]: of x - pivot and of its square, or of g and g * xhat.
  * Images of weight 0 are left out.  The consumer reduces the rows in double and in their order, so all CTAs of all
- * consumers get the same bits.  If that is too much work for every CTA of a consumer, a fold_sums launch reduces the
+ * consumers get the same bits.  If that is too much work for every CTA of a consumer, a reduce_sums launch reduces the
  * rows first.
  */
 struct channel_sums {
@@ -61,7 +61,7 @@ struct norm_view {
 #define NORM_FRESH                          128
 #define NORM_TABLE_BYTES(channels, figures) (((channels) + 7) / 8 * 8 * (figures)*4)
 #define NORM_SCRATCH                        8192
-#define NORM_FINISH_FIGURES                 3 /* of the table that finalizes a gradient: struct norm_finished */
+#define FINALIZE_FIGURES                    3 /* of the table that finalizes a gradient: struct finalize_constants */
 
 /*
  * Reduces the partial sums of a BN, the last consumer of a slice, and finalizes the gradient of the slice.  For all
@@ -74,7 +74,7 @@ struct norm_view {
  * channels, so no CTA waits for another.  They read by_beta and by_gamma of the slice, which this launch does not
  * write: the slice has no further consumers.
  */
-struct norm_settle_args {
+struct norm_finalize_args {
     struct channel_sums sums;
     const float *gamma;           /* [sums.channels] */
     float *dgamma, *dbeta;        /* [sums.channels] */
@@ -98,7 +98,7 @@ struct norm_settle_args {
  * them, and CTA (0, 0, 0) writes dbeta and dgamma of that BN (times state->unscale; accumulated if block->number > 0).
  * by_beta and by_gamma are not written any more.
  */
-struct norm_finish {
+struct finalize_view {
     const void *values;           /* [pixels][values_ld]: x of the BNs, at the slice's first channel */
     const float *mean, *variance; /* [out], as all pointers below */
     const float *by_beta, *by_gamma;

@@ -225,16 +225,16 @@ enum { DY_INVERSE, DY_BETA, DY_MEAN, DY_X };
 DEVICE void
 prepare_dy(const norm_pool_args &a, const norm_table &t, unsigned first, double *scratch)
 {
-    const norm_finish &f = a.finish;
+    const finalize_view &f = a.finalize;
     const pool_args &p = a.pool;
     unsigned count = min(p.channels - first, (unsigned)NORM_CHANNELS), i = threadIdx.x, c = first + i;
     double values = (double)f.block->images * (double)(p.out_height * p.out_width);
 
     norm_add_blocks(f.sums, first, count, scratch);
     if (i < count) {
-        norm_finished one = norm_finish_of(scratch[i], scratch[count + i], (double)f.gamma[c], values,
-                                           f.by_beta ? f.by_beta[c] : 0, f.by_gamma ? f.by_gamma[c] : 0, f.mean[c],
-                                           f.variance[c], f.epsilon);
+        finalize_constants one = finalize_constants_of(scratch[i], scratch[count + i], (double)f.gamma[c], values,
+                                                       f.by_beta ? f.by_beta[c] : 0, f.by_gamma ? f.by_gamma[c] : 0,
+                                                       f.mean[c], f.variance[c], f.epsilon);
         double unscale = (double)f.state->unscale;
 
         norm_entry(t, DY_INVERSE, i) = one.inverse;
@@ -251,7 +251,7 @@ prepare_dy(const norm_pool_args &a, const norm_table &t, unsigned first, double 
 
 /* Finalizes dy: converts A of eight output channels to the gradient. */
 DEVICE void
-finish_dy(value8 &dy, const norm_finish &f, const norm_table &t, size_t output, unsigned first, unsigned at)
+finalize_dy(value8 &dy, const finalize_view &f, const norm_table &t, size_t output, unsigned first, unsigned at)
 {
     float d[8], x[8], less[8], by[8];
     value8 v;
@@ -319,8 +319,8 @@ ask_window(winners &w, const norm_lane &l, const norm_pool_args &args, const nor
     size_t output = ((size_t)s.image * a.out_height + y) * a.out_width + x;
 
     load8(w.dy, (const value_t *)a.dy + output * a.dy_ld + channel);
-    if (args.finish.values)
-        finish_dy(w.dy, args.finish, t, output, first, l.at);
+    if (args.finalize.values)
+        finalize_dy(w.dy, args.finalize, t, output, first, l.at);
 }
 
 /* Adds the gradient of a window if input `own` of the square has its maximum. */
@@ -434,7 +434,7 @@ pool_backward(const norm_pool_args &a, unsigned char *shared)
     norm_lane l;
     bool has = begin_lane(l, a.norm, first, pool.channels, table, shared);
 
-    if (MAXIMUM && a.finish.values)
+    if (MAXIMUM && a.finalize.values)
         prepare_dy(a, of_dy, first, (double *)(void *)shared);
 
     for (unsigned n = blockIdx.x * NORM_ROWS + threadIdx.x / 4; has && n < pool.images * all.rows * all.columns;

@@ -42,7 +42,7 @@ struct branches_args {
     unsigned pixels, channels, x_ld, x2_ld, y_ld, dy_ld, dx_ld, dx2_ld, relu, add, add2;
 };
 
-/* ---- normalisations fused with other operations (settle.cu, norm_pool.cu) ------------------------------ */
+/* ---- normalisations fused with other operations (finalize.cu, norm_pool.cu) ------------------------------ */
 
 /*
  * Kernels that process a slab have a grid of groups of NORM_CHANNELS channels, and any number of CTAs along the pixels.
@@ -55,12 +55,12 @@ struct branches_args {
  * `from`, with each = from.blocks / to.blocks rounded up, in a fixed order.  Grid: to.blocks, groups of NORM_CHANNELS
  * channels.
  */
-#define FOLD_SHARED (NORM_THREADS / 16 * 2 * NORM_CHANNELS * 8)
-struct fold_sums_args {
+#define REDUCE_SHARED (NORM_THREADS / 16 * 2 * NORM_CHANNELS * 8)
+struct reduce_sums_args {
     struct channel_sums from, to;
 };
-/* For norm_settle (settle.cu). */
-#define SETTLE_SHARED (NORM_SCRATCH + NORM_TABLE_BYTES(NORM_CHANNELS, NORM_FINISH_FIGURES))
+/* For norm_finalize (finalize.cu). */
+#define FINALIZE_SHARED (NORM_SCRATCH + NORM_TABLE_BYTES(NORM_CHANNELS, FINALIZE_FIGURES))
 /*
  * Backward of a BN whose output is stored (norm_apply): A (+)= gamma * g, and its partial sums.  Images of weight 0 are
  * left out.  Grid: sums.blocks, groups of NORM_CHANNELS channels.
@@ -139,9 +139,9 @@ struct sum_all_args {
 struct norm_pool_args {
     struct pool_args pool; /* x and dx belong to the BN's input: dx is A; mean: kernel 0, y and dy [images][ld] */
     struct norm_view norm;
-    struct channel_sums sums;  /* of backward; of y in a max fprop, or none */
-    const float *weight;       /* [images]; NULL: all 1 */
-    struct norm_finish finish; /* finalizes dy, in backward of max */
+    struct channel_sums sums;      /* of backward; of y in a max fprop, or none */
+    const float *weight;           /* [images]; NULL: all 1 */
+    struct finalize_view finalize; /* finalizes dy, in backward of max */
 };
 
 #endif

@@ -12,30 +12,30 @@
 
 /* Kernels are declared as functions, because a launch identifies them by address; no code calls them. */
 #define DECLARE(name, type) void JOIN(name, CUDA_VALUE)(const struct type a);
-#define DECLARE_TILE(form, ...)                         \
-    DECLARE(conv_forward_##form, conv_args)             \
-    DECLARE(conv_forward_##form##_pointwise, conv_args) \
-    DECLARE(conv_data_##form, conv_args)                \
-    DECLARE(conv_data_##form##_pointwise, conv_args)    \
-    DECLARE(conv_weights_##form##_pointwise, conv_args)
-#define DECLARE_TAP_TILE(form, ...) DECLARE(conv_weights_##form, conv_args)
-#define DECLARE_PAIR(form, ...)     DECLARE(conv_backward_##form##_pointwise, conv_pair_args)
-#define DECLARE_TAP_PAIR(form, ...) DECLARE(conv_backward_##form, conv_pair_args)
-#define DECLARE_BOTH(form, ...)     DECLARE(conv_both_##form, conv_both_args)
+#define DECLARE_TILE(shape, ...)                       \
+    DECLARE(conv_fprop_##shape, conv_args)             \
+    DECLARE(conv_fprop_##shape##_pointwise, conv_args) \
+    DECLARE(conv_dgrad_##shape, conv_args)             \
+    DECLARE(conv_dgrad_##shape##_pointwise, conv_args) \
+    DECLARE(conv_wgrad_##shape##_pointwise, conv_args)
+#define DECLARE_TAP_TILE(shape, ...) DECLARE(conv_wgrad_##shape, conv_args)
+#define DECLARE_PAIR(shape, ...)     DECLARE(conv_dgrad_wgrad_##shape##_pointwise, conv_pair_args)
+#define DECLARE_TAP_PAIR(shape, ...) DECLARE(conv_dgrad_wgrad_##shape, conv_pair_args)
+#define DECLARE_ONE_PASS(shape, ...) DECLARE(conv_one_pass_##shape, one_pass_args)
 GEMM_TILES(DECLARE_TILE)
 GEMM_TAP_TILES(DECLARE_TAP_TILE)
 GEMM_PAIRS(DECLARE_PAIR)
 GEMM_TAP_PAIRS(DECLARE_TAP_PAIR)
-BOTH_FORMS(DECLARE_BOTH)
-DECLARE(conv_forward_128x32_halo, conv_args)
+ONE_PASS_SHAPES(DECLARE_ONE_PASS)
+DECLARE(conv_fprop_128x32_halo, conv_args)
 DECLARE(input, input_args)
 DECLARE(pack_weights, pack_weights_args)
 DECLARE(fold_weights, fold_weights_args)
 DECLARE(sum_all, sum_all_args)
 DECLARE(norm_sums, norm_sums_args)
 DECLARE(norm_apply, norm_apply_args)
-DECLARE(fold_sums, fold_sums_args)
-DECLARE(norm_settle, norm_settle_args)
+DECLARE(reduce_sums, reduce_sums_args)
+DECLARE(norm_finalize, norm_finalize_args)
 DECLARE(norm_mask, norm_mask_args)
 DECLARE(max_pool, pool_args)
 DECLARE(max_pool_gradient, pool_args)
@@ -69,21 +69,21 @@ DECLARE(widen, widen_args)
 #define ENTRY_TABLE(name, threads, shared) ENTRY_MOST(name, threads, shared, (shared) + CUDA_MORE_SHARED)
 #define ENTRY_CONV(name, r, c, wr, wc) \
     ENTRY_TABLE(name, GEMM_THREADS(r, c, wr, wc), GEMM_SHARED(r, c, CUDA_VALUE_BYTES))
-#define ENTRY_TILE(form, ...)                                \
-    ENTRY_CONV(conv_forward_##form, __VA_ARGS__)             \
-    ENTRY_CONV(conv_forward_##form##_pointwise, __VA_ARGS__) \
-    ENTRY_CONV(conv_data_##form, __VA_ARGS__)                \
-    ENTRY_CONV(conv_data_##form##_pointwise, __VA_ARGS__)    \
-    ENTRY_CONV(conv_weights_##form##_pointwise, __VA_ARGS__)
-#define ENTRY_TAP_TILE(form, ...) ENTRY_CONV(conv_weights_##form, __VA_ARGS__)
-#define LARGER(a, b)              ((a) > (b) ? (a) : (b))
+#define ENTRY_TILE(shape, ...)                              \
+    ENTRY_CONV(conv_fprop_##shape, __VA_ARGS__)             \
+    ENTRY_CONV(conv_fprop_##shape##_pointwise, __VA_ARGS__) \
+    ENTRY_CONV(conv_dgrad_##shape, __VA_ARGS__)             \
+    ENTRY_CONV(conv_dgrad_##shape##_pointwise, __VA_ARGS__) \
+    ENTRY_CONV(conv_wgrad_##shape##_pointwise, __VA_ARGS__)
+#define ENTRY_TAP_TILE(shape, ...) ENTRY_CONV(conv_wgrad_##shape, __VA_ARGS__)
+#define LARGER(a, b)               ((a) > (b) ? (a) : (b))
 #define ENTRY_TWO(name, r, c, wr, wc, r2, c2, wr2, wc2) \
     ENTRY_TABLE(name, GEMM_THREADS(r, c, wr, wc),       \
                 LARGER(GEMM_SHARED(r, c, CUDA_VALUE_BYTES), GEMM_SHARED(r2, c2, CUDA_VALUE_BYTES)))
-#define ENTRY_PAIR(form, ...)     ENTRY_TWO(conv_backward_##form##_pointwise, __VA_ARGS__)
-#define ENTRY_TAP_PAIR(form, ...) ENTRY_TWO(conv_backward_##form, __VA_ARGS__)
-#define ENTRY_BOTH(form, columns, blocks, end) \
-    ENTRY_MOST(conv_both_##form, BOTH_THREADS, BOTH_SHARED(columns, end, CUDA_VALUE_BYTES, 1), SIZE_MAX)
+#define ENTRY_PAIR(shape, ...)     ENTRY_TWO(conv_dgrad_wgrad_##shape##_pointwise, __VA_ARGS__)
+#define ENTRY_TAP_PAIR(shape, ...) ENTRY_TWO(conv_dgrad_wgrad_##shape, __VA_ARGS__)
+#define ENTRY_ONE_PASS(shape, columns, blocks, end) \
+    ENTRY_MOST(conv_one_pass_##shape, ONE_PASS_THREADS, ONE_PASS_SHARED(columns, end, CUDA_VALUE_BYTES, 1), SIZE_MAX)
 
 /* In the order of enum cuda_kernel_id. */
 /* clang-format off */
@@ -92,15 +92,15 @@ const struct cuda_kernel JOIN(cuda_kernels, CUDA_VALUE)[CUDA_KERNEL_COUNT] = {
     GEMM_TAP_TILES(ENTRY_TAP_TILE)
     GEMM_PAIRS(ENTRY_PAIR)
     GEMM_TAP_PAIRS(ENTRY_TAP_PAIR)
-    ENTRY_TABLE(conv_forward_128x32_halo, GEMM_THREADS(HALO_ROWS, HALO_COLUMNS, 32, 32), HALO_SHARED(CUDA_VALUE_BYTES))
+    ENTRY_TABLE(conv_fprop_128x32_halo, GEMM_THREADS(HALO_ROWS, HALO_COLUMNS, 32, 32), HALO_SHARED(CUDA_VALUE_BYTES))
     ENTRY(input, INPUT_THREADS, 0)
     ENTRY(pack_weights, PACK_THREADS, 0)
     ENTRY(fold_weights, PACK_THREADS, 0)
     ENTRY(sum_all, PACK_THREADS, SUM_SHARED)
     ENTRY(norm_sums, NORM_THREADS, NORM_SUMS_SHARED)
     ENTRY(norm_apply, NORM_THREADS, NORM_VIEW_SHARED)
-    ENTRY(fold_sums, NORM_THREADS, FOLD_SHARED)
-    ENTRY(norm_settle, NORM_THREADS, SETTLE_SHARED)
+    ENTRY(reduce_sums, NORM_THREADS, REDUCE_SHARED)
+    ENTRY(norm_finalize, NORM_THREADS, FINALIZE_SHARED)
     ENTRY(norm_mask, NORM_THREADS, NORM_VIEW_SHARED)
     ENTRY(max_pool, POOL_THREADS, 0)
     ENTRY(max_pool_gradient, POOL_THREADS, 0)
@@ -126,6 +126,6 @@ const struct cuda_kernel JOIN(cuda_kernels, CUDA_VALUE)[CUDA_KERNEL_COUNT] = {
     ENTRY(to_wire, STEP_THREADS, 0)
     ENTRY(from_wire, STEP_THREADS, 0)
     ENTRY(widen, WIDEN_THREADS, 0)
-    BOTH_FORMS(ENTRY_BOTH)
+    ONE_PASS_SHAPES(ENTRY_ONE_PASS)
 };
 /* clang-format on */

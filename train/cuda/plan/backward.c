@@ -2,7 +2,7 @@
  * backward.c - the launches of the backward pass of a micro-batch
  *
  * The first launch that computes a gradient of activations writes it; later launches accumulate.  So the order of the
- * launches is the order of the sum.  settle.c has the deferred reductions of BN backward.
+ * launches is the order of the sum.  finalize.c has the deferred reductions of BN backward.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +10,7 @@
 
 #include "cuda/plan/build.h"
 
-#define BOTH_AT_ONCE 2 /* CTAs of conv_both that fit on a multiprocessor; fewer need less time per CTA */
+#define ONE_PASS_AT_ONCE 2 /* CTAs of conv_one_pass that fit on a multiprocessor; fewer need less time per CTA */
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
@@ -19,7 +19,7 @@
  * because both gradients are one launch.
  */
 static void
-place_data(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
+place_dgrad(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
 {
     const struct graph_node *norm = build_norm_before(b, n);
     const struct graph_slice *source = build_source(b, n);
@@ -34,7 +34,7 @@ place_data(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv 
 }
 
 static struct build_splits
-place_weights(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
+place_wgrad(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv *c)
 {
     const struct graph_node *norm = build_norm_before(b, n);
     struct build_splits partial = build_allocate_splits(b, cuda_conv_partial(c), c->splits);
@@ -61,12 +61,12 @@ launch_final(struct cuda_builder *b, struct cuda_op op)
 static void
 stem_backward(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
+    struct cuda_conv c = build_conv(b, n, CONV_WGRAD);
     struct build_splits partial;
 
     build_finalize(b, &n->out);
     cuda_conv_choose(&c, b->layout->chip.processors);
-    partial = place_weights(b, n, &c);
+    partial = place_wgrad(b, n, &c);
     build_conv_check(b, &c);
     launch_final(b, cuda_conv_op(&c));
     build_reduce_splits_later(b, n, &partial);
@@ -75,15 +75,15 @@ stem_backward(struct cuda_builder *b, const struct graph_node *n)
 static void
 pair_backward(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_conv_pair p = {.data = build_conv(b, n, CONV_DATA), .weights = build_conv(b, n, CONV_WEIGHTS)};
+    struct cuda_conv_pair p = {.data = build_conv(b, n, CONV_DGRAD), .weights = build_conv(b, n, CONV_WGRAD)};
     struct build_splits partial;
 
     build_finalize(b, &n->out);
     cuda_conv_pair_choose(&p, b->layout->chip.processors);
     if (build_norm_before(b, n))
         build_finalize_pending(b, build_norm_before(b, n));
-    place_data(b, n, &p.data);
-    partial = place_weights(b, n, &p.weights);
+    place_dgrad(b, n, &p.data);
+    partial = place_wgrad(b, n, &p.weights);
     build_conv_check(b, &p.data);
     build_conv_check(b, &p.weights);
     launch_final(b, cuda_conv_pair_op(&p));
@@ -92,34 +92,34 @@ pair_backward(struct cuda_builder *b, const struct graph_node *n)
 
 /* dgrad and wgrad in one pass, which also finalizes the gradient of the output. */
 static void
-both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_both *both)
+one_pass_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_one_pass *one_pass)
 {
     const struct graph_node *norm = build_norm_before(b, n);
     const struct graph_slice *source = build_source(b, n);
-    struct conv_args *c = &both->args.conv;
+    struct conv_args *c = &one_pass->args.conv;
     struct build_splits partial;
     struct build_sums too;
     struct cuda_op op;
 
-    cuda_conv_both_choose(both, b->layout->chip.processors);
-    op = cuda_conv_both_op(both);
-    build_reduce_before_finalize(b, &n->out, &(struct build_readers){op.x * op.y, n->out.channels, BOTH_AT_ONCE});
+    cuda_one_pass_choose(one_pass, b->layout->chip.processors);
+    op = cuda_one_pass_op(one_pass);
+    build_reduce_before_finalize(b, &n->out, &(struct build_readers){op.x * op.y, n->out.channels, ONE_PASS_AT_ONCE});
     if (norm)
         build_finalize_pending(b, norm);
-    both->args.finish = build_finalize_in_prologue(b, &n->out);
-    partial = build_allocate_splits(b, cuda_conv_both_partial(both), both->stripes);
+    one_pass->args.finalize = build_finalize_in_prologue(b, &n->out);
+    partial = build_allocate_splits(b, cuda_one_pass_partial(one_pass), one_pass->ctas);
     if (norm) {
         c->norm = build_prologue(b, norm);
-        c->sums = build_norm_gradient_sums(b, norm, source, both->stripes);
+        c->sums = build_norm_gradient_sums(b, norm, source, one_pass->ctas);
     }
-    both->args.end = build_fused_pool(b, n, both->stripes, &too);
+    one_pass->args.end = build_fused_pool(b, n, one_pass->ctas, &too);
     c->values = build_read(b, source);
     c->x = (norm ? build_write_norm_gradient : build_write_gradient)(b, source, &c->add);
     c->y = build_read_gradient(b, &n->out);
     c->partial = build_at(b, partial.piece);
-    if (b->status == CHEX_OK && !cuda_conv_both_fits(both))
+    if (b->status == CHEX_OK && !cuda_one_pass_fits(one_pass))
         build_fail(b, CHEX_ERR_BUG, "both gradients do not fit");
-    launch_final(b, cuda_conv_both_op(both));
+    launch_final(b, cuda_one_pass_op(one_pass));
     if (too.piece != BUILD_NONE)
         build_finalize_second(b, &too);
     build_reduce_splits_later(b, n, &partial);
@@ -128,10 +128,10 @@ both_backward(struct cuda_builder *b, const struct graph_node *n, struct cuda_bo
 static void
 conv_backward(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_both both = build_both(b, n);
+    struct cuda_one_pass one_pass = build_one_pass(b, n);
 
-    if (build_can_finalize_in_prologue(b, &n->out) && cuda_conv_both_fits(&both))
-        both_backward(b, n, &both);
+    if (build_can_finalize_in_prologue(b, &n->out) && cuda_one_pass_fits(&one_pass))
+        one_pass_backward(b, n, &one_pass);
     else
         pair_backward(b, n);
 }
@@ -225,7 +225,7 @@ norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const str
     struct norm_pool_args a = {.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};
     struct graph_slice part = norm->in, dy = n->out;
     unsigned pixels = build_all_pixels(b, norm->in.buffer), skipped, strides;
-    bool finishes = n->op == GRAPH_MAX_POOL && build_can_finalize_in_prologue(b, &n->out);
+    bool finalizes = n->op == GRAPH_MAX_POOL && build_can_finalize_in_prologue(b, &n->out);
     struct build_readers readers;
     struct cuda_op op;
 
@@ -235,15 +235,15 @@ norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const str
     dy.first += skipped;
     dy.channels = a.pool.channels = part.channels;
     readers = build_norm_readers(strides, part.channels);
-    if (finishes)
+    if (finalizes)
         build_reduce_before_finalize(b, &n->out, &readers);
     else
         build_finalize(b, &n->out);
     build_finalize_pending(b, norm);
     op = build_op(b, kernels[n->op], strides);
     op.y = cuda_blocks(part.channels, NORM_CHANNELS);
-    if (finishes)
-        a.finish = build_finalize_in_prologue(b, &n->out);
+    if (finalizes)
+        a.finalize = build_finalize_in_prologue(b, &n->out);
     a.pool.x = build_read(b, &part);
     a.pool.dy = build_read_gradient(b, &dy);
     a.pool.dx = build_write_norm_gradient(b, &part, &a.pool.add);

@@ -27,11 +27,11 @@
 #ifndef CHEX_CUDA_PLAN_BUILD_H
 #define CHEX_CUDA_PLAN_BUILD_H
 
-#include "cuda/plan/both.h"
 #include "cuda/plan/conv.h"
 #include "cuda/plan/fold.h"
 #include "cuda/plan/layout.h"
 #include "cuda/plan/memory.h"
+#include "cuda/plan/one_pass.h"
 
 #define BUILD_NONE     SIZE_MAX
 #define CUDA_TOO_LARGE "a micro-batch of %u images is larger than a GPU can count"
@@ -90,7 +90,7 @@ struct cuda_builder {
     struct build_scoring scoring;
     struct build_sums *fresh;             /* [node_count] partial sums of the node's output, until a BN reads it */
     struct build_sums *pending;           /* [buffer_count] partial sums of its gradient, from the last BN's backward */
-    const struct graph_node **end;        /* [buffer_count] a pool whose gradient conv_both computes, or NULL */
+    const struct graph_node **end;        /* [buffer_count] a pool whose gradient conv_one_pass computes, or NULL */
     bool *param_done;                     /* [param_count] is its gradient computed? */
     struct build_partial *partial;        /* [node_count] waiting to be reduced by one launch */
     size_t partials, splits;              /* number of these; number of those that are reduced */
@@ -237,7 +237,7 @@ struct build_readers {
 };
 /* For a kernel with groups of NORM_CHANNELS channels: `strides` CTAs per group. */
 struct build_readers build_norm_readers(unsigned strides, unsigned channels);
-/* Appends a fold_sums launch that reduces the rows first, if that is cheaper than reducing all of them in every CTA. */
+/* Appends a reduce_sums launch for the rows, if that is cheaper than reducing all of them in every CTA. */
 void build_reduce_sums(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers);
 
 /*
@@ -247,7 +247,7 @@ struct channel_sums build_epilogue_sums(struct cuda_builder *b, const struct gra
 /* Appends a norm_sums launch for a slice whose producer wrote no partial sums. */
 void build_launch_sums(struct cuda_builder *b, const struct graph_slice *s);
 
-/* Call before a launch that applies a BN: appends a fold_sums launch if needed. */
+/* Call before a launch that applies a BN: appends a reduce_sums launch if needed. */
 void build_reduce_before_conv(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers);
 /* The same for a kernel with groups of NORM_CHANNELS channels and `strides` CTAs per group. */
 void build_reduce_before_norm_kernel(struct cuda_builder *b, const struct graph_node *norm, unsigned strides);
@@ -256,7 +256,7 @@ struct norm_view build_prologue(struct cuda_builder *b, const struct graph_node 
 /* Sets the arguments for the running statistics of all BNs; returns the CTAs that they add to the next launch. */
 unsigned build_running(struct cuda_builder *b, struct norm_running_args *a);
 
-/* ---- settle.c ----------------------------------------------------------------------------------------------- */
+/* ---- finalize.c --------------------------------------------------------------------------------------------- */
 
 /*
  * Deferred reductions of backward.  build_norm_gradient_sums() is for a launch that writes the gradient A of a slice
@@ -280,14 +280,14 @@ void build_finalize_second(struct cuda_builder *b, const struct build_sums *too)
 void build_finalize(struct cuda_builder *b, const struct graph_slice *s);
 /*
  * Alternatively the next launch finalizes the gradient in its prologue.  build_can_finalize_in_prologue(): is this
- * possible?  The last BN must have read exactly this slice.  build_reduce_before_finalize() may append a fold_sums
+ * possible?  The last BN must have read exactly this slice.  build_reduce_before_finalize() may append a reduce_sums
  * launch.  build_finalize_in_prologue() returns the argument of the next launch, which also makes the gradients of the
  * BN's parameters final.
  */
 bool build_can_finalize_in_prologue(const struct cuda_builder *b, const struct graph_slice *s);
 void build_reduce_before_finalize(struct cuda_builder *b, const struct graph_slice *s,
                                   const struct build_readers *readers);
-struct norm_finish build_finalize_in_prologue(struct cuda_builder *b, const struct graph_slice *s);
+struct finalize_view build_finalize_in_prologue(struct cuda_builder *b, const struct graph_slice *s);
 
 /*
  * wgrad partial sums of a convolution: `count` floats of each of `splits`, in one piece.  build_reduce_splits_later()
@@ -301,7 +301,7 @@ struct build_splits build_allocate_splits(struct cuda_builder *b, size_t count, 
 void build_reduce_splits_later(struct cuda_builder *b, const struct graph_node *n, const struct build_splits *s);
 void build_reduce_splits(struct cuda_builder *b);
 
-/* ---- plain.c ------------------------------------------------------------------------------------------------ */
+/* ---- cudnn_launches.c --------------------------------------------------------------------------------------- */
 
 void build_cudnn_forward(struct cuda_builder *b, const struct graph_node *n);
 void build_cudnn_backward(struct cuda_builder *b, const struct graph_node *n);
@@ -329,14 +329,14 @@ void build_forward(struct cuda_builder *b);
  */
 bool build_can_fuse_pool(struct cuda_builder *b, const struct graph_node *pool, const struct graph_node *norm,
                          struct graph_slice *rest);
-struct both_end build_fused_pool_shape(const struct cuda_builder *b, const struct graph_node *conv);
-struct both_end build_fused_pool(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks,
-                                 struct build_sums *too);
+struct one_pass_end build_fused_pool_shape(const struct cuda_builder *b, const struct graph_node *conv);
+struct one_pass_end build_fused_pool(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks,
+                                     struct build_sums *too);
 
 /* ---- backward.c --------------------------------------------------------------------------------------------- */
 
-/* Returns the arguments of conv_both for a convolution: shapes, but no addresses. */
-struct cuda_both build_both(struct cuda_builder *b, const struct graph_node *n);
+/* Returns the arguments of conv_one_pass for a convolution: shapes, but no addresses. */
+struct cuda_one_pass build_one_pass(struct cuda_builder *b, const struct graph_node *n);
 
 void build_backward(struct cuda_builder *b);
 

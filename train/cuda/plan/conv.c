@@ -64,20 +64,20 @@ bytes_of(enum conv_kind kind, const struct conv_args *a)
     double outputs = (double)a->images * a->out_height * a->out_width * a->out;
     double weights = (double)a->out * a->kernel_h * a->kernel_w * a->in;
 
-    if (kind == CONV_WEIGHTS)
+    if (kind == CONV_WGRAD)
         return 2 * (inputs + outputs) + partial_bytes(a);
-    return 2 * (inputs + outputs + weights) + (kind == CONV_DATA ? 4 * inputs : 0); /* mask, and A so far */
+    return 2 * (inputs + outputs + weights) + (kind == CONV_DGRAD ? 4 * inputs : 0); /* mask, and A so far */
 }
 
 /*
  * Returns the time of later launches: sum_all reads the splits; more rows of partial sums than FEW_ROWS per
- * multiprocessor need a fold_sums launch.
+ * multiprocessor need a reduce_sums launch.
  */
 #define FEW_ROWS 2
 static double
 later_of(const struct cuda_gpu *gpu, const struct cuda_product *p, enum conv_kind kind, const struct conv_args *a)
 {
-    if (kind == CONV_WEIGHTS)
+    if (kind == CONV_WGRAD)
         return cuda_memory_seconds(gpu, partial_bytes(a));
     return cuda_blocks(p->down, p->each) > FEW_ROWS * gpu->processors ? gpu->gap : 0;
 }
@@ -91,24 +91,24 @@ cost_of(double memory, double product, double later)
 }
 
 static double
-cost_of_one(const struct cuda_gpu *gpu, const struct cuda_conv *c, struct cuda_form f)
+cost_of_one(const struct cuda_gpu *gpu, const struct cuda_conv *c, struct cuda_tile_shape t)
 {
-    struct cuda_product p = cuda_product_of(c->kind, &c->args, f);
+    struct cuda_product p = cuda_product_of(c->kind, &c->args, t);
 
     return cost_of(cuda_memory_seconds(gpu, bytes_of(c->kind, &c->args)), cuda_one_seconds(gpu, &p),
                    later_of(gpu, &p, c->kind, &c->args));
 }
 
 static double
-cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const struct cuda_forms *f)
+cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const struct cuda_pair_shapes *t)
 {
-    struct cuda_product data = cuda_product_of(CONV_DATA, &c->data.args, f->data);
-    struct cuda_product weights = cuda_product_of(CONV_WEIGHTS, &c->weights.args, f->weights);
-    double bytes = bytes_of(CONV_DATA, &c->data.args) + partial_bytes(&c->weights.args);
+    struct cuda_product data = cuda_product_of(CONV_DGRAD, &c->data.args, t->data);
+    struct cuda_product weights = cuda_product_of(CONV_WGRAD, &c->weights.args, t->weights);
+    double bytes = bytes_of(CONV_DGRAD, &c->data.args) + partial_bytes(&c->weights.args);
 
     return cost_of(cuda_memory_seconds(gpu, bytes), cuda_pair_seconds(gpu, &data, &weights),
-                   later_of(gpu, &data, CONV_DATA, &c->data.args) +
-                       later_of(gpu, &weights, CONV_WEIGHTS, &c->weights.args));
+                   later_of(gpu, &data, CONV_DGRAD, &c->data.args) +
+                       later_of(gpu, &weights, CONV_WGRAD, &c->weights.args));
 }
 
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
@@ -131,39 +131,39 @@ static void
 begin(struct cuda_conv *c)
 {
     struct conv_args *a = &c->args;
-    bool outputs = c->kind == CONV_FORWARD || (c->kind == CONV_WEIGHTS && a->stride != 1);
+    bool outputs = c->kind == CONV_FPROP || (c->kind == CONV_WGRAD && a->stride != 1);
 
     a->by_width = divisor_of(outputs ? a->out_width : a->width);
     a->by_height = divisor_of(outputs ? a->out_height : a->height);
     a->tiles_each = 1;
-    a->steps_each = c->kind == CONV_WEIGHTS ? cuda_conv_steps(a) : 0;
+    a->k_steps = c->kind == CONV_WGRAD ? cuda_conv_steps(a) : 0;
     c->splits = 1;
 }
 
 static void
 split(struct cuda_conv *c, unsigned splits)
 {
-    c->args.steps_each = cuda_blocks(cuda_conv_steps(&c->args), splits);
+    c->args.k_steps = cuda_blocks(cuda_conv_steps(&c->args), splits);
     c->splits = cuda_conv_splits(&c->args);
 }
 
 /* Returns the largest number of splits that does not exceed this number of CTAs. */
 static unsigned
-most_splits(const struct cuda_conv *c, struct cuda_form f, unsigned blocks)
+most_splits(const struct cuda_conv *c, struct cuda_tile_shape t, unsigned blocks)
 {
-    struct cuda_product p = cuda_product_of(c->kind, &c->args, f);
+    struct cuda_product p = cuda_product_of(c->kind, &c->args, t);
     unsigned most = blocks / (p.down * p.across), steps = cuda_conv_steps(&c->args) / LEAST_STEPS;
 
     most = most < steps ? most : steps;
-    return c->kind != CONV_WEIGHTS || most < 1 ? 1 : most;
+    return c->kind != CONV_WGRAD || most < 1 ? 1 : most;
 }
 
 static unsigned
-most_each(const struct cuda_conv *c, struct cuda_form f)
+most_each(const struct cuda_conv *c, struct cuda_tile_shape t)
 {
-    unsigned down = cuda_product_of(c->kind, &c->args, f).down;
+    unsigned down = cuda_product_of(c->kind, &c->args, t).down;
 
-    return c->kind == CONV_WEIGHTS ? 1 : down < MOST_EACH ? down : MOST_EACH;
+    return c->kind == CONV_WGRAD ? 1 : down < MOST_EACH ? down : MOST_EACH;
 }
 
 /* Chooses the best parameters for a tile shape, with up to two CTAs per multiprocessor.  Returns the cost. */
@@ -171,7 +171,7 @@ static double
 take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
 {
     const struct cuda_gpu gpu = cuda_gpu_of(c->major, processors);
-    struct cuda_form f = *cuda_form_of(c, tile);
+    struct cuda_tile_shape t = *cuda_tile_shape_of(c, tile);
     unsigned n, most;
     struct cuda_conv best;
     double least;
@@ -179,16 +179,16 @@ take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
     begin(c);
     c->tile = tile;
     best = *c;
-    least = cost_of_one(&gpu, c, f);
-    most = c->kind == CONV_WEIGHTS ? most_splits(c, f, 2 * processors) : most_each(c, f);
+    least = cost_of_one(&gpu, c, t);
+    most = c->kind == CONV_WGRAD ? most_splits(c, t, 2 * processors) : most_each(c, t);
     for (n = 2; n <= most; n++) {
         double cost;
 
-        if (c->kind == CONV_WEIGHTS)
+        if (c->kind == CONV_WGRAD)
             split(c, n);
         else
             c->args.tiles_each = n;
-        cost = cost_of_one(&gpu, c, f);
+        cost = cost_of_one(&gpu, c, t);
         if (cost < least) {
             least = cost;
             best = *c;
@@ -200,39 +200,39 @@ take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
 
 /* Returns the index of this tile shape among those of a single product. */
 static unsigned
-tile_like(const struct cuda_conv *c, struct cuda_form f)
+tile_like(const struct cuda_conv *c, struct cuda_tile_shape t)
 {
     unsigned tile;
 
-    for (tile = 0; tile < cuda_conv_forms(c); tile++)
-        if (cuda_form_of(c, tile)->rows == f.rows && cuda_form_of(c, tile)->columns == f.columns)
+    for (tile = 0; tile < cuda_conv_tile_shapes(c); tile++)
+        if (cuda_tile_shape_of(c, tile)->rows == t.rows && cuda_tile_shape_of(c, tile)->columns == t.columns)
             break;
     return tile;
 }
 
 /* Uses up to one wgrad CTA per multiprocessor, because dgrad CTAs fill the rest. */
 static double
-take_best_pair(struct cuda_conv_pair *p, unsigned forms, unsigned processors)
+take_best_pair(struct cuda_conv_pair *p, unsigned tile_pair, unsigned processors)
 {
     const struct cuda_gpu gpu = cuda_gpu_of(p->data.major, processors);
-    const struct cuda_forms *f = cuda_forms_of(p, forms);
+    const struct cuda_pair_shapes *t = cuda_pair_shapes_of(p, tile_pair);
     unsigned n, most, each, tiles_each = 1, splits = 1;
     double least;
 
-    p->forms = forms;
+    p->tile_pair = tile_pair;
     begin(&p->data);
     begin(&p->weights);
-    p->data.tile = tile_like(&p->data, f->data);
-    p->weights.tile = tile_like(&p->weights, f->weights);
-    least = cost_of_pair(&gpu, p, f);
-    most = most_splits(&p->weights, f->weights, processors);
-    each = most_each(&p->data, f->data);
+    p->data.tile = tile_like(&p->data, t->data);
+    p->weights.tile = tile_like(&p->weights, t->weights);
+    least = cost_of_pair(&gpu, p, t);
+    most = most_splits(&p->weights, t->weights, processors);
+    each = most_each(&p->data, t->data);
     for (p->data.args.tiles_each = 1; p->data.args.tiles_each <= each; p->data.args.tiles_each++)
         for (n = 1; n <= most; n++) {
             double cost;
 
             split(&p->weights, n);
-            cost = cost_of_pair(&gpu, p, f);
+            cost = cost_of_pair(&gpu, p, t);
             if (cost < least) {
                 least = cost;
                 tiles_each = p->data.args.tiles_each;
@@ -256,10 +256,10 @@ cuda_conv_choose(struct cuda_conv *c, unsigned processors)
     double best = 0;
     unsigned tile, chosen = 0;
 
-    for (tile = 0; tile < cuda_conv_forms(c); tile++) {
+    for (tile = 0; tile < cuda_conv_tile_shapes(c); tile++) {
         double cost;
 
-        if (cuda_form_of(c, tile)->halo && c->major > 0 && c->major < HALO_MAJOR)
+        if (cuda_tile_shape_of(c, tile)->halo && c->major > 0 && c->major < HALO_MAJOR)
             continue;
         cost = take_best(c, tile, processors);
         if (tile == 0 || cost < best) {
@@ -271,23 +271,23 @@ cuda_conv_choose(struct cuda_conv *c, unsigned processors)
 }
 
 void
-cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned forms, unsigned processors)
+cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned tile_pair, unsigned processors)
 {
-    take_best_pair(p, forms, processors);
+    take_best_pair(p, tile_pair, processors);
 }
 
 void
 cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors)
 {
     double best = 0;
-    unsigned forms, chosen = 0;
+    unsigned tile_pair, chosen = 0;
 
-    for (forms = 0; forms < cuda_conv_pair_forms(p); forms++) {
-        double cost = take_best_pair(p, forms, processors);
+    for (tile_pair = 0; tile_pair < cuda_conv_pair_shapes(p); tile_pair++) {
+        double cost = take_best_pair(p, tile_pair, processors);
 
-        if (forms == 0 || cost < best) {
+        if (tile_pair == 0 || cost < best) {
             best = cost;
-            chosen = forms;
+            chosen = tile_pair;
         }
     }
     take_best_pair(p, chosen, processors);
@@ -300,26 +300,26 @@ cuda_conv_partial(const struct cuda_conv *c)
 {
     const struct conv_args *a = &c->args;
 
-    return c->kind == CONV_WEIGHTS ? (size_t)c->splits * a->out * a->kernel_h * a->kernel_w * a->in : 0;
+    return c->kind == CONV_WGRAD ? (size_t)c->splits * a->out * a->kernel_h * a->kernel_w * a->in : 0;
 }
 
 /* Returns the shared memory of the BN table. */
 static unsigned
 table_bytes(const struct cuda_conv *c)
 {
-    struct cuda_form f = *cuda_form_of(c, c->tile);
+    struct cuda_tile_shape t = *cuda_tile_shape_of(c, c->tile);
 
     if (!c->args.norm.gamma)
         return 0;
-    return c->kind == CONV_FORWARD ? GEMM_TABLE_FORWARD(c->args.in)
-           : c->kind == CONV_DATA  ? GEMM_TABLE_DATA(f.columns)
-                                   : GEMM_TABLE_WEIGHTS(cuda_has_taps(c) ? f.rows : f.columns);
+    return c->kind == CONV_FPROP   ? GEMM_TABLE_FPROP(c->args.in)
+           : c->kind == CONV_DGRAD ? GEMM_TABLE_DGRAD(t.columns)
+                                   : GEMM_TABLE_WGRAD(cuda_has_taps(c) ? t.rows : t.columns);
 }
 
 struct cuda_op
 cuda_conv_op(const struct cuda_conv *c)
 {
-    struct cuda_product p = cuda_product_of(c->kind, &c->args, *cuda_form_of(c, c->tile));
+    struct cuda_product p = cuda_product_of(c->kind, &c->args, *cuda_tile_shape_of(c, c->tile));
 
     return (struct cuda_op){.kernel = cuda_conv_kernel(c),
                             .x = cuda_blocks(p.down, p.each),

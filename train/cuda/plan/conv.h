@@ -11,13 +11,13 @@
 
 #include "cuda/kernels/launch.h"
 
-enum conv_kind { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
+enum conv_kind { CONV_FPROP, CONV_DGRAD, CONV_WGRAD };
 
 struct cuda_conv {
     enum conv_kind kind;
     struct conv_args args;
     unsigned tile,
-        splits;     /* tile: index of a tile shape; splits: for CONV_WEIGHTS, number of partial sums; otherwise 1 */
+        splits;     /* tile: index of a tile shape; splits: for CONV_WGRAD, number of partial sums; otherwise 1 */
     unsigned major; /* major compute capability, which selects the figures of the GPU; 0: the newest */
 };
 
@@ -25,20 +25,20 @@ struct cuda_conv {
 bool cuda_conv_fits(const struct conv_args *a);
 
 /* Returns the number of tile shapes for it. */
-unsigned cuda_conv_forms(const struct cuda_conv *c);
+unsigned cuda_conv_tile_shapes(const struct cuda_conv *c);
 
 /*
  * Chooses the tile shape, the number of splits and the tiles per CTA for a device with this number of multiprocessors:
- * the fastest according to plan/gpu.h.  Sets args.steps_each, tiles_each and divisors.  Depends only on shapes.
+ * the fastest according to plan/gpu.h.  Sets args.k_steps, tiles_each and divisors.  Depends only on shapes.
  */
 void cuda_conv_choose(struct cuda_conv *c, unsigned processors);
 /* Chooses the splits and the tiles per CTA for the given tile shape. */
 void cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors);
 
-/* Returns the floats of args.partial; 0 except for CONV_WEIGHTS. */
+/* Returns the floats of args.partial; 0 except for CONV_WGRAD. */
 size_t cuda_conv_partial(const struct cuda_conv *c);
 
-/* For CONV_WEIGHTS: returns the number of splits that the arguments imply. */
+/* For CONV_WGRAD: returns the number of splits that the arguments imply. */
 unsigned cuda_conv_splits(const struct conv_args *a);
 
 /* Returns its launch.  fprop and dgrad write op.x rows of partial sums. */
@@ -50,11 +50,11 @@ struct cuda_op cuda_conv_op(const struct cuda_conv *c);
  */
 struct cuda_conv_pair {
     struct cuda_conv data, weights;
-    unsigned forms; /* index of a pair of tile shapes */
+    unsigned tile_pair; /* index of a pair of tile shapes */
 };
-unsigned cuda_conv_pair_forms(const struct cuda_conv_pair *p);
+unsigned cuda_conv_pair_shapes(const struct cuda_conv_pair *p);
 void cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors);
-void cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned forms, unsigned processors);
+void cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned tile_pair, unsigned processors);
 struct cuda_op cuda_conv_pair_op(const struct cuda_conv_pair *p);
 
 #endif

@@ -53,11 +53,11 @@ conv_shape(enum conv_kind kind, const struct conv_args *a, struct cuda_work *w)
     w->rows = outputs;
     w->columns = a->out;
     w->depth = taps * a->in;
-    if (kind == CONV_DATA) {
+    if (kind == CONV_DGRAD) {
         w->rows = (size_t)a->images * a->height * a->width;
         w->columns = a->in;
         w->depth = taps * a->out;
-    } else if (kind == CONV_WEIGHTS) {
+    } else if (kind == CONV_WGRAD) {
         w->rows = a->out;
         w->columns = taps * a->in;
         w->depth = outputs;
@@ -76,21 +76,21 @@ conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_
     size_t inputs = (size_t)a->images * a->height * a->width;
     size_t outputs = (size_t)a->images * a->out_height * a->out_width;
 
-    if (kind == CONV_FORWARD)
+    if (kind == CONV_FPROP)
         cuda_add_slab(l, &w->written, a->y, outputs, a->out, a->y_ld);
-    else if (kind == CONV_DATA)
+    else if (kind == CONV_DGRAD)
         cuda_add_slab(l, &w->written, a->x, inputs, a->in, a->x_ld);
     else if (by_cudnn)
         cuda_add_bytes(&w->written, a->partial, weights * l->value_bytes);
     else
         cuda_add_partial(l, &w->written, a->partial, cuda_conv_splits(a), weights);
-    if (kind == CONV_DATA && a->add)
+    if (kind == CONV_DGRAD && a->add)
         cuda_add_slab(l, &w->read, a->x, inputs, a->in, a->x_ld);
-    if (kind == CONV_WEIGHTS || !a->sums.partial)
+    if (kind == CONV_WGRAD || !a->sums.partial)
         return;
     cuda_add_sums(&w->written, &a->sums);
     cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
-    if (kind == CONV_FORWARD)
+    if (kind == CONV_FPROP)
         cuda_add_floats(&w->read, a->sums.pivot, a->sums.channels);
 }
 
@@ -103,26 +103,26 @@ work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_arg
     size_t outputs = (size_t)a->images * a->out_height * a->out_width;
 
     conv_shape(kind, a, w);
-    if (kind != CONV_DATA)
+    if (kind != CONV_DGRAD)
         add_input(l, &w->read, a);
-    if (kind != CONV_FORWARD)
+    if (kind != CONV_FPROP)
         cuda_add_slab(l, &w->read, a->y, outputs, a->out, a->y_ld);
-    if (kind != CONV_WEIGHTS)
+    if (kind != CONV_WGRAD)
         cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
     cuda_add_view(w, &a->norm, a->in);
-    if (kind == CONV_DATA && a->norm.gamma)
+    if (kind == CONV_DGRAD && a->norm.gamma)
         cuda_add_slab(l, &w->read, a->values, inputs, a->in, a->x_ld);
-    if (kind == CONV_FORWARD && a->bias)
+    if (kind == CONV_FPROP && a->bias)
         cuda_add_floats(&w->read, a->bias, a->out);
     conv_written(l, kind, a, by_cudnn, w);
 }
 
 /* dgrad and wgrad in one pass. */
 static void
-work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+work_one_pass(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
-    const struct conv_args *a = &op->args.both.conv;
-    const struct both_end *e = &op->args.both.end;
+    const struct conv_args *a = &op->args.one_pass.conv;
+    const struct one_pass_end *e = &op->args.one_pass.end;
     size_t pixels = (size_t)a->images * a->height * a->width, weights = (size_t)a->out * a->in;
 
     w->flop = 2 * 2.0 * (double)pixels * (double)weights;
@@ -136,7 +136,7 @@ work_both(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work
     cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
     cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
     cuda_add_view(w, &a->norm, a->in);
-    cuda_add_finish(l, &op->args.both.finish, pixels, a->out, w);
+    cuda_add_finalize(l, &op->args.one_pass.finalize, pixels, a->out, w);
     cuda_add_slab(l, &w->written, a->x, pixels, a->in, a->x_ld);
     cuda_add_partial(l, &w->written, a->partial, op->y, weights);
     cuda_add_sums(&w->written, &a->sums);
@@ -339,8 +339,8 @@ static void (*const work_of[CUDA_KERNEL_COUNT])(const struct cuda_place *l, cons
     [CUDA_SUM_ALL] = work_sum_all,
     [CUDA_NORM_SUMS] = cuda_work_norm_sums,
     [CUDA_NORM_APPLY] = cuda_work_norm_apply,
-    [CUDA_FOLD_SUMS] = cuda_work_fold_sums,
-    [CUDA_NORM_SETTLE] = cuda_work_norm_settle,
+    [CUDA_REDUCE_SUMS] = cuda_work_reduce_sums,
+    [CUDA_NORM_FINALIZE] = cuda_work_norm_finalize,
     [CUDA_NORM_MASK] = cuda_work_norm_mask,
     [CUDA_NORM_MAX_POOL] = cuda_work_norm_pool,
     [CUDA_NORM_MAX_POOL_GRADIENT] = cuda_work_norm_pool,
@@ -364,13 +364,13 @@ static void (*const work_of[CUDA_KERNEL_COUNT])(const struct cuda_place *l, cons
     [CUDA_STEP_DECIDE] = cuda_work_decide,
     [CUDA_OPTIMIZER] = cuda_work_optimizer,
     [CUDA_WIDEN] = work_widen,
-#define WORK_BOTH(form, ...) [CUDA_CONV_BOTH_##form] = work_both,
-    BOTH_FORMS(WORK_BOTH)};
+#define WORK_ONE_PASS(shape, ...) [CUDA_CONV_ONE_PASS_##shape] = work_one_pass,
+    ONE_PASS_SHAPES(WORK_ONE_PASS)};
 
 bool
 cuda_is_conv(const struct cuda_op *op)
 {
-    return cuda_products_of(op).one;
+    return cuda_products_of(op).single;
 }
 
 bool
@@ -380,9 +380,9 @@ cuda_is_pair(const struct cuda_op *op)
 }
 
 bool
-cuda_is_both(const struct cuda_op *op)
+cuda_is_one_pass(const struct cuda_op *op)
 {
-    return cuda_products_of(op).both;
+    return cuda_products_of(op).one_pass;
 }
 
 void
@@ -392,8 +392,8 @@ cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_w
     if (cuda_is_conv(op)) {
         work_conv(l, cuda_products_of(op).kind, &op->args.conv, op->by_cudnn, out);
     } else if (cuda_is_pair(op)) { /* its shape is that of dgrad */
-        work_conv(l, CONV_WEIGHTS, &op->args.pair.weights, false, out);
-        work_conv(l, CONV_DATA, &op->args.pair.data, false, out);
+        work_conv(l, CONV_WGRAD, &op->args.pair.weights, false, out);
+        work_conv(l, CONV_DGRAD, &op->args.pair.data, false, out);
     } else if (work_of[op->kernel]) {
         work_of[op->kernel](l, op, out);
     }

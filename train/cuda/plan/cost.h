@@ -49,9 +49,9 @@ struct cuda_place {
 
 /* Computes the work of a launch of the plan that `l` describes. */
 void cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *out);
-bool cuda_is_conv(const struct cuda_op *op); /* one product */
-bool cuda_is_pair(const struct cuda_op *op); /* dgrad and wgrad of a convolution in one launch */
-bool cuda_is_both(const struct cuda_op *op); /* dgrad and wgrad of a convolution in one pass over its pixels */
+bool cuda_is_conv(const struct cuda_op *op);     /* one product */
+bool cuda_is_pair(const struct cuda_op *op);     /* dgrad and wgrad of a convolution in one launch */
+bool cuda_is_one_pass(const struct cuda_op *op); /* dgrad and wgrad of a convolution in one pass over its pixels */
 
 /* ---- areas (cost_areas.c) ---------------------------------------------------------------------------------------- */
 
@@ -78,8 +78,8 @@ void cuda_add_sums(struct cuda_areas *to, const struct channel_sums *s);
 /* Adds the statistics of this number of channels, for a fused BN. */
 void cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels);
 /* Adds what finalizing a gradient in the prologue reads and writes, except the gradient itself. */
-void cuda_add_finish(const struct cuda_place *l, const struct norm_finish *f, size_t pixels, size_t channels,
-                     struct cuda_work *w);
+void cuda_add_finalize(const struct cuda_place *l, const struct finalize_view *f, size_t pixels, size_t channels,
+                       struct cuda_work *w);
 
 /* ---- normalisations (cost_norm.c), the head and the step (cost_step.c) --------------------------------- */
 
@@ -87,8 +87,8 @@ void cuda_add_finish(const struct cuda_place *l, const struct norm_finish *f, si
     void cuda_work_##name(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w);
 CUDA_WORK(norm_sums)
 CUDA_WORK(norm_apply)
-CUDA_WORK(fold_sums)
-CUDA_WORK(norm_settle)
+CUDA_WORK(reduce_sums)
+CUDA_WORK(norm_finalize)
 CUDA_WORK(norm_mask)
 CUDA_WORK(norm_pool)
 CUDA_WORK(linear)

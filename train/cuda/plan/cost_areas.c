@@ -194,8 +194,8 @@ cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels)
 
 /* Counts the first micro-batch, in which gradients of parameters are only written, not read. */
 void
-cuda_add_finish(const struct cuda_place *l, const struct norm_finish *f, size_t pixels, size_t channels,
-                struct cuda_work *w)
+cuda_add_finalize(const struct cuda_place *l, const struct finalize_view *f, size_t pixels, size_t channels,
+                  struct cuda_work *w)
 {
     if (!f->values)
         return;

@@ -34,9 +34,9 @@ cuda_work_norm_apply(const struct cuda_place *l, const struct cuda_op *op, struc
 }
 
 void
-cuda_work_fold_sums(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+cuda_work_reduce_sums(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
-    const struct fold_sums_args *a = &op->args.fold_sums;
+    const struct reduce_sums_args *a = &op->args.reduce_sums;
 
     (void)l;
     w->rows = a->from.blocks;
@@ -50,7 +50,7 @@ cuda_work_fold_sums(const struct cuda_place *l, const struct cuda_op *op, struct
  * Counts the first micro-batch, in which gradients of parameters are only written, not read.
  */
 static void
-add_settle(const struct norm_settle_args *a, struct cuda_work *w)
+add_finalize(const struct norm_finalize_args *a, struct cuda_work *w)
 {
     size_t all = a->sums.channels, behind = a->first + a->channels;
 
@@ -79,13 +79,13 @@ add_settle(const struct norm_settle_args *a, struct cuda_work *w)
 }
 
 void
-cuda_work_norm_settle(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+cuda_work_norm_finalize(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
-    const struct norm_settle_args *a = &op->args.norm_settle;
+    const struct norm_finalize_args *a = &op->args.norm_finalize;
 
     w->rows = (size_t)a->images * a->pixels;
     w->columns = a->channels;
-    add_settle(a, w);
+    add_finalize(a, w);
     if (a->channels == 0)
         return;
     cuda_add_slab(l, &w->read, a->x, w->rows, a->channels, a->x_ld);
@@ -205,5 +205,5 @@ cuda_work_norm_pool(const struct cuda_place *l, const struct cuda_op *op, struct
         cuda_add_slab(l, &w->read, p->dx, inputs, p->channels, p->dx_ld);
     cuda_add_slab(l, &w->written, p->dx, inputs, p->channels, p->dx_ld);
     cuda_add_sums(&w->written, &a->sums);
-    cuda_add_finish(l, &a->finish, outputs, p->channels, w);
+    cuda_add_finalize(l, &a->finalize, outputs, p->channels, w);
 }

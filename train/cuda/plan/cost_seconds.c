@@ -7,7 +7,7 @@
 
 #include "cuda/plan/cost_seconds.h"
 
-#include "cuda/plan/both.h"
+#include "cuda/plan/one_pass.h"
 #include "cuda/plan/product.h"
 
 size_t
@@ -15,8 +15,8 @@ cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns)
 {
     struct cuda_products p = cuda_products_of(op);
 
-    *rows = p.form.rows;
-    *columns = p.form.columns;
+    *rows = p.shape.rows;
+    *columns = p.shape.columns;
     return p.tiles;
 }
 
@@ -30,7 +30,7 @@ cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct 
         product = work->flop / gpu->cudnn;
     else if (cuda_is_conv(op) || cuda_is_pair(op))
         product = cuda_product_seconds(gpu, op);
-    else if (cuda_is_both(op))
-        product = cuda_both_seconds(gpu, op);
+    else if (cuda_is_one_pass(op))
+        product = cuda_one_pass_seconds(gpu, op);
     return (memory > product ? memory : product) + gpu->gap;
 }

@@ -16,7 +16,7 @@
 
 /* Predicts what build_can_finalize_in_prologue() will return for the output of a convolution. */
 static bool
-will_finish(const struct cuda_builder *b, const struct graph_slice *out)
+will_finalize(const struct cuda_builder *b, const struct graph_slice *out)
 {
     bool seen = false;
     size_t i;
@@ -33,7 +33,7 @@ will_finish(const struct cuda_builder *b, const struct graph_slice *out)
     return seen;
 }
 
-struct both_end
+struct one_pass_end
 build_fused_pool_shape(const struct cuda_builder *b, const struct graph_node *conv)
 {
     const struct graph_slice *source = build_source(b, conv);
@@ -42,46 +42,50 @@ build_fused_pool_shape(const struct cuda_builder *b, const struct graph_node *co
     bool mean = pool && pool->op == GRAPH_MEAN_POOL;
 
     if (!pool)
-        return (struct both_end){.dy_ld = 0};
-    return (struct both_end){.dy_ld = b->layout->tensor[pool->out.buffer].ld,
-                             .height = mean ? 1 : b->graph->buffer[pool->out.buffer].height,
-                             .width = mean ? 1 : b->graph->buffer[pool->out.buffer].width,
-                             .down = mean ? in->height : pool->kernel,
-                             .across = mean ? in->width : pool->kernel,
-                             .relu = build_norm_before(b, pool)->relu};
+        return (struct one_pass_end){.dy_ld = 0};
+    return (struct one_pass_end){.dy_ld = b->layout->tensor[pool->out.buffer].ld,
+                                 .height = mean ? 1 : b->graph->buffer[pool->out.buffer].height,
+                                 .width = mean ? 1 : b->graph->buffer[pool->out.buffer].width,
+                                 .down = mean ? in->height : pool->kernel,
+                                 .across = mean ? in->width : pool->kernel,
+                                 .relu = build_norm_before(b, pool)->relu};
 }
 
-struct cuda_both
-build_both(struct cuda_builder *b, const struct graph_node *n)
+struct cuda_one_pass
+build_one_pass(struct cuda_builder *b, const struct graph_node *n)
 {
     const struct cuda_layout *l = b->layout;
     const struct build_sums *pending = &b->pending[n->out.buffer];
-    struct cuda_both both = {.args.conv = build_conv(b, n, CONV_DATA).args,
-                             .args.finish = {.values_ld = l->tensor[n->out.buffer].ld,
-                                             .sums = {.blocks = pending->blocks, .channels = n->out.channels}},
-                             .args.end = build_fused_pool_shape(b, n),
-                             .value_bytes = l->chip.value_bytes,
-                             .major = l->chip.major};
+    struct cuda_one_pass one_pass = {
+        .args.conv = build_conv(b, n, CONV_DGRAD).args,
+        .args.finalize = {.values_ld = l->tensor[n->out.buffer].ld,
+                          .sums = {.blocks = pending->blocks, .channels = n->out.channels}},
+        .args.end = build_fused_pool_shape(b, n),
+        .value_bytes = l->chip.value_bytes,
+        .major = l->chip.major};
 
-    both.args.conv.add = build_adds(b, build_source(b, n));
-    return both;
+    one_pass.args.conv.add = build_adds(b, build_source(b, n));
+    return one_pass;
 }
 
-/* Returns true if this convolution reads all of the slab except the output of `writer`, and if conv_both can run it. */
+/*
+ * Returns true if this convolution reads all of the slab except the output of `writer`, and if conv_one_pass supports
+ * it.
+ */
 static bool
 takes_end(struct cuda_builder *b, const struct graph_node *conv, const struct graph_slice *all,
           const struct graph_node *writer)
 {
     const struct graph_node *norm = build_norm_before(b, conv);
     const struct graph_slice *in = norm ? &norm->in : NULL, *out = writer ? &writer->out : NULL;
-    struct cuda_both both;
+    struct cuda_one_pass one_pass;
 
     if (conv->op != GRAPH_CONV || !in || !out || build_is_cudnn(b, conv) || in->buffer != all->buffer ||
         in->first != all->first || in->first + in->channels != out->first ||
-        out->first + out->channels != all->first + all->channels || !will_finish(b, &conv->out))
+        out->first + out->channels != all->first + all->channels || !will_finalize(b, &conv->out))
         return false;
-    both = build_both(b, conv);
-    return cuda_conv_both_fits(&both);
+    one_pass = build_one_pass(b, conv);
+    return cuda_one_pass_fits(&one_pass);
 }
 
 static bool
@@ -122,12 +126,12 @@ build_can_fuse_pool(struct cuda_builder *b, const struct graph_node *pool, const
     return true;
 }
 
-struct both_end
+struct one_pass_end
 build_fused_pool(struct cuda_builder *b, const struct graph_node *conv, unsigned blocks, struct build_sums *too)
 {
     const struct graph_slice *source = build_source(b, conv);
     const struct graph_node *pool = b->end[source->buffer], *norm = pool ? build_norm_before(b, pool) : NULL;
-    struct both_end end = build_fused_pool_shape(b, conv);
+    struct one_pass_end end = build_fused_pool_shape(b, conv);
     struct graph_slice dy;
 
     *too = build_no_sums();

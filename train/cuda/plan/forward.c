@@ -23,7 +23,7 @@ take_behind(struct cuda_builder *b, const struct graph_node *n, const struct gra
 static void
 conv_forward(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_conv c = build_conv(b, n, CONV_FORWARD);
+    struct cuda_conv c = build_conv(b, n, CONV_FPROP);
     const struct graph_node *norm = build_norm_before(b, n), *behind = b->score ? build_norm_after(b, n) : NULL;
     struct cuda_op shape;
 

@@ -3,8 +3,6 @@
 # the cost model.
 cuda_plan_sources = \
 	train/cuda/plan/backward.c \
-	train/cuda/plan/both.c \
-	train/cuda/plan/both.h \
 	train/cuda/plan/build.c \
 	train/cuda/plan/build.h \
 	train/cuda/plan/conv.c \
@@ -16,7 +14,9 @@ cuda_plan_sources = \
 	train/cuda/plan/cost_seconds.c \
 	train/cuda/plan/cost_seconds.h \
 	train/cuda/plan/cost_step.c \
+	train/cuda/plan/cudnn_launches.c \
 	train/cuda/plan/end.c \
+	train/cuda/plan/finalize.c \
 	train/cuda/plan/fold.c \
 	train/cuda/plan/fold.h \
 	train/cuda/plan/forward.c \
@@ -28,10 +28,10 @@ cuda_plan_sources = \
 	train/cuda/plan/memory.h \
 	train/cuda/plan/model.c \
 	train/cuda/plan/model.h \
-	train/cuda/plan/plain.c \
+	train/cuda/plan/one_pass.c \
+	train/cuda/plan/one_pass.h \
 	train/cuda/plan/product.c \
 	train/cuda/plan/product.h \
 	train/cuda/plan/scoring.c \
-	train/cuda/plan/settle.c \
 	train/cuda/plan/sums.c \
 	train/cuda/plan/tables.c

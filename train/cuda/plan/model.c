@@ -67,7 +67,7 @@ describe(const struct cuda_layout *l, const struct cuda_place *place, const stru
         snprintf(out->shape, sizeof(out->shape), "%zu x %zu", work.rows, work.columns);
     if (op->by_cudnn) {
         snprintf(out->tile, sizeof(out->tile), "cuDNN");
-    } else if (cuda_is_conv(op) || cuda_is_pair(op) || cuda_is_both(op)) {
+    } else if (cuda_is_conv(op) || cuda_is_pair(op) || cuda_is_one_pass(op)) {
         tiles = cuda_tiles(op, &rows, &columns);
         snprintf(out->tile, sizeof(out->tile), "%ux%u, %zu tiles", rows, columns, tiles);
     } else {

@@ -13,8 +13,8 @@
 struct cuda_place cuda_place_of(const struct cuda_layout *l);
 
 /*
- * Returns out with the name without tile shape and precision: "conv_forward_pointwise" for
- * conv_forward_64x64_pointwise_fp16.
+ * Returns out with the name without tile shape and precision: "conv_fprop_pointwise" for
+ * conv_fprop_64x64_pointwise_fp16.
  */
 char *cuda_kind(const char *kernel, char out[PLAN_KERNEL]);
 

@@ -9,52 +9,53 @@
 
 /* Tile shapes and their kernels; pointwise: kernels for 1x1 with stride 1. */
 static const struct tile_row {
-    struct cuda_form form;
+    struct cuda_tile_shape shape;
     enum cuda_kernel_id fprop, fprop_pointwise, dgrad, dgrad_pointwise, wgrad_pointwise;
 } tiles[] = {
-#define TILE_ROW(shape, ...)                                                                        \
-    {{__VA_ARGS__, false},   CUDA_CONV_FORWARD_##shape,        CUDA_CONV_FORWARD_POINTWISE_##shape, \
-     CUDA_CONV_DATA_##shape, CUDA_CONV_DATA_POINTWISE_##shape, CUDA_CONV_WEIGHTS_POINTWISE_##shape},
+#define TILE_ROW(name, ...)                                                                      \
+    {{__VA_ARGS__, false},   CUDA_CONV_FPROP_##name,           CUDA_CONV_FPROP_POINTWISE_##name, \
+     CUDA_CONV_DGRAD_##name, CUDA_CONV_DGRAD_POINTWISE_##name, CUDA_CONV_WGRAD_POINTWISE_##name},
     GEMM_TILES(TILE_ROW)};
 static const struct tap_row {
-    struct cuda_form form;
+    struct cuda_tile_shape shape;
     enum cuda_kernel_id wgrad;
 } tap_tiles[] = {
-#define TAP_ROW(shape, ...) {{__VA_ARGS__, false}, CUDA_CONV_WEIGHTS_##shape},
+#define TAP_ROW(name, ...) {{__VA_ARGS__, false}, CUDA_CONV_WGRAD_##name},
     GEMM_TAP_TILES(TAP_ROW)};
 struct pair_row {
-    struct cuda_forms forms;
+    struct cuda_pair_shapes shapes;
     enum cuda_kernel_id kernel;
 };
 static const struct pair_row pairs[] = {
-#define PAIR_ROW(shape, r, c, wr, wc, ...) \
-    {{{r, c, wr, wc, false}, {__VA_ARGS__, false}}, CUDA_CONV_BACKWARD_POINTWISE_##shape},
+#define PAIR_ROW(name, r, c, wr, wc, ...) \
+    {{{r, c, wr, wc, false}, {__VA_ARGS__, false}}, CUDA_CONV_DGRAD_WGRAD_POINTWISE_##name},
     GEMM_PAIRS(PAIR_ROW)};
 static const struct pair_row tap_pairs[] = {
-#define TAP_PAIR_ROW(shape, r, c, wr, wc, ...) \
-    {{{r, c, wr, wc, false}, {__VA_ARGS__, false}}, CUDA_CONV_BACKWARD_##shape},
+#define TAP_PAIR_ROW(name, r, c, wr, wc, ...) \
+    {{{r, c, wr, wc, false}, {__VA_ARGS__, false}}, CUDA_CONV_DGRAD_WGRAD_##name},
     GEMM_TAP_PAIRS(TAP_PAIR_ROW)};
-static const struct cuda_form halo = {HALO_ROWS, HALO_COLUMNS, 32, 32, true};
+static const struct cuda_tile_shape halo = {HALO_ROWS, HALO_COLUMNS, 32, 32, true};
 
 /* The products of each kernel and their tiles, without the number of tiles.  Other kernels have a row of zeros. */
-#define ONE(id, of_kind, ...) [id] = {.one = true, .kind = of_kind, .form = {__VA_ARGS__, false}},
+#define ONE(id, of_kind, ...) [id] = {.single = true, .kind = of_kind, .shape = {__VA_ARGS__, false}},
 #define PAIR(id, r, c, wr, wc, ...) \
-    [id] = {.pair = true, .form = {r, c, wr, wc, false}, .of_weights = {__VA_ARGS__, false}},
-#define ONES_OF_TILE(shape, ...)                                        \
-    ONE(CUDA_CONV_FORWARD_##shape, CONV_FORWARD, __VA_ARGS__)           \
-    ONE(CUDA_CONV_FORWARD_POINTWISE_##shape, CONV_FORWARD, __VA_ARGS__) \
-    ONE(CUDA_CONV_DATA_##shape, CONV_DATA, __VA_ARGS__)                 \
-    ONE(CUDA_CONV_DATA_POINTWISE_##shape, CONV_DATA, __VA_ARGS__)       \
-    ONE(CUDA_CONV_WEIGHTS_POINTWISE_##shape, CONV_WEIGHTS, __VA_ARGS__)
-#define ONE_OF_TAPS(shape, ...)  ONE(CUDA_CONV_WEIGHTS_##shape, CONV_WEIGHTS, __VA_ARGS__)
-#define PAIR_OF(shape, ...)      PAIR(CUDA_CONV_BACKWARD_POINTWISE_##shape, __VA_ARGS__)
-#define PAIR_OF_TAPS(shape, ...) PAIR(CUDA_CONV_BACKWARD_##shape, __VA_ARGS__)
-#define BOTH_OF(shape, columns, ...) \
-    [CUDA_CONV_BOTH_##shape] = {.both = true, .form = {BOTH_PIXELS, columns, BOTH_PIXELS, columns, false}},
+    [id] = {.pair = true, .shape = {r, c, wr, wc, false}, .of_wgrad = {__VA_ARGS__, false}},
+#define ONES_OF_TILE(name, ...)                                    \
+    ONE(CUDA_CONV_FPROP_##name, CONV_FPROP, __VA_ARGS__)           \
+    ONE(CUDA_CONV_FPROP_POINTWISE_##name, CONV_FPROP, __VA_ARGS__) \
+    ONE(CUDA_CONV_DGRAD_##name, CONV_DGRAD, __VA_ARGS__)           \
+    ONE(CUDA_CONV_DGRAD_POINTWISE_##name, CONV_DGRAD, __VA_ARGS__) \
+    ONE(CUDA_CONV_WGRAD_POINTWISE_##name, CONV_WGRAD, __VA_ARGS__)
+#define ONE_OF_TAPS(name, ...)  ONE(CUDA_CONV_WGRAD_##name, CONV_WGRAD, __VA_ARGS__)
+#define PAIR_OF(name, ...)      PAIR(CUDA_CONV_DGRAD_WGRAD_POINTWISE_##name, __VA_ARGS__)
+#define PAIR_OF_TAPS(name, ...) PAIR(CUDA_CONV_DGRAD_WGRAD_##name, __VA_ARGS__)
+#define ONE_PASS(id, columns) \
+    [id] = {.one_pass = true, .shape = {ONE_PASS_PIXELS, columns, ONE_PASS_PIXELS, columns, false}},
+#define ONE_PASS_OF(name, columns, ...) ONE_PASS(CUDA_CONV_ONE_PASS_##name, columns)
 static const struct cuda_products products[CUDA_KERNEL_COUNT] = {
-    [CUDA_CONV_FORWARD_HALO] = {.one = true, .kind = CONV_FORWARD, .form = {HALO_ROWS, HALO_COLUMNS, 32, 32, true}},
+    [CUDA_CONV_FPROP_HALO] = {.single = true, .kind = CONV_FPROP, .shape = {HALO_ROWS, HALO_COLUMNS, 32, 32, true}},
     GEMM_TILES(ONES_OF_TILE) GEMM_TAP_TILES(ONE_OF_TAPS) GEMM_PAIRS(PAIR_OF) GEMM_TAP_PAIRS(PAIR_OF_TAPS)
-        BOTH_FORMS(BOTH_OF)};
+        ONE_PASS_SHAPES(ONE_PASS_OF)};
 #define COUNT(list) ((unsigned)(sizeof(list) / sizeof(*(list))))
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -68,7 +69,7 @@ cuda_is_pointwise(const struct conv_args *a)
 bool
 cuda_has_taps(const struct cuda_conv *c)
 {
-    return c->kind == CONV_WEIGHTS && !cuda_is_pointwise(&c->args);
+    return c->kind == CONV_WGRAD && !cuda_is_pointwise(&c->args);
 }
 
 static unsigned
@@ -87,28 +88,28 @@ has_halo(const struct conv_args *a)
 }
 
 /* fprop has the kernel with a halo as its last tile shape. */
-const struct cuda_form *
-cuda_form_of(const struct cuda_conv *c, unsigned tile)
+const struct cuda_tile_shape *
+cuda_tile_shape_of(const struct cuda_conv *c, unsigned tile)
 {
-    return cuda_has_taps(c) ? &tap_tiles[tile].form : tile < COUNT(tiles) ? &tiles[tile].form : &halo;
+    return cuda_has_taps(c) ? &tap_tiles[tile].shape : tile < COUNT(tiles) ? &tiles[tile].shape : &halo;
 }
 
 unsigned
-cuda_conv_forms(const struct cuda_conv *c)
+cuda_conv_tile_shapes(const struct cuda_conv *c)
 {
     if (cuda_has_taps(c))
         return COUNT(tap_tiles);
-    return COUNT(tiles) + (c->kind == CONV_FORWARD && has_halo(&c->args));
+    return COUNT(tiles) + (c->kind == CONV_FPROP && has_halo(&c->args));
 }
 
-const struct cuda_forms *
-cuda_forms_of(const struct cuda_conv_pair *p, unsigned forms)
+const struct cuda_pair_shapes *
+cuda_pair_shapes_of(const struct cuda_conv_pair *p, unsigned tile_pair)
 {
-    return cuda_is_pointwise(&p->data.args) ? &pairs[forms].forms : &tap_pairs[forms].forms;
+    return cuda_is_pointwise(&p->data.args) ? &pairs[tile_pair].shapes : &tap_pairs[tile_pair].shapes;
 }
 
 unsigned
-cuda_conv_pair_forms(const struct cuda_conv_pair *p)
+cuda_conv_pair_shapes(const struct cuda_conv_pair *p)
 {
     return cuda_is_pointwise(&p->data.args) ? COUNT(pairs) : COUNT(tap_pairs);
 }
@@ -122,12 +123,12 @@ cuda_conv_kernel(const struct cuda_conv *c)
     if (cuda_has_taps(c))
         return tap_tiles[c->tile].wgrad;
     if (c->tile == COUNT(tiles))
-        return CUDA_CONV_FORWARD_HALO;
+        return CUDA_CONV_FPROP_HALO;
     row = &tiles[c->tile];
     switch (c->kind) {
-    case CONV_FORWARD:
+    case CONV_FPROP:
         return pointwise ? row->fprop_pointwise : row->fprop;
-    case CONV_DATA:
+    case CONV_DGRAD:
         return pointwise ? row->dgrad_pointwise : row->dgrad;
     default:
         return row->wgrad_pointwise;
@@ -137,7 +138,7 @@ cuda_conv_kernel(const struct cuda_conv *c)
 enum cuda_kernel_id
 cuda_pair_kernel(const struct cuda_conv_pair *p)
 {
-    return (cuda_is_pointwise(&p->data.args) ? pairs : tap_pairs)[p->forms].kernel;
+    return (cuda_is_pointwise(&p->data.args) ? pairs : tap_pairs)[p->tile_pair].kernel;
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
@@ -153,7 +154,7 @@ cuda_conv_steps(const struct conv_args *a)
 unsigned
 cuda_conv_splits(const struct conv_args *a)
 {
-    return cuda_blocks(cuda_conv_steps(a), a->steps_each);
+    return cuda_blocks(cuda_conv_steps(a), a->k_steps);
 }
 
 static unsigned
@@ -165,29 +166,29 @@ used(size_t all, unsigned tile, unsigned warp)
 }
 
 struct cuda_product
-cuda_product_of(enum conv_kind kind, const struct conv_args *a, struct cuda_form f)
+cuda_product_of(enum conv_kind kind, const struct conv_args *a, struct cuda_tile_shape t)
 {
     size_t outputs = (size_t)a->images * a->out_height * a->out_width;
     size_t inputs = (size_t)a->images * a->height * a->width, taps = (size_t)a->kernel_h * a->kernel_w;
-    size_t rows = kind == CONV_FORWARD ? outputs : inputs, columns = kind == CONV_FORWARD ? a->out : a->in;
+    size_t rows = kind == CONV_FPROP ? outputs : inputs, columns = kind == CONV_FPROP ? a->out : a->in;
     struct cuda_product p = {.splits = 1, .each = a->tiles_each};
     unsigned tiles_of_taps = 1;
 
-    if (kind == CONV_WEIGHTS) {
+    if (kind == CONV_WGRAD) {
         rows = cuda_is_pointwise(a) ? a->out : a->in;
         columns = cuda_is_pointwise(a) ? a->in : a->stride == 1 ? taps * a->out : a->out;
         tiles_of_taps = a->stride == 1 ? 1 : (unsigned)taps;
         p.splits = cuda_conv_splits(a);
         p.each = 1;
-        p.depth = (double)a->steps_each * GEMM_DEEP;
+        p.depth = (double)a->k_steps * GEMM_DEEP;
     } else {
-        p.depth = (double)taps * (kind == CONV_FORWARD ? a->in : a->out);
+        p.depth = (double)taps * (kind == CONV_FPROP ? a->in : a->out);
     }
-    p.rows = used(rows, f.rows, f.warp_rows);
-    p.columns = used(columns, f.columns, f.warp_columns);
-    p.lines = f.halo ? (double)(f.rows + halo_of(a)) / (double)taps : p.rows;
-    p.down = cuda_blocks(rows, f.rows);
-    p.across = cuda_blocks(columns, f.columns) * tiles_of_taps;
+    p.rows = used(rows, t.rows, t.warp_rows);
+    p.columns = used(columns, t.columns, t.warp_columns);
+    p.lines = t.halo ? (double)(t.rows + halo_of(a)) / (double)taps : p.rows;
+    p.down = cuda_blocks(rows, t.rows);
+    p.across = cuda_blocks(columns, t.columns) * tiles_of_taps;
     return p;
 }
 
@@ -212,11 +213,11 @@ cuda_one_seconds(const struct cuda_gpu *gpu, const struct cuda_product *p)
 double
 cuda_pair_seconds(const struct cuda_gpu *gpu, const struct cuda_product *data, const struct cuda_product *weights)
 {
-    double of_data = tile_of(gpu, data), of_weights = tile_of(gpu, weights), block = of_data * data->each;
-    double sum = (double)data->down * data->across * of_data + (double)cuda_product_blocks(weights) * of_weights;
+    double of_data = tile_of(gpu, data), of_wgrad = tile_of(gpu, weights), block = of_data * data->each;
+    double sum = (double)data->down * data->across * of_data + (double)cuda_product_blocks(weights) * of_wgrad;
     double all = ceil(sum / gpu->processors / block) * block;
 
-    return all > of_weights ? all : of_weights;
+    return all > of_wgrad ? all : of_wgrad;
 }
 
 static size_t
@@ -231,15 +232,15 @@ cuda_products_of(const struct cuda_op *op)
     struct cuda_products k = products[op->kernel];
     struct cuda_product p;
 
-    if (k.one) {
-        p = cuda_product_of(k.kind, &op->args.conv, k.form);
+    if (k.single) {
+        p = cuda_product_of(k.kind, &op->args.conv, k.shape);
         k.tiles = tiles_of(&p);
     } else if (k.pair) {
-        p = cuda_product_of(CONV_DATA, &op->args.pair.data, k.form);
+        p = cuda_product_of(CONV_DGRAD, &op->args.pair.data, k.shape);
         k.tiles = tiles_of(&p);
-        p = cuda_product_of(CONV_WEIGHTS, &op->args.pair.weights, k.of_weights);
+        p = cuda_product_of(CONV_WGRAD, &op->args.pair.weights, k.of_wgrad);
         k.tiles += tiles_of(&p);
-    } else if (k.both) {
+    } else if (k.one_pass) {
         k.tiles = (size_t)op->x * op->y * op->z;
     }
     return k;
@@ -251,11 +252,11 @@ cuda_product_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op)
     struct cuda_products k = products[op->kernel];
     struct cuda_product data, weights;
 
-    if (k.one) {
-        data = cuda_product_of(k.kind, &op->args.conv, k.form);
+    if (k.single) {
+        data = cuda_product_of(k.kind, &op->args.conv, k.shape);
         return cuda_one_seconds(gpu, &data);
     }
-    data = cuda_product_of(CONV_DATA, &op->args.pair.data, k.form);
-    weights = cuda_product_of(CONV_WEIGHTS, &op->args.pair.weights, k.of_weights);
+    data = cuda_product_of(CONV_DGRAD, &op->args.pair.data, k.shape);
+    weights = cuda_product_of(CONV_WGRAD, &op->args.pair.weights, k.of_wgrad);
     return cuda_pair_seconds(gpu, &data, &weights);
 }

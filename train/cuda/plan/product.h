@@ -10,15 +10,15 @@
 #include "cuda/plan/gpu.h"
 
 /* The products of a launch, and the shape of its tiles. */
-struct cuda_form {
+struct cuda_tile_shape {
     unsigned rows, columns, warp_rows, warp_columns;
     bool halo; /* conv_halo.cu */
 };
 struct cuda_products {
-    bool one, pair, both;              /* a single product; dgrad and wgrad in one launch; conv_both */
-    enum conv_kind kind;               /* if `one` */
-    struct cuda_form form, of_weights; /* of the product, or of dgrad; of the pair's wgrad */
-    size_t tiles;                      /* of the whole launch */
+    bool single, pair, one_pass;            /* a single product; dgrad and wgrad in one launch; conv_one_pass */
+    enum conv_kind kind;                    /* if `one` */
+    struct cuda_tile_shape shape, of_wgrad; /* of the product, or of dgrad; of the pair's wgrad */
+    size_t tiles;                           /* of the whole launch */
 };
 struct cuda_products cuda_products_of(const struct cuda_op *op);
 
@@ -31,11 +31,11 @@ bool cuda_is_pointwise(const struct conv_args *a);
 bool cuda_has_taps(const struct cuda_conv *c);
 
 /* The tile shapes by their numbers. */
-struct cuda_forms {
-    struct cuda_form data, weights;
+struct cuda_pair_shapes {
+    struct cuda_tile_shape data, weights;
 };
-const struct cuda_form *cuda_form_of(const struct cuda_conv *c, unsigned tile);
-const struct cuda_forms *cuda_forms_of(const struct cuda_conv_pair *p, unsigned forms);
+const struct cuda_tile_shape *cuda_tile_shape_of(const struct cuda_conv *c, unsigned tile);
+const struct cuda_pair_shapes *cuda_pair_shapes_of(const struct cuda_conv_pair *p, unsigned tile_pair);
 
 enum cuda_kernel_id cuda_conv_kernel(const struct cuda_conv *c);
 enum cuda_kernel_id cuda_pair_kernel(const struct cuda_conv_pair *p);
@@ -47,7 +47,7 @@ struct cuda_product {
     double depth;           /* values of k of a CTA */
     unsigned down, across, splits, each;
 };
-struct cuda_product cuda_product_of(enum conv_kind kind, const struct conv_args *a, struct cuda_form f);
+struct cuda_product cuda_product_of(enum conv_kind kind, const struct conv_args *a, struct cuda_tile_shape t);
 size_t cuda_product_blocks(const struct cuda_product *p);
 
 /* Returns the k-steps of wgrad, GEMM_DEEP pixels each, as the kernel counts them. */

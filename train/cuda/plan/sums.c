@@ -2,7 +2,7 @@
  * sums.c - per-channel partial sums for BN: which launch writes them and which launch reduces them; see build.h
  *
  * The epilogue of a producer writes one row of partial sums per CTA.  The next launch that reads the slab through a BN
- * reduces the rows in its prologue, in every CTA.  If that costs too much, a fold_sums launch reduces the rows first.
+ * reduces the rows in its prologue, in every CTA.  If that costs too much, a reduce_sums launch reduces the rows first.
  *
  * rows   float [blocks][2][channels]; blocks: CTAs of the producer along the pixels
  *
@@ -12,7 +12,7 @@
 
 #include "cuda/plan/build.h"
 
-/* ---- partial sums and fold_sums ---------------------------------------------------------------------------------- */
+/* ---- partial sums and reduce_sums -------------------------------------------------------------------------------- */
 
 /*
  * Cost of reducing the rows in every CTA of the consumer, in microseconds: the larger of an L2 latency bound and an L2
@@ -22,7 +22,7 @@
 #define WAIT       0.5 /* latency of the L2, us */
 #define ON_ITS_WAY (256 * 4 * 8)
 #define CACHE_RATE 5.5e6 /* bandwidth of the L2, bytes per us */
-#define WORTH      0.7   /* of a launch: fold_sums must save this much beyond its own cost */
+#define WORTH      0.7   /* of a launch: reduce_sums must save this much beyond its own cost */
 
 struct build_sums
 build_no_sums(void)
@@ -56,14 +56,14 @@ cost_to_add(const struct cuda_builder *b, unsigned rows, const struct build_read
     return wait > bytes ? wait : bytes;
 }
 
-/* Cost of a fold_sums launch that reduces `from` rows to `to` rows, in CTAs of NORM_CHANNELS channels. */
+/* Cost of a reduce_sums launch that reduces `from` rows to `to` rows, in CTAs of NORM_CHANNELS channels. */
 static double
-cost_to_fold(const struct cuda_builder *b, unsigned from, unsigned to)
+cost_to_reduce(const struct cuda_builder *b, unsigned from, unsigned to)
 {
     return b->layout->chip.launch + 2.0 * cuda_blocks(from, to) * NORM_CHANNELS / ON_ITS_WAY * WAIT;
 }
 
-/* Returns the best number of rows; `from` means that no fold_sums launch is worth it. */
+/* Returns the best number of rows; `from` means that no reduce_sums launch is worth it. */
 static unsigned
 fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers *readers)
 {
@@ -71,7 +71,7 @@ fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers 
     unsigned to, chosen = from;
 
     for (to = 2; to <= from / 2; to *= 2) {
-        double cost = cost_to_fold(b, from, to) + cost_to_add(b, to, readers);
+        double cost = cost_to_reduce(b, from, to) + cost_to_add(b, to, readers);
 
         if (cost < best) {
             best = cost;
@@ -94,9 +94,9 @@ build_reduce_sums(struct cuda_builder *b, struct build_sums *sums, const struct 
     fewer.pivot = sums->pivot;
     fewer.norm = sums->norm;
     fewer.first = sums->first;
-    op = build_op(b, CUDA_FOLD_SUMS, to);
+    op = build_op(b, CUDA_REDUCE_SUMS, to);
     op.y = cuda_blocks(sums->channels, NORM_CHANNELS);
-    op.args.fold_sums = (struct fold_sums_args){.from = build_sums_at(b, sums), .to = build_sums_at(b, &fewer)};
+    op.args.reduce_sums = (struct reduce_sums_args){.from = build_sums_at(b, sums), .to = build_sums_at(b, &fewer)};
     build_launch(b, op);
     *sums = fewer;
 }

@@ -1,10 +1,10 @@
 /*
- * both_kernels.cc - compares conv_both (dgrad and wgrad of a pointwise convolution in one pass) with plain loops in
- * double
+ * one_pass_kernels.cc - compares conv_one_pass (dgrad and wgrad of a pointwise convolution in one pass) with plain
+ * loops in double
  *
- *     both_kernels [small]
+ *     one_pass_kernels [small]
  *
- * Tests each form, with the gradient of y final, or finalized by given statistics, by partial sums, or by both; x with
+ * Tests each tile, with the gradient of y final, or finalized by given statistics, by partial sums, or by both; x with
  * and without a BN, and at the end of a block with another BN and a mean over windows or over all pixels; images of
  * weight 0, which are filled with NaN.
  *
@@ -24,7 +24,7 @@ static const struct shape {
     unsigned rows;           /* rows of partial sums of the last consumer of y */
     bool relu, small;
 } shapes[] = {
-    {"96 to 128, several stripes", 4, 9, 11, 96, 128, 0, 0, 33, true, false},
+    {"96 to 128, several CTAs", 4, 9, 11, 96, 128, 0, 0, 33, true, false},
     {"160 to 128, slices of slabs", 3, 8, 8, 160, 128, 64, 32, 7, true, false},
     {"136 to 24, no multiples of a tile", 2, 5, 7, 136, 24, 16, 16, 132, true, false},
     {"40 to 72, no ReLU", 3, 7, 6, 40, 72, 0, 16, 264, false, false},
@@ -35,12 +35,12 @@ static const float EPSILON = 1e-3f;
 static const double UNSCALE = 0.25;
 
 /* The state of the gradient of y. */
-enum finish_kind { PLAIN, GIVEN, LEFT, GIVEN_AND_LEFT };
+enum finalize_kind { PLAIN, GIVEN, LEFT, GIVEN_AND_LEFT };
 /* The further consumer of x. */
 enum end_kind { NO_END, OF_WINDOWS, OF_ALL };
 /* The other parameters of a launch. */
 struct wish {
-    finish_kind finish;
+    finalize_kind finalize;
     bool norm, sums, add, weighted;
     unsigned number; /* of the micro-batch */
     end_kind end;
@@ -54,7 +54,7 @@ struct problem {
     floats gamma, beta, mean, variance;                          /* of x */
     floats y_gamma, y_mean, y_variance, by_beta, by_gamma, left; /* of y */
     floats dgamma, dbeta;                                        /* before the launch */
-    both_end means;                                              /* shapes of the end */
+    one_pass_end means;                                          /* shapes of the end */
     floats end_gamma, end_beta, end_dy;                          /* of the end */
     doubles dy, seen, g, end_g;                                  /* [pixels][channels] */
     std::vector<bool> through;                                   /* does g pass the ReLU mask? */
@@ -111,13 +111,13 @@ finished(const problem &p, size_t pixel, unsigned o)
 
     if (!counts(p, pixel))
         return 0;
-    if (p.ask.finish == PLAIN)
+    if (p.ask.finalize == PLAIN)
         return a;
-    if (p.ask.finish != LEFT) {
+    if (p.ask.finalize != LEFT) {
         beta = (double)p.by_beta[o];
         gamma = (double)p.by_gamma[o];
     }
-    if (p.ask.finish != GIVEN) {
+    if (p.ask.finalize != GIVEN) {
         share = (double)p.y_gamma[o] / ((double)p.counted * p.s->height * p.s->width);
         beta += left_sum(p, 0, o) * share;
         gamma += left_sum(p, 1, o) * share;
@@ -142,7 +142,7 @@ norm_of(const problem &p, size_t pixel, unsigned c)
 static double
 end_of(const problem &p, size_t pixel, unsigned c)
 {
-    const both_end &e = p.means;
+    const one_pass_end &e = p.means;
     unsigned size = p.s->height * p.s->width, at = pixel % size, y, x;
     size_t mean;
 
@@ -186,7 +186,7 @@ sum_up(const value_set &set, problem &p)
 static void
 make_end(const value_set &set, problem &p)
 {
-    both_end &e = p.means;
+    one_pass_end &e = p.means;
 
     e.down = p.ask.end == OF_ALL ? p.s->height : 2;
     e.across = p.ask.end == OF_ALL ? p.s->width : 2;
@@ -243,11 +243,11 @@ make_problem(const value_set &set, const shape &s, const wish &ask)
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-static cuda_both
+static cuda_one_pass
 shape_of(const value_set &set, const problem &p)
 {
     const shape &s = *p.s;
-    cuda_both b = {};
+    cuda_one_pass b = {};
     conv_args &a = b.args.conv;
 
     a.images = s.images;
@@ -259,15 +259,15 @@ shape_of(const value_set &set, const problem &p)
     a.y_ld = p.y_ld;
     a.kernel_h = a.kernel_w = a.stride = 1;
     a.add = p.ask.add;
-    if (p.ask.finish != PLAIN)
-        b.args.finish.values_ld = p.values_ld;
+    if (p.ask.finalize != PLAIN)
+        b.args.finalize.values_ld = p.values_ld;
     b.args.end = p.means;
     b.value_bytes = set.kind == VALUE_FLOAT ? 4 : 2;
     return b;
 }
 
 static void
-put_in_finish(const value_set &set, const problem &p, norm_finish &f)
+put_in_finalize(const value_set &set, const problem &p, finalize_view &f)
 {
     step_state state = {};
 
@@ -277,11 +277,11 @@ put_in_finish(const value_set &set, const problem &p, norm_finish &f)
     f.variance = upload(p.y_variance);
     f.block = upload(std::vector<batch_block>{{1, p.counted, p.ask.number}});
     f.epsilon = EPSILON;
-    if (p.ask.finish != LEFT) {
+    if (p.ask.finalize != LEFT) {
         f.by_beta = upload(p.by_beta);
         f.by_gamma = upload(p.by_gamma);
     }
-    if (p.ask.finish == GIVEN)
+    if (p.ask.finalize == GIVEN)
         return;
     f.sums = {upload(p.left), NULL, p.s->rows, p.s->out};
     f.gamma = upload(p.y_gamma);
@@ -291,17 +291,17 @@ put_in_finish(const value_set &set, const problem &p, norm_finish &f)
 }
 
 static void
-put_in_end(const value_set &set, const problem &p, const cuda_both &b, both_end &e)
+put_in_end(const value_set &set, const problem &p, const cuda_one_pass &b, one_pass_end &e)
 {
     e.dy = upload(set, p.end_dy);
     e.gamma = upload(p.end_gamma);
     e.beta = upload(p.end_beta);
-    e.sums = {room((size_t)b.stripes * 2 * p.s->in), NULL, b.stripes, p.s->in};
+    e.sums = {room((size_t)b.ctas * 2 * p.s->in), NULL, b.ctas, p.s->in};
 }
 
 /* Uploads the inputs of a launch. */
 static void
-put_in(const value_set &set, const problem &p, cuda_both &b)
+put_in(const value_set &set, const problem &p, cuda_one_pass &b)
 {
     conv_args &a = b.args.conv;
     size_t x_first = p.s->x_more / 2 * b.value_bytes;
@@ -310,11 +310,11 @@ put_in(const value_set &set, const problem &p, cuda_both &b)
     a.values = (char *)upload(set, p.x) + x_first;
     a.y = (char *)upload(set, p.a) + p.s->y_more / 2 * b.value_bytes;
     a.w = upload(set, p.w);
-    a.partial = room(partial_set(set, b.stripes), cuda_conv_both_partial(&b));
+    a.partial = room(partial_set(set, b.ctas), cuda_one_pass_partial(&b));
     if (p.ask.weighted)
         a.weight = upload(p.weight);
-    if (p.ask.finish != PLAIN)
-        put_in_finish(set, p, b.args.finish);
+    if (p.ask.finalize != PLAIN)
+        put_in_finalize(set, p, b.args.finalize);
     if (p.ask.end != NO_END)
         put_in_end(set, p, b, b.args.end);
     if (!p.ask.norm)
@@ -327,14 +327,14 @@ put_in(const value_set &set, const problem &p, cuda_both &b)
     a.norm.relu = p.s->relu;
     a.norm.epsilon = EPSILON;
     if (p.ask.sums)
-        a.sums = {room((size_t)b.stripes * 2 * p.s->in), NULL, b.stripes, p.s->in};
+        a.sums = {room((size_t)b.ctas * 2 * p.s->in), NULL, b.ctas, p.s->in};
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the slice of the gradient of x; the rest of the slab must be unchanged. */
 static floats
-check_data(const value_set &set, const problem &p, const cuda_both &b, const char *what)
+check_data(const value_set &set, const problem &p, const cuda_one_pass &b, const char *what)
 {
     unsigned first = p.s->x_more / 2;
     floats all = download(set, (char *)b.args.conv.x - first * b.value_bytes, p.before.size()), slice;
@@ -357,11 +357,11 @@ check_data(const value_set &set, const problem &p, const cuda_both &b, const cha
 }
 
 static floats
-check_sums(const value_set &set, const problem &p, const cuda_both &b, const channel_sums &sums, const doubles &g,
+check_sums(const value_set &set, const problem &p, const cuda_one_pass &b, const channel_sums &sums, const doubles &g,
            const char *what)
 {
-    unsigned in = p.s->in, each = b.args.conv.steps_each * BOTH_PIXELS;
-    doubles want((size_t)b.stripes * 2 * in);
+    unsigned in = p.s->in, each = b.args.conv.k_steps * ONE_PASS_PIXELS;
+    doubles want((size_t)b.ctas * 2 * in);
 
     for (size_t pixel = 0; pixel < p.pixels; pixel++)
         for (unsigned i = 0; i < in && counts(p, pixel); i++) {
@@ -374,23 +374,23 @@ check_sums(const value_set &set, const problem &p, const cuda_both &b, const cha
 }
 
 static floats
-check_weights(const value_set &set, const problem &p, const cuda_both &b, const char *what)
+check_weights(const value_set &set, const problem &p, const cuda_one_pass &b, const char *what)
 {
-    unsigned in = p.s->in, out = p.s->out, each = b.args.conv.steps_each * BOTH_PIXELS;
-    doubles want(cuda_conv_both_partial(&b));
+    unsigned in = p.s->in, out = p.s->out, each = b.args.conv.k_steps * ONE_PASS_PIXELS;
+    doubles want(cuda_one_pass_partial(&b));
 
     for (size_t pixel = 0; pixel < p.pixels; pixel++)
         for (unsigned o = 0; o < out; o++)
             for (unsigned i = 0; i < in; i++)
                 want[(pixel / each * out + o) * in + i] += p.dy[pixel * out + o] * p.seen[pixel * in + i];
-    floats got = download(partial_set(set, b.stripes), b.args.conv.partial, want.size());
+    floats got = download(partial_set(set, b.ctas), b.args.conv.partial, want.size());
     /* a value halfway between two halves may be rounded differently than from double or from float */
-    compare(what, want, got, set.kind == VALUE_FLOAT ? set.sums : partial_error(set, b.stripes, set.tolerance));
+    compare(what, want, got, set.kind == VALUE_FLOAT ? set.sums : partial_error(set, b.ctas, set.tolerance));
     return got;
 }
 
 static void
-check_parameters(const problem &p, const cuda_both &b, const char *what)
+check_parameters(const problem &p, const cuda_one_pass &b, const char *what)
 {
     doubles dbeta, dgamma;
 
@@ -398,40 +398,40 @@ check_parameters(const problem &p, const cuda_both &b, const char *what)
         dbeta.push_back(left_sum(p, 0, o) * UNSCALE + (p.ask.number > 0 ? 3 : 0));
         dgamma.push_back(left_sum(p, 1, o) * UNSCALE + (p.ask.number > 0 ? 3 : 0));
     }
-    compare(what, dbeta, download(b.args.finish.dbeta, p.s->out), 1e-6);
-    compare(what, dgamma, download(b.args.finish.dgamma, p.s->out), 1e-6);
+    compare(what, dbeta, download(b.args.finalize.dbeta, p.s->out), 1e-6);
+    compare(what, dgamma, download(b.args.finalize.dgamma, p.s->out), 1e-6);
 }
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */
 
 static const bool with_end[] = {
-#define WITH_END(form, columns, blocks, end) end,
-    BOTH_FORMS(WITH_END)};
+#define WITH_END(shape, columns, blocks, end) end,
+    ONE_PASS_SHAPES(WITH_END)};
 
-/* Launches a form, with one or two stages. */
+/* Launches a tile, with one or two stages. */
 static void
-try_form(const value_set &set, const problem &p, unsigned form, unsigned processors, unsigned stages)
+try_tile(const value_set &set, const problem &p, unsigned tile, unsigned processors, unsigned stages)
 {
-    cuda_both b = shape_of(set, p);
+    cuda_one_pass b = shape_of(set, p);
     floats got[2][4];
     char what[200];
 
-    if (with_end[form] != (p.ask.end != NO_END))
+    if (with_end[tile] != (p.ask.end != NO_END))
         return;
     /* too little memory for a second stage */
-    b.shared = stages == 1 ? (unsigned)set.kernels[CUDA_CONV_BOTH_64x64 + form].shared : 0;
-    expect(cuda_conv_both_fits(&b) && cuda_conv_both_take(&b, form, processors), "a form that has no room");
+    b.shared = stages == 1 ? (unsigned)set.kernels[CUDA_CONV_ONE_PASS_64x64 + tile].shared : 0;
+    expect(cuda_one_pass_fits(&b) && cuda_one_pass_take(&b, tile, processors), "a tile shape that has no room");
     if (b.args.stages != stages && set.kind == VALUE_FLOAT &&
-        form > 0) /* no device has enough memory for a second stage */
+        tile > 0) /* no device has enough memory for a second stage */
         return;
     b.args.stages = stages;
-    snprintf(what, sizeof(what), "%s, %s: form %u, %u stages, %u stripes, finish %d, end %d%s%s%s%s", set.name,
-             p.s->name, form, b.args.stages, b.stripes, p.ask.finish, p.ask.end, p.ask.norm ? ", norm" : "",
+    snprintf(what, sizeof(what), "%s, %s: tile %u, %u stages, %u CTAs, finalize %d, end %d%s%s%s%s", set.name,
+             p.s->name, tile, b.args.stages, b.ctas, p.ask.finalize, p.ask.end, p.ask.norm ? ", norm" : "",
              p.ask.sums ? ", sums" : "", p.ask.add ? ", add" : "", p.ask.weighted ? ", weighted" : "");
     for (unsigned run = 0; run < 2; run++) {
         put_in(set, p, b);
-        expect(cuda_conv_both_fits(&b), "a shape that kernels do not take");
-        cuda_op op = cuda_conv_both_op(&b);
+        expect(cuda_one_pass_fits(&b), "a shape that kernels do not take");
+        cuda_op op = cuda_one_pass_op(&b);
         MUST(cuda_launch(set.kernels, &op, stream));
         got[run][0] = check_data(set, p, b, what);
         got[run][1] = check_weights(set, p, b, what);
@@ -439,7 +439,7 @@ try_form(const value_set &set, const problem &p, unsigned form, unsigned process
             got[run][2] = check_sums(set, p, b, b.args.conv.sums, p.g, what);
         if (p.ask.end != NO_END)
             got[run][3] = check_sums(set, p, b, b.args.end.sums, p.end_g, what);
-        if (p.ask.finish >= LEFT)
+        if (p.ask.finalize >= LEFT)
             check_parameters(p, b, what);
         release();
         if (small_shapes)
@@ -450,7 +450,7 @@ try_form(const value_set &set, const problem &p, unsigned form, unsigned process
 }
 
 static void
-forms_agree(const value_set &set)
+tile_shapes_agree(const value_set &set)
 {
     static const wish wishes[] = {
         {LEFT, true, true, true, true, 0, NO_END},
@@ -473,9 +473,9 @@ forms_agree(const value_set &set)
         for (const wish &ask : wishes) {
             problem p = make_problem(set, s, ask);
 
-            for (unsigned form = 0; form < BOTH_FORM_COUNT; form++) {
-                try_form(set, p, form, 1, 1);
-                try_form(set, p, form, 132, 2);
+            for (unsigned tile = 0; tile < ONE_PASS_SHAPE_COUNT; tile++) {
+                try_tile(set, p, tile, 1, 1);
+                try_tile(set, p, tile, 132, 2);
             }
         }
         snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
@@ -489,32 +489,32 @@ one_value(const value_set &set)
 {
     static const shape s = {"one value", 2, 1, 1, 16, 8, 0, 0, 3, true, true};
     problem p = make_problem(set, s, {LEFT, true, true, true, true, 0, NO_END});
-    cuda_both b = shape_of(set, p);
+    cuda_one_pass b = shape_of(set, p);
     char name[100];
 
-    expect(p.counted == 1 && cuda_conv_both_take(&b, 0, 1), "one image of one pixel");
+    expect(p.counted == 1 && cuda_one_pass_take(&b, 0, 1), "one image of one pixel");
     put_in(set, p, b);
-    cuda_op op = cuda_conv_both_op(&b);
+    cuda_op op = cuda_one_pass_op(&b);
     MUST(cuda_launch(set.kernels, &op, stream));
     expect(download(set, b.args.conv.x, p.before.size()) == p.before, "x has the gradient that it had");
-    floats partial = download(partial_set(set, b.stripes), b.args.conv.partial, cuda_conv_both_partial(&b));
-    expect(partial == floats(cuda_conv_both_partial(&b), 0.0f), "no gradient of weights");
+    floats partial = download(partial_set(set, b.ctas), b.args.conv.partial, cuda_one_pass_partial(&b));
+    expect(partial == floats(cuda_one_pass_partial(&b), 0.0f), "no gradient of weights");
     check_parameters(p, b, "one value");
     release();
     snprintf(name, sizeof(name), "%s: one value", set.name);
     finish_case(name);
 }
 
-static cuda_both
+static cuda_one_pass
 dense_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
 {
-    cuda_both b = {};
+    cuda_one_pass b = {};
     conv_args &a = b.args.conv;
 
     a.images = 64;
     a.height = a.width = a.out_height = a.out_width = side;
     a.in = a.x_ld = in;
-    a.out = a.y_ld = b.args.finish.values_ld = 128;
+    a.out = a.y_ld = b.args.finalize.values_ld = 128;
     a.kernel_h = a.kernel_w = a.stride = a.add = 1;
     b.major = major;
     b.shared = shared;
@@ -522,10 +522,10 @@ dense_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
 }
 
 /* The last layer of a block, followed by a pool over every second row and column. */
-static cuda_both
+static cuda_one_pass
 last_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
 {
-    cuda_both b = dense_layer(side, in, major, shared);
+    cuda_one_pass b = dense_layer(side, in, major, shared);
 
     b.args.conv.add = 0;
     b.args.end.dy_ld = in;
@@ -547,17 +547,17 @@ choices()
         for (unsigned side : {56, 28, 14, 7})
             for (unsigned in = 64; in <= 1024 + 32; in += 32) {
                 bool last = in > 1024; /* a layer with 992 channels */
-                cuda_both b = last ? last_layer(side, 992, chip.major, chip.shared)
-                                   : dense_layer(side, in, chip.major, chip.shared);
+                cuda_one_pass b = last ? last_layer(side, 992, chip.major, chip.shared)
+                                       : dense_layer(side, in, chip.major, chip.shared);
 
-                expect(cuda_conv_both_fits(&b), "a dense layer");
-                cuda_conv_both_choose(&b, chip.processors);
-                cuda_op op = cuda_conv_both_op(&b);
-                expect(with_end[b.form] == last, "a form with an end where there is one");
+                expect(cuda_one_pass_fits(&b), "a dense layer");
+                cuda_one_pass_choose(&b, chip.processors);
+                cuda_op op = cuda_one_pass_op(&b);
+                expect(with_end[b.tile] == last, "a tile shape with an end where there is one");
                 expect(cuda_kernels_fp16[op.kernel].shared + op.shared <= chip.least, "shared memory");
-                expect(op.y == b.stripes && b.stripes * b.args.conv.steps_each * BOTH_PIXELS >= 64 * side * side &&
-                           (b.stripes - 1) * b.args.conv.steps_each * BOTH_PIXELS < 64 * side * side,
-                       "stripes that have all pixels, and none that is empty");
+                expect(op.y == b.ctas && b.ctas * b.args.conv.k_steps * ONE_PASS_PIXELS >= 64 * side * side &&
+                           (b.ctas - 1) * b.args.conv.k_steps * ONE_PASS_PIXELS < 64 * side * side,
+                       "CTAs that have all pixels, and none that is empty");
                 expect(side < 28 || op.x * op.y >= chip.processors * 2 / 3, "blocks for most multiprocessors");
             }
     finish_case("what is chosen for dense layers");
@@ -568,48 +568,48 @@ static void
 refusals()
 {
     static float *const odd = (float *)4;
-    static void (*const spoil[])(cuda_both &) = {
-        [](cuda_both &b) { b.args.conv.kernel_h = 3; },
-        [](cuda_both &b) { b.args.conv.stride = 2; },
-        [](cuda_both &b) { b.args.conv.pad_w = 1; },
-        [](cuda_both &b) { b.args.conv.in = 60; },
-        [](cuda_both &b) { b.args.conv.out = b.args.conv.y_ld = b.args.finish.values_ld = BOTH_OUT + 8; },
-        [](cuda_both &b) { b.args.conv.images = BOTH_IMAGES + 1; },
-        [](cuda_both &b) { b.args.conv.x_ld = 56; },
-        [](cuda_both &b) { b.args.conv.y_ld = 132; },
-        [](cuda_both &b) { b.args.finish.values_ld = 64; },
-        [](cuda_both &b) { b.args.conv.x = (void *)8; },
-        [](cuda_both &b) { b.args.finish.values = (void *)8; },
-        [](cuda_both &b) { b.args.conv.sums.partial = (float *)16; },
-        [](cuda_both &b) {
-            b.args.finish.sums = {(float *)16, NULL, 3, 120};
+    static void (*const spoil[])(cuda_one_pass &) = {
+        [](cuda_one_pass &b) { b.args.conv.kernel_h = 3; },
+        [](cuda_one_pass &b) { b.args.conv.stride = 2; },
+        [](cuda_one_pass &b) { b.args.conv.pad_w = 1; },
+        [](cuda_one_pass &b) { b.args.conv.in = 60; },
+        [](cuda_one_pass &b) { b.args.conv.out = b.args.conv.y_ld = b.args.finalize.values_ld = ONE_PASS_OUT + 8; },
+        [](cuda_one_pass &b) { b.args.conv.images = ONE_PASS_IMAGES + 1; },
+        [](cuda_one_pass &b) { b.args.conv.x_ld = 56; },
+        [](cuda_one_pass &b) { b.args.conv.y_ld = 132; },
+        [](cuda_one_pass &b) { b.args.finalize.values_ld = 64; },
+        [](cuda_one_pass &b) { b.args.conv.x = (void *)8; },
+        [](cuda_one_pass &b) { b.args.finalize.values = (void *)8; },
+        [](cuda_one_pass &b) { b.args.conv.sums.partial = (float *)16; },
+        [](cuda_one_pass &b) {
+            b.args.finalize.sums = {(float *)16, NULL, 3, 120};
         },
-        [](cuda_both &b) {
-            b.args.finish.sums = {odd, NULL, 3, 128};
+        [](cuda_one_pass &b) {
+            b.args.finalize.sums = {odd, NULL, 3, 128};
         },
-        [](cuda_both &b) { b.shared = 48u << 10; },
-        [](cuda_both &b) { b.args.end = last_layer(14, 64, 9, 0).args.end; }, /* it accumulates */
+        [](cuda_one_pass &b) { b.shared = 48u << 10; },
+        [](cuda_one_pass &b) { b.args.end = last_layer(14, 64, 9, 0).args.end; }, /* it accumulates */
     };
-    static void (*const spoil_last[])(cuda_both &) = {
-        [](cuda_both &b) { b.args.end.dy_ld = 56; },      [](cuda_both &b) { b.args.end.dy_ld = 68; },
-        [](cuda_both &b) { b.args.end.across = 0; },      [](cuda_both &b) { b.args.end.dy = (void *)8; },
-        [](cuda_both &b) { b.args.end.dy = (void *)16; }, /* but has no BN */
-        [](cuda_both &b) { b.shared = 59u << 10; },
+    static void (*const spoil_last[])(cuda_one_pass &) = {
+        [](cuda_one_pass &b) { b.args.end.dy_ld = 56; },      [](cuda_one_pass &b) { b.args.end.dy_ld = 68; },
+        [](cuda_one_pass &b) { b.args.end.across = 0; },      [](cuda_one_pass &b) { b.args.end.dy = (void *)8; },
+        [](cuda_one_pass &b) { b.args.end.dy = (void *)16; }, /* but has no BN */
+        [](cuda_one_pass &b) { b.shared = 59u << 10; },
     };
 
     for (auto f : spoil) {
-        cuda_both b = dense_layer(14, 64, 9, 0);
+        cuda_one_pass b = dense_layer(14, 64, 9, 0);
 
-        expect(cuda_conv_both_fits(&b), "a dense layer");
+        expect(cuda_one_pass_fits(&b), "a dense layer");
         f(b);
-        expect(!cuda_conv_both_fits(&b), "what kernels do not take");
+        expect(!cuda_one_pass_fits(&b), "what kernels do not take");
     }
     for (auto f : spoil_last) {
-        cuda_both b = last_layer(14, 64, 9, 0);
+        cuda_one_pass b = last_layer(14, 64, 9, 0);
 
-        expect(cuda_conv_both_fits(&b), "the last layer of a block");
+        expect(cuda_one_pass_fits(&b), "the last layer of a block");
         f(b);
-        expect(!cuda_conv_both_fits(&b), "what kernels do not take at the end of a block");
+        expect(!cuda_one_pass_fits(&b), "what kernels do not take at the end of a block");
     }
     finish_case("what kernels do not take");
 }
@@ -621,7 +621,7 @@ main(int argc, char **argv)
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (const value_set &set : value_sets) {
         MUST(cuda_prepare(set.kernels));
-        forms_agree(set);
+        tile_shapes_agree(set);
         one_value(set);
     }
     choices();

@@ -1,5 +1,5 @@
 /*
- * plain.c - the launches of convolutions that cuDNN runs (cuda/cudnn/engine.h); see build.h
+ * cudnn_launches.c - the launches of convolutions that cuDNN runs (cuda/cudnn/engine.h); see build.h
  *
  * They read stored, normalised tensors and write neither partial sums nor masks.  If cuDNN refuses a convolution, an
  * own kernel runs it in the same way.
@@ -34,7 +34,7 @@ launch(struct cuda_builder *b, const struct cuda_conv *c)
 void
 build_cudnn_forward(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_conv c = build_conv(b, n, CONV_FORWARD);
+    struct cuda_conv c = build_conv(b, n, CONV_FPROP);
 
     cuda_conv_choose(&c, b->layout->chip.processors);
     if (b->score)
@@ -46,9 +46,9 @@ build_cudnn_forward(struct cuda_builder *b, const struct graph_node *n)
 }
 
 static void
-data(struct cuda_builder *b, const struct graph_node *n)
+dgrad(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_conv c = build_conv(b, n, CONV_DATA);
+    struct cuda_conv c = build_conv(b, n, CONV_DGRAD);
 
     cuda_conv_choose(&c, b->layout->chip.processors);
     c.args.x = build_write_gradient(b, &n->in, &c.args.add);
@@ -68,10 +68,10 @@ widen(struct cuda_builder *b, size_t values, size_t partial, size_t count)
 }
 
 static void
-weights(struct cuda_builder *b, const struct graph_node *n)
+wgrad(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_conv c = build_conv(b, n, CONV_WEIGHTS);
-    bool by_cudnn = is_by_cudnn(b, CONV_WEIGHTS);
+    struct cuda_conv c = build_conv(b, n, CONV_WGRAD);
+    bool by_cudnn = is_by_cudnn(b, CONV_WGRAD);
     struct build_splits partial;
     size_t values;
 
@@ -92,6 +92,6 @@ weights(struct cuda_builder *b, const struct graph_node *n)
 void
 build_cudnn_backward(struct cuda_builder *b, const struct graph_node *n)
 {
-    data(b, n);
-    weights(b, n);
+    dgrad(b, n);
+    wgrad(b, n);
 }

@@ -1,7 +1,7 @@
 /*
- * settle_kernels.cc - compares fused BNs of train/cuda/ with separate batch normalisations in double
+ * finalize_kernels.cc - compares fused BNs of train/cuda/ with separate batch normalisations in double
  *
- *     settle_kernels [small]
+ *     finalize_kernels [small]
  *
  * Several BNs read a slab.  The first one reads all of it; each further one reads the channels in front of the slice
  * that the previous one finalized.  In fprop each is applied from fresh partial sums.  In backward, the gradient of the
@@ -23,9 +23,10 @@ static const struct shape {
     unsigned images, pixels, ld;
     unsigned channels[READERS]; /* channels that each one reads, in the order of backward; 0: no more BNs */
     bool relu, weighted;
-    unsigned number;                /* of the micro-batch */
-    float mean;                     /* of x */
-    unsigned blocks, parts, folded; /* CTAs: of the sums, per group of the slice, after fold_sums; 0: no fold_sums */
+    unsigned number; /* of the micro-batch */
+    float mean;      /* of x */
+    unsigned blocks, parts,
+        reduced; /* CTAs: of the sums, per group of the slice, after reduce_sums; 0: no reduce_sums */
     bool small;
 } shapes[] = {
     {"four readers of 160 channels", 3, 49, 176, {160, 128, 96, 64}, true, false, 0, 0, 2, 1, 2, false},
@@ -185,7 +186,7 @@ backward(const problem &p, const reader &r, bool add)
     const shape &s = *p.s;
     unsigned bytes = p.set->kind == VALUE_FLOAT ? 4 : 2, groups = cuda_blocks(r.channels, NORM_CHANNELS);
     norm_mask_args mask = {};
-    norm_settle_args settle = {};
+    norm_finalize_args finalize = {};
 
     mask.x = p.on_x;
     mask.dy = r.on_dy;
@@ -200,33 +201,33 @@ backward(const problem &p, const reader &r, bool add)
     mask.dy_ld = r.channels;
     mask.add = add;
     launch(*p.set, CUDA_NORM_MASK, s.blocks, groups, mask);
-    settle.sums = mask.sums;
-    if (s.folded) {
-        settle.sums = {room((size_t)s.folded * 2 * r.channels), NULL, s.folded, r.channels};
-        launch(*p.set, CUDA_FOLD_SUMS, s.folded, groups, fold_sums_args{mask.sums, settle.sums});
+    finalize.sums = mask.sums;
+    if (s.reduced) {
+        finalize.sums = {room((size_t)s.reduced * 2 * r.channels), NULL, s.reduced, r.channels};
+        launch(*p.set, CUDA_REDUCE_SUMS, s.reduced, groups, reduce_sums_args{mask.sums, finalize.sums});
     }
-    settle.gamma = r.on_gamma;
-    settle.dgamma = r.dgamma;
-    settle.dbeta = r.dbeta;
-    settle.by_beta = p.by_beta;
-    settle.by_gamma = p.by_gamma;
-    settle.add = add;
-    settle.first = r.first;
-    settle.channels = r.channels - r.first;
-    settle.gradient = (char *)p.on_gradient + r.first * bytes;
-    settle.x = (char *)p.on_x + r.first * bytes;
-    settle.mean = p.mean;
-    settle.variance = p.variance;
-    settle.weight = p.on_weight;
-    settle.block = p.block;
-    settle.state = p.state;
-    settle.images = s.images;
-    settle.pixels = s.pixels;
-    settle.x_ld = settle.gradient_ld = s.ld;
-    settle.epsilon = EPSILON;
+    finalize.gamma = r.on_gamma;
+    finalize.dgamma = r.dgamma;
+    finalize.dbeta = r.dbeta;
+    finalize.by_beta = p.by_beta;
+    finalize.by_gamma = p.by_gamma;
+    finalize.add = add;
+    finalize.first = r.first;
+    finalize.channels = r.channels - r.first;
+    finalize.gradient = (char *)p.on_gradient + r.first * bytes;
+    finalize.x = (char *)p.on_x + r.first * bytes;
+    finalize.mean = p.mean;
+    finalize.variance = p.variance;
+    finalize.weight = p.on_weight;
+    finalize.block = p.block;
+    finalize.state = p.state;
+    finalize.images = s.images;
+    finalize.pixels = s.pixels;
+    finalize.x_ld = finalize.gradient_ld = s.ld;
+    finalize.epsilon = EPSILON;
     /* with more than one group, one CTA too many, which must do nothing */
-    launch(*p.set, CUDA_NORM_SETTLE, groups + cuda_blocks(settle.channels, NORM_CHANNELS) * s.parts + (s.parts > 1), 1,
-           settle);
+    launch(*p.set, CUDA_NORM_FINALIZE, groups + cuda_blocks(finalize.channels, NORM_CHANNELS) * s.parts + (s.parts > 1),
+           1, finalize);
 }
 
 /* A separate batch normalisation of one channel.  What the device stored decides whether y is above zero. */

@@ -1,11 +1,11 @@
 /*
- * settle.c - deferred reductions of the backward pass: finalizes BN gradients, reduces wgrad partial sums
+ * finalize.c - deferred reductions of the backward pass: finalizes BN gradients, reduces wgrad partial sums
  *
  * Several BNs may read one slab.  The dgrad epilogue of each adds gamma * g (g: dy under the ReLU mask) to the slab's
  * gradient, which is called A until it is finalized, and writes partial sums for the mean terms of BN backward.  When
  * the node that produced a slice needs its gradient, only the BN that ran last still has unreduced partial sums.  One
- * norm_settle launch reduces them for all channels of that BN and finalizes the slice in place.  So the partial sums of
- * each BN are reduced by exactly one launch.
+ * norm_finalize launch reduces them for all channels of that BN and finalizes the slice in place.  So the partial sums
+ * of each BN are reduced by exactly one launch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,26 +30,26 @@ static const struct graph_slice nothing = {.channels = 0};
  * The arguments of the launch that reduces the partial sums of a buffer and finalizes the gradient of a slice of it, or
  * of `nothing`.  It makes gradients of parameters final.
  */
-static struct norm_settle_args
-settle_args(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
+static struct norm_finalize_args
+finalize_args(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
 {
     const struct cuda_layout *l = b->layout;
     struct build_sums *pending = &b->pending[buffer];
     const struct graph_node *norm = pending->norm;
     const struct graph_slice read = {buffer, pending->first, pending->channels};
     unsigned skipped = pending->first - norm->in.first;
-    struct norm_settle_args a = {.sums = build_sums_at(b, pending),
-                                 .gamma = build_weight(b, norm->weight) + skipped,
-                                 .dgamma = build_gradient_of(b, norm->weight) + skipped,
-                                 .dbeta = build_gradient_of(b, norm->bias) + skipped,
-                                 .weight = (const float *)l->weight,
-                                 .block = (const struct batch_block *)l->batch_block,
-                                 .state = (const struct step_state *)l->state,
-                                 .images = l->options->batch,
-                                 .pixels = build_pixels(b, buffer),
-                                 .x_ld = l->tensor[buffer].ld,
-                                 .gradient_ld = l->tensor[buffer].ld,
-                                 .epsilon = GRAPH_NORM_EPSILON};
+    struct norm_finalize_args a = {.sums = build_sums_at(b, pending),
+                                   .gamma = build_weight(b, norm->weight) + skipped,
+                                   .dgamma = build_gradient_of(b, norm->weight) + skipped,
+                                   .dbeta = build_gradient_of(b, norm->bias) + skipped,
+                                   .weight = (const float *)l->weight,
+                                   .block = (const struct batch_block *)l->batch_block,
+                                   .state = (const struct step_state *)l->state,
+                                   .images = l->options->batch,
+                                   .pixels = build_pixels(b, buffer),
+                                   .x_ld = l->tensor[buffer].ld,
+                                   .gradient_ld = l->tensor[buffer].ld,
+                                   .epsilon = GRAPH_NORM_EPSILON};
     struct build_pair m = build_moments(b, buffer, pending->first), by = build_write_means(b, &read, &a.add);
 
     a.by_beta = by.one;
@@ -71,7 +71,7 @@ settle_args(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s
 }
 
 static void
-launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
+launch_finalize(struct cuda_builder *b, unsigned buffer, const struct graph_slice *s)
 {
     struct build_sums *pending = &b->pending[buffer];
     unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(pending->channels, NORM_CHANNELS);
@@ -81,8 +81,8 @@ launch_settle(struct cuda_builder *b, unsigned buffer, const struct graph_slice 
 
     readers.blocks += groups * strides;
     build_reduce_sums(b, pending, &readers);
-    op = build_op(b, CUDA_NORM_SETTLE, all + groups * strides);
-    op.args.norm_settle = settle_args(b, buffer, s);
+    op = build_op(b, CUDA_NORM_FINALIZE, all + groups * strides);
+    op.args.norm_finalize = finalize_args(b, buffer, s);
     build_mark_final(b, &op);
     build_launch(b, op);
 }
@@ -91,7 +91,7 @@ void
 build_finalize_pending(struct cuda_builder *b, const struct graph_node *norm)
 {
     if (b->pending[norm->in.buffer].piece != BUILD_NONE)
-        launch_settle(b, norm->in.buffer, &nothing);
+        launch_finalize(b, norm->in.buffer, &nothing);
 }
 
 struct channel_sums
@@ -117,7 +117,7 @@ build_finalize_second(struct cuda_builder *b, const struct build_sums *too)
     struct build_sums *pending = &b->pending[too->norm->in.buffer], other = *pending;
 
     *pending = *too;
-    launch_settle(b, too->norm->in.buffer, &nothing);
+    launch_finalize(b, too->norm->in.buffer, &nothing);
     *pending = other;
 }
 
@@ -140,7 +140,7 @@ build_finalize(struct cuda_builder *b, const struct graph_slice *s)
         build_fail(b, CHEX_ERR_UNSUPPORTED, "the last normalisation of its output is not the last to read it");
         return;
     }
-    launch_settle(b, s->buffer, s);
+    launch_finalize(b, s->buffer, s);
 }
 
 bool
@@ -158,26 +158,26 @@ build_reduce_before_finalize(struct cuda_builder *b, const struct graph_slice *s
     build_reduce_sums(b, &b->pending[s->buffer], readers);
 }
 
-struct norm_finish
+struct finalize_view
 build_finalize_in_prologue(struct cuda_builder *b, const struct graph_slice *s)
 {
     const struct cuda_layout *l = b->layout;
     struct build_sums *pending = &b->pending[s->buffer];
     const struct graph_node *norm = pending->norm;
     struct build_pair m = build_moments(b, s->buffer, s->first), by = build_read_means(b, s);
-    struct norm_finish f = {.values = build_read(b, s),
-                            .mean = m.one,
-                            .variance = m.two,
-                            .by_beta = by.one,
-                            .by_gamma = by.two,
-                            .sums = build_sums_at(b, pending),
-                            .gamma = build_weight(b, norm->weight),
-                            .dgamma = build_gradient_of(b, norm->weight),
-                            .dbeta = build_gradient_of(b, norm->bias),
-                            .state = (const struct step_state *)l->state,
-                            .block = (const struct batch_block *)l->batch_block,
-                            .values_ld = l->tensor[s->buffer].ld,
-                            .epsilon = GRAPH_NORM_EPSILON};
+    struct finalize_view f = {.values = build_read(b, s),
+                              .mean = m.one,
+                              .variance = m.two,
+                              .by_beta = by.one,
+                              .by_gamma = by.two,
+                              .sums = build_sums_at(b, pending),
+                              .gamma = build_weight(b, norm->weight),
+                              .dgamma = build_gradient_of(b, norm->weight),
+                              .dbeta = build_gradient_of(b, norm->bias),
+                              .state = (const struct step_state *)l->state,
+                              .block = (const struct batch_block *)l->batch_block,
+                              .values_ld = l->tensor[s->buffer].ld,
+                              .epsilon = GRAPH_NORM_EPSILON};
 
     b->layout->unfinished[b->node] = true;
     build_mark_made(b, norm->weight);

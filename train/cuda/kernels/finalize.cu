@@ -1,16 +1,16 @@
 /*
- * settle.cu - BNs whose output is not stored: folds partial sums, and finalizes gradients (see norm_args.h)
+ * finalize.cu - BNs whose output is not stored: reduces partial sums, and finalizes gradients (see norm_args.h)
  *
  *   dx = (A - by_beta - xhat by_gamma) / sqrt(variance + epsilon)
  *
- * Per value, norm_settle costs two loads and a store.  The partial sums that a CTA reduces first are in the L2 cache.
+ * Per value, norm_finalize costs two loads and a store.  The partial sums that a CTA reduces first are in the L2 cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cuda/kernels/sums.h"
 
 /* 16 threads read a row of sums, four floats each.  The ROWS rows that a CTA reads at a time are added at the end. */
-KERNEL(fold_sums, fold_sums_args, NORM_THREADS, 2)
+KERNEL(reduce_sums, reduce_sums_args, NORM_THREADS, 2)
 {
     SHARED_BYTES(shared);
     enum { ROWS = NORM_THREADS / 16, COLUMNS = 2 * NORM_CHANNELS };
@@ -52,7 +52,7 @@ KERNEL(fold_sums, fold_sums_args, NORM_THREADS, 2)
 namespace
 {
 DEVICE double
-settle_count(const norm_settle_args &a)
+finalize_count(const norm_finalize_args &a)
 {
     return (double)a.block->images * (double)a.pixels;
 }
@@ -62,7 +62,7 @@ settle_count(const norm_settle_args &a)
  * outside the slice.  All threads of a block call it.
  */
 DEVICE void
-settle_channels(const norm_settle_args &a, unsigned group, double *sum)
+finalize_channels(const norm_finalize_args &a, unsigned group, double *sum)
 {
     unsigned first = group * NORM_CHANNELS, count = min(a.sums.channels - first, (unsigned)NORM_CHANNELS);
     unsigned c = first + threadIdx.x;
@@ -76,7 +76,7 @@ settle_channels(const norm_settle_args &a, unsigned group, double *sum)
     a.dbeta[c] = (keep ? a.dbeta[c] : 0) + (float)(one * unscale);
     a.dgamma[c] = (keep ? a.dgamma[c] : 0) + (float)(by_x * unscale);
     if (c - a.first >= a.channels) { /* unsigned: below a.first wraps to a large number */
-        double share = (double)a.gamma[c] / settle_count(a);
+        double share = (double)a.gamma[c] / finalize_count(a);
 
         a.by_beta[c] = (a.add ? a.by_beta[c] : 0) + (float)(one * share);
         a.by_gamma[c] = (a.add ? a.by_gamma[c] : 0) + (float)(by_x * share);
@@ -85,22 +85,23 @@ settle_channels(const norm_settle_args &a, unsigned group, double *sum)
 
 /* Makes the table that finalizes `count` channels of the slice; `first` is the number of the first in the slab. */
 DEVICE void
-prepare_slice(const norm_settle_args &a, unsigned first, unsigned count, const norm_table &table, double *sum)
+prepare_slice(const norm_finalize_args &a, unsigned first, unsigned count, const norm_table &table, double *sum)
 {
     unsigned i = threadIdx.x, c = first + i;
 
     norm_add_blocks(a.sums, first, count, sum);
     if (i < count)
-        finish_put(table, i,
-                   norm_finish_of(sum[i], sum[count + i], (double)a.gamma[c], settle_count(a), a.add ? a.by_beta[c] : 0,
-                                  a.add ? a.by_gamma[c] : 0, a.mean[c], a.variance[c], a.epsilon));
+        finalize_put(table, i,
+                     finalize_constants_of(sum[i], sum[count + i], (double)a.gamma[c], finalize_count(a),
+                                           a.add ? a.by_beta[c] : 0, a.add ? a.by_gamma[c] : 0, a.mean[c],
+                                           a.variance[c], a.epsilon));
     __syncthreads();
 }
 
 /* Finalizes the pixels of CTA `part` of the `parts` that share this group of channels of the slice. */
 DEVICE void
-settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned parts, const norm_table &table,
-             double *sum)
+finalize_slice(const norm_finalize_args &a, unsigned group, unsigned part, unsigned parts, const norm_table &table,
+               double *sum)
 {
     unsigned lane = threadIdx.x % 4 * 8, channel = group * NORM_CHANNELS + lane;
     float inverse[8], slope[8], offset[8];
@@ -109,9 +110,9 @@ settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned 
                   table, sum);
     if (channel >= a.channels)
         return;
-    norm_load8(inverse, table, FINISH_INVERSE, lane);
-    norm_load8(slope, table, FINISH_SLOPE, lane);
-    norm_load8(offset, table, FINISH_OFFSET, lane);
+    norm_load8(inverse, table, FINALIZE_INVERSE, lane);
+    norm_load8(slope, table, FINALIZE_SLOPE, lane);
+    norm_load8(offset, table, FINALIZE_OFFSET, lane);
     for (unsigned p = part * NORM_ROWS + threadIdx.x / 4; p < a.images * a.pixels; p += 2 * parts * NORM_ROWS) {
         pixel_pair both = pair_of(p, parts * NORM_ROWS, a.images * a.pixels);
         value8 x8[2], d8[2];
@@ -128,7 +129,7 @@ settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned 
 
             unpack8(x, x8[k]);
             unpack8(d, d8[k]);
-            finish8(d, x, inverse, slope, offset);
+            finalize8(d, x, inverse, slope, offset);
 #pragma unroll
             for (unsigned i = 0; i < 8; i++)
                 d[i] = counts ? d[i] : 0.0f;
@@ -140,7 +141,7 @@ settle_slice(const norm_settle_args &a, unsigned group, unsigned part, unsigned 
 }
 } // namespace
 
-KERNEL(norm_settle, norm_settle_args, NORM_THREADS, 3)
+KERNEL(norm_finalize, norm_finalize_args, NORM_THREADS, 3)
 {
     SHARED_BYTES(shared);
     unsigned of_channels = (a.sums.channels + NORM_CHANNELS - 1) / NORM_CHANNELS, block = blockIdx.x - of_channels;
@@ -148,13 +149,13 @@ KERNEL(norm_settle, norm_settle_args, NORM_THREADS, 3)
     double *sum = (double *)(void *)shared;
 
     if (blockIdx.x < of_channels) {
-        settle_channels(a, blockIdx.x, sum);
+        finalize_channels(a, blockIdx.x, sum);
     } else if (groups > 0) {
         unsigned parts = (gridDim.x - of_channels) / groups, part = block / groups; /* neighbours share a pixel */
 
         if (part < parts)
-            settle_slice(a, block % groups, part, parts, {(float *)(void *)(shared + NORM_SCRATCH), NORM_CHANNELS / 8},
-                         sum);
+            finalize_slice(a, block % groups, part, parts,
+                           {(float *)(void *)(shared + NORM_SCRATCH), NORM_CHANNELS / 8}, sum);
     }
 }
 
