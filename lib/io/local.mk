@@ -19,7 +19,6 @@ libchexcore_la_SOURCES += \
 	lib/io/line_reader.h \
 	lib/io/lock.c \
 	lib/io/lock.h \
-	lib/io/lock_holder.c \
 	lib/io/lock_private.h
 if HAVE_LIBARCHIVE
 libchexcore_la_SOURCES += \

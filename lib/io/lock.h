@@ -2,12 +2,9 @@
  * lock.h - allows only one writer in a folder
  *
  * The holder of a folder writes a file .chex.lock to it, because Lustre and NFS may not support flock().  The file
- * describes the holder: host, process and its start, boot, pid namespace, machine-id, time.  It is written with another
- * name, synced and then linked, so a kill or a power loss leaves a complete lock or none.  On file systems without hard
- * links, it is created with O_EXCL.
- *
- * If the holder is dead, the lock is taken over.  A lock of a living process is never taken over.  If this process
- * cannot find out whether the holder is alive (another host or container), the user decides.
+ * describes the holder (lock_private.h).  If the holder is dead, the lock is taken over.  A lock of a living process is
+ * never taken over.  If this process cannot find out whether the holder is alive (another host or container), the user
+ * decides.
  *
  * Part 1 of 4 takes .chex.lock-00001-of-00004.  Different parts with the same number of parts may work at the same
  * time.  A part and a whole conversion, or parts of 4 and of 5, may not.  A process first creates its own file and then
@@ -34,12 +31,11 @@ struct lock {
 };
 
 /*
- * Take the lock.  break_lock: the user says that the holder is dead; it is used only if this process cannot find out.
+ * Take the lock of this part of the folder.  break_lock: the user says that the holder is dead; it is used only if this
+ * process cannot find out.
  * CHEX_ERR_LOCKED "'out' is in use by host n07 pid 4242 since 10:31 (--break-lock if that is dead)"
  * CHEX_ERR_WRITE  the lock cannot be written, or its name belongs to something other than a file;  CHEX_ERR_MEMORY
  */
-enum chex_status lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err);
-/* Take the lock of this part of the folder. */
 enum chex_status lock_take_part(struct lock *lock, const struct folder *folder, struct part part, bool break_lock,
                                 struct chex_error *err);
 /* Returns whether a process holds the lock of the whole folder, as far as this host can find out. */
@@ -55,5 +51,12 @@ enum chex_status lock_check(const struct lock *lock, struct chex_error *err);
  * CHEX_ERR_WRITE if it could not be read or removed: the next run takes it over.
  */
 enum chex_status lock_drop(struct lock *lock, struct chex_error *err);
+
+/* Take the lock of the whole folder. */
+static inline enum chex_status
+lock_take(struct lock *lock, const struct folder *folder, bool break_lock, struct chex_error *err)
+{
+    return lock_take_part(lock, folder, (struct part){0}, break_lock, err);
+}
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * lock_private.h - the holder of a lock: describes this process, and finds out whether another one is alive
+ * lock_private.h - the holder of a lock, and the rule that says whether it is alive
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,16 +25,13 @@ void lock_describe_self(struct lock_holder *self);
 void lock_format_holder(const struct lock_holder *holder, char text[LOCK_TEXT]);
 bool lock_parse_holder(const char *text, struct lock_holder *out);
 
-enum lock_life { LOCK_ALIVE, LOCK_DEAD, LOCK_UNKNOWN };
-
 /*
- * Find out whether the holder is alive.  This process can find out only if both have the same host name and pid
- * namespace.
- * - Same boot: the holder is alive if a process with its pid and start exists, otherwise it is dead.
- * - Another boot: another machine may have the same host name, and containers have the machine-id of their image.  So
- * the holder is dead only if the machine-id is the same, neither is in a container, and the lock is older than this
- * boot.
+ * The rule: unknown, unless both have the same host name and pid namespace.  Then a holder of this boot is alive if a
+ * process with its pid and start exists.  A holder of another boot is dead if the machine-id is the same, neither is in
+ * a container, and the lock is older than this boot: containers have the machine-id of their image, and another machine
+ * may have the same host name.
  */
+enum lock_life { LOCK_ALIVE, LOCK_DEAD, LOCK_UNKNOWN };
 enum lock_life lock_life(const struct lock_holder *holder, const struct lock_holder *self);
 
 #endif
