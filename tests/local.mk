@@ -87,6 +87,7 @@ TESTS += \
 	tests/tree/check_layers.py \
 	tests/cli/check_libraries.py \
 	tests/cli/check_messages.py \
+	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \
 	tests/cli/check_pictures.py \
 	tests/cli/check_quiet.py \

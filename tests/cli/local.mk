@@ -32,6 +32,7 @@ EXTRA_DIST += \
 	tests/cli/check_learns.py \
 	tests/cli/check_libraries.py \
 	tests/cli/check_messages.py \
+	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \
 	tests/cli/check_pictures.py \
 	tests/cli/check_quiet.py \

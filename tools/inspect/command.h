@@ -19,6 +19,7 @@ enum {
     ID_SAMPLE,
     ID_FULL,
     ID_LEAKS,
+    ID_NEAR,
     ID_FIELDS,
     ID_WHERE,
     ID_FIRST,

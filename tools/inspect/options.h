@@ -35,6 +35,7 @@ struct inspect_options {
     bool depth_given;
     enum verify_depth depth;
     bool sha256;
+    bool near; /* with --leaks */
     double sample_percent;
 
     /* list, labels, sheet: the selection */

@@ -20,7 +20,7 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
     if (o->sha256 && o->depth != VERIFY_FULL)
         return error_set(err, CHEX_ERR_USAGE, "--sha256 goes with --full");
     if (inspect_wants_rows(o) && o->action != INSPECT_SPLIT)
-        return error_set(err, CHEX_ERR_USAGE, "--format csv and jsonl go with --leaks");
+        return error_set(err, CHEX_ERR_USAGE, "--format csv and jsonl go with --leaks and --near");
     return inspect_check_format(o, common, err);
 }
 
@@ -33,6 +33,7 @@ static const struct cli_option options[] = {
     {AT_FLAG(sha256), 0, "sha256", NULL, NULL, NULL,
      "compare the SHA-256 of every shard, against tampering (with --full)"},
     {ID_LEAKS, 0, "leaks", NULL, NULL, NULL, "find patients and images in two splits, and drift of prevalence"},
+    {ID_NEAR, 0, "near", NULL, NULL, NULL, "as --leaks, and find nearly equal images in two splits"},
     ROW_FORMAT,
     ROW_END,
 };
@@ -41,7 +42,7 @@ const struct inspect_command inspect_check_command = {
     .cli = {.name = "check",
             .summary = "check a data set, a shard, a checkpoint or a run",
             .usage = "[--quick | --sample P% | --full [--sha256]] PATH...\n"
-                     "--leaks [--format HOW] PATH...",
+                     "--leaks | --near [--format HOW] PATH...",
             .examples = "chex-inspect check --full shards     # every byte\n"
                         "chex-inspect check -q --sample 1% shards || exit\n"
                         "chex-inspect check --leaks shards    # is a patient in train and test?",

@@ -2,8 +2,9 @@
  * leaks.c - check --leaks: detects leaks between splits; see inspect.h
  *
  * The action reads the records and answers three questions.  Is a patient in two splits?  Is an image (by SHA-256 of
- * its pixels) in two splits?  Does the prevalence of a finding differ between splits?  The first two are faults.  The
- * third is not a fault, but then the thresholds and class weights of one split do not fit the other.
+ * its pixels) in two splits?  Does the prevalence of a finding differ between splits?  The first two are faults, and so
+ * are nearly equal images in two splits, which --near finds.  The third is not a fault, but then the thresholds and
+ * class weights of one split do not fit the other.
  *
  * Images of one patient are correlated, so images are not independent samples: see ratio.h.
  *
@@ -12,7 +13,7 @@
 #include <config.h>
 
 #include "inspect/check/check.h"
-#include "inspect/check/leaks.h"
+#include "inspect/check/near.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,10 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     seen->findings = r->values->findings;
     seen->shard = r->shard;
     seen->index = r->index;
+    seen->number = (uint32_t)r->number;
     seen->split = c->dataset->shard[r->shard].split;
+    if (c->near)
+        near_describe(r->pixels, c->dataset->info.width, c->dataset->info.height, &c->near->image[r->number]);
     pthread_mutex_lock(&reading->lock);
     seen->name = arena_copy(&c->strings, r->values->name.data, r->values->name.size);
     seen->patient = arena_copy(&c->strings, r->values->patient.data, r->values->patient.size);
@@ -90,21 +94,31 @@ inspect_split(struct inspect *in, struct target *t)
                      .record = on_record,
                      .context = &r,
                      .threads = in->common->threads};
+    struct near_search near = {.image = NULL};
+    enum chex_status status = CHEX_OK;
     struct chex_error err;
     int code;
-    enum chex_status status = read_records(&r, &w, &err);
 
+    if (in->options->near) {
+        c.near = &near;
+        status = near_init(&near, in, t->dataset, &err);
+    }
+    if (status == CHEX_OK)
+        status = read_records(&r, &w, &err);
     if (status == CHEX_OK)
         status = split_check_run(&c, &err);
+    if (status == CHEX_OK && c.near)
+        status = near_find(&near, &c, &err);
     if (status != CHEX_OK) {
         code = inspect_fail(in, t->path, &err);
     } else {
         c.faults = w.faults;
         inspect_print_result(in, &split_check_result, &c);
         code = inspect_walk_code(&w);
-        if (c.shared_patients > 0 || c.shared_images > 0)
+        if (c.shared_patients > 0 || c.shared_images > 0 || near.pair_count > 0 || near.too_many)
             code = inspect_worse(code, EXIT_DATA);
     }
+    near_release(&near);
     free(c.by_hash);
     free(c.seen);
     arena_release(&c.strings);

@@ -15,11 +15,14 @@
 #define SPLIT_Z        3.29
 #define SPLIT_EXPECTED 5.0 /* minimum of images with a finding in each compared split */
 
+struct near_search;
+
 /* One image of weight 1. */
 struct seen {
     const char *name, *patient;
     uint8_t hash[WALK_HASH_HEAD]; /* of its pixels */
     uint32_t shard, index;
+    uint32_t number; /* of the record in the data set */
     uint32_t split;
     uint16_t findings;
 };
@@ -43,6 +46,7 @@ struct split_check {
     uint64_t patients, shared_patients; /* shared: patients in more than one split */
     uint64_t shared_images;             /* groups of equal images in more than one split */
     uint64_t repeated_images;           /* images that equal another image of their split */
+    struct near_search *near;           /* of --near, not owned; or NULL */
 };
 
 /* Sort c->seen and set the members after it.  The caller frees c->by_hash. */

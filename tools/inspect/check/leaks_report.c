@@ -6,7 +6,7 @@
 #include <config.h>
 
 #include "base/number_format.h"
-#include "inspect/check/leaks.h"
+#include "inspect/check/near.h"
 
 #include <math.h>
 #include <string.h>
@@ -115,6 +115,13 @@ print_images(const struct inspect *in, const struct split_check *c)
 }
 
 static json_t *
+image_json(const struct split_check *c, const struct seen *seen)
+{
+    return json_pack("{s:o, s:s, s:s, s:o}", "name", text_json(seen->name), "split", split_name(c, seen->split),
+                     "shard", c->dataset->shard[seen->shard].name, "index", count_json(seen->index));
+}
+
+static json_t *
 images_json(const struct split_check *c)
 {
     json_t *list = json_array();
@@ -126,15 +133,53 @@ images_json(const struct split_check *c)
         if (!split_check_image(c, i, &next))
             continue;
         group = json_array();
-        for (j = i; j < next; j++) {
-            const struct seen *seen = c->by_hash[j];
-
-            inspect_json_push(&group, json_pack("{s:o, s:s, s:s, s:o}", "name", text_json(seen->name), "split",
-                                                split_name(c, seen->split), "shard",
-                                                c->dataset->shard[seen->shard].name, "index", count_json(seen->index)));
-        }
+        for (j = i; j < next; j++)
+            inspect_json_push(&group, image_json(c, c->by_hash[j]));
         inspect_json_push(&list, group);
     }
+    return list;
+}
+
+/* ---- nearly equal images ----------------------------------------------------------------------------------------- */
+
+static void
+print_near(const struct inspect *in, const struct split_check *c)
+{
+    const struct near_search *s = c->near;
+    char text[FORMAT_THINGS], a[INSPECT_TEXT], b[INSPECT_TEXT];
+    size_t i;
+
+    if (s->too_many)
+        printf("near     %smore than %s pairs of images in two splits may be nearly equal%s: none is listed\n",
+               in->color.red, format_count(NEAR_MAX, text), in->color.off);
+    else if (s->pair_count == 0)
+        printf("near     %sno image is nearly equal to one of another split%s\n", in->color.green, in->color.off);
+    else
+        printf("near     %s%s of nearly equal images in two splits%s\n", in->color.red,
+               format_things(s->pair_count, "pair", text), in->color.off);
+    for (i = 0; i < s->pair_count && i < SHOWN; i++) {
+        const struct seen *x = s->image[s->pair[i].a].seen, *y = s->image[s->pair[i].b].seen;
+
+        printf("         %s %s ~ %s %s, correlation %.3f\n", split_name(c, x->split),
+               inspect_text(inspect_bytes(x->name), a), split_name(c, y->split),
+               inspect_text(inspect_bytes(y->name), b), s->pair[i].correlation);
+    }
+    if (s->pair_count > SHOWN)
+        printf("         and %s\n", format_things(s->pair_count - SHOWN, "more pair", text));
+}
+
+/* Returns null without --near, or if there are too many pairs. */
+static json_t *
+near_json(const struct split_check *c)
+{
+    const struct near_search *s = c->near;
+    json_t *list = s && !s->too_many ? json_array() : json_null();
+    size_t i;
+
+    for (i = 0; s && i < s->pair_count; i++)
+        inspect_json_push(&list, json_pack("{s:f, s:[o, o]}", "correlation", s->pair[i].correlation, "images",
+                                           image_json(c, s->image[s->pair[i].a].seen),
+                                           image_json(c, s->image[s->pair[i].b].seen)));
     return list;
 }
 
@@ -228,6 +273,8 @@ print_result(void *result)
 
     print_patients(in, c);
     print_images(in, c);
+    if (c->near)
+        print_near(in, c);
     if (in->common->quiet)
         return;
     if (c->dataset->info.split_count == 1)
@@ -248,11 +295,11 @@ result_json(void *result)
 {
     const struct split_check *c = result;
 
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "path", text_json(c->path), "patients",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:o}", "path", text_json(c->path), "patients",
                      count_json(c->patients), "images", count_json(c->count), "patients_in_two_splits",
                      patients_json(c), "images_in_two_splits", images_json(c), "repeated_within_split",
-                     count_json(c->repeated_images), "z_threshold", SPLIT_Z, "drift", drift_json(c), "faults",
-                     count_json(c->faults));
+                     count_json(c->repeated_images), "near_in_two_splits", near_json(c), "near_threshold", NEAR_LEAST,
+                     "z_threshold", SPLIT_Z, "drift", drift_json(c), "faults", count_json(c->faults));
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -305,6 +352,23 @@ put_images(struct table_writer *t, const struct split_check *c)
 }
 
 static void
+put_near(struct table_writer *t, const struct split_check *c)
+{
+    const struct near_search *s = c->near;
+    char name[INSPECT_TEXT], other[INSPECT_TEXT];
+    size_t i;
+
+    for (i = 0; s && i < s->pair_count; i++) {
+        const struct seen *x = s->image[s->pair[i].a].seen, *y = s->image[s->pair[i].b].seen;
+
+        table_row(t, (struct cell[]){cell_text("near"), cell_text(inspect_text(inspect_bytes(x->name), name)),
+                                     cell_text(inspect_text(inspect_bytes(y->name), other)),
+                                     cell_text(split_name(c, x->split)), cell_text(split_name(c, y->split)),
+                                     cell_number(s->pair[i].correlation), cell_none(), cell_none()});
+    }
+}
+
+static void
 put_rows(struct table_writer *t, void *result)
 {
     const struct split_check *c = result;
@@ -312,6 +376,7 @@ put_rows(struct table_writer *t, void *result)
 
     put_patients(t, c);
     put_images(t, c);
+    put_near(t, c);
     for (s = 1; s < c->dataset->info.split_count; s++)
         for (f = 0; f < CHEX_FINDINGS; f++)
             table_row(t, (struct cell[]){cell_text("prevalence"), cell_text(chex_finding_name(f)), cell_none(),

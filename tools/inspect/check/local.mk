@@ -6,4 +6,6 @@ inspect_check_sources = \
 	tools/inspect/check/leaks.h \
 	tools/inspect/check/leaks_find.c \
 	tools/inspect/check/leaks_report.c \
+	tools/inspect/check/near.c \
+	tools/inspect/check/near.h \
 	tools/inspect/check/verify.c

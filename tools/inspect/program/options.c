@@ -23,7 +23,7 @@ static enum chex_status
 set_depth(struct inspect_options *o, enum inspect_action action, enum verify_depth depth, struct chex_error *err)
 {
     if (o->depth_given)
-        return error_set(err, CHEX_ERR_USAGE, "only one of --quick, --sample, --full and --leaks");
+        return error_set(err, CHEX_ERR_USAGE, "only one of --quick, --sample, --full and --leaks or --near");
     o->depth_given = true;
     o->action = action;
     o->depth = depth;
@@ -79,7 +79,9 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     case ID_FULL:
         return set_depth(o, INSPECT_VERIFY, VERIFY_FULL, err);
     case ID_LEAKS:
-        return set_depth(o, INSPECT_SPLIT, VERIFY_QUICK, err);
+    case ID_NEAR: /* both may be given */
+        o->near |= option->id == ID_NEAR;
+        return o->action == INSPECT_SPLIT ? CHEX_OK : set_depth(o, INSPECT_SPLIT, VERIFY_QUICK, err);
     case ID_SAMPLE:
         if (cli_percent(value, &o->sample_percent, err) != CHEX_OK)
             return CHEX_ERR_USAGE;

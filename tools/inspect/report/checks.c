@@ -325,6 +325,7 @@ report_run_checks(struct html_report *r)
     check_manifest(r);
     report_check_patients(r);
     report_check_equal(r);
+    report_check_near(r);
     report_check_drift(r);
     check_positives(r);
     check_pixels(r);

@@ -28,5 +28,6 @@ void report_check_drift(struct html_report *r);
 /* The checks of leaks.c. */
 void report_check_patients(struct html_report *r);
 void report_check_equal(struct html_report *r);
+void report_check_near(struct html_report *r);
 
 #endif

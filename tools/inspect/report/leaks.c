@@ -1,5 +1,5 @@
 /*
- * leaks.c - checks of the report for leaks between splits and for equal images; see report.h
+ * leaks.c - checks of the report for leaks between splits, and for equal and nearly equal images; see report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -112,5 +112,38 @@ report_check_equal(struct html_report *r)
         report_check_say(c, "In %s group%s of equal images findings or patients differ, so some of them are wrong:",
                          TEXT(n), report_plural(n));
         say_groups(r, c, EQUAL_UNLIKE, n);
+    }
+}
+
+void
+report_check_near(struct html_report *r)
+{
+    const struct near_search *near = &r->near;
+    uint64_t n = near->pair_count;
+    struct report_check *c = report_check_begin(r, "near", "Nearly equal images in two splits",
+                                                n || near->too_many ? LEVEL_LOOK : LEVEL_GOOD, n);
+    size_t i;
+
+    if (r->dataset->info.split_count == 1) {
+        report_check_say(c, "There is one split.");
+    } else if (near->too_many) {
+        report_check_say(c, "More than %s pairs of images may be nearly equal: the images of this data set are alike.",
+                         TEXT(NEAR_MAX));
+    } else if (n == 0) {
+        report_check_say(c,
+                         "No image is nearly equal to an image of another split (correlation of 64 x 64 means: %.2f).",
+                         NEAR_LEAST);
+    } else {
+        report_check_say(c, "%s pair%s of nearly equal images %s in two splits (correlation of 64 x 64 means: %.2f):",
+                         TEXT(n), report_plural(n), n == 1 ? "is" : "are", NEAR_LEAST);
+        for (i = 0; i < n && i < EXAMPLES; i++) {
+            const struct seen *a = near->image[near->pair[i].a].seen, *b = near->image[near->pair[i].b].seen;
+
+            report_check_say(c, "%s %s ", i ? ";" : "", report_split_name(r, a->split));
+            report_check_name(c, a->name);
+            report_check_say(c, " ~ %s ", report_split_name(r, b->split));
+            report_check_name(c, b->name);
+        }
+        report_check_say(c, n > i ? "; %s more (chex-inspect check --near)." : ".", TEXT(n - i));
     }
 }

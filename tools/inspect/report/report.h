@@ -11,7 +11,7 @@
 #define CHEX_TOOLS_REPORT_H
 
 #include "draw/html.h"
-#include "inspect/check/leaks.h"
+#include "inspect/check/near.h"
 
 #define REPORT_TINY  8   /* side of the coarse image that serves to compare images */
 #define REPORT_YEARS 121 /* ages 0 .. 120 */
@@ -93,7 +93,7 @@ struct html_report {
     const struct target *target;
     const struct chex_dataset *dataset;
     struct split_check check; /* its member seen lists the images */
-    uint32_t *first;          /* [shard]: number of its first record */
+    struct near_search near;
     struct report_image *image;
     size_t records;
     struct report_shard *shard;

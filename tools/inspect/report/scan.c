@@ -230,10 +230,12 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
     image->sex = v->sex == 'F' ? SEX_F : v->sex == 'M' ? SEX_M : SEX_U;
     image->view = (uint8_t)view_of(v->view);
     look_at_pixels(s, record->worker, record, image);
+    near_describe(record->pixels, r->dataset->info.width, r->dataset->info.height, &r->near.image[place]);
     memcpy(seen->hash, record->hash, sizeof(seen->hash));
     seen->findings = v->findings;
     seen->shard = record->shard;
     seen->index = record->index;
+    seen->number = (uint32_t)record->number;
     seen->split = r->dataset->shard[record->shard].split;
     pthread_mutex_lock(&s->lock);
     seen->name = arena_copy(&r->strings, v->name.data, v->name.size);
@@ -315,14 +317,10 @@ make_room(struct html_report *r, size_t cells)
     const struct chex_dataset *ds = r->dataset;
     unsigned i;
 
-    r->first = calloc(ds->info.shard_count, sizeof(*r->first));
     r->shard = calloc(ds->info.shard_count, sizeof(*r->shard));
-    if (!r->first || !r->shard)
+    if (!r->shard)
         return false;
-    for (i = 0; i < ds->info.shard_count; i++) {
-        r->first[i] = (uint32_t)r->records;
-        r->records += ds->shard[i].record_count;
-    }
+    r->records = dataset_records(ds);
     r->image = calloc(r->records ? r->records : 1, sizeof(*r->image));
     r->check.seen = calloc(r->records ? r->records : 1, sizeof(*r->check.seen));
     r->mean_all.sum = calloc(cells, sizeof(*r->mean_all.sum));
@@ -420,13 +418,17 @@ report_scan(struct html_report *r, struct chex_error *err)
                             .context = &s,
                             .threads = r->in->common->threads};
     r->check.dataset = r->dataset;
+    status = near_init(&r->near, r->in, r->dataset, err);
+    if (status != CHEX_OK)
+        return status;
     status = walk_run(&r->walk, err);
     pthread_mutex_destroy(&s.lock);
     if (status != CHEX_OK)
         return status;
     close_gaps(r);
     compare(r);
-    return split_check_run(&r->check, err);
+    status = split_check_run(&r->check, err);
+    return status == CHEX_OK ? near_find(&r->near, &r->check, err) : status;
 }
 
 void
@@ -437,10 +439,10 @@ report_close(struct html_report *r)
     for (i = 0; i < REPORT_VIEWS; i++)
         free(r->mean[i].sum);
     free(r->mean_all.sum);
+    near_release(&r->near);
     free(r->check.by_hash);
     free(r->check.seen);
     free(r->image);
-    free(r->first);
     free(r->shard);
     free(r->reject);
     arena_release(&r->strings);
@@ -449,5 +451,5 @@ report_close(struct html_report *r)
 const struct report_image *
 report_image_of(const struct html_report *r, const struct seen *seen)
 {
-    return &r->image[r->first[seen->shard] + seen->index];
+    return &r->image[seen->number];
 }
