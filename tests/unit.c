@@ -123,6 +123,7 @@ main(void)
     srunner_add_suite(runner, backends_suite());
     srunner_add_suite(runner, padding_suite());
     srunner_add_suite(runner, seam_suite());
+    srunner_add_suite(runner, unknown_suite());
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -63,6 +63,7 @@ Suite *settings_suite(void);
 Suite *backends_suite(void);
 Suite *padding_suite(void);
 Suite *seam_suite(void);
+Suite *unknown_suite(void);
 
 /* of unit_gpu.c */
 Suite *cuda_suite(void);

@@ -18,8 +18,9 @@
  * if a rank reports a fault.  With a loss scale the step is skipped and the scale is reduced.  Without one, or if a
  * rank reports a fault, the plan is halted: later steps change nothing until resume().
  *
- * A backend and its reducer (reduce.h) compute the sums over the ranks.  The loss, the faults and the requests of the
- * ranks are appended to the gradients, so a step needs no other message between the ranks.
+ * A backend and its reducer (reduce.h) compute the sums over the ranks.  The loss, the numbers of labels, the
+ * faults and the requests of the ranks are appended to the gradients, so a step needs no other message between the
+ * ranks.
  *
  * Every function returns CHEX_OK or fails with CHEX_ERR_MEMORY or CHEX_ERR_BUG, unless its comment lists more.  One
  * thread at a time may use a plan, except for read_concurrently(); different plans are independent.  The same calls
@@ -215,6 +216,7 @@ struct step_end {
 struct step_result {
     double loss; /* over all ranks */
     double norm; /* 2-norm of the gradients, summed over all ranks, unscaled, before clipping */
+    bool known;  /* at least one label of any rank is known; otherwise the loss is 0 */
     bool applied;
     bool halted;       /* the plan is halted: this and later steps change nothing */
     uint32_t faults;   /* number of ranks with STEP_FAULT */

@@ -33,6 +33,11 @@ struct crop {
  *     count = 1  the variance is 0, so the normalised value is beta and no gradient flows back.  A single value has no
  *     variance, so the running statistics of this normalisation do not change.  (PyTorch rejects such a batch.)
  *     no image   nothing is computed: the loss is 0, the running statistics do not change, no gradient is added.
+ *
+ * An unknown label has no loss and no gradient.  The backend counts the labels of a step over all micro-batches and
+ * ranks.  At the end of the step it multiplies loss and gradients by labels / known labels, so they are means over the
+ * known labels.  Without an unknown label this changes no bit.  A step without any known label has the loss 0 and the
+ * gradient 0; it is applied like any other step, so moments and weight decay still change the parameters.
  */
 struct image_store; /* of a backend: images in device memory */
 
@@ -44,9 +49,9 @@ struct batch {
     const uint32_t *index;
     const struct image_store *store;
     const struct crop *crop; /* [batch]; score() has its own crops */
-    const uint8_t *label;    /* [batch][outputs], 0 or 1; not read by score() */
+    const uint8_t *label;    /* [batch][outputs], 0, 1 or LABEL_UNKNOWN; not read by score() */
     const float *weight;     /* [batch], 0 for padding; NULL: all 1 */
-    double scale;            /* loss = scale * sum: 1 / (images of weight 1 in the global batch * outputs) */
+    double scale;            /* of the loss: 1 / (images of weight 1 in the global batch * outputs) */
 };
 
 /* Write the indices of all images without padding to place[], in order; returns their number. */

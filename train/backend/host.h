@@ -34,8 +34,8 @@ struct host_ops {
     void (*changed)(struct plan *plan);
 };
 
-/* Numbers in the tail of the sums: loss, faults, requests. */
-#define HOST_TAIL (2 + STEP_REQUESTS)
+/* Numbers in the tail of the sums: loss, labels, known labels, faults, requests. */
+#define HOST_TAIL (4 + STEP_REQUESTS)
 
 struct host {
     const struct host_ops *ops;
@@ -47,11 +47,12 @@ struct host {
     bool halted;
 
     /* The current step: */
-    unsigned batches; /* its micro-batches so far */
-    bool ended;       /* STEP_LAST was given */
-    size_t left;      /* numbers whose sum has not been started: the first `left` */
-    size_t ready;     /* numbers from this index on are final */
-    double at;        /* clock_now() at the start of the current part */
+    unsigned batches;          /* its micro-batches so far */
+    bool ended;                /* STEP_LAST was given */
+    struct label_count labels; /* of this rank; of all ranks after the sums */
+    size_t left;               /* numbers whose sum has not been started: the first `left` */
+    size_t ready;              /* numbers from this index on are final */
+    double at;                 /* clock_now() at the start of the current part */
     struct step_result now;
 
     uint64_t ticket; /* of the last step */

@@ -1,7 +1,7 @@
 /*
  * host_step.c - implements host.h: a step of a plan in host memory, with its sums over micro-batches and ranks
  *
- * The sums are one array: gradients, statistics, and the tail (loss, faults and requests).  They are summed over the
+ * The sums are one array: gradients, statistics, and the tail (loss, labels, faults and requests).  They are summed over the
  * ranks in buckets, from the end of the array; so statistics and tail come first.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -19,7 +19,7 @@
 #define BUCKET_NUMBERS (1u << 19) /* 4 MiB of gradients per bucket */
 
 /* Indices in the tail. */
-enum { TAIL_LOSS, TAIL_FAULTS, TAIL_REQUESTS };
+enum { TAIL_LOSS, TAIL_LABELS, TAIL_KNOWN, TAIL_FAULTS, TAIL_REQUESTS };
 
 _Static_assert(TAIL_REQUESTS + STEP_REQUESTS == HOST_TAIL, "a number for each request");
 
@@ -114,6 +114,8 @@ sum_statistics(struct host *h, const struct step_end *end, struct chex_error *er
     for (i = 0; i < g->stat_floats; i++)
         sum[i] = (double)h->running[i];
     tail[TAIL_LOSS] = h->now.loss;
+    tail[TAIL_LABELS] = (double)h->labels.all;
+    tail[TAIL_KNOWN] = (double)h->labels.known;
     tail[TAIL_FAULTS] = h->now.faults;
     for (i = 0; i < STEP_REQUESTS; i++)
         tail[TAIL_REQUESTS + i] = h->now.requests >> i & 1;
@@ -122,25 +124,41 @@ sum_statistics(struct host *h, const struct step_end *end, struct chex_error *er
 }
 
 static void
-take_sums(struct host *h)
+take_tail(struct host *h)
 {
     const struct graph *g = h->options.graph;
-    const double *sum, *tail;
+    const double *sum = h->sum + g->param_floats, *tail = sum + g->stat_floats;
     size_t i;
 
-    for (i = 0; h->sum && i < g->param_floats; i++)
-        h->arena[ARENA_GRADIENTS][i] = (float)h->sum[i];
-    if (!has_peers(h))
-        return;
-    sum = h->sum + g->param_floats;
-    tail = sum + g->stat_floats;
     for (i = 0; i < g->stat_floats; i++)
         h->running[i] = (float)sum[i];
     h->now.loss = tail[TAIL_LOSS];
+    h->labels = (struct label_count){(uint64_t)tail[TAIL_LABELS], (uint64_t)tail[TAIL_KNOWN]};
     h->now.faults = (uint32_t)tail[TAIL_FAULTS];
     h->now.requests = 0;
     for (i = 0; i < STEP_REQUESTS; i++)
         h->now.requests |= tail[TAIL_REQUESTS + i] > 0 ? 1u << i : 0;
+}
+
+/* Loss and gradients become means over the known labels of all ranks. */
+static void
+take_sums(struct host *h)
+{
+    size_t count = h->options.graph->param_floats, i;
+    float *gradient = h->arena[ARENA_GRADIENTS];
+    double rescale;
+
+    if (has_peers(h))
+        take_tail(h);
+    rescale = loss_rescale(h->labels);
+    h->now.loss *= rescale;
+    h->now.known = h->labels.known > 0;
+    if (h->sum)
+        for (i = 0; i < count; i++)
+            gradient[i] = (float)(rescale * h->sum[i]);
+    else if (rescale != 1)
+        for (i = 0; i < count; i++)
+            gradient[i] = (float)(rescale * (double)gradient[i]);
 }
 
 /* ---- micro-batches ----------------------------------------------------------------------------------------------- */
@@ -152,6 +170,7 @@ begin_step(struct host *h)
 
     h->now = (struct step_result){.bad = STEP_NONE};
     h->batches = 0;
+    h->labels = (struct label_count){.all = 0};
     h->ended = false;
     memset(h->arena[ARENA_GRADIENTS], 0, h->options.graph->param_floats * sizeof(float));
     if (h->sum)
@@ -166,11 +185,16 @@ static void
 forward(struct plan *plan, const struct batch *batch)
 {
     struct host *h = host_of(plan);
+    const struct graph *g = h->options.graph;
+    struct label_count labels = loss_count(h->options.batch, g->buffer[g->output].channels, batch->label,
+                                           batch->weight);
     double loss;
 
     ranges_push(PART_FORWARD);
     loss = h->ops->forward(plan, batch);
     ranges_pop();
+    h->labels.all += labels.all;
+    h->labels.known += labels.known;
     if (!isfinite(loss) && h->now.bad == STEP_NONE)
         h->now.bad = h->batches;
     h->now.loss += loss;

@@ -60,7 +60,7 @@ loss_sum(const struct loss_options *options, size_t count, size_t outputs, const
             bool positive = label[at] != 0;
             double factor = w * scale, slope;
 
-            if (w == 0) {
+            if (w == 0 || label[at] == LABEL_UNKNOWN) {
                 if (gradient)
                     gradient[at] = 0;
                 continue;
@@ -73,4 +73,26 @@ loss_sum(const struct loss_options *options, size_t count, size_t outputs, const
         }
     }
     return sum;
+}
+
+struct label_count
+loss_count(size_t count, size_t outputs, const uint8_t *label, const float *weight)
+{
+    struct label_count labels = {.all = 0};
+    size_t i, k;
+
+    for (i = 0; i < count; i++) {
+        if (weight && weight[i] == 0)
+            continue;
+        labels.all += outputs;
+        for (k = 0; k < outputs; k++)
+            labels.known += label[i * outputs + k] != LABEL_UNKNOWN;
+    }
+    return labels;
+}
+
+double
+loss_rescale(struct label_count labels)
+{
+    return labels.known > 0 ? (double)labels.all / (double)labels.known : 1;
 }

@@ -6,6 +6,10 @@
  *     focal  as bce, with factors (1 - p)^gamma and p^gamma (Lin et al., ICCV 2017, without alpha)
  * The functions use log-sum-exp forms in double, which do not overflow.
  *
+ * The loss of a step is the mean over its known labels, of all micro-batches and all ranks.  A rank does not know how
+ * many labels of the other ranks are known, so a step computes with scale = 1 / labels.  The known labels are counted
+ * and summed over the ranks together with the gradients, and then loss and gradients are multiplied by loss_rescale().
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_TRAIN_LOSS_H
@@ -23,16 +27,32 @@ struct loss_options {
     const double *positive_weight; /* [outputs]; NULL: all 1.  Must outlive its users */
 };
 
+#define LABEL_UNKNOWN 255 /* a label is 0, 1 or this */
+
 double sigmoid(double x);
 
 /*
  * Returns the sum of weight[i] * scale * loss(z[i][o], label[i][o]), and sets gradient[i][o] to its derivative by
  * z[i][o].  z, gradient [count][outputs]; gradient may be NULL
- * label        [count][outputs], 0 or 1
+ * label        [count][outputs], 0, 1 or LABEL_UNKNOWN
  * weight       [count], NULL: all 1
- * An image of weight 0 contributes nothing, even if its logits are not finite.
+ * An image of weight 0 and an unknown label contribute nothing, even if their logits are not finite: the gradient is 0.
  */
 double loss_sum(const struct loss_options *options, size_t count, size_t outputs, const float *z, const uint8_t *label,
                 const float *weight, double scale, float *gradient);
+
+/* Labels of the images with a weight other than 0. */
+struct label_count {
+    uint64_t all, known;
+};
+
+/* Counts the labels of a micro-batch; label and weight as above. */
+struct label_count loss_count(size_t count, size_t outputs, const uint8_t *label, const float *weight);
+
+/*
+ * Returns the factor that turns a sum over the known labels with scale 1 / all into their mean: all / known.  Exactly 1
+ * if all labels are known.  Also 1 if none is known: the sum and its gradient are 0 then.
+ */
+double loss_rescale(struct label_count labels);
 
 #endif

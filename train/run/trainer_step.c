@@ -328,14 +328,15 @@ halt(struct trainer *t, const struct step_under_way *s, const struct step_result
 
 static void
 count_step(const struct trainer_task *task, struct checkpoint_state *state, struct trainer_epoch *epoch,
-           struct trainer_result *result, const struct step_under_way *s, const struct trainer_step *seen)
+           struct trainer_result *result, const struct step_under_way *s, const struct trainer_step *seen, bool known)
 {
     size_t i;
 
     state->step++;
     state->batches++;
     state->micro_batches += all_batches(task, s);
-    if (isfinite(seen->loss)) { /* otherwise it was skipped, and the loss scale was reduced */
+    /* A step whose loss is not finite was skipped, and the loss scale was reduced. */
+    if (known && isfinite(seen->loss)) {
         state->loss_sum += seen->loss * (double)s->images;
         state->loss_images += s->images;
     }
@@ -373,7 +374,7 @@ finish_step(struct trainer *t, struct chex_error *err)
     stepping->ended = now;
     stepping->requests |= r.requests;
     t->state.plan = r.state;
-    count_step(&t->task, &t->state, &t->epoch, &t->result, s, &seen);
+    count_step(&t->task, &t->state, &t->epoch, &t->result, s, &seen, r.known);
     trainer_times_step(&t->job, t->state.step, now, &seen, (double)filled / t->task.each);
     if (t->job.is_rank_0 && t->job.w->stepped)
         t->job.w->stepped(t->job.w->context, t, &seen);

@@ -17,6 +17,8 @@ extern "C" {
 
 typedef std::vector<double> doubles;
 
+static_assert(LABEL_UNKNOWN_BYTE == LABEL_UNKNOWN, "kernels do not include train/math/loss.h");
+
 static void
 case_name(const value_set &set, const char *what)
 {
@@ -91,20 +93,23 @@ run_loss(const value_set &set, bool focal)
     double loss;
 
     for (unsigned i = 0; i < IMAGES * OUT; i++) {
-        label[i] = i % 3 == 0;
+        label[i] = i % 5 == 4 ? LABEL_UNKNOWN : i % 3 == 0;
         z[i] *= 12;
     }
     weight[2] = 0;
-    z[2 * OUT] = NAN;
+    z[2 * OUT] = z[4] = NAN; /* an image of weight 0, an unknown label */
     for (float &p : positive)
         positive_weight.push_back((double)(p = 1 + fabsf(p)));
     options.positive_weight = positive_weight.data();
+    const label_count labels = loss_count(IMAGES, OUT, label.data(), weight.data());
     loss = loss_sum(&options, IMAGES, OUT, z.data(), label.data(), weight.data(), 0.01, dz.data());
     for (float d : dz)
         want.push_back((double)d * 1024);
     state.loss_scale = 1024;
     state.loss = 1;
     state.bad = STEP_BAD_NONE;
+    state.labels = 100;
+    state.known = 50;
     loss_args a = {upload(z),
                    upload(label),
                    upload(weight),
@@ -121,6 +126,7 @@ run_loss(const value_set &set, bool focal)
     compare("gradient", want, download(a.dz, want.size()), 1e-6);
     state = download_one(a.state);
     expect(fabs(state.loss - 1 - loss) < 1e-9 * loss && state.bad == STEP_BAD_NONE, "the loss");
+    expect(state.labels == 100 + (double)labels.all && state.known == 50 + (double)labels.known, "numbers of labels");
     z[5] = NAN;
     copy_in(a.z, z.data(), z.size() * sizeof(float));
     launch(set, CUDA_LOSS, 1, 1, a);

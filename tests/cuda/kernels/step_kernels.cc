@@ -203,12 +203,15 @@ run_decision(const value_set &set, const decision &d)
     state.good = d.good;
     state.halted = d.halted;
     state.applied = 41;
+    state.labels = state.known = 1; /* of this rank: the tail has those of all ranks */
     overwrite(s.decide.state, state);
     gradient[0] = 3;
     gradient[COUNT - 1] = d.gradient * 4;
     floats tail(TAIL_FLOATS);
     tail[TAIL_LOSS] = (float)d.loss;
     tail[TAIL_LOSS_REST] = 1e-9f;
+    tail[TAIL_LABELS] = 70;
+    tail[TAIL_UNKNOWN] = 42;
     tail[TAIL_FAULTS] = (float)d.faults;
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
         tail[TAIL_REQUEST + i] = d.wishes >> i & 1 ? 2 : 0; /* of two ranks */
@@ -221,8 +224,9 @@ run_decision(const value_set &set, const decision &d)
     expect(!!state.apply == d.apply && state.halted == d.halted_then, d.what);
     expect(state.loss_scale == d.scale_then && state.good == d.good_then, d.what);
     expect(state.faults == d.faults && state.requests == d.wishes && state.applied == 41 + d.apply, d.what);
-    expect(isfinite(d.loss) ? state.loss == d.loss + (double)1e-9f : !isfinite(state.loss), d.what);
-    expect(isfinite(d.gradient) ? fabs(state.norm - 5) < 1e-12 : !isfinite(state.norm), d.what);
+    expect(isfinite(d.loss) ? state.loss == 2.5 * (d.loss + (double)1e-9f) : !isfinite(state.loss), d.what);
+    expect(isfinite(d.gradient) ? fabs(state.norm - 12.5) < 1e-12 : !isfinite(state.norm), d.what);
+    expect(!d.apply || state.factor == 2.5f, "the factor of the gradients");
     expect((download(s.apply.parameter, COUNT) != p) == d.apply, "parameters");
     expect(download(s.apply.statistics, 300) == (d.apply ? running : statistics), "running statistics");
     release();
@@ -247,7 +251,7 @@ run_begin(const value_set &set)
     state.loss_scale = 512;
     state.applied = 3;
     state.good = 9;
-    state.loss = 17;
+    state.loss = state.labels = state.known = 17;
     state.bad = 2;
     /* After two empty CTAs, which stand for those of the weights. */
     pack_weights_args pack = {NULL, upload(std::vector<pack_entry>{{0, NULL, 0, 8, 1, 0, 0}}), 1, 2, {}};
@@ -259,6 +263,7 @@ run_begin(const value_set &set)
     state = download_one(a.state);
     expect(got[300] == 7 && floats(got.begin(), got.end() - 1) == statistics, "running statistics");
     expect(state.unscale == 1.0f / 512 && state.loss == 0 && state.bad == STEP_BAD_NONE, "the state");
+    expect(state.labels == 0 && state.known == 0, "the numbers of labels");
     expect(state.loss_scale == 512 && state.applied == 3 && state.good == 9, "what stays of the state");
     a.from_zero = 1;
     launch(set, CUDA_PACK_WEIGHTS, 2 + cuda_blocks(300, PACK_THREADS), 1, pack);
@@ -306,6 +311,8 @@ run_end(const value_set &set, unsigned batch, unsigned behind, unsigned rest, do
     if (rest > 0)
         arena_fade_statistics(&g, rest, 1, want.data());
     state.loss = loss;
+    state.labels = 70;
+    state.known = 28;
     step_end_args a = {upload(std::vector<end_block>{{fade, behind, rest, 1, 0x85}}),
                        upload(std::vector<step_state>{state}),
                        upload(pixels),
@@ -322,6 +329,7 @@ run_end(const value_set &set, unsigned batch, unsigned behind, unsigned rest, do
         expect(fabs((double)tail[TAIL_LOSS] + (double)tail[TAIL_LOSS_REST] - loss) <= 1e-14 * loss, "the loss");
     else
         expect(!isfinite(tail[TAIL_LOSS] + tail[TAIL_LOSS_REST]), "a loss that is not finite");
+    expect(tail[TAIL_LABELS] == 70 && tail[TAIL_UNKNOWN] == 42, "numbers of labels");
     expect(tail[TAIL_FAULTS] == 1, "faults");
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
         expect(tail[TAIL_REQUEST + i] == (0x85 >> i & 1), "wishes");

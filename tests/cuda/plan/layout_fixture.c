@@ -164,7 +164,7 @@ make_images(const struct plan_options *o, bool padding)
         m.weight[n] = padding && n == 1 ? 0 : 1;
     }
     for (i = 0; i < (size_t)o->batch * OUTPUTS; i++)
-        m.label[i] = random_unit() > 0.5;
+        m.label[i] = i % 3 == 2 ? LABEL_UNKNOWN : random_unit() > 0.5;
     m.batch.pixels = m.pixels;
     m.batch.crop = m.crop;
     m.batch.label = m.label;
@@ -479,6 +479,7 @@ run_lists(const struct plan_options *o, const struct cuda_chip *chip, const stru
     uintptr_t memory = make_plan(&l, o, chip, parameters, statistics);
     struct step_state state;
     unsigned k;
+    size_t i;
 
     for (k = 0; k < 2; k++) {
         fill_slot(&l, &m[k], k, k);
@@ -495,6 +496,8 @@ run_lists(const struct plan_options *o, const struct cuda_chip *chip, const stru
     out->loss = state.loss;
     out->norm = state.norm;
     get_arena(&l, ARENA_GRADIENTS, out->gradients);
+    for (i = 0; i < o->graph->param_floats; i++) /* as cuda_read() */
+        out->gradients[i] = (float)(state.rescale * (double)out->gradients[i]);
     get_arena(&l, ARENA_PARAMETERS, out->parameters);
     get_arena(&l, ARENA_STATISTICS, out->statistics);
     fill_slot(&l, &m[0], 0, 0);

@@ -7,6 +7,7 @@ CPU backend:
 - one step from random weights, at several sizes and batches: logits, loss, each gradient and the running statistics,
   and the logits in evaluation, beside PyTorch's in float64, which has no rounding of its own that would count; the same
   with images of weight 0 around them, which must be as if they were not there: PyTorch has a smaller batch;
+- unknown labels, in all steps but the first: PyTorch takes the mean of the loss over the known labels;
 - ten steps of Adam (two on all but the first): each parameter tensor is that of PyTorch after the same steps, within
   1e-3; its change is what PyTorch's Adam makes of the gradients that the backend reports; the last step is, bit for
   bit, what the backend computes when it starts with the parameters and statistics before it, so no step knows of
@@ -41,6 +42,7 @@ except ImportError as e:
 PROGRAM = os.environ.get("TRAIN_STEP", "./train-step")
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 OUTPUTS, RATE, THREADS, PADDING = 14, 1e-4, 2, 3
+UNKNOWN = 255  # a label
 MODELS = {"densenet121": torchvision.models.densenet121, "resnet50": torchvision.models.resnet50}
 RELUS = {"densenet121": 121, "resnet50": 49}
 INSTRUCTION_SETS = {"cpu": ("avx512", "avx2", "plain")}  # CHEX_CPU; one that the machine lacks gives the best it has
@@ -152,8 +154,21 @@ class Network:
 
 
 def random_images(rng, steps, images, side):
+    """From the second step on, a quarter of the labels is unknown, and all labels of an image and of a finding.  In the
+    fourth step all labels are unknown."""
     pixels = rng.integers(0, 256, (steps, images, side, side), dtype=np.uint8)
-    return pixels, (rng.random((steps, images, OUTPUTS)) < 0.3).astype(np.uint8)
+    labels = (rng.random((steps, images, OUTPUTS)) < 0.3).astype(np.uint8)
+    labels[1:][rng.random(labels[1:].shape) < 0.25] = UNKNOWN
+    labels[1:, 1] = labels[1:, :, 2] = UNKNOWN
+    labels[3:4] = UNKNOWN
+    return pixels, labels
+
+
+def masked_loss(logits, labels):
+    """The mean over the known labels; 0, with the gradient 0, if there is none."""
+    known = torch.from_numpy(labels != UNKNOWN)
+    each = torch.nn.BCEWithLogitsLoss(reduction="none")(logits, torch.from_numpy(labels).double())
+    return torch.where(known, each, 0).sum() / max(int(known.sum()), 1)
 
 
 def flat(tensors):
@@ -266,7 +281,7 @@ def compare_step(tally, variants, network, pixels, labels, start=None):
     before = flat(network.stats)
     with Settled(model, x) as settled:
         logits = model(x)
-    loss = torch.nn.BCEWithLogitsLoss()(logits, torch.from_numpy(labels).double())
+    loss = masked_loss(logits, labels)
     loss.backward()
     tally.count(settled.nearest > 0.99 * Settled.MARGIN and settled.relus == RELUS[network.name],
                 f"{here}: an input of a ReLU is only {settled.nearest:.1e} from zero, {settled.relus} ReLUs")
@@ -301,7 +316,7 @@ def torch_training(network, start, pixels, labels, wanted):
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     for step, (x, y) in enumerate(zip(pixels, labels), 1):
         optimizer.zero_grad()
-        torch.nn.BCEWithLogitsLoss()(model(network_input(x)), torch.from_numpy(y).double()).backward()
+        masked_loss(model(network_input(x)), y).backward()
         optimizer.step()
         if step in wanted:
             found[step] = flat(tensors)

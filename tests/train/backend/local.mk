@@ -7,7 +7,8 @@ tests_unit_SOURCES += \
 	tests/train/backend/test_backends.c \
 	tests/train/backend/test_live_ranges.c \
 	tests/train/backend/test_padding.c \
-	tests/train/backend/test_seam.c
+	tests/train/backend/test_seam.c \
+	tests/train/backend/test_unknown.c
 
 check_PROGRAMS += train-step
 train_step_SOURCES = tests/train/backend/train_step.c

@@ -51,6 +51,33 @@ START_TEST(an_image_of_weight_0_counts_nowhere)
 }
 END_TEST
 
+START_TEST(an_unknown_label_counts_nowhere)
+{
+    static const double positive_weight[] = {3, 3, 3};
+    const float z[] = {0.5f, NAN, -2, 1, INFINITY, NAN}, weight[] = {1, 0};
+    const uint8_t y[] = {1, LABEL_UNKNOWN, LABEL_UNKNOWN, 0, LABEL_UNKNOWN, 1};
+    struct label_count labels = loss_count(2, 3, y, NULL);
+
+    ck_assert(labels.all == 6 && labels.known == 3);
+    labels = loss_count(2, 3, y, weight);
+    ck_assert(labels.all == 3 && labels.known == 1);
+    ck_assert_double_eq(loss_rescale(labels), 3);
+    ck_assert_double_eq(loss_rescale((struct label_count){7, 7}), 1);
+    ck_assert_double_eq(loss_rescale((struct label_count){7, 0}), 1);
+    ck_assert_double_eq(loss_rescale((struct label_count){0, 0}), 1);
+    for (int kind = LOSS_BCE; kind <= LOSS_FOCAL; kind++) {
+        const struct loss_options o = {(enum loss_kind)kind, 2, positive_weight};
+        float g[] = {5, 5, 5, 5, 5, 5}, first;
+        double one = loss_sum(&o, 1, 1, z, y, NULL, 0.5, &first);
+
+        ck_assert_double_eq(loss_sum(&o, 2, 3, z, y, weight, 0.5, g), one);
+        ck_assert(g[0] == first && first != 0);
+        for (int i = 1; i < 6; i++)
+            ck_assert(g[i] == 0);
+    }
+}
+END_TEST
+
 START_TEST(slopes_are_the_derivatives_of_the_loss)
 {
     const double positive_weight[] = {3, 0.5};
@@ -194,6 +221,7 @@ step_suite(void)
     tcase_add_test(c, bce_is_minus_log_p_and_its_slope_is_p_minus_y);
     tcase_add_test(c, large_logits_do_not_overflow);
     tcase_add_test(c, an_image_of_weight_0_counts_nowhere);
+    tcase_add_test(c, an_unknown_label_counts_nowhere);
     tcase_add_test(c, slopes_are_the_derivatives_of_the_loss);
     tcase_add_test(c, focal_with_gamma_0_is_bce);
     suite_add_tcase(s, c);

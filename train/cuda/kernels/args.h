@@ -119,7 +119,8 @@ struct widen_args {
 
 /* ---- the head (head.cu) ------------------------------------------------------------------------------------- */
 
-#define HEAD_THREADS 256
+#define HEAD_THREADS       256
+#define LABEL_UNKNOWN_BYTE 255 /* LABEL_UNKNOWN of train/math/loss.h */
 /*
  * z(n, o) = sum over i of w(o, i) * x(n, i) + bias(o), and its gradients.  z and dz are float.  The grid of the
  * gradients:  first CTAs with one thread for each of images * in, then CTAs with one thread for each of out * in + out.
@@ -138,8 +139,9 @@ struct linear_args {
     unsigned images, in, out, x_ld, dx_ld;
 };
 /*
- * The loss of train/math/loss.h.  dz is multiplied by state->loss_scale, the loss is not.  CTA 0 adds the loss of the
- * micro-batch to state->loss; if it is not finite and state->bad is STEP_BAD_NONE, state->bad becomes block->number.
+ * The loss of train/math/loss.h.  dz is multiplied by state->loss_scale, the loss is not.  CTA 0 adds the loss and the
+ * numbers of labels of the micro-batch to the state; if the loss is not finite and state->bad is STEP_BAD_NONE,
+ * state->bad becomes block->number.
  * Further CTAs, if any, update the running statistics.
  */
 struct loss_args {
@@ -176,7 +178,7 @@ struct gradient_squares_args {
     unsigned count;
 };
 /*
- * Decides whether a step is applied.  Loss, faults and requests of all ranks come from the tail of the sums.  A step is
+ * Decides whether a step is applied.  Loss, labels, faults and requests of all ranks come from the tail of the sums.  A step is
  * not applied if the plan is halted, if a rank has a fault (which halts the plan), or if the loss or the norm is not
  * finite.  In the last case the loss scale is halved and the count of good steps restarts; without a loss scale, or at
  * the lowest one, the plan is halted.  After `grow` good steps the scale doubles, up to the highest one.  One CTA.
@@ -187,7 +189,7 @@ struct step_decide_args {
     const float *tail;
     struct step_state *state;
     unsigned blocks, scaled, grow; /* scaled: there is a loss scale */
-    unsigned alone;                /* a single rank: state->loss is already complete, in double */
+    unsigned alone;                /* a single rank: loss and labels of the state are complete, in double */
     float least, most;
     double beta1, beta2, decay; /* decay: for AdamW, otherwise 0; SGD: betas 0 */
 };

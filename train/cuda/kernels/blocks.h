@@ -52,17 +52,19 @@ struct step_state {
     /* The current step. */
     float unscale;             /* 1 / the loss scale of this step; multiplies the gradients of weights */
     double loss;               /* of this rank so far; of all ranks after step_decide */
+    double labels, known;      /* labels, and those not unknown: of this rank so far; of all ranks after step_decide */
+    double rescale;            /* labels / known, or 1: multiplies loss and gradients (train/math/loss.h) */
     double norm;               /* of the gradients of all ranks, before clipping */
     unsigned bad;              /* the first micro-batch of this rank whose loss is not finite, or STEP_BAD_NONE */
     unsigned apply;            /* is this step applied? */
     unsigned faults, requests; /* of all ranks: their number; request bits */
-    float factor;              /* multiplies the gradients: clipping */
+    float factor;              /* multiplies the gradients: rescale, clipping */
     float rate, root, shrink;  /* of Adam: rate / correction, 1 / sqrt(correction), AdamW's decay */
 };
 
 /*
- * Starts a step, in additional CTAs of pack_weights: resets loss, bad and unscale, and sets the running statistics to
- * those of the last step, or to zero (all ranks except the first).
+ * Starts a step, in additional CTAs of pack_weights: resets loss, labels, known, bad and unscale, and sets the running
+ * statistics to those of the last step, or to zero (all ranks except the first).
  */
 struct step_begin_args {
     struct step_state *state;
@@ -73,9 +75,18 @@ struct step_begin_args {
 
 /*
  * The numbers that the ranks sum are this tail, the running statistics of the step, and the gradients, all as floats.
- * The loss is a two-float sum (value and compensation).
+ * The loss is a two-float sum (value and compensation).  The tail has the number of unknown labels, because its sum is
+ * exact if it is 0; other sums of counts are rounded above 2^24.
  */
 #define TAIL_REQUESTS 8
-enum { TAIL_LOSS, TAIL_LOSS_REST, TAIL_FAULTS, TAIL_REQUEST, TAIL_FLOATS = TAIL_REQUEST + TAIL_REQUESTS };
+enum {
+    TAIL_LOSS,
+    TAIL_LOSS_REST,
+    TAIL_LABELS,
+    TAIL_UNKNOWN,
+    TAIL_FAULTS,
+    TAIL_REQUEST,
+    TAIL_FLOATS = TAIL_REQUEST + TAIL_REQUESTS
+};
 
 #endif

@@ -105,16 +105,31 @@ running_statistics(const norm_running_args &a, unsigned block)
     *variance = (float)((1 - taken) * (double)*variance + taken * (double)e.variance[c] * count / (count - 1));
 }
 
+/* Returns the sum over the threads to thread 0, always in the same order. */
+DEVICE double
+sum_in_thread_0(double mine, double *sums)
+{
+    __syncthreads(); /* the last sum was read */
+    sums[threadIdx.x] = mine;
+    for (unsigned half = HEAD_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            sums[threadIdx.x] += sums[threadIdx.x + half];
+    }
+    return sums[0];
+}
+
 DEVICE void
 loss_of_batch(const loss_args &a, unsigned char *shared)
 {
-    double *sums = (double *)(void *)shared, sum = 0, loss_scale = (double)a.state->loss_scale;
+    double *sums = (double *)(void *)shared, sum = 0, known = 0, loss_scale = (double)a.state->loss_scale;
 
     for (unsigned n = threadIdx.x; n < a.images * a.out; n += HEAD_THREADS) {
         double factor = (double)a.weight[n / a.out] * a.block->scale, slope, one;
         bool positive = a.label[n] != 0;
 
-        if (a.weight[n / a.out] == 0.0f) { /* no effect, even if its logits are not finite */
+        /* No effect, even if the logit is not finite. */
+        if (a.weight[n / a.out] == 0.0f || a.label[n] == LABEL_UNKNOWN_BYTE) {
             a.dz[n] = 0;
             continue;
         }
@@ -122,17 +137,16 @@ loss_of_batch(const loss_args &a, unsigned char *shared)
             factor *= (double)a.positive_weight[n % a.out];
         one = loss_of(a, positive ? (double)a.z[n] : -(double)a.z[n], &slope);
         sum += factor * one;
+        known += 1;
         a.dz[n] = (float)(factor * (positive ? slope : -slope) * loss_scale);
     }
-    sums[threadIdx.x] = sum;
-    for (unsigned half = HEAD_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half)
-            sums[threadIdx.x] += sums[threadIdx.x + half];
-    }
+    sum = sum_in_thread_0(sum, sums);
+    known = sum_in_thread_0(known, sums);
     if (threadIdx.x == 0) {
-        a.state->loss += sums[0];
-        if (!(sums[0] - sums[0] == 0) && a.state->bad == STEP_BAD_NONE)
+        a.state->loss += sum;
+        a.state->labels += (double)a.block->images * a.out;
+        a.state->known += known;
+        if (!(sum - sum == 0) && a.state->bad == STEP_BAD_NONE)
             a.state->bad = a.block->number;
     }
 }

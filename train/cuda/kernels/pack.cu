@@ -53,7 +53,7 @@ begin_step(const step_begin_args &a, unsigned i)
         a.running[i] = a.from_zero ? 0.0f : a.statistics[i];
     if (i == 0) {
         a.state->unscale = 1 / a.state->loss_scale;
-        a.state->loss = 0;
+        a.state->loss = a.state->labels = a.state->known = 0;
         a.state->bad = STEP_BAD_NONE;
     }
 }

@@ -1,7 +1,7 @@
 /*
  * step.cu - from gradients to parameters: the norm, the decision on the step, the optimizers
  *
- *   norm = sqrt(sum of g * g);  g = g * min(1, clip / norm);  formulas of the optimizers: train/math/optimizer.c
+ *   norm = rescale * sqrt(sum of g * g);  g = g * rescale * min(1, clip / norm);  formulas of the optimizers: train/math/optimizer.c
  *
  * The device does not wait for the host.  Whether a step is applied, the loss scale and Adam's step count are in struct
  * step_state on the device.  step_end fills the tail before the sums over the ranks.  gradient_squares computes partial
@@ -47,6 +47,8 @@ fill_tail(const step_end_args &a)
 
     a.tail[TAIL_LOSS] = large;
     a.tail[TAIL_LOSS_REST] = is_finite((double)large) ? (float)(loss - (double)large) : 0.0f;
+    a.tail[TAIL_LABELS] = (float)a.state->labels;
+    a.tail[TAIL_UNKNOWN] = (float)(a.state->labels - a.state->known);
     a.tail[TAIL_FAULTS] = (float)a.block->faults;
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
         a.tail[TAIL_REQUEST + i] = (float)(a.block->requests >> i & 1);
@@ -85,12 +87,17 @@ KERNEL(gradient_squares, gradient_squares_args, STEP_THREADS, 1)
 
 namespace
 {
-/* Reads the loss, faults and requests of all ranks from the tail. */
+/* Reads the loss, labels, faults and requests of all ranks from the tail. */
 DEVICE void
 read_tail(step_state *s, const float *tail, bool alone)
 {
-    if (!alone)
+    if (!alone) {
         s->loss = (double)tail[TAIL_LOSS] + (double)tail[TAIL_LOSS_REST];
+        s->labels = (double)tail[TAIL_LABELS];
+        s->known = s->labels - (double)tail[TAIL_UNKNOWN];
+    }
+    s->rescale = s->known > 0 ? s->labels / s->known : 1;
+    s->loss *= s->rescale;
     s->faults = (unsigned)tail[TAIL_FAULTS];
     s->requests = 0;
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
@@ -114,7 +121,7 @@ apply_step(step_state *s, const step_decide_args &a)
     double t;
 
     s->apply = 1;
-    s->factor = (float)(a.block->clip > 0 && s->norm > a.block->clip ? a.block->clip / s->norm : 1);
+    s->factor = (float)(s->rescale * (a.block->clip > 0 && s->norm > a.block->clip ? a.block->clip / s->norm : 1));
     t = s->applied += 1;
     s->rate = (float)(a.block->rate / (1 - pow(a.beta1, t)));
     s->root = (float)(1 / sqrt(1 - pow(a.beta2, t)));
@@ -139,7 +146,7 @@ KERNEL(step_decide, step_decide_args, STEP_THREADS, 1)
     if (threadIdx.x > 0)
         return;
     read_tail(s, a.tail, a.alone);
-    s->norm = sqrt(squares);
+    s->norm = s->rescale * sqrt(squares);
     s->apply = 0;
     if (s->halted)
         return;

@@ -63,6 +63,11 @@ cuda_work_loss(const struct cuda_place *l, const struct cuda_op *op, struct cuda
     cuda_add_floats(&w->read, a->z, outputs);
     cuda_add_floats(&w->written, a->dz, outputs);
     CUDA_ADD_MEMBER(&w->written, a->state, loss);
+    CUDA_ADD_MEMBER(&w->read, a->state, labels);
+    CUDA_ADD_MEMBER(&w->read, a->state, known);
+    CUDA_ADD_MEMBER(&w->read, a->block, images);
+    CUDA_ADD_MEMBER(&w->written, a->state, labels);
+    CUDA_ADD_MEMBER(&w->written, a->state, known);
     if (a->running.entries > 0)
         cuda_add_running(l, &a->running, w);
 }
@@ -84,6 +89,8 @@ cuda_add_step_begin(const struct step_begin_args *a, struct cuda_work *w)
     cuda_add_floats(&w->written, a->running, a->count);
     CUDA_ADD_MEMBER(&w->written, a->state, unscale);
     CUDA_ADD_MEMBER(&w->written, a->state, loss);
+    CUDA_ADD_MEMBER(&w->written, a->state, labels);
+    CUDA_ADD_MEMBER(&w->written, a->state, known);
     CUDA_ADD_MEMBER(&w->written, a->state, bad);
 }
 
@@ -98,6 +105,8 @@ cuda_work_step_end(const struct cuda_place *l, const struct cuda_op *op, struct 
     cuda_add_bytes(&w->read, a->pixels, a->count * sizeof(*a->pixels));
     cuda_add_bytes(&w->read, a->block, sizeof(*a->block));
     CUDA_ADD_MEMBER(&w->read, a->state, loss);
+    CUDA_ADD_MEMBER(&w->read, a->state, labels);
+    CUDA_ADD_MEMBER(&w->read, a->state, known);
     cuda_add_floats(&w->written, a->running, a->count);
     cuda_add_floats(&w->written, a->tail, TAIL_FLOATS);
 }
@@ -128,6 +137,8 @@ cuda_work_decide(const struct cuda_place *l, const struct cuda_op *op, struct cu
     CUDA_ADD_MEMBER(&w->read, a->state, good);
     CUDA_ADD_MEMBER(&w->read, a->state, halted);
     CUDA_ADD_MEMBER(&w->read, a->state, loss);
+    CUDA_ADD_MEMBER(&w->read, a->state, labels);
+    CUDA_ADD_MEMBER(&w->read, a->state, known);
     cuda_add_bytes(&w->written, a->state, sizeof(*a->state));
 }
 

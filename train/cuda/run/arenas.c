@@ -57,15 +57,29 @@ cuda_write(struct plan *plan, enum arena_id arena, const float *from, struct che
     return cuda_copy_now(plan, to, from, arena_bytes(plan, arena), cudaMemcpyHostToDevice, err);
 }
 
+/* The device rescales gradients only while it applies them (optimizer_args). */
+static enum chex_status
+rescale_gradients(struct plan *plan, float *gradient, struct chex_error *err)
+{
+    struct step_state s;
+    enum chex_status status = cuda_copy_now(plan, &s, (const void *)plan->layout.state, sizeof(s),
+                                            cudaMemcpyDeviceToHost, err);
+    size_t i;
+
+    for (i = 0; status == CHEX_OK && s.rescale != 1 && i < plan->options.graph->param_floats; i++)
+        gradient[i] = (float)(s.rescale * (double)gradient[i]);
+    return status;
+}
+
 enum chex_status
 cuda_read(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err)
 {
     void *from;
     enum chex_status status = find_arena(plan, arena, &from, err);
 
-    if (status != CHEX_OK)
-        return status;
-    return cuda_copy_now(plan, to, from, arena_bytes(plan, arena), cudaMemcpyDeviceToHost, err);
+    if (status == CHEX_OK)
+        status = cuda_copy_now(plan, to, from, arena_bytes(plan, arena), cudaMemcpyDeviceToHost, err);
+    return status == CHEX_OK && arena == ARENA_GRADIENTS ? rescale_gradients(plan, to, err) : status;
 }
 
 /*

@@ -255,6 +255,7 @@ result_of(const struct step_state *s)
     return (struct step_result){
         .loss = s->loss,
         .norm = s->norm,
+        .known = s->known > 0,
         .applied = s->apply,
         .halted = s->halted,
         .faults = s->faults,
