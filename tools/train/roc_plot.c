@@ -262,8 +262,11 @@ draw_finding(struct plot *p, const struct svg_axis *x, double y, unsigned findin
     char name[64], n[FORMAT_TEXT];
 
     svg_text(&p->h, MARGIN, y + FIRST, "", "%s", shown_name(finding, name));
-    svg_text(&p->h, MARGIN, y + SECOND, "n d", "%s positive, %.1f %%", format_count(f->positives, n),
-             100 * (double)f->positives / (double)p->m->images);
+    if (f->positives + f->negatives == 0)
+        svg_text(&p->h, MARGIN, y + SECOND, "n d", "no known label");
+    else
+        svg_text(&p->h, MARGIN, y + SECOND, "n d", "%s positive, %.1f %%", format_count(f->positives, n),
+                 100 * (double)f->positives / (double)(f->positives + f->negatives));
     if (isnan(f->metric[METRIC_AUROC].value)) {
         svg_text(&p->h, PLOT_LEFT + 8, y + 4.5, "d", "n/a (%s)", f->positives == 0 ? "0 positives" : "0 negatives");
         return;
@@ -341,28 +344,29 @@ draw_curve(struct plot *p, unsigned finding, struct scored *item, const struct s
 {
     const struct finding_metrics *f = &p->m->finding[finding];
     const struct operating_point *youden = &f->point[CRITERION_YOUDEN];
-    double positives = (double)f->positives, negatives = (double)(p->e->count - f->positives), px = -1, py = -1;
+    double positives = (double)f->positives, negatives = (double)f->negatives, px = -1, py = -1;
     uint64_t tp = 0, fp = 0;
-    size_t i;
+    size_t count = 0, i;
 
     for (i = 0; i < p->e->count; i++) {
         size_t at = i * p->e->outputs + finding;
 
-        item[i] = (struct scored){p->e->probability[at], p->e->label[at]};
+        if (p->e->label[at] != LABEL_UNKNOWN)
+            item[count++] = (struct scored){p->e->probability[at], p->e->label[at]};
     }
-    qsort(item, p->e->count, sizeof(*item), compare_scored);
+    qsort(item, count, sizeof(*item), compare_scored);
     svg_curve_begin(&p->h, 0);
     svg_curve_to(&p->h, x->start, y->start);
-    for (i = 0; i < p->e->count; i++) {
+    for (i = 0; i < count; i++) {
         double ax, ay;
 
         tp += item[i].positive;
         fp += !item[i].positive;
-        if (i + 1 < p->e->count && item[i + 1].score == item[i].score)
+        if (i + 1 < count && item[i + 1].score == item[i].score)
             continue;
         ax = svg_at(x, (double)fp / negatives);
         ay = svg_at(y, (double)tp / positives);
-        if (fabs(ax - px) + fabs(ay - py) < NEAR && i + 1 < p->e->count)
+        if (fabs(ax - px) + fabs(ay - py) < NEAR && i + 1 < count)
             continue;
         svg_curve_to(&p->h, ax, ay);
         px = ax;

@@ -1,8 +1,8 @@
 /*
  * host_step.c - implements host.h: a step of a plan in host memory, with its sums over micro-batches and ranks
  *
- * The sums are one array: gradients, statistics, and the tail (loss, labels, faults and requests).  They are summed over the
- * ranks in buckets, from the end of the array; so statistics and tail come first.
+ * The sums are one array: gradients, statistics, and the tail (loss, labels, faults and requests).  They are summed
+ * over the ranks in buckets, from the end of the array; so statistics and tail come first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

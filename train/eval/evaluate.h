@@ -91,12 +91,12 @@ struct evaluation {
     uint32_t patients;
     struct evaluated_image *image; /* [count], ordered by position */
     float *logit, *probability;    /* [count][outputs]; the probabilities are the scores */
-    uint8_t *label;                /* [count][outputs] */
+    uint8_t *label;                /* [count][outputs], 0, 1 or LABEL_UNKNOWN */
 
     struct sample_place *skipped; /* damaged records, if skip_bad */
     size_t skipped_count;
 
-    double loss;         /* mean over images and findings; NaN if a logit is not finite */
+    double loss;         /* mean over the known labels; NaN if none is known, or if a logit is not finite */
     uint64_t not_finite; /* images with such a logit; if there are any, no metric is computed */
     struct metrics metrics;
 

@@ -124,6 +124,7 @@ evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries
     size_t *place = malloc(positions * sizeof(*place));
     struct patients patients = {0};
     double loss = 0; /* summed in order of the positions, independent of the ranks */
+    struct label_count labels;
     enum chex_status status = CHEX_OK;
 
     if (!place)
@@ -141,7 +142,8 @@ evaluation_unpack(const struct evaluate_options *o, const struct buffer *entries
         else
             status = take_entry(entries->data + place[i], (uint32_t)i, &patients, out, &loss, err);
     }
-    out->loss = loss / ((double)out->count * out->outputs);
+    labels = loss_count(out->count, out->outputs, out->label, NULL);
+    out->loss = labels.known > 0 ? loss / (double)labels.known : (double)NAN;
     out->patients = (uint32_t)patients.count;
     patients_release(&patients);
     free(place);

@@ -1,7 +1,7 @@
 /*
  * metrics.c - implements metrics.h
  *
- * Each finding is sorted once (ranking.h).  A bootstrap replicate is then one pass over the images with a multiplicity
+ * Each finding is sorted once (ranking.h).  A bootstrap replicate is then one pass over its images with a multiplicity
  * per image (how often its patient was drawn).  So a thousand replicates need a thousand passes but no sorting.  Each
  * pass computes LANES replicates together, so for negatives (most of the images) it consists only of vector additions.
  *
@@ -71,7 +71,7 @@ add_images(struct lanes *restrict sum, const struct lanes *restrict times, const
  * sklearn.metrics.average_precision_score).  All counts are below 2^31, see within_limits().
  */
 static void
-walk(const struct ranking *r, const struct lanes *times, size_t count, struct pass *out)
+walk(const struct ranking *r, const struct lanes *times, struct pass *out)
 {
     struct lanes above_p = {{0}}, above_n = {{0}};
     uint64_t lost[LANES] = {0};
@@ -100,7 +100,7 @@ walk(const struct ranking *r, const struct lanes *times, size_t count, struct pa
                             ((double)(int32_t)above_p.x[l] / (all ? (double)(int32_t)all : 1));
         }
     }
-    add_images(&above_n, times, r->patient + at, count - at);
+    add_images(&above_n, times, r->patient + at, r->count - at);
     for (l = 0; l < LANES; l++) {
         double p = (double)above_p.x[l], n = (double)above_n.x[l];
         uint64_t twice = 2 * (uint64_t)above_p.x[l] * above_n.x[l] - lost[l];
@@ -114,7 +114,7 @@ walk(const struct ranking *r, const struct lanes *times, size_t count, struct pa
 
 /* A threshold below a step with only negatives is never better, for both criteria. */
 static void
-find_thresholds(const struct ranking *r, uint64_t negatives, struct finding_metrics *out)
+find_thresholds(const struct ranking *r, struct finding_metrics *out)
 {
     uint64_t above_p = 0, above_n = 0;
     size_t i, k;
@@ -126,7 +126,7 @@ find_thresholds(const struct ranking *r, uint64_t negatives, struct finding_metr
 
         above_p += r->step[i].positives;
         above_n += r->step[i].before + r->step[i].negatives;
-        value[CRITERION_YOUDEN] = (double)above_p / (double)out->positives - (double)above_n / (double)negatives;
+        value[CRITERION_YOUDEN] = (double)above_p / (double)out->positives - (double)above_n / (double)out->negatives;
         value[CRITERION_F1] = 2 * (double)above_p / (double)(above_p + above_n + out->positives);
         /* Of equally good thresholds the highest wins: fewer false alarms. */
         for (k = 0; k < CRITERION_COUNT; k++)
@@ -221,7 +221,7 @@ replicate(void *context, void *worker, size_t item, struct chex_error *err)
     (void)err;
     draw(job, job->first + item, times);
     for (k = 0; k < s->outputs; k++) {
-        walk(&job->ranking[k], times, s->count, &pass);
+        walk(&job->ranking[k], times, &pass);
         for (i = 0; i < METRIC_COUNT; i++)
             memcpy(values + (i * (s->outputs + 1) + k) * LANES, pass.value[i], sizeof(pass.value[i]));
     }
@@ -378,14 +378,15 @@ measure(const struct draw_job *job, struct lanes *times, struct metrics *out)
     for (k = 0; k < s->outputs; k++) {
         struct finding_metrics *f = &out->finding[k];
 
-        walk(&job->ranking[k], times, s->count, &pass);
+        walk(&job->ranking[k], times, &pass);
         for (n = 0; n < job->ranking[k].steps; n++)
             f->positives += job->ranking[k].step[n].positives;
+        f->negatives = job->ranking[k].count - f->positives;
         for (m = 0; m < METRIC_COUNT; m++)
             f->metric[m].value = pass.value[m][0];
         if (isnan(f->metric[METRIC_AUROC].value))
             continue;
-        find_thresholds(&job->ranking[k], s->count - f->positives, f);
+        find_thresholds(&job->ranking[k], f);
         for (m = 0; m < METRIC_COUNT; m++)
             sum[m] += f->metric[m].value;
         out->defined++;

@@ -4,7 +4,7 @@
  * AUROC is the Mann-Whitney statistic with ties counted half, computed from integer counts: one division, no curve, no
  * bins.  Intervals are percentiles over bootstrap replicates.  A replicate draws patients with replacement, not images,
  * because images of one patient are not independent.  A finding without positives or without negatives has no AUROC
- * (NaN) and is left out of the mean.
+ * (NaN) and is left out of the mean.  A finding is measured over the images whose label for it is known.
  *
  * Two tables name the metrics: metric_info and criterion_name.  Documents, metrics.jsonl, TensorBoard, the report and
  * auroc.svg iterate over them.  So a new metric needs a line of the table and its computation in metrics.c.
@@ -22,12 +22,12 @@ struct scores {
     size_t count;            /* images */
     unsigned outputs;        /* findings, at most METRICS_OUTPUTS */
     const float *score;      /* [count][outputs] */
-    const uint8_t *label;    /* [count][outputs], 0 or 1 */
+    const uint8_t *label;    /* [count][outputs], 0, 1 or LABEL_UNKNOWN */
     const uint32_t *patient; /* [count], 0 .. patients - 1 */
     uint32_t patients;
 };
 
-#define METRICS_OUTPUTS 64
+#define METRICS_OUTPUTS 254
 
 /* A metric has one number per finding, and the mean over the findings that have an AUROC. */
 enum metric { METRIC_AUROC, METRIC_AUPRC, METRIC_COUNT };
@@ -59,7 +59,7 @@ struct operating_point {
 };
 
 struct finding_metrics {
-    uint64_t positives;
+    uint64_t positives, negatives; /* images; the labels of all others are unknown */
     struct measured metric[METRIC_COUNT];
     struct operating_point point[CRITERION_COUNT];
 };

@@ -80,18 +80,18 @@ static json_t *
 finding_json(const struct metrics *m, unsigned finding, enum metrics_form form)
 {
     const struct finding_metrics *f = &m->finding[finding];
-    uint64_t negatives = m->images - f->positives;
+    uint64_t known = f->positives + f->negatives;
     json_t *object = json_pack("{s:s,s:o}", "name", chex_finding_name(finding), "positives", count_json(f->positives));
     bool good = true;
     unsigned i;
 
     if (form == METRICS_DOCUMENT)
-        good = set(object, "negatives", "", count_json(negatives)) &&
-               set(object, "prevalence", "", share_json(f->positives, m->images));
+        good = set(object, "negatives", "", count_json(f->negatives)) &&
+               set(object, "prevalence", "", share_json(f->positives, known));
     good &= metrics_json_add(object, f->metric, form);
     for (i = 0; i < CRITERION_COUNT && form != METRICS_SUMMARY; i++) {
         if (form == METRICS_DOCUMENT)
-            good &= set(object, criterion_name[i], "", point_json(&f->point[i], f->positives, negatives));
+            good &= set(object, criterion_name[i], "", point_json(&f->point[i], f->positives, f->negatives));
         else
             good &= set(object, criterion_name[i], "", real_json(f->point[i].value)) &&
                     set(object, criterion_name[i], "_threshold", real_json(f->point[i].threshold));

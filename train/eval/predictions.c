@@ -73,8 +73,14 @@ put_image(struct text *t, const struct evaluation *e, size_t i, const char *spli
     put_field(t, split);
     for (k = 0; k < e->outputs; k++)
         put_format(t, ",%.9g", (double)e->probability[i * e->outputs + k]);
-    for (k = 0; k < e->outputs; k++)
-        put_format(t, ",%u", e->label[i * e->outputs + k]);
+    for (k = 0; k < e->outputs; k++) {
+        unsigned label = e->label[i * e->outputs + k];
+
+        if (label == LABEL_UNKNOWN)
+            put(t, ",", 1);
+        else
+            put_format(t, ",%u", label);
+    }
     put(t, "\n", 1);
 }
 

@@ -8,6 +8,7 @@
 #include "eval/ranking.h"
 
 #include "base/threads.h"
+#include "math/loss.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -109,23 +110,27 @@ rank_finding(void *context, void *worker, size_t finding, struct chex_error *err
     const struct scores *s = job->s;
     struct ranking *r = &job->ranking[finding];
     struct item *item = worker;
-    size_t positives = 0, before = 0, i, end;
+    size_t positives = 0, before = 0, count = 0, i, end;
 
     for (i = 0; i < s->count; i++) {
         float score = s->score[i * s->outputs + finding];
+        uint8_t label = s->label[i * s->outputs + finding];
 
         if (isnan(score))
             return error_set(err, CHEX_ERR_USAGE, "the score of image %zu for finding %zu is not a number", i, finding);
-        item[i] = (struct item){key_of(score), (uint32_t)i};
-        positives += s->label[i * s->outputs + finding] != 0;
+        if (label == LABEL_UNKNOWN)
+            continue;
+        item[count++] = (struct item){key_of(score), (uint32_t)i};
+        positives += label != 0;
     }
-    r->patient = malloc(s->count * sizeof(*r->patient));
+    r->count = count;
+    r->patient = malloc((count ? count : 1) * sizeof(*r->patient));
     r->step = malloc((positives ? positives : 1) * sizeof(*r->step));
     if (!r->patient || !r->step)
         return error_memory(err);
-    item = sort_items(item, item + s->count, s->count);
-    for (i = 0; i < s->count; i = end) {
-        for (end = i + 1; end < s->count && item[end].key == item[i].key; end++)
+    item = sort_items(item, item + s->count, count);
+    for (i = 0; i < count; i = end) {
+        for (end = i + 1; end < count && item[end].key == item[i].key; end++)
             ;
         add_tied(s, (unsigned)finding, item, i, end, &before, r);
     }

@@ -1,5 +1,5 @@
 /*
- * ranking.h - the images of a split, sorted by score for each finding
+ * ranking.h - the images of a split with a known label, sorted by score for each finding
  *
  * Each finding is sorted once, by descending score, and divided into steps.  A step has all images of one score with at
  * least one positive, and the negatives between it and the previous step.  Among images of equal score, negatives come
@@ -20,13 +20,14 @@ struct curve_step {
 };
 
 struct ranking {
-    uint32_t *patient; /* of the images, in sorted order; after the last step only negatives */
+    uint32_t *patient; /* [count] of the images, in sorted order; after the last step only negatives */
+    size_t count;      /* images whose label is known */
     struct curve_step *step;
     size_t steps;
 };
 
 /*
- * Sort all findings.  Release *out [outputs] with rankings_free(), also after a failure.  CHEX_ERR_USAGE a NaN score;
+ * Sort all findings.  Release *out [outputs] with rankings_free(), also after a failure.  CHEX_ERR_USAGE a NaN score, also of an unknown label;
  * CHEX_ERR_MEMORY
  */
 enum chex_status rankings_new(const struct scores *s, unsigned threads, struct ranking **out, struct chex_error *err);

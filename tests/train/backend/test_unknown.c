@@ -3,7 +3,8 @@
  * build (backend/batch.h, math/loss.h)
  *
  * The expected numbers come from the logits of the backend and from the formula, written down again here: with s the
- * scale, y the known labels and p = sigmoid(z), the loss is s * labels / known * sum of -(y log p + (1 - y) log(1 - p)),
+ * scale, y the known labels and p = sigmoid(z), the loss is
+ *     s * labels / known * sum of -(y log p + (1 - y) log(1 - p))
  * and the gradient of bias o is s * labels / known * sum over the images of p - y.
  *
  * SPDX-License-Identifier: Apache-2.0

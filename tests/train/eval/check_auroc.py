@@ -38,6 +38,7 @@ except ImportError:
 
 case = Cases()
 EXACT = 1e-12
+UNKNOWN = 255  # a label
 
 
 def need(module, name):
@@ -91,6 +92,52 @@ def _(_work):
             worst = max(worst, abs(mean["auroc"] - np.mean(auroc)), abs(mean["auprc"] - np.mean(auprc)))
     assert worst < EXACT, worst
     print(f"     largest difference {worst:.1e}")
+
+
+@case("an unknown label counts in no metric: scikit-learn's numbers over the known images of each finding")
+def _(_work):
+    need(sk, "scikit-learn")
+    rng = np.random.default_rng(8)
+    for count, levels in ((60, 0), (900, 7), (900, 0)):
+        scores, labels = draw_case(rng, count, 0.2, levels)
+        labels[rng.random(labels.shape) < rng.random(14)] = UNKNOWN
+        labels[:, 3] = UNKNOWN
+        labels[5] = UNKNOWN
+        labels[labels[:, 4] == 1, 4] = UNKNOWN
+        findings, mean = compute(scores, labels, rng.permutation(count) // 3, 100)
+        aurocs = []
+        for k, ours in enumerate(findings):
+            known = labels[:, k] != UNKNOWN
+            x, y = scores[known, k], labels[known, k]
+            assert ours["positives"] == (y == 1).sum() and ours["negatives"] == (y == 0).sum()
+            if len(np.unique(y)) < 2:
+                assert np.isnan(ours["auroc"]) and np.isnan(ours["auprc"]) and np.isnan(ours["youden"])
+                continue
+            aurocs.append(sk.roc_auc_score(y, x))
+            assert abs(ours["auroc"] - aurocs[-1]) < EXACT
+            assert abs(ours["auprc"] - sk.average_precision_score(y, x)) < EXACT
+            fpr, tpr, _ = sk.roc_curve(y, x, drop_intermediate=False)
+            assert abs(ours["youden"] - (tpr - fpr).max()) < EXACT
+        assert mean["defined"] == len(aurocs) and len(aurocs) <= 12
+        assert abs(mean["auroc"] - np.mean(aurocs)) < EXACT
+
+
+@case("intervals with unknown labels are those of a bootstrap over patients, within the sampling error")
+def _(_work):
+    rng = np.random.default_rng(9)
+    patients, replicates = np.repeat(np.arange(150), 3), 2000
+    labels = (rng.random((450, 1)) < 0.3).astype(np.uint8)
+    scores = (rng.normal(size=(450, 1)) + labels).astype(np.float32)
+    known = rng.random(450) < 0.6
+    labels[~known] = UNKNOWN
+    ours = compute(scores, labels, patients, replicates, seed=5)[0][0]
+    draws = np.empty(replicates)
+    for r in range(replicates):
+        weights = np.bincount(rng.integers(0, 150, 150), minlength=150)[patients]
+        draws[r] = auroc_weighted(scores[known, 0], labels[known, 0], weights[known])
+    allowed = 4.5 * np.sqrt(2) * 2.67 * draws.std() / np.sqrt(replicates)
+    low, high = np.percentile(draws, [2.5, 97.5])
+    assert abs(ours["auroc_low"] - low) < allowed and abs(ours["auroc_high"] - high) < allowed, (ours, low, high)
 
 
 @case("thresholds reach the optimum on scikit-learn's curves")

@@ -75,7 +75,7 @@ main(int argc, char **argv)
     for (k = 0; k < s.outputs; k++) {
         const struct finding_metrics *f = &m.finding[k];
 
-        printf("positives %llu", (unsigned long long)f->positives);
+        printf("positives %llu negatives %llu", (unsigned long long)f->positives, (unsigned long long)f->negatives);
         print_measured(f->metric);
         for (i = 0; i < CRITERION_COUNT; i++)
             print_point(criterion_name[i], &f->point[i]);

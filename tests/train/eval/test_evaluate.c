@@ -297,6 +297,33 @@ START_TEST(predictions_are_one_line_an_image)
 }
 END_TEST
 
+START_TEST(an_unknown_label_is_an_empty_field)
+{
+    struct buffer text = {0};
+    struct folder folder;
+    struct scorer b;
+    struct chex_error err;
+    const char *line;
+
+    scorer_make(&b);
+    scorer_run(&b);
+    memset(b.e.label, 1, CHEX_FINDINGS);
+    b.e.label[0] = b.e.label[CHEX_FINDINGS - 1] = LABEL_UNKNOWN;
+    ck_assert_int_eq(folder_open(b.small.path, false, &folder, &err), CHEX_OK);
+    {
+        const struct evaluation_source from = {.ds = b.ds, .model = "stub", .side = SIDE};
+
+        ck_assert_int_eq(predictions_write(&b.e, &from, &folder, "u.csv", &err), CHEX_OK);
+    }
+    read_back(&folder, "u.csv", &text);
+    line = strchr((const char *)text.data, '\n') + 1;
+    ck_assert_ptr_nonnull(strstr(line, ",,1,1,1,1,1,1,1,1,1,1,1,1,\n"));
+    buffer_release(&text);
+    folder_close(&folder);
+    scorer_release(&b);
+}
+END_TEST
+
 START_TEST(the_document_names_the_model_and_the_data)
 {
     static const char *const parts[] = {
@@ -356,6 +383,7 @@ evaluate_suite(void)
     suite_add_tcase(s, c);
     c = tcase_create("documents");
     tcase_add_test(c, predictions_are_one_line_an_image);
+    tcase_add_test(c, an_unknown_label_is_an_empty_field);
     tcase_add_test(c, the_document_names_the_model_and_the_data);
     suite_add_tcase(s, c);
     evaluate_ranks_case(s);

@@ -8,6 +8,7 @@
 #include "unit.h"
 
 #include "eval/metrics.h"
+#include "math/loss.h"
 #include "math/random.h"
 
 #include <math.h>
@@ -79,6 +80,26 @@ START_TEST(an_auroc_needs_positives)
     ck_assert_double_eq(m.finding[1].metric[METRIC_AUROC].value, 1);
     ck_assert_uint_eq(m.defined, 1);
     ck_assert_double_eq(m.mean[METRIC_AUROC].value, 1);
+}
+END_TEST
+
+START_TEST(an_unknown_label_counts_in_no_metric)
+{
+    /* The example of auroc_counts_pairs, with unknown labels between; finding 1 has no known label, 2 no negative. */
+    const uint8_t u = LABEL_UNKNOWN, label[] = {0, u, u, u, u, 1, 0, u, u, 1, u, 1, u, u, u, 1, u, u};
+    const float score[] = {0.1f, 1, 1, 0.9f, 2, 2, 0.4f, 3, 3, 0.35f, 4, 4, 0.2f, 5, 5, 0.8f, 6, 6};
+    struct scores s = {6, 3, score, label, own_patient, 8};
+    struct chex_error err;
+    struct metrics m;
+
+    ck_assert_int_eq(metrics_compute(&s, 50, 1, 1, &m, &err), CHEX_OK);
+    ck_assert_double_eq(m.finding[0].metric[METRIC_AUROC].value, 0.75);
+    ck_assert(m.finding[0].positives == 2 && m.finding[0].negatives == 2);
+    ck_assert(m.finding[1].positives == 0 && m.finding[1].negatives == 0 && m.finding[2].positives == 2);
+    ck_assert(isnan(m.finding[1].metric[METRIC_AUROC].value) && isnan(m.finding[1].point[CRITERION_F1].threshold));
+    ck_assert(isnan(m.finding[2].metric[METRIC_AUROC].value) && isnan(m.finding[2].metric[METRIC_AUPRC].value));
+    ck_assert_uint_eq(m.defined, 1);
+    ck_assert_double_eq(m.mean[METRIC_AUROC].value, 0.75);
 }
 END_TEST
 
@@ -243,6 +264,7 @@ metrics_suite(void)
     tcase_add_test(c, a_tie_counts_half);
     tcase_add_test(c, scores_are_in_the_order_of_numbers);
     tcase_add_test(c, an_auroc_needs_positives);
+    tcase_add_test(c, an_unknown_label_counts_in_no_metric);
     tcase_add_test(c, a_nan_score_is_refused);
     tcase_add_test(c, a_patient_out_of_range_is_refused);
     tcase_add_test(c, thresholds_are_existing_scores);

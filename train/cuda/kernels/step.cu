@@ -1,7 +1,8 @@
 /*
  * step.cu - from gradients to parameters: the norm, the decision on the step, the optimizers
  *
- *   norm = rescale * sqrt(sum of g * g);  g = g * rescale * min(1, clip / norm);  formulas of the optimizers: train/math/optimizer.c
+ *   norm = rescale * sqrt(sum of g * g);  g = g * rescale * min(1, clip / norm)
+ *   formulas of rescale and of the optimizers: train/math/loss.h, optimizer.c
  *
  * The device does not wait for the host.  Whether a step is applied, the loss scale and Adam's step count are in struct
  * step_state on the device.  step_end fills the tail before the sums over the ranks.  gradient_squares computes partial
