@@ -114,7 +114,8 @@ resize(struct bench *b)
 static void
 encode(struct bench *b)
 {
-    struct record_values values = {.sex = 'U', .view = {"PA", 2}, .patient = {"00000001", 8}};
+    static const uint8_t label[14];
+    struct record_values values = {.label = label, .sex = 'U', .view = {"PA", 2}, .patient = {"00000001", 8}};
 
     memcpy(values.dataset_id, "0123456789abcdef", CHEX_ID_LENGTH);
     values.name = (struct chex_bytes){"00000001_000.png", 16};
@@ -226,7 +227,7 @@ set_up(struct bench *b)
     b->isal = malloc(sizeof(*b->isal));
     b->digest = digest_new();
     if (!b->tables || !b->isal || !b->digest || decoder_init(&b->decoder, NULL) != CHEX_OK ||
-        record_choose(b->size, b->size, 64, &text, 1, &b->layout, NULL) != CHEX_OK)
+        record_choose(b->size, b->size, 64, (struct label_form){14, false}, &text, 1, &b->layout, NULL) != CHEX_OK)
         return false;
     b->record = calloc(1, b->layout.stride);
     b->slot = open_slot();

@@ -18,9 +18,11 @@
 static enum chex_status
 print_split(const struct chex_dataset *ds, const char *split, uint8_t *pixels, struct chex_error *err)
 {
-    uint8_t labels[BATCH][CHEX_FINDINGS];
-    struct chex_batch batch = {.capacity = BATCH, .pixels = pixels, .labels = labels[0]};
-    unsigned long images = 0, with[CHEX_FINDINGS] = {0};
+    static uint8_t labels[BATCH * CHEX_FINDINGS_MAX];
+    struct chex_batch batch = {.capacity = BATCH, .pixels = pixels, .labels = labels};
+    unsigned long images = 0, with[CHEX_FINDINGS_MAX] = {0};
+    unsigned findings;
+    const char *const *name = chex_dataset_findings(ds, &findings);
     struct chex_reader *reader;
     enum chex_status status = chex_reader_open(ds, split, &reader, err);
 
@@ -29,16 +31,16 @@ print_split(const struct chex_dataset *ds, const char *split, uint8_t *pixels, s
     while ((status = chex_reader_next(reader, &batch, err)) == CHEX_OK && batch.count > 0) {
         /* Here pixels[(i * height + row) * width + column] is image i of the batch, if there is one channel. */
         for (size_t i = 0; i < batch.count; i++)
-            for (unsigned f = 0; f < CHEX_FINDINGS; f++)
-                with[f] += labels[i][f];
+            for (unsigned f = 0; f < findings; f++)
+                with[f] += labels[i * findings + f] == 1; /* CHEX_LABEL_UNKNOWN does not count */
         images += batch.count;
     }
     chex_reader_close(reader);
     if (status != CHEX_OK)
         return status;
     printf("%s: %lu images\n", split, images);
-    for (unsigned f = 0; f < CHEX_FINDINGS; f++)
-        printf("  %-20s %lu\n", chex_finding_name(f), with[f]);
+    for (unsigned f = 0; f < findings; f++)
+        printf("  %-20s %lu\n", name[f], with[f]);
     return CHEX_OK;
 }
 

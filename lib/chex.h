@@ -11,7 +11,7 @@
  *     struct chex_error err;
  *     struct chex_dataset *ds = NULL;
  *     struct chex_reader *reader = NULL;
- *     uint8_t labels[32 * CHEX_FINDINGS];
+ *     uint8_t labels[32 * CHEX_FINDINGS_MAX];
  *     struct chex_batch batch = {.capacity = 32, .labels = labels};
  *     enum chex_status status = chex_dataset_open("shards", &ds, &err);
  *
@@ -116,13 +116,14 @@ struct chex_error {
 /* Returns a short constant name such as "truncated"; "unknown" for a value outside the enum. */
 CHEX_API const char *chex_status_name(enum chex_status status);
 
-/* ---- findings ------------------------------------------------------------------------------------------------- */
+/* ---- labels --------------------------------------------------------------------------------------------------- */
 
-/* The 14 findings of ChestX-ray14, in the order of CheXNet; label[i] of a record is finding i. */
-#define CHEX_FINDINGS 14
-
-/* Returns the constant name of a finding: "Atelectasis" for 0 to "Hernia" for 13; NULL for any other index. */
-CHEX_API const char *chex_finding_name(unsigned index);
+/*
+ * The findings of a data set: chex_dataset_findings().  A record has one label for each, in the same order: 1 if the
+ * image has the finding, 0 if not, or CHEX_LABEL_UNKNOWN.  Leave an unknown label out of sums, losses and metrics.
+ */
+#define CHEX_FINDINGS_MAX  254 /* a data set has 1 to this number of findings */
+#define CHEX_LABEL_UNKNOWN 255
 
 /* ---- CRC-32C -------------------------------------------------------------------------------------------------- */
 
@@ -154,16 +155,19 @@ struct chex_dataset_info {
     double pixel_mean;      /* over the pixels of all records with weight 1, scale 0 to 255 */
     double pixel_deviation; /* their standard deviation (population) */
     size_t pixel_size;      /* bytes of the pixels of an image: height * width * channels */
+    unsigned finding_count; /* labels of a record: 1 to CHEX_FINDINGS_MAX */
+    bool unknown_labels;    /* labels may be CHEX_LABEL_UNKNOWN; false: every label is 0 or 1 */
 };
 
 struct chex_split_info {
-    const char *name; /* "train", "val", "test", "all" or a name from the user; valid until the data set is closed */
+    const char *name; /* "train", "val", "test", "all" or a name from the user; all pointers are valid until closing */
     const char *members_sha256; /* hash of the member list, see chex-shard(5) */
     unsigned first_shard;       /* its shards are first_shard .. first_shard + shard_count - 1 of the data set */
     unsigned shard_count;
     uint64_t image_count;
     uint64_t patient_count;
-    uint64_t positives[CHEX_FINDINGS]; /* images with weight 1 that have the finding */
+    const uint64_t *positives; /* [finding_count] images with weight 1 whose label is 1 */
+    const uint64_t *known;     /* [finding_count] images with weight 1 whose label is 0 or 1 */
 };
 
 struct chex_shard_info {
@@ -192,6 +196,12 @@ CHEX_API const struct chex_dataset_info *chex_dataset_info(const struct chex_dat
 /* Return a description of a split or shard; NULL for an index out of range. */
 CHEX_API const struct chex_split_info *chex_dataset_split(const struct chex_dataset *ds, unsigned split);
 CHEX_API const struct chex_shard_info *chex_dataset_shard(const struct chex_dataset *ds, unsigned shard);
+
+/*
+ * Returns the names of the findings: *count constant pointers and a NULL at the end.  Name i belongs to label i of a
+ * record.  They are valid until the data set is closed.  count may be NULL.
+ */
+CHEX_API const char *const *chex_dataset_findings(const struct chex_dataset *ds, unsigned *count);
 
 /* Returns the index of the split with this name, or -1. */
 CHEX_API int chex_dataset_find_split(const struct chex_dataset *ds, const char *name);
@@ -225,12 +235,13 @@ struct chex_bytes {
 struct chex_record {
     const uint8_t *pixels; /* height * width * channels bytes */
     uint32_t height, width, channels;
-    uint8_t label[CHEX_FINDINGS]; /* 0 or 1 */
-    uint8_t weight;               /* 1 image, 0 padding: a copy of another image, to be ignored by loss and metrics */
-    float age;                    /* years, NaN = unknown */
-    char sex;                     /* 'M', 'F' or 'U' */
-    struct chex_bytes view;       /* "PA", "AP", "U" */
-    struct chex_bytes name;       /* file name of the image */
+    unsigned finding_count;
+    const uint8_t *label;   /* [finding_count] 0, 1 or CHEX_LABEL_UNKNOWN */
+    uint8_t weight;         /* 1 image, 0 padding: a copy of another image, to be ignored by loss and metrics */
+    char sex;               /* 'M', 'F' or 'U' */
+    float age;              /* years, NaN = unknown */
+    struct chex_bytes view; /* "PA", "AP", "U" */
+    struct chex_bytes name; /* file name of the image */
     struct chex_bytes patient;
     char dataset_id[CHEX_ID_LENGTH + 1]; /* the data set for which the record was written */
     uint32_t shard;                      /* its shard there, counted over all splits */
@@ -257,7 +268,7 @@ struct chex_reader; /* opaque; used by one thread at a time.  A data set may hav
 struct chex_batch {
     size_t capacity;      /* images that fit into the arrays, at least 1 */
     uint8_t *pixels;      /* from the caller: [capacity][height][width][channels]; NULL: not needed */
-    uint8_t *labels;      /* from the caller: [capacity][CHEX_FINDINGS], 0 or 1; NULL: not needed */
+    uint8_t *labels;      /* from the caller: [capacity][finding_count], as in chex_record; NULL: not needed */
     size_t count;         /* set by chex_reader_next(): number of images in the arrays */
     uint64_t reserved[4]; /* 0 */
 };

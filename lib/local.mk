@@ -28,7 +28,7 @@ libchex_la_SOURCES =
 libchex_la_LIBADD = libchexcore.la
 # -version-info CURRENT:REVISION:AGE.  A release that changes code only: REVISION + 1.  One that adds functions, or
 # members at the ends or in `reserved`: CURRENT + 1, REVISION 0, AGE + 1.  Another change of chex.h: CURRENT + 1, 0, 0.
-libchex_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined -export-symbols-regex '^chex_[a-z]'
+libchex_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -export-symbols-regex '^chex_[a-z]'
 EXTRA_DIST += lib/libchex.symbols
 include_HEADERS += lib/chex.h
 pkgconfig_DATA = lib/chex.pc

@@ -20,6 +20,7 @@
 #include "common/progress_line.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
+#include "dataset/findings.h"
 #include "synth/synth_write.h"
 
 enum { OPT_COUNT = 1, OPT_OUTPUT, OPT_SIZE, OPT_SEED, OPT_ODD };

@@ -107,8 +107,8 @@ count_split(const struct convert *c, const struct shard_result *result, unsigned
             out->images++;
             out->patients += !seen[e->patient_no];
             seen[e->patient_no] = true;
-            for (f = 0; f < CHEX_FINDINGS; f++)
-                out->positives[f] += e->findings >> f & 1;
+            for (f = 0; f < c->labels.findings.count; f++)
+                out->positives[f] += e->label[f] == 1;
         }
     }
     out->name = c->plan.splits.name[split];
@@ -237,6 +237,7 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
         .max_pixels = spec->limits.max_pixels,
         .min_side = spec->limits.min_side,
         .lenient = spec->limits.lenient,
+        .findings = c->labels.findings,
         .labels_sha256 = c->labels.sha256,
         .view_size = common_size(c, view_of),
         .patient_size = common_size(c, patient_of),

@@ -45,7 +45,7 @@ static void
 fill_info(struct chex_dataset *ds)
 {
     const struct manifest *m = &ds->manifest;
-    unsigned i;
+    unsigned i, f;
 
     ds->info = (struct chex_dataset_info){
         .format_version = MANIFEST_FORMAT,
@@ -60,14 +60,18 @@ fill_info(struct chex_dataset *ds)
         .pixel_mean = m->pixel_mean,
         .pixel_deviation = m->pixel_deviation,
         .pixel_size = m->layout.pixel_size,
+        .finding_count = m->findings.count,
+        .unknown_labels = m->layout.labels.unknown,
     };
     memcpy(ds->info.id, m->dataset_id, sizeof(ds->info.id));
     for (i = 0; i < m->split_count; i++) {
-        const struct manifest_split *from = &m->split[i];
+        struct manifest_split *from = &m->split[i];
 
-        ds->split[i] = (struct chex_split_info){
-            from->name, from->members_sha256, from->first_shard, from->shard_count, from->images, from->patients, {0}};
-        memcpy(ds->split[i].positives, from->positives, sizeof(from->positives));
+        for (f = 0; f < m->findings.count && !m->layout.labels.unknown; f++)
+            from->known[f] = from->images;
+        ds->split[i] = (struct chex_split_info){from->name,        from->members_sha256, from->first_shard,
+                                                from->shard_count, from->images,         from->patients,
+                                                from->positives,   from->known};
         ds->info.image_count += from->images;
     }
     for (i = 0; i < m->shard_count; i++) {
@@ -144,6 +148,14 @@ const struct chex_shard_info *
 chex_dataset_shard(const struct chex_dataset *ds, unsigned shard)
 {
     return shard < ds->info.shard_count ? &ds->shard[shard] : NULL;
+}
+
+const char *const *
+chex_dataset_findings(const struct chex_dataset *ds, unsigned *count)
+{
+    if (count)
+        *count = ds->manifest.findings.count;
+    return ds->manifest.findings.name;
 }
 
 int
@@ -234,13 +246,13 @@ void
 record_view(const struct record_layout *layout, const struct record_values *values, const uint8_t *record,
             struct chex_record *out)
 {
-    unsigned i;
-
     *out = (struct chex_record){
         .pixels = record + layout->pixel_offset,
         .height = layout->height,
         .width = layout->width,
         .channels = layout->channels,
+        .finding_count = layout->labels.count,
+        .label = values->label,
         .weight = values->weight,
         .age = values->age,
         .sex = values->sex,
@@ -250,8 +262,6 @@ record_view(const struct record_layout *layout, const struct record_values *valu
         .shard = values->shard,
         .index = values->index,
     };
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        out->label[i] = (uint8_t)(values->findings >> i & 1);
     memcpy(out->dataset_id, values->dataset_id, sizeof(out->dataset_id));
 }
 

@@ -99,7 +99,7 @@ take_record(struct chex_reader *r, struct chex_batch *batch, struct chex_error *
         if (batch->pixels)
             memcpy(batch->pixels + batch->count * size, record.pixels, size);
         if (batch->labels)
-            memcpy(batch->labels + batch->count * CHEX_FINDINGS, record.label, CHEX_FINDINGS);
+            memcpy(batch->labels + batch->count * record.finding_count, record.label, record.finding_count);
         batch->count++;
     }
     if (++r->record == info->record_count) {

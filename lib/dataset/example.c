@@ -14,18 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The public handle is a pointer to the message. */
-static Chex__Example *
-message_of(struct example *e)
-{
-    return (Chex__Example *)(void *)e;
-}
+struct example {
+    Chex__Example *message;
+    uint8_t label[FINDINGS_MAX];
+};
 
 void
 example_free(struct example *e)
 {
     if (e)
-        chex__example__free_unpacked(message_of(e), NULL);
+        chex__example__free_unpacked(e->message, NULL);
+    free(e);
 }
 
 /* If a key occurs twice, the last value counts, as in every protocol buffer map and in TensorFlow. */
@@ -62,19 +61,28 @@ get_int(const Chex__Example *m, const char *key, int64_t max, int64_t *out)
     return *out >= 0 && *out <= max;
 }
 
+/* Get an int64 list of 0 and 1, or one bytes value of 0, 1 and CHEX_LABEL_UNKNOWN. */
 static const char *
-get_labels(const Chex__Example *m, struct chex_record *r)
+get_labels(const Chex__Example *m, uint8_t label[FINDINGS_MAX], struct chex_record *r)
 {
     const Chex__Feature *f = find(m, "image/label");
-    size_t i;
+    struct chex_bytes bytes = {NULL, 0};
+    bool packed = get_bytes(m, "image/label", &bytes);
+    size_t count = packed ? bytes.size : 0, i;
 
-    if (!f || f->kind_case != CHEX__FEATURE__KIND_INT64_LIST || f->int64_list->n_value != CHEX_FINDINGS)
+    if (f && f->kind_case == CHEX__FEATURE__KIND_INT64_LIST)
+        count = f->int64_list->n_value;
+    if (count == 0 || count > FINDINGS_MAX)
         return "image/label";
-    for (i = 0; i < CHEX_FINDINGS; i++) {
-        if (f->int64_list->value[i] != 0 && f->int64_list->value[i] != 1)
-            return "image/label (a value is not 0 or 1)";
-        r->label[i] = (uint8_t)f->int64_list->value[i];
+    for (i = 0; i < count; i++) {
+        int64_t value = packed ? (uint8_t)bytes.data[i] : f->int64_list->value[i];
+
+        if (value != 0 && value != 1 && !(packed && value == CHEX_LABEL_UNKNOWN))
+            return packed ? "image/label (a value is not 0, 1 or 255)" : "image/label (a value is not 0 or 1)";
+        label[i] = (uint8_t)value;
     }
+    r->finding_count = (unsigned)count;
+    r->label = label;
     return NULL;
 }
 
@@ -99,7 +107,7 @@ get_slot(struct chex_bytes slot, struct chex_record *r)
 
 /* Fill r.  Returns the first key that is missing or wrong, or NULL. */
 static const char *
-fill(const Chex__Example *m, struct chex_record *r)
+fill(const Chex__Example *m, uint8_t label[FINDINGS_MAX], struct chex_record *r)
 {
     struct chex_bytes pixels, sex, slot;
     const Chex__Feature *age = find(m, "patient/age");
@@ -135,7 +143,7 @@ fill(const Chex__Example *m, struct chex_record *r)
     r->weight = (uint8_t)weight;
     r->age = age->float_list->value[0];
     r->sex = sex.data[0];
-    return get_labels(m, r);
+    return get_labels(m, label, r);
 }
 
 /*
@@ -191,17 +199,24 @@ example_parse(const uint8_t *data, size_t size, struct example **out, struct che
     struct memory memory = {.left = size < SIZE_MAX / 4 ? 2 * size + MEMORY_LEAST : SIZE_MAX};
     ProtobufCAllocator allocator = {.alloc = allocate, .free = release, .allocator_data = &memory};
     Chex__Example *m = chex__example__unpack(&allocator, size, data);
+    struct example *e;
     const char *wrong;
 
     *out = NULL;
     if (!m)
         return fail_unpack(&memory, err);
-    *record = (struct chex_record){0};
-    wrong = fill(m, record);
-    if (wrong) {
+    e = malloc(sizeof(*e));
+    if (!e) {
         chex__example__free_unpacked(m, NULL);
+        return error_memory(err);
+    }
+    e->message = m;
+    *record = (struct chex_record){0};
+    wrong = fill(m, e->label, record);
+    if (wrong) {
+        example_free(e);
         return error_set(err, CHEX_ERR_DAMAGED, "missing or wrong key %s", wrong);
     }
-    *out = (struct example *)(void *)m;
+    *out = e;
     return CHEX_OK;
 }

@@ -15,8 +15,8 @@ struct example; /* owns the data that the record's pointers point to */
 
 /*
  * Parse the data of one record (without its frame).  Free *out with example_free().
- * CHEX_ERR_DAMAGED  not an Example, a key is missing or has another type, a label is not 0 or 1, or height, width and
- *                   channels do not match the number of pixels
+ * CHEX_ERR_DAMAGED  not an Example, a key is missing or has another type, a label is not 0, 1 or unknown, or height,
+ *                   width and channels do not match the number of pixels
  * CHEX_ERR_LIMIT    parsing would need many times the size of the data
  */
 enum chex_status example_parse(const uint8_t *data, size_t size, struct example **out, struct chex_record *record,

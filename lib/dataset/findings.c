@@ -1,7 +1,7 @@
 /*
  * findings.c - see findings.h
  *
- * The order is that of CheXNet (Rajpurkar et al. 2017); the names are those of NIH's Data_Entry files.
+ * nih14 has the order of CheXNet (Rajpurkar et al. 2017, table 2) and the names of NIH's Data_Entry files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,15 +11,16 @@
 
 #include "base/ascii.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX_LENGTH 32 /* longer than any name in any spelling */
-#define SUGGEST_MAX     3
+#define SUGGEST_MAX 3
 
-static const char *const finding_names[CHEX_FINDINGS] = {
-    "Atelectasis", "Cardiomegaly", "Effusion",           "Infiltration",  "Mass",
-    "Nodule",      "Pneumonia",    "Pneumothorax",       "Consolidation", "Edema",
-    "Emphysema",   "Fibrosis",     "Pleural_Thickening", "Hernia",
+const struct findings findings_nih14 = {
+    (const char *const[]){"Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia",
+                          "Pneumothorax", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening",
+                          "Hernia", NULL},
+    14,
 };
 
 /*
@@ -34,18 +35,12 @@ static const struct {
     {"pleuralthickening", "Pleural_Thickening"},
 };
 
-const char *
-chex_finding_name(unsigned index)
-{
-    return index < CHEX_FINDINGS ? finding_names[index] : NULL;
-}
-
 /*
  * Convert to lower case, trim blanks, and replace each run of blanks, '_' and '-' by one '_'.  Returns the length, or 0
  * if the name is too long to match.
  */
 static size_t
-fold(const char *name, size_t length, char out[NAME_MAX_LENGTH])
+fold(const char *name, size_t length, char out[FINDING_NAME_MAX])
 {
     size_t used = 0;
 
@@ -55,45 +50,143 @@ fold(const char *name, size_t length, char out[NAME_MAX_LENGTH])
 
         if (separator && used > 0 && out[used - 1] == '_')
             continue;
-        if (used == NAME_MAX_LENGTH)
+        if (used == FINDING_NAME_MAX)
             return 0;
         out[used++] = separator ? '_' : ascii_lower(name[i]);
     }
     return used;
 }
 
-int
-finding_index(const char *name, size_t length)
+/* Returns whether fold() makes the same text of this name. */
+static bool
+folds_to(const char *name, const char *folded, size_t size)
 {
-    char folded[NAME_MAX_LENGTH];
-    size_t size = fold(name, length, folded);
+    char own[FINDING_NAME_MAX];
+    size_t length = size > 0 && ascii_lower(name[0]) == folded[0] ? fold(name, strlen(name), own) : 0;
 
-    for (int i = 0; i < CHEX_FINDINGS; i++)
-        if (ascii_is(folded, size, finding_names[i]))
-            return i;
-    for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
-        if (ascii_is(folded, size, aliases[i].name))
-            return finding_index(aliases[i].of, strlen(aliases[i].of));
+    return length == size && size > 0 && memcmp(own, folded, size) == 0;
+}
+
+static int
+index_of_folded(const struct findings *list, const char *folded, size_t size)
+{
+    for (unsigned i = 0; i < list->count; i++)
+        if (folds_to(list->name[i], folded, size))
+            return (int)i;
     return -1;
+}
+
+bool
+findings_equal(const struct findings *a, const struct findings *b)
+{
+    bool equal = a->count == b->count;
+
+    for (unsigned i = 0; equal && i < a->count; i++)
+        equal = strcmp(a->name[i], b->name[i]) == 0;
+    return equal;
+}
+
+/* Returns NULL, or why the name cannot be that of a finding. */
+static const char *
+name_fault(const struct chex_bytes *name)
+{
+    if (name->size == 0)
+        return "is empty";
+    if (name->size > FINDING_NAME_MAX)
+        return "is longer than 64 characters";
+    for (size_t i = 0; i < name->size; i++)
+        if (name->data[i] < ' ' || name->data[i] > '~' || strchr("|,\"", name->data[i]))
+            return "has a character other than printable ASCII without | , and \"";
+    if (name->data[0] == ' ' || name->data[name->size - 1] == ' ')
+        return "begins or ends with a blank";
+    return NULL;
+}
+
+/* Returns whether two names are equal for finding_index(), or both mean No Finding. */
+static bool
+same_finding(const char *a, const char *b)
+{
+    char folded[FINDING_NAME_MAX];
+
+    return folds_to(b, folded, fold(a, strlen(a), folded)) ||
+           (finding_is_none(a, strlen(a)) && finding_is_none(b, strlen(b)));
+}
+
+enum chex_status
+findings_make(const struct chex_bytes *name, size_t count, struct findings *out, struct chex_error *err)
+{
+    char shown[4 * FINDING_NAME_MAX + 4], *text;
+    size_t size = 0, i, j;
+    const char **list;
+
+    if (count == 0 || count > FINDINGS_MAX)
+        return error_set(err, CHEX_ERR_USAGE, "a list of %zu findings: must be 1 to %d", count, FINDINGS_MAX);
+    for (i = 0; i < count; i++) {
+        const char *wrong = name_fault(&name[i]);
+
+        if (wrong)
+            return error_set(err, CHEX_ERR_USAGE, "the name of finding %zu, \"%s\", %s", i + 1,
+                             ascii_escape(name[i].data, name[i].size, shown, sizeof(shown)), wrong);
+        size += name[i].size + 1;
+    }
+    list = malloc((count + 1) * sizeof(*list) + size);
+    if (!list)
+        return error_memory(err);
+    text = (char *)(list + count + 1);
+    for (i = 0; i < count; i++) {
+        list[i] = memcpy(text, name[i].data, name[i].size);
+        text += name[i].size;
+        *text++ = '\0';
+        for (j = 0; j < i; j++) {
+            if (!same_finding(list[j], list[i]))
+                continue;
+            error_set(err, CHEX_ERR_USAGE, "the findings \"%s\" and \"%s\" have the same name", list[j], list[i]);
+            free(list);
+            return CHEX_ERR_USAGE;
+        }
+    }
+    list[count] = NULL;
+    *out = (struct findings){list, (unsigned)count};
+    return CHEX_OK;
+}
+
+void
+findings_release(struct findings *list)
+{
+    free((void *)(uintptr_t)list->name);
+    *list = (struct findings){0};
+}
+
+int
+finding_index(const struct findings *list, const char *name, size_t length)
+{
+    char folded[FINDING_NAME_MAX];
+    size_t size = fold(name, length, folded);
+    int index = index_of_folded(list, folded, size);
+
+    for (size_t i = 0; index < 0 && i < sizeof(aliases) / sizeof(aliases[0]); i++)
+        if (ascii_is(folded, size, aliases[i].name))
+            index = index_of_folded(list, folded, fold(aliases[i].of, strlen(aliases[i].of), folded));
+    return index;
 }
 
 bool
 finding_is_none(const char *name, size_t length)
 {
-    char folded[NAME_MAX_LENGTH];
+    char folded[FINDING_NAME_MAX];
     size_t size = fold(name, length, folded);
 
     return ascii_is(folded, size, "no_finding") || ascii_is(folded, size, "nofinding");
 }
 
 const char *
-finding_suggest(const char *name, size_t length)
+finding_suggest(const struct findings *list, const char *name, size_t length)
 {
     const char *best = NULL;
     unsigned least = SUGGEST_MAX + 1;
 
-    for (int i = 0; i <= CHEX_FINDINGS; i++) {
-        const char *candidate = i < CHEX_FINDINGS ? finding_names[i] : "No Finding";
+    for (unsigned i = 0; i <= list->count; i++) {
+        const char *candidate = i < list->count ? list->name[i] : "No Finding";
         unsigned distance = ascii_distance(name, length, candidate, strlen(candidate));
 
         if (distance < least) {
@@ -104,14 +197,34 @@ finding_suggest(const char *name, size_t length)
     return best;
 }
 
+bool
+labels_are_none(const uint8_t *label, unsigned count)
+{
+    for (unsigned i = 0; label && i < count; i++)
+        if (label[i] == 1)
+            return false;
+    return true;
+}
+
+uint16_t
+labels_mask(const uint8_t *label, unsigned count)
+{
+    uint16_t mask = 0;
+
+    for (unsigned i = 0; label && i < count && i < 16; i++)
+        mask |= (uint16_t)((label[i] == 1) << i);
+    return mask;
+}
+
 enum findings_fault
-findings_scan(const char *text, size_t text_length, findings_unknown_fn *unknown, void *context, uint16_t *mask)
+findings_scan(const struct findings *list, const char *text, size_t text_length, findings_unknown_fn *unknown,
+              void *context, uint8_t *label)
 {
     const char *end = text + text_length;
     enum findings_fault fault = FINDINGS_GOOD;
-    bool none = false;
+    bool none = false, some = false;
 
-    *mask = 0;
+    memset(label, 0, list->count);
     ascii_trim(&text, &text_length);
     if (text_length == 0)
         return FINDINGS_EMPTY;
@@ -126,18 +239,21 @@ findings_scan(const char *text, size_t text_length, findings_unknown_fn *unknown
             return FINDINGS_EMPTY_PART;
         if (finding_is_none(part, length)) {
             none = true;
-        } else if ((index = finding_index(part, length)) >= 0) {
-            *mask |= (uint16_t)(1u << index);
+        } else if ((index = finding_index(list, part, length)) >= 0) {
+            label[index] = 1;
+            some = true;
         } else {
             unknown(part, length, context);
             fault = FINDINGS_UNKNOWN;
         }
     }
-    return fault == FINDINGS_GOOD && none && *mask ? FINDINGS_CONTRADICTION : fault;
+    for (unsigned i = 0; none && i < list->count; i++)
+        label[i] |= finding_is_none(list->name[i], strlen(list->name[i]));
+    return fault == FINDINGS_GOOD && none && some ? FINDINGS_CONTRADICTION : fault;
 }
 
 bool
-findings_are_exact(const char *text, size_t text_length)
+findings_are_exact(const struct findings *list, const char *text, size_t text_length)
 {
     const char *end = text + text_length;
 
@@ -148,8 +264,8 @@ findings_are_exact(const char *text, size_t text_length)
 
         next = bar ? bar + 1 : NULL;
         ascii_trim(&part, &length);
-        index = finding_index(part, length);
-        name = index < 0 ? "No Finding" : finding_names[index];
+        index = finding_index(list, part, length);
+        name = index < 0 ? "No Finding" : list->name[index];
         if (length != strlen(name) || memcmp(part, name, length) != 0)
             return false;
     }

@@ -1,8 +1,9 @@
 /*
- * findings.h - the 14 findings of ChestX-ray14: names, aliases, and texts such as "Atelectasis|Effusion"
+ * findings.h - the list of findings of a data set: names, other spellings, and texts such as "Atelectasis|Effusion"
  *
- * A set of findings is a bit mask: bit i is finding i in the order of CheXNet (chex_finding_name()).  "No Finding" is
- * the empty set.
+ * A list has 1 to FINDINGS_MAX names.  Finding i of a list is label i of a record.  A row of labels is uint8
+ * [list->count]: 0, 1, or CHEX_LABEL_UNKNOWN.  The comparison of names ignores case and blanks at the ends; each run
+ * of blanks, '_' and '-' counts as one separator.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,38 +12,75 @@
 
 #include "base/error.h"
 
+#define FINDINGS_MAX     CHEX_FINDINGS_MAX
+#define FINDING_NAME_MAX 64 /* bytes */
+
+struct findings {
+    const char *const *name; /* [count], and a NULL at the end */
+    unsigned count;
+};
+
+/* The 14 findings of ChestX-ray14, in the order of CheXNet: the default of chex-convert. */
+extern const struct findings findings_nih14;
+
+/* Until all programs use the list of the data set: the names of the default list. */
+#define CHEX_FINDINGS        14
+#define chex_finding_name(i) (findings_nih14.name[i])
+
 /*
- * Returns the index of the finding with this name, or -1.  The comparison ignores case; blank, '_' and '-' are equal.
- * "Infiltrate" means Infiltration; "Pleural Thickening", also without the space, means Pleural_Thickening.
+ * Make a list of these names.  Free it with findings_release().
+ * CHEX_ERR_USAGE  no name, or more than FINDINGS_MAX; a name that is empty, too long, has a blank at
+ *                 an end, or has a byte that is not printable ASCII or is one of | , "; two equal names
+ * CHEX_ERR_MEMORY
  */
-int finding_index(const char *name, size_t length);
+enum chex_status findings_make(const struct chex_bytes *name, size_t count, struct findings *out,
+                               struct chex_error *err);
+void findings_release(struct findings *list);
+
+/* Returns whether both lists have the same names in the same order; spelling counts. */
+bool findings_equal(const struct findings *a, const struct findings *b);
+
+/*
+ * Returns the index of the finding with this name, or -1.  "Infiltrate" means Infiltration; "PleuralThickening" means
+ * Pleural_Thickening.
+ */
+int finding_index(const struct findings *list, const char *name, size_t length);
 
 /* Returns whether the name is "No Finding" in any of these spellings. */
 bool finding_is_none(const char *name, size_t length);
 
 /* Returns the name most similar to a misspelt one (edit distance at most 3), possibly "No Finding", or NULL. */
-const char *finding_suggest(const char *name, size_t length);
+const char *finding_suggest(const struct findings *list, const char *name, size_t length);
 
 /* Faults of a text of findings. */
 enum findings_fault {
     FINDINGS_GOOD,
     FINDINGS_EMPTY,        /* only blanks */
     FINDINGS_EMPTY_PART,   /* "Mass|" */
-    FINDINGS_UNKNOWN,      /* a name is not a finding's; *mask has the other findings */
+    FINDINGS_UNKNOWN,      /* a name is not a finding's; the labels of the other names are set */
     FINDINGS_CONTRADICTION /* No Finding and a finding */
 };
 
 /* Called for each unknown name, which is a part of the text and not terminated. */
 typedef void findings_unknown_fn(const char *name, size_t length, void *context);
 
-/* Parse "Atelectasis|Effusion" or "No Finding" into *mask.  The caller writes the error text of a fault. */
-enum findings_fault findings_scan(const char *text, size_t length, findings_unknown_fn *unknown, void *context,
-                                  uint16_t *mask);
+/*
+ * Parse "Atelectasis|Effusion" or "No Finding" into label[list->count], 0 or 1.  The caller writes the error text of a
+ * fault.
+ */
+enum findings_fault findings_scan(const struct findings *list, const char *text, size_t length,
+                                  findings_unknown_fn *unknown, void *context, uint8_t *label);
 
 /*
- * For a text that findings_scan() accepted: returns whether every name is spelled as NIH spells it, ignoring blanks
+ * For a text that findings_scan() accepted: returns whether every name is spelled as in the list, ignoring blanks
  * around the names.
  */
-bool findings_are_exact(const char *text, size_t length);
+bool findings_are_exact(const struct findings *list, const char *text, size_t length);
+
+/* Returns whether no label is 1; label may be NULL. */
+bool labels_are_none(const uint8_t *label, unsigned count);
+
+/* Until all programs use labels: the first 16 labels as bits. */
+uint16_t labels_mask(const uint8_t *label, unsigned count);
 
 #endif

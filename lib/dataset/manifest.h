@@ -33,7 +33,8 @@ struct manifest_split {
     const char *members_sha256;
     unsigned first_shard, shard_count;
     uint64_t images, patients;
-    uint64_t positives[CHEX_FINDINGS];
+    uint64_t positives[FINDINGS_MAX]; /* [findings.count] images with weight 1 whose label is 1 */
+    uint64_t known[FINDINGS_MAX];     /* and whose label is 0 or 1; only if labels may be unknown */
 };
 
 /* Valid rows of the label file that the data set does not contain. */
@@ -46,6 +47,7 @@ struct manifest {
     char dataset_id[CHEX_ID_LENGTH + 1];
     const char *tool_version;
     struct record_layout layout;
+    struct findings findings; /* in a manifest to be written, not owned; their number is also layout.labels.count */
     uint32_t shard_size;
     const char *tail;       /* "pad", "short", "drop" */
     const char *resize;     /* "bilinear", ... */
@@ -68,6 +70,7 @@ struct manifest {
     unsigned shard_count;
 
     struct arena strings; /* owns the strings of a parsed manifest */
+    struct findings own;  /* owns the findings of a parsed manifest */
 };
 
 /* Append the text of the manifest to b.  The caller keeps the strings in m. */

@@ -60,10 +60,16 @@ check_split(const struct manifest *m, unsigned i, unsigned next, struct chex_err
     if (split->first_shard != next || split->shard_count == 0 || split->shard_count > m->shard_count - next)
         return error_set(err, CHEX_ERR_DAMAGED, "splits[%u]: shards %u + %u do not follow those before it", i,
                          split->first_shard, split->shard_count);
-    for (j = 0; j < CHEX_FINDINGS; j++)
-        if (split->positives[j] > split->images)
-            return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].positives: more images with %s than images", i,
-                             chex_finding_name(j));
+    for (j = 0; j < m->findings.count; j++) {
+        uint64_t known = m->layout.labels.unknown ? split->known[j] : split->images;
+
+        if (known > split->images)
+            return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].known: more labels of %s than images", i,
+                             m->findings.name[j]);
+        if (split->positives[j] > known)
+            return error_set(err, CHEX_ERR_DAMAGED, "splits[%u].positives: more images with %s than %s", i,
+                             m->findings.name[j], m->layout.labels.unknown ? "known labels" : "images");
+    }
     return CHEX_OK;
 }
 

@@ -28,9 +28,8 @@ derive_labels(const struct manifest *m)
     json_t *names = json_array();
     unsigned i;
 
-    (void)m;
-    for (i = 0; i < CHEX_FINDINGS; i++) {
-        if (json_array_append_new(names, json_string(chex_finding_name(i))) != 0) {
+    for (i = 0; i < m->findings.count; i++) {
+        if (json_array_append_new(names, json_string(m->findings.name[i])) != 0) {
             json_decref(names);
             return NULL;
         }
@@ -65,7 +64,7 @@ derive_dtype(const struct manifest *m)
     bool failed = false;
 
     snprintf(field[0].format, sizeof(field[0].format), "(%u,%u)u1", l->height, l->width);
-    snprintf(field[1].format, sizeof(field[1].format), "(%d,)u1", CHEX_FINDINGS);
+    snprintf(field[1].format, sizeof(field[1].format), "(%u,)u1", l->labels.count);
     snprintf(field[5].format, sizeof(field[5].format), "S%d", RECORD_SLOT);
     record_text_offsets(l, size[0], size[1], size[2], at);
     for (i = 0; i < 3 && size[i] > 0; i++, count++) {
@@ -90,7 +89,8 @@ static enum chex_status
 restore_layout(struct manifest *m, struct chex_error *err)
 {
     const struct record_layout read = m->layout;
-    enum chex_status status = record_restore(read.height, read.width, read.align, read.stride, &m->layout, err);
+    const struct label_form labels = {m->findings.count, read.labels.unknown};
+    enum chex_status status = record_restore(read.height, read.width, read.align, labels, read.stride, &m->layout, err);
 
     if (status == CHEX_OK && (read.channels != m->layout.channels || read.pixel_offset != m->layout.pixel_offset))
         status = error_set(err, CHEX_ERR_DAMAGED, "record: pixels at %zu, in this layout they are at %zu",
@@ -138,6 +138,7 @@ static const struct manifest_field record_fields[] = {
     {"shard_size", MANIFEST_NUMBER, M(shard_size), .min = 1, .max = MANIFEST_MAX_SHARD_SIZE},
     {"tail", MANIFEST_TEXT, M(tail), .names = tail_names, .wanted = "pad, short or drop"},
     {"text_sizes", MANIFEST_OBJECT, .fields = text_size_fields},
+    {"unknown_labels", MANIFEST_BOOL, M(layout.labels.unknown), .optional = true},
     {.key = NULL},
 };
 
@@ -167,6 +168,7 @@ static const struct manifest_field split_fields[] = {
     {"patients", MANIFEST_NUMBER, S(patients), .max = INT64_MAX},
     {"members_sha256", MANIFEST_TEXT, S(members_sha256), HEX(64)},
     {"positives", MANIFEST_FINDINGS, S(positives), .max = INT64_MAX},
+    {"known", MANIFEST_FINDINGS, S(known), .max = INT64_MAX, .optional = true},
     {.key = NULL},
 };
 
@@ -208,7 +210,7 @@ const struct manifest_field manifest_fields[] = {
     {"tool", MANIFEST_OBJECT, .fields = tool_fields},
     {"record", MANIFEST_OBJECT, .fields = record_fields, .then = restore_layout},
     {"dtype", MANIFEST_DERIVED, .derive = derive_dtype, .wanted = "that of the record"},
-    {"labels", MANIFEST_DERIVED, .derive = derive_labels, .wanted = "the 14 findings in their order"},
+    {"labels", MANIFEST_DERIVED, .derive = derive_labels, .wanted = "a list of findings"},
     {"decode", MANIFEST_OBJECT, .fields = decode_fields},
     {"split", MANIFEST_OBJECT, .fields = rule_fields},
     {"splits", MANIFEST_LIST, LIST(struct manifest_split, split), .min = 1, .max = SPLIT_MAX, .fields = split_fields},

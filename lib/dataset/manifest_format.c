@@ -22,13 +22,13 @@
 static json_t *format_object(const struct manifest *m, const struct manifest_field *fields, const void *object);
 
 static json_t *
-format_findings(const uint64_t *number)
+format_findings(const struct findings *findings, const uint64_t *number)
 {
     json_t *object = json_object();
     unsigned i;
 
-    for (i = 0; i < CHEX_FINDINGS; i++) {
-        if (json_object_set_new(object, chex_finding_name(i), json_integer((json_int_t)number[i])) != 0) {
+    for (i = 0; i < findings->count; i++) {
+        if (json_object_set_new(object, findings->name[i], json_integer((json_int_t)number[i])) != 0) {
             json_decref(object);
             return NULL;
         }
@@ -79,7 +79,7 @@ format_field(const struct manifest *m, const struct manifest_field *f, const voi
     case MANIFEST_TEXT:
         return text_json(text_at(f, at));
     case MANIFEST_FINDINGS:
-        return format_findings(at);
+        return format_findings(&m->findings, at);
     case MANIFEST_SPLIT:
         split = *(const unsigned *)at;
         return split < m->split_count ? text_json(m->split[split].name) : json_null();
@@ -94,13 +94,15 @@ format_field(const struct manifest *m, const struct manifest_field *f, const voi
 }
 
 static bool
-is_there(const struct manifest_field *f, const void *object)
+is_there(const struct manifest *m, const struct manifest_field *f, const void *object)
 {
     const struct manifest_field *inner;
     bool there = !f->optional;
 
     if (f->optional && f->type == MANIFEST_TEXT)
         return text_at(f, (const char *)object + f->offset) != NULL;
+    if (f->optional && f->type == MANIFEST_FINDINGS)
+        return m->layout.labels.unknown;
     if (f->optional && f->type == MANIFEST_BOOL)
         return *(const bool *)((const char *)object + f->offset);
     if (f->optional && f->type == MANIFEST_NUMBER)
@@ -121,7 +123,7 @@ format_object(const struct manifest *m, const struct manifest_field *fields, con
     const struct manifest_field *f;
 
     for (f = fields; f->key; f++) {
-        if (is_there(f, object) && json_object_set_new(out, f->key, format_field(m, f, object)) != 0) {
+        if (is_there(m, f, object) && json_object_set_new(out, f->key, format_field(m, f, object)) != 0) {
             json_decref(out);
             return NULL;
         }

@@ -18,7 +18,8 @@ enum manifest_type {
     MANIFEST_REAL,     /* double */
     MANIFEST_BOOL,     /* bool */
     MANIFEST_TEXT,     /* const char * or char[] */
-    MANIFEST_FINDINGS, /* uint64_t[CHEX_FINDINGS]; in JSON an object with the names of the findings */
+    MANIFEST_FINDINGS, /* uint64_t[FINDINGS_MAX]; in JSON an object with the names of the findings.  Optional: present
+                          if labels may be unknown */
     MANIFEST_SPLIT,    /* unsigned; in JSON the name of the split */
     MANIFEST_DERIVED,  /* no member: a fixed text, or the result of derive() */
     MANIFEST_OBJECT,   /* its fields are members of the same struct */

@@ -98,12 +98,13 @@ read_text(struct manifest_reader *r, const struct manifest_field *f, const json_
 static void
 read_findings(struct manifest_reader *r, const struct manifest_field *f, const json_t *value, uint64_t *out)
 {
+    const struct findings *findings = &r->m->findings;
     unsigned i;
 
-    if (json_object_size(value) != CHEX_FINDINGS)
-        fault(r, f->key, "an object with the keys of format 1");
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        out[i] = get_number(r, chex_finding_name(i), f, json_object_get(value, chex_finding_name(i)));
+    if (json_object_size(value) != findings->count)
+        fault(r, f->key, "an object with a number for each of the labels");
+    for (i = 0; i < findings->count; i++)
+        out[i] = get_number(r, findings->name[i], f, json_object_get(value, findings->name[i]));
 }
 
 /* Returns the index of the split with this name; a fault if there is none. */
@@ -234,7 +235,7 @@ read_fields(struct manifest_reader *r, const char *where, const json_t *from, co
     for (f = fields; f->key && r->status == CHEX_OK; f++) {
         const json_t *value = json_object_get(from, f->key);
 
-        if (value || !f->optional)
+        if (value || !f->optional || (f->type == MANIFEST_FINDINGS && r->m->layout.labels.unknown))
             read_field(r, f, value, object);
     }
     r->where = outer;
@@ -255,12 +256,39 @@ read_format(struct manifest_reader *r, const json_t *top)
                               (long long)json_integer_value(format), MANIFEST_FORMAT);
 }
 
+/* Read the findings first: the layout of the record and the numbers of the splits depend on them. */
+static void
+read_labels(struct manifest_reader *r, const json_t *top)
+{
+    const json_t *list = json_object_get(top, "labels");
+    struct chex_bytes name[FINDINGS_MAX];
+    size_t count = json_array_size(list), i;
+
+    if (count == 0 || count > FINDINGS_MAX)
+        fault(r, "labels", "a list of 1 to 254 findings");
+    for (i = 0; r->status == CHEX_OK && i < count; i++) {
+        const json_t *text = json_array_get(list, i);
+
+        name[i] = (struct chex_bytes){json_string_value(text), json_string_length(text)};
+        if (!name[i].data)
+            fault(r, "labels", "a list of texts");
+    }
+    if (r->status != CHEX_OK)
+        return;
+    r->status = findings_make(name, count, &r->m->own, r->err);
+    if (r->status == CHEX_ERR_USAGE)
+        r->status = error_context(r->err, CHEX_ERR_DAMAGED, "labels");
+    r->m->findings = r->m->own;
+}
+
 enum chex_status
 manifest_read(const json_t *top, struct manifest *out, struct chex_error *err)
 {
     struct manifest_reader r = {.m = out, .where = "", .err = err};
 
     read_format(&r, top);
+    if (r.status == CHEX_OK)
+        read_labels(&r, top);
     read_fields(&r, "", top, manifest_fields, out);
     return r.status == CHEX_OK ? manifest_check(out, err) : r.status;
 }
@@ -306,5 +334,6 @@ manifest_release(struct manifest *m)
     free(m->split);
     free(m->shard);
     arena_release(&m->strings);
+    findings_release(&m->own);
     *m = (struct manifest){0};
 }

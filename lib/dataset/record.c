@@ -176,14 +176,13 @@ put_tail(const struct record_layout *l, const struct record_values *v, uint8_t *
     const uint8_t *end = p + (l->stride - TFRECORD_FOOTER - l->pixel_offset - l->pixel_size);
     char slot[RECORD_SLOT + 16];
     size_t padding = 0;
-    unsigned i;
 
     p = put_int(p, "image/height", l->height);
     p = put_int(p, "image/width", l->width);
     p = put_int(p, "image/channels", l->channels);
-    p = put_entry_head(p, "image/label", LIST_INT64, CHEX_FINDINGS);
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        *p++ = (uint8_t)(v->findings >> i & 1);
+    p = put_entry_head(p, "image/label", l->labels.unknown ? LIST_BYTES : LIST_INT64, l->labels.count);
+    memcpy(p, v->label, l->labels.count); /* in an int64 list, 0 and 1 are varints of one byte */
+    p += l->labels.count;
     p = put_int(p, "image/weight", v->weight);
     p = put_entry_head(p, "patient/age", LIST_FLOAT, 4);
     put_u32le(p, float_bits(v->age));
@@ -234,8 +233,8 @@ set_offsets(struct record_layout *l, size_t *room)
     at += int_entry_size("image/height", l->height);
     at += int_entry_size("image/width", l->width);
     at += int_entry_size("image/channels", l->channels);
-    at += entry_size("image/label", CHEX_FINDINGS);
-    l->label_offset = at - CHEX_FINDINGS;
+    at += entry_size("image/label", l->labels.count);
+    l->label_offset = at - l->labels.count;
     at += int_entry_size("image/weight", 1);
     l->weight_offset = at - 1;
     at += entry_size("patient/age", 4);
@@ -264,24 +263,27 @@ all_fit(size_t room, const size_t *text_sizes, size_t text_count)
 }
 
 static enum chex_status
-set_sides(struct record_layout *l, uint32_t height, uint32_t width, uint32_t align, struct chex_error *err)
+set_form(struct record_layout *l, uint32_t height, uint32_t width, uint32_t align, struct label_form labels,
+         struct chex_error *err)
 {
     if (height == 0 || width == 0 || height > RECORD_MAX_SIDE || width > RECORD_MAX_SIDE)
         return error_set(err, CHEX_ERR_USAGE, "images of %ux%u: a side is 1 to %u pixels", width, height,
                          RECORD_MAX_SIDE);
     if (align != 64 && align != 512 && align != 4096)
         return error_set(err, CHEX_ERR_USAGE, "alignment %u: must be 64, 512 or 4096", align);
-    *l = (struct record_layout){.height = height, .width = width, .channels = 1, .align = align};
+    if (labels.count == 0 || labels.count > FINDINGS_MAX)
+        return error_set(err, CHEX_ERR_USAGE, "%u findings: must be 1 to %d", labels.count, FINDINGS_MAX);
+    *l = (struct record_layout){.height = height, .width = width, .channels = 1, .labels = labels, .align = align};
     l->pixel_size = (size_t)height * width;
     return CHEX_OK;
 }
 
 enum chex_status
-record_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *text_sizes, size_t text_count,
-              struct record_layout *out, struct chex_error *err)
+record_choose(uint32_t height, uint32_t width, uint32_t align, struct label_form labels, const size_t *text_sizes,
+              size_t text_count, struct record_layout *out, struct chex_error *err)
 {
     size_t room, limit;
-    enum chex_status status = set_sides(out, height, width, align, err);
+    enum chex_status status = set_form(out, height, width, align, labels, err);
 
     if (status != CHEX_OK)
         return status;
@@ -293,11 +295,11 @@ record_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *tex
 }
 
 enum chex_status
-record_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride, struct record_layout *out,
-               struct chex_error *err)
+record_restore(uint32_t height, uint32_t width, uint32_t align, struct label_form labels, size_t stride,
+               struct record_layout *out, struct chex_error *err)
 {
     size_t room;
-    enum chex_status status = set_sides(out, height, width, align, err);
+    enum chex_status status = set_form(out, height, width, align, labels, err);
 
     if (status != CHEX_OK)
         return error_context(err, CHEX_ERR_DAMAGED, "record layout");
@@ -390,12 +392,13 @@ get_values(const struct record_layout *l, const uint8_t *record, struct record_v
     uint32_t bits = get_u32le(record + l->age_offset);
     unsigned i;
 
-    *out = (struct record_values){.weight = record[l->weight_offset], .sex = (char)record[l->sex_offset]};
-    for (i = 0; i < CHEX_FINDINGS; i++) {
-        if (record[l->label_offset + i] > 1)
+    *out = (struct record_values){
+        .label = record + l->label_offset, .weight = record[l->weight_offset], .sex = (char)record[l->sex_offset]};
+    for (i = 0; i < l->labels.count; i++)
+        if (out->label[i] > 1 && !(l->labels.unknown && out->label[i] == CHEX_LABEL_UNKNOWN)) {
+            out->label = NULL;
             return false;
-        out->findings |= (uint16_t)(record[l->label_offset + i] << i);
-    }
+        }
     memcpy(&out->age, &bits, sizeof(bits));
     memcpy(out->dataset_id, slot, CHEX_ID_LENGTH);
     return out->weight <= 1 && (out->sex == 'M' || out->sex == 'F' || out->sex == 'U') && is_id(slot) &&

@@ -8,6 +8,8 @@
  *     image/raw        the pixels
  *     image/height, image/width, image/channels          the same in the whole data set
  *     image/label, image/weight, patient/age, patient/sex, record/slot    of constant size, at constant offsets
+ *                      Each label takes one byte: an int64 list has varints of one byte for 0 and 1, but 255 would take
+ *                      two.  So a data set with unknown labels stores its labels as one bytes value.
  *     image/view, patient/id, image/filename             of any size
  *     _p1              end padding: compensates for the size of the texts
  *
@@ -19,7 +21,7 @@
 #ifndef CHEX_LIB_RECORD_H
 #define CHEX_LIB_RECORD_H
 
-#include "base/error.h"
+#include "dataset/findings.h"
 
 #define RECORD_MAX_TEXT 255 /* bytes of a name; patient ids and views are shorter */
 #define RECORD_MAX_SIDE 16384
@@ -27,8 +29,15 @@
 #define RECORD_MAX_TAIL 8192 /* bytes after the pixels */
 #define RECORD_SLOT     28   /* "7f3c9a12d0e4b5c6/00311/00037": data set id, shard over all splits, index */
 
+/* The form of image/label, which all records of a data set share. */
+struct label_form {
+    unsigned count; /* findings: 1 to FINDINGS_MAX */
+    bool unknown;   /* labels may be unknown: one bytes value [count] of 0, 1, 255.  false: an int64 list of 0 and 1 */
+};
+
 struct record_layout {
     uint32_t height, width, channels;
+    struct label_form labels;
     uint32_t align; /* of the stride: 64, 512 or 4096 */
     size_t stride;
     size_t features_size; /* bytes of the Features message */
@@ -41,10 +50,10 @@ struct record_layout {
 
 /* The values of a record without its pixels. */
 struct record_values {
-    uint16_t findings; /* bit mask */
-    uint8_t weight;    /* 1 image, 0 padding record */
-    float age;         /* NaN = unknown */
-    char sex;          /* M, F, U */
+    const uint8_t *label; /* [layout->labels.count]; record_decode(): a part of the record; NULL if it is unreadable */
+    uint8_t weight;       /* 1 image, 0 padding record */
+    float age;            /* NaN = unknown */
+    char sex;             /* M, F, U */
     char dataset_id[CHEX_ID_LENGTH + 1];
     uint32_t shard, index; /* at most 99999 */
     struct chex_bytes view, patient, name;
@@ -63,14 +72,16 @@ void record_text_offsets(const struct record_layout *layout, size_t view, size_t
  * sizes of padding are impossible because a longer length takes one more byte.
  * CHEX_ERR_USAGE for a side of 0 or above RECORD_MAX_SIDE.
  */
-enum chex_status record_choose(uint32_t height, uint32_t width, uint32_t align, const size_t *text_sizes,
-                               size_t text_count, struct record_layout *out, struct chex_error *err);
+enum chex_status record_choose(uint32_t height, uint32_t width, uint32_t align, struct label_form labels,
+                               const size_t *text_sizes, size_t text_count, struct record_layout *out,
+                               struct chex_error *err);
 
 /*
- * Restore the layout of a data set from the sides, alignment and stride of its manifest; CHEX_ERR_DAMAGED if invalid.
+ * Restore the layout of a data set from the sides, alignment, form of labels and stride of its manifest.
+ * CHEX_ERR_DAMAGED if they are invalid
  */
-enum chex_status record_restore(uint32_t height, uint32_t width, uint32_t align, size_t stride,
-                                struct record_layout *out, struct chex_error *err);
+enum chex_status record_restore(uint32_t height, uint32_t width, uint32_t align, struct label_form labels,
+                                size_t stride, struct record_layout *out, struct chex_error *err);
 
 /*
  * Write a record around its pixels.  The caller writes the pixels to record + pixel_offset, before this call or before

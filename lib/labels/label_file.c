@@ -65,9 +65,10 @@ note_unknown(const char *name, size_t length, void *context)
 }
 
 static enum chex_status
-fail_unknown(const struct unknown_label *u, const char *path, struct chex_error *err)
+fail_unknown(const struct label_reading *r, const char *path, struct chex_error *err)
 {
-    const char *suggestion = finding_suggest(u->label, u->length);
+    const struct unknown_label *u = &r->unknown;
+    const char *suggestion = finding_suggest(&r->out->findings, u->label, u->length);
     char shown[4 * sizeof(u->label) + 1], others[80] = "";
 
     if (u->others > 0)
@@ -109,8 +110,9 @@ note_corrections(struct label_reading *r, const struct table_row *row, const str
         int column;
         enum note_kind kind;
     } looks[] = {
-        {e->findings && !findings_are_exact(row->field[c->findings], row->length[c->findings]), c->findings,
-         NOTE_SPELLING},
+        {!labels_are_none(e->label, r->out->findings.count) &&
+             !findings_are_exact(&r->out->findings, row->field[c->findings], row->length[c->findings]),
+         c->findings, NOTE_SPELLING},
         {c->age >= 0 && isnan(e->age) && !e->impossible_age, c->age, NOTE_AGE},
         {c->sex >= 0 && e->sex == 'U' && ascii_upper(row->field[c->sex][0]) != 'U', c->sex, NOTE_SEX},
         {c->view >= 0 && strcmp(e->view, "U") == 0 && ascii_upper(row->field[c->view][0]) != 'U', c->view, NOTE_VIEW},
@@ -129,7 +131,7 @@ note_corrections(struct label_reading *r, const struct table_row *row, const str
 }
 
 static enum chex_status
-add_entry(struct label_reading *r, const struct table_row *row, const char *patient, uint16_t findings,
+add_entry(struct label_reading *r, const struct table_row *row, const char *patient, const uint8_t *label,
           struct chex_error *err)
 {
     const struct label_columns *c = &r->columns;
@@ -142,13 +144,14 @@ add_entry(struct label_reading *r, const struct table_row *row, const char *pati
         return error_memory(err);
     out->entry = grown;
     e = &out->entry[out->count];
-    *e = (struct entry){.line = (uint32_t)row->line, .age = NAN, .findings = findings, .sex = 'U', .view = "U"};
+    *e = (struct entry){.line = (uint32_t)row->line, .age = NAN, .sex = 'U', .view = "U"};
     status = patients_add(&r->patients, patient, &out->strings, &e->patient_no, err);
     if (status != CHEX_OK)
         return status;
     e->patient = r->patients.id[e->patient_no];
     e->name = arena_copy(&out->strings, row->field[c->image], row->length[c->image]);
-    if (!e->name)
+    e->label = (const uint8_t *)arena_copy(&out->strings, (const char *)label, out->findings.count);
+    if (!e->name || !e->label)
         return error_memory(err);
     if (c->age >= 0)
         e->age = label_age(row->field[c->age], &e->impossible_age);
@@ -184,17 +187,17 @@ read_findings(struct label_reading *r, const struct table_row *row, const char *
     const char *text = row->field[r->columns.findings];
     size_t length = row->length[r->columns.findings];
     char shown[200];
-    uint16_t mask;
+    uint8_t label[FINDINGS_MAX];
 
     r->row_line = row->line;
     r->unknown.any = r->unknown.here = false;
-    switch (findings_scan(text, length, note_unknown, r, &mask)) {
+    switch (findings_scan(&r->out->findings, text, length, note_unknown, r, label)) {
     case FINDINGS_GOOD:
-        return add_entry(r, row, patient, mask, err);
+        return add_entry(r, row, patient, label, err);
     case FINDINGS_EMPTY:
         if (r->options->empty_is_no_finding) {
             r->out->empty_labels++;
-            return add_entry(r, row, patient, 0, err);
+            return add_entry(r, row, patient, label, err);
         }
         return reject(r, row, CHEX_ERR_EMPTY, "empty label", err);
     case FINDINGS_EMPTY_PART:
@@ -266,12 +269,12 @@ sort_entries(struct labels *labels)
 }
 
 static bool
-same_values(const struct entry *a, const struct entry *b)
+same_values(const struct entry *a, const struct entry *b, unsigned findings)
 {
     bool same_age = a->age == b->age || (isnan(a->age) && isnan(b->age));
 
-    return a->patient_no == b->patient_no && same_age && a->findings == b->findings && a->sex == b->sex &&
-           memcmp(a->view, b->view, sizeof(a->view)) == 0;
+    return a->patient_no == b->patient_no && same_age && memcmp(a->label, b->label, findings) == 0 &&
+           a->sex == b->sex && memcmp(a->view, b->view, sizeof(a->view)) == 0;
 }
 
 /* Merge duplicates; the first row is kept.  If rows differ, report the first such row in the file. */
@@ -290,7 +293,7 @@ merge_duplicates(struct labels *labels, const char *path, struct chex_error *err
             labels->entry[kept++] = *e;
             continue;
         }
-        if (same_values(last, e)) {
+        if (same_values(last, e, labels->findings.count)) {
             labels->duplicate_rows++;
             continue;
         }
@@ -331,8 +334,10 @@ enum chex_status
 labels_read(const char *path, const struct labels_options *options, struct labels *out, struct chex_error *err)
 {
     struct label_reading r = {.options = options, .out = out};
-    enum chex_status status = table_read(path, on_row, &r, out->sha256, err);
+    enum chex_status status;
 
+    out->findings = options->findings ? *options->findings : findings_nih14;
+    status = table_read(path, on_row, &r, out->sha256, err);
     /* out->strings owns the ids. */
     out->patient = r.patients.id;
     out->patient_count = r.patients.count;
@@ -341,7 +346,7 @@ labels_read(const char *path, const struct labels_options *options, struct label
     if (status != CHEX_OK)
         return status;
     if (r.unknown.line > 0)
-        return fail_unknown(&r.unknown, path, err);
+        return fail_unknown(&r, path, err);
     if (out->row_count == 0)
         return error_set(err, CHEX_ERR_USAGE, "%s:1: no rows%s", path, r.have_header ? " below the header" : "");
     sort_entries(out);

@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "base/sha256.h"
+#include "dataset/findings.h"
 #include "labels/notes.h"
 
 #include <stdatomic.h>
@@ -22,22 +23,23 @@
 #define LABELS_MAX_NAME 255 /* bytes of an image's file name; a patient id has at most 63 */
 
 struct entry {
-    const char *name;    /* image file name: no slash, backslash or control character, not "." or ".." */
-    const char *patient; /* an id of digits only is padded with zeros to 8 digits: "1" and "00000001" are equal */
-    uint32_t patient_no; /* 0 .. patient_count - 1, in order of first appearance */
-    uint32_t line;       /* line number in the CSV */
-    float age;           /* years; NaN = unknown: empty, not a number, negative or above 120 */
-    uint16_t findings;   /* bit mask, see findings.h */
-    char sex;            /* 'M', 'F', 'U' */
-    char view[8];        /* upper case, [A-Z0-9]; "U" if unknown */
-    bool impossible_age; /* age is NaN because the number was negative or above 120 */
+    const char *name;     /* image file name: no slash, backslash or control character, not "." or ".." */
+    const uint8_t *label; /* [findings.count] 0 or 1 */
+    const char *patient;  /* an id of digits only is padded with zeros to 8 digits: "1" and "00000001" are equal */
+    uint32_t patient_no;  /* 0 .. patient_count - 1, in order of first appearance */
+    uint32_t line;        /* line number in the CSV */
+    float age;            /* years; NaN = unknown: empty, not a number, negative or above 120 */
+    char sex;             /* 'M', 'F', 'U' */
+    char view[8];         /* upper case, [A-Z0-9]; "U" if unknown */
+    bool impossible_age;  /* age is NaN because the number was negative or above 120 */
 };
 
 /* chex-synth writes a file with this name next to its label file and its folder of images. */
 #define LABELS_SYNTHETIC "SYNTHETIC.txt"
 
 struct labels {
-    struct entry *entry; /* sorted by name (strcmp), unique */
+    struct findings findings; /* of labels_options */
+    struct entry *entry;      /* sorted by name (strcmp), unique */
     size_t count;
     size_t patient_count;
     const char **patient;    /* ids by patient_no */
@@ -68,8 +70,9 @@ struct label_reject {
 };
 
 struct labels_options {
-    bool empty_is_no_finding; /* an empty label is No Finding, not a reject */
-    const atomic_bool *stop;  /* a true value ends reading with CHEX_ERR_STOPPED; may be NULL */
+    const struct findings *findings; /* the labels of an entry; must outlive the labels.  NULL: findings_nih14 */
+    bool empty_is_no_finding;        /* an empty label is No Finding, not a reject */
+    const atomic_bool *stop;         /* a true value ends reading with CHEX_ERR_STOPPED; may be NULL */
 };
 
 /*

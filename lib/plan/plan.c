@@ -225,7 +225,9 @@ choose_layout(struct slot_plan *plan, struct chex_error *err)
     for (i = 0; i < plan->image_count; i++)
         if (i == 0 || size[i] != size[distinct - 1])
             size[distinct++] = size[i];
-    status = record_choose(plan->spec.size, plan->spec.size, plan->spec.align, size, distinct, &plan->layout, err);
+    status = record_choose(plan->spec.size, plan->spec.size, plan->spec.align,
+                           (struct label_form){plan->labels->findings.count, false}, size, distinct, &plan->layout,
+                           err);
     free(size);
     return status;
 }
@@ -277,8 +279,9 @@ identify(struct slot_plan *plan, struct digest *d)
             memcpy(&age, &e->age, sizeof(age));
             if (e->age != e->age)
                 age = 0x7fc00000u;
-            length = snprintf(line, sizeof(line), "%s %u %04x %08x %c %s %s\t%s\n", s->name, i, e->findings, age,
-                              e->sex, e->view, e->patient, e->name);
+            length = snprintf(line, sizeof(line), "%s %u %04x %08x %c %s %s\t%s\n", s->name, i,
+                              labels_mask(e->label, plan->labels->findings.count), age, e->sex, e->view, e->patient,
+                              e->name);
             digest_add(d, line, (size_t)length);
         }
     }
@@ -328,7 +331,7 @@ plan_values(const struct slot_plan *plan, const struct entry *entry, uint32_t sh
             struct record_values *out)
 {
     *out = (struct record_values){
-        .findings = entry->findings,
+        .label = entry->label,
         .weight = weight,
         .age = entry->age,
         .sex = entry->sex,

@@ -26,7 +26,7 @@
 
 struct split_totals {
     bool damaged; /* some shard has faults, so the sums are incomplete */
-    uint64_t positives[CHEX_FINDINGS];
+    uint64_t positives[FINDINGS_MAX];
 };
 
 struct verify_run {
@@ -60,7 +60,7 @@ add_sums(struct verify_run *run, unsigned shard, const struct report *r)
     unsigned i;
 
     sums->damaged |= r->faults > 0;
-    for (i = 0; i < CHEX_FINDINGS; i++)
+    for (i = 0; i < run->v->dataset->info.finding_count; i++)
         sums->positives[i] += r->positives[i];
     if (r->read_failed && !run->read_failed) {
         run->read_failed = true;
@@ -163,10 +163,10 @@ check_sums(struct verify_run *run)
     unsigned i, j;
 
     for (i = 0; i < ds->info.split_count; i++)
-        for (j = 0; j < CHEX_FINDINGS && !run->sums[i].damaged; j++)
+        for (j = 0; j < ds->info.finding_count && !run->sums[i].damaged; j++)
             if (run->sums[i].positives[j] != ds->split[i].positives[j])
                 report_fault(&r, CHEX_ERR_DAMAGED, -1, 0, NULL, "split '%s': %s images with %s, the records have %s",
-                             ds->split[i].name, COUNT_TEXT(ds->split[i].positives[j]), chex_finding_name(j),
+                             ds->split[i].name, COUNT_TEXT(ds->split[i].positives[j]), ds->manifest.findings.name[j],
                              COUNT_TEXT(run->sums[i].positives[j]));
     report_pass_on(&r, run->v, MANIFEST_NAME);
     report_release(&r);

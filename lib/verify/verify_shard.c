@@ -80,10 +80,13 @@ form_fault(struct check *c, const struct scanned_record *record)
     const uint8_t *label = record->bytes + c->layout->label_offset;
     unsigned i;
 
-    for (i = 0; i < CHEX_FINDINGS && label[i] <= 1; i++)
+    const struct label_form *form = &c->layout->labels;
+
+    for (i = 0; i < form->count && (label[i] <= 1 || (form->unknown && label[i] == CHEX_LABEL_UNKNOWN)); i++)
         continue;
-    if (i < CHEX_FINDINGS)
-        RECORD_FAULT(c, record, CHEX_ERR_DAMAGED, "label %s is %u, not 0 or 1", chex_finding_name(i), label[i]);
+    if (i < form->count)
+        RECORD_FAULT(c, record, CHEX_ERR_DAMAGED, "label %s is %u, not 0 or 1%s",
+                     c->v->dataset->manifest.findings.name[i], label[i], form->unknown ? " or 255 (unknown)" : "");
     else
         RECORD_FAULT(c, record, CHEX_ERR_DAMAGED, "%s", record->why.text);
 }
@@ -173,8 +176,8 @@ count_record(struct check *c, const struct scanned_record *record)
     if (record->values.weight != 1 || c->v->depth == VERIFY_QUICK)
         return;
     c->r->images++;
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        c->r->positives[i] += record->values.findings >> i & 1;
+    for (i = 0; i < c->layout->labels.count; i++)
+        c->r->positives[i] += record->values.label[i] == 1;
     c->r->notes += verify_is_constant(record->bytes + c->layout->pixel_offset, c->layout->pixel_size);
 }
 

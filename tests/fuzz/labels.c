@@ -32,7 +32,8 @@ require_entry(const struct labels *l, const struct entry *e)
     FUZZ_REQUIRE(label_name_fault(e->name, strlen(e->name)) == NULL);
     FUZZ_REQUIRE(strlen(e->patient) > 0 && strlen(e->patient) <= PATIENT_MAX);
     FUZZ_REQUIRE(e->patient_no < l->patient_count && strcmp(l->patient[e->patient_no], e->patient) == 0);
-    FUZZ_REQUIRE(e->findings < 1u << CHEX_FINDINGS);
+    for (unsigned k = 0; k < findings_nih14.count; k++)
+        FUZZ_REQUIRE(e->label[k] <= 1);
     FUZZ_REQUIRE(isnan(e->age) || (e->age >= 0 && e->age <= 120 && !e->impossible_age));
     FUZZ_REQUIRE(e->sex == 'M' || e->sex == 'F' || e->sex == 'U');
     FUZZ_REQUIRE(memchr(e->view, '\0', sizeof(e->view)) && e->view[0] != '\0' &&
@@ -92,13 +93,13 @@ write_again(const struct labels *l, struct buffer *b)
         append_quoted(b, (char[]){e->sex, '\0'});
         append_quoted(b, text);
         for (unsigned k = 0; k < CHEX_FINDINGS; k++) {
-            if (e->findings >> k & 1) {
+            if (e->label[k]) {
                 append(b, between);
                 append(b, chex_finding_name(k));
                 between = "|";
             }
         }
-        append(b, e->findings ? "\n" : "No Finding\n");
+        append(b, !labels_are_none(e->label, 14) ? "\n" : "No Finding\n");
     }
 }
 
@@ -110,7 +111,7 @@ require_same(const struct labels *a, const struct labels *b)
         const struct entry *x = &a->entry[i], *y = &b->entry[i];
 
         FUZZ_REQUIRE(strcmp(x->name, y->name) == 0 && strcmp(x->patient, y->patient) == 0);
-        FUZZ_REQUIRE(x->findings == y->findings && x->sex == y->sex && strcmp(x->view, y->view) == 0);
+        FUZZ_REQUIRE(memcmp(x->label, y->label, 14) == 0 && x->sex == y->sex && strcmp(x->view, y->view) == 0);
         /* The text has nine decimals. */
         FUZZ_REQUIRE((isnan(x->age) && isnan(y->age)) || fabsf(x->age - y->age) < 1e-5f);
     }

@@ -27,7 +27,7 @@ is_file_name(const char *name)
 static void
 require_sums(const struct manifest *m)
 {
-    uint64_t images[CHEX_FINDINGS + 64] = {0};
+    uint64_t images[64] = {0};
     unsigned first = 0;
 
     FUZZ_REQUIRE(m->split_count > 0 && m->split_count <= 64 && m->shard_count > 0);
@@ -46,7 +46,7 @@ require_sums(const struct manifest *m)
         FUZZ_REQUIRE(is_file_name(s->name) && s->first_shard == first && s->shard_count > 0 &&
                      s->shard_count <= m->shard_count - first);
         FUZZ_REQUIRE(s->images == images[i] && s->patients <= s->images);
-        for (unsigned k = 0; k < CHEX_FINDINGS; k++)
+        for (unsigned k = 0; k < m->findings.count; k++)
             FUZZ_REQUIRE(s->positives[k] <= s->images);
         first += s->shard_count;
     }
@@ -99,6 +99,7 @@ make(const char *name, unsigned shards, uint32_t side, const char *tail, const c
     struct manifest m = {
         .dataset_id = "0123456789abcdef",
         .tool_version = "0.1.0",
+        .findings = findings_nih14,
         .shard_size = 3,
         .tail = tail,
         .resize = resize,
@@ -121,7 +122,7 @@ make(const char *name, unsigned shards, uint32_t side, const char *tail, const c
     struct chex_error err = {0};
     size_t sizes = texts ? record_text_size(2, 8, 16) : text_sizes[0];
 
-    FUZZ_REQUIRE(record_choose(side, side, 64, &sizes, 1, &m.layout, NULL) == CHEX_OK);
+    FUZZ_REQUIRE(record_choose(side, side, 64, (struct label_form){14, false}, &sizes, 1, &m.layout, NULL) == CHEX_OK);
     for (unsigned i = 0; i <= shards; i++) {
         bool second = i == shards;
 

@@ -42,8 +42,7 @@ require_same_values(const struct record_layout *l, const struct record_values *v
 {
     FUZZ_REQUIRE(r->height == l->height && r->width == l->width && r->channels == 1);
     FUZZ_REQUIRE(memcmp(r->pixels, record + l->pixel_offset, l->pixel_size) == 0);
-    for (unsigned i = 0; i < CHEX_FINDINGS; i++)
-        FUZZ_REQUIRE(r->label[i] == (v->findings >> i & 1));
+    FUZZ_REQUIRE(r->finding_count == l->labels.count && memcmp(r->label, v->label, l->labels.count) == 0);
     FUZZ_REQUIRE(r->weight == v->weight && r->sex == v->sex && r->shard == v->shard && r->index == v->index);
     FUZZ_REQUIRE((isnan(r->age) && isnan(v->age)) || memcmp(&r->age, &v->age, sizeof(r->age)) == 0);
     FUZZ_REQUIRE(strncmp(r->dataset_id, v->dataset_id, CHEX_ID_LENGTH) == 0);
@@ -87,8 +86,8 @@ layout_of(const uint8_t *head)
     struct record_layout l;
     size_t size = record_text_size(head[4] % 8, head[5] % 64, head[6]);
 
-    FUZZ_REQUIRE(record_choose(1 + head[1] % 48, 1 + head[2] % 48, alignments[head[3] % 3], &size, 1, &l, NULL) ==
-                 CHEX_OK);
+    FUZZ_REQUIRE(record_choose(1 + head[1] % 48, 1 + head[2] % 48, alignments[head[3] % 3],
+                               (struct label_form){14, false}, &size, 1, &l, NULL) == CHEX_OK);
     return l;
 }
 
@@ -149,7 +148,7 @@ require_packed_again(const uint8_t *data, size_t size, const struct chex_record 
                  r.weight == wanted->weight && r.sex == wanted->sex && r.shard == wanted->shard &&
                  r.index == wanted->index && strcmp(r.dataset_id, wanted->dataset_id) == 0);
     FUZZ_REQUIRE(memcmp(r.pixels, wanted->pixels, (size_t)r.height * r.width * r.channels) == 0);
-    FUZZ_REQUIRE(memcmp(r.label, wanted->label, sizeof(r.label)) == 0);
+    FUZZ_REQUIRE(r.finding_count == wanted->finding_count && memcmp(r.label, wanted->label, r.finding_count) == 0);
     FUZZ_REQUIRE(same_text(r.name, wanted->name) && same_text(r.view, wanted->view));
     example_free(e);
     chex__example__free_unpacked(m, NULL);
@@ -192,7 +191,7 @@ fuzz_layout(const uint8_t *data, size_t size)
 
     memcpy(number, data, size < 16 ? size : 16);
     status = record_restore(get_u32le(number) & 0x7fff, get_u32le(number + 2) & 0x7fff, get_u32le(number + 4) & 0x1fff,
-                            (size_t)get_u64le(number + 6), &l, &err);
+                            (struct label_form){14, false}, (size_t)get_u64le(number + 6), &l, &err);
     fuzz_require_error(status, &err);
     if (status != CHEX_OK)
         return;
@@ -243,8 +242,9 @@ give_record(const uint8_t head[HEAD], unsigned number, fuzz_seed_fn *give, void 
         "bytes, which is quite a lot of text to make up, so from here on there are digits alone: "
         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567";
     struct record_layout l = layout_of(head);
+    uint8_t label[14];
     struct record_values v = {
-        .findings = (uint16_t)(number * 1237 % (1u << CHEX_FINDINGS)),
+        .label = label,
         .weight = number % 3 != 0,
         .age = number % 4 == 0 ? NAN : (float)number * 7,
         .sex = "MFU"[number % 3],
@@ -260,6 +260,8 @@ give_record(const uint8_t head[HEAD], unsigned number, fuzz_seed_fn *give, void 
     char name[32];
 
     FUZZ_REQUIRE(input != NULL);
+    for (unsigned i = 0; i < sizeof(label); i++)
+        label[i] = number * 1237 >> i & 1;
     memcpy(input, head, HEAD);
     for (size_t i = 0; i < l.stride; i++)
         input[HEAD + i] = (uint8_t)fuzz_random(&random);

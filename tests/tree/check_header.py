@@ -17,14 +17,16 @@ HEADER = os.path.join(support.SOURCE, "lib", "chex.h")
 LAYOUT = [
     ("chex_error", 1064, {"status": 0, "cause": 4, "text": 8, "reserved": 1032}),
     ("chex_bytes", 16, {"data": 0, "size": 8}),
-    ("chex_record", 160, {"pixels": 0, "height": 8, "label": 20, "weight": 34, "age": 36, "sex": 40, "view": 48,
-                          "name": 64, "patient": 80, "dataset_id": 96, "shard": 116, "index": 120, "reserved": 128}),
+    ("chex_record", 152, {"pixels": 0, "height": 8, "finding_count": 20, "label": 24, "weight": 32, "sex": 33,
+                          "age": 36, "view": 40, "name": 56, "patient": 72, "dataset_id": 88, "shard": 108,
+                          "index": 112, "reserved": 120}),
     ("chex_batch", 64, {"capacity": 0, "pixels": 8, "labels": 16, "count": 24, "reserved": 32}),
     ("chex_dataset_info", 0, {"id": 0, "format_version": 20, "height": 24, "stride": 40, "pixel_offset": 48,
                               "shard_size": 56, "split_count": 60, "shard_count": 64, "image_count": 72,
-                              "pixel_mean": 80, "pixel_deviation": 88, "pixel_size": 96}),
+                              "pixel_mean": 80, "pixel_deviation": 88, "pixel_size": 96, "finding_count": 104,
+                              "unknown_labels": 108}),
     ("chex_split_info", 0, {"name": 0, "members_sha256": 8, "first_shard": 16, "shard_count": 20, "image_count": 24,
-                            "patient_count": 32, "positives": 40}),
+                            "patient_count": 32, "positives": 40, "known": 48}),
     ("chex_shard_info", 0, {"name": 0, "sha256": 8, "split": 16, "record_count": 20, "image_count": 24, "size": 32}),
 ]
 
@@ -153,7 +155,7 @@ def _(work):
     text = "#include <chex.h>\n#include <stdio.h>\n#include <stdlib.h>\n" \
            "static unsigned long images, positives, sum;\n" \
            "static void use(const uint8_t *pixels, const uint8_t *labels, size_t count)\n{\n" \
-           "    for (size_t i = 0; i < count * CHEX_FINDINGS; i++)\n        positives += labels[i];\n" \
+           "    for (size_t i = 0; i < count * 14; i++)\n        positives += labels[i];\n" \
            "    for (size_t i = 0; i < count * 32 * 32; i++)\n        sum += pixels[i];\n" \
            "    images += count;\n}\n" \
            "int main(void)\n{\n" + example + \

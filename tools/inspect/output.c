@@ -75,12 +75,7 @@ inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT])
 uint16_t
 inspect_findings(const struct chex_record *r)
 {
-    uint16_t findings = 0;
-    unsigned i;
-
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        findings |= (uint16_t)(r->label[i] << i);
-    return findings;
+    return labels_mask(r->label, r->finding_count);
 }
 
 json_t *

@@ -19,7 +19,7 @@
 static enum chex_status
 unknown_finding(const char *name, size_t length, struct chex_error *err)
 {
-    const char *near = finding_suggest(name, length);
+    const char *near = finding_suggest(&findings_nih14, name, length);
     char list[256] = "", shown[128];
     unsigned i;
 
@@ -57,7 +57,7 @@ static enum chex_status
 parse_finding(struct where_term *t, const char *text, size_t name, size_t length, struct chex_error *err)
 {
     bool value = name < length;
-    int finding = finding_index(text, name);
+    int finding = finding_index(&findings_nih14, text, name);
 
     t->wanted = true;
     if (value) {
@@ -134,9 +134,9 @@ term_holds(const struct where_term *t, const struct record_values *v)
 {
     switch (t->kind) {
     case WHERE_FINDING:
-        return (v->findings >> t->finding & 1) == t->wanted;
+        return (v->label[t->finding] == 1) == t->wanted;
     case WHERE_NONE:
-        return (v->findings == 0) == t->wanted;
+        return labels_are_none(v->label, CHEX_FINDINGS) == t->wanted;
     case WHERE_VIEW:
         return ascii_same(t->text.data, t->text.size, v->view.data, v->view.size);
     case WHERE_SEX:

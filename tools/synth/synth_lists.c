@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dataset/findings.h"
 #include "synth/synth_people.h"
 
 static const char csv_header[] = "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,"

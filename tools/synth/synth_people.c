@@ -19,6 +19,7 @@
 
 #include <stdlib.h>
 
+#include "dataset/findings.h"
 #include "synth/synth_random.h"
 
 /* The purposes of the sequences of draws. */

@@ -114,7 +114,7 @@ take_weight(const char *path, const struct text_line *line, bool seen[CHEX_FINDI
         split = strcspn(text, ",\t");
         if (text[split] == '\0')
             split = strcspn(text, " ");
-        finding = finding_index(text, split);
+        finding = finding_index(&findings_nih14, text, split);
         length = split + strspn(text + split, ", \t");
         if (finding >= 0 && parse_real(text + length, &value) && value > 0) {
             if (seen[finding])

@@ -7,6 +7,7 @@
 #define CHEX_TOOLS_TRAIN_VALUES_H
 
 #include "base/error.h"
+#include "dataset/findings.h"
 
 /* Parse a number such as 1e-3.  CHEX_ERR_USAGE: the text is not a number in min .. max. */
 enum chex_status value_real(const char *text, double min, double max, double *out, struct chex_error *err);

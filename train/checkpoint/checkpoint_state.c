@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "checkpoint/weights.h"
+#include "dataset/findings.h"
 #include "io/digest_file.h"
 
 #include <stdio.h>

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "dataset/findings.h"
 #include "eval/predictions.h"
 
 #include <stdarg.h>

@@ -7,6 +7,7 @@
 
 #include "log/run_file.h"
 
+#include "dataset/findings.h"
 #include "log/run_json.h"
 
 #include <math.h>

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "dataset/findings.h"
 #include "log/append.h"
 #include "log/events.h"
 #include "log/run_log_private.h"

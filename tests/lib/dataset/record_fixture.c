@@ -57,13 +57,16 @@ random_values(uint64_t *state, struct text_sizes sizes)
 {
     static char text[3][RECORD_MAX_TEXT];
     static const char sexes[] = "MFU";
+    static uint8_t label[14];
     struct record_values v = {
         .view = {text[0], sizes.view},
         .patient = {text[1], sizes.patient},
         .name = {text[2], sizes.name},
     };
 
-    v.findings = (uint16_t)pick_below(state, 1u << CHEX_FINDINGS);
+    for (size_t i = 0; i < sizeof(label); i++)
+        label[i] = (uint8_t)pick_below(state, 2);
+    v.label = label;
     v.weight = (uint8_t)pick_below(state, 2);
     v.age = pick_below(state, 5) == 0 ? NAN : (float)pick_below(state, 120000) / 1000;
     v.sex = sexes[pick_below(state, 3)];
@@ -87,7 +90,7 @@ same_values(const struct record_values *a, const struct record_values *b)
 {
     bool same_age = (isnan(a->age) && isnan(b->age)) || memcmp(&a->age, &b->age, sizeof(a->age)) == 0;
 
-    return a->findings == b->findings && a->weight == b->weight && same_age && a->sex == b->sex &&
+    return memcmp(a->label, b->label, 14) == 0 && a->weight == b->weight && same_age && a->sex == b->sex &&
            memcmp(a->dataset_id, b->dataset_id, sizeof(a->dataset_id)) == 0 && a->shard == b->shard &&
            a->index == b->index && same_bytes(a->view, b->view) && same_bytes(a->patient, b->patient) &&
            same_bytes(a->name, b->name);
@@ -100,7 +103,9 @@ layout_for(uint32_t height, uint32_t width, uint32_t align, struct text_sizes si
     struct chex_error err = {0};
     struct record_layout l;
 
-    ck_assert_msg(record_choose(height, width, align, &text_size, 1, &l, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_msg(record_choose(height, width, align, (struct label_form){14, false}, &text_size, 1, &l, &err) ==
+                      CHEX_OK,
+                  "%s", err.text);
     return l;
 }
 
@@ -172,9 +177,9 @@ message_make(struct message *m, uint32_t height, uint32_t width, const uint8_t *
     set_integer(m, HEIGHT, "image/height", height);
     set_integer(m, WIDTH, "image/width", width);
     set_integer(m, CHANNELS, "image/channels", 1);
-    for (unsigned i = 0; i < CHEX_FINDINGS; i++)
-        m->label[i] = v->findings >> i & 1;
-    set_integers(m, LABEL, "image/label", m->label, CHEX_FINDINGS);
+    for (unsigned i = 0; i < 14; i++)
+        m->label[i] = v->label[i];
+    set_integers(m, LABEL, "image/label", m->label, 14);
     set_integer(m, WEIGHT, "image/weight", v->weight);
     m->age = v->age;
     set_key(m, AGE, "patient/age");

@@ -19,6 +19,9 @@ uint32_t pick_below(uint64_t *state, uint32_t below);
 
 /* ---- values --------------------------------------------------------------------------------------------------- */
 
+/* The labels of ChestX-ray14: 14 findings, all known. */
+#define FOURTEEN ((struct label_form){14, false})
+
 struct text_sizes {
     size_t view, patient, name;
 };
@@ -47,7 +50,7 @@ struct message {
     ProtobufCBinaryData value[MESSAGE_ENTRIES];
     Chex__Int64List number[MESSAGE_ENTRIES];
     int64_t integer[MESSAGE_ENTRIES];
-    int64_t label[CHEX_FINDINGS];
+    int64_t label[FINDINGS_MAX];
     Chex__FloatList floats;
     float age;
     char slot[64], sex;

@@ -30,9 +30,10 @@ static void
 make_record(const struct record_layout *layout, unsigned image, unsigned shard, unsigned index, uint8_t weight,
             uint8_t *out)
 {
+    uint8_t label[14] = {0};
     char name[32], patient[16];
     struct record_values v = {
-        .findings = (uint16_t)(image == 0 ? 0 : 1u << image),
+        .label = label,
         .weight = weight,
         .age = image == 1 ? NAN : (float)image * 10,
         .sex = image % 2 ? 'F' : 'M',
@@ -45,6 +46,7 @@ make_record(const struct record_layout *layout, unsigned image, unsigned shard, 
     };
     unsigned x, y;
 
+    label[image] = image > 0;
     snprintf(name, sizeof(name), "%08u_000.png", image);
     snprintf(patient, sizeof(patient), "%08u", image);
     record_encode(layout, &v, out);
@@ -83,6 +85,7 @@ describe(struct small_dataset *s)
         .dataset_id = ID,
         .tool_version = "0.1.0",
         .layout = m->layout,
+        .findings = findings_nih14,
         .shard_size = SMALL_RECORDS,
         .tail = "pad",
         .resize = "bilinear",
@@ -100,8 +103,8 @@ describe(struct small_dataset *s)
         .shard = s->shard,
         .shard_count = SMALL_SHARDS,
     };
-    s->split[0] = (struct manifest_split){"train", HASH, 0, 2, 6, 6, {0}};
-    s->split[1] = (struct manifest_split){"val", HASH, 2, 1, 2, 2, {0}};
+    s->split[0] = (struct manifest_split){"train", HASH, 0, 2, 6, 6, {0}, {0}};
+    s->split[1] = (struct manifest_split){"val", HASH, 2, 1, 2, 2, {0}, {0}};
     for (i = 1; i < SMALL_IMAGES; i++)
         s->split[i >= 6].positives[i] = 1;
     for (i = 0; i < SMALL_SHARDS; i++)
@@ -118,7 +121,9 @@ small_make(struct small_dataset *s, const char *name)
     *s = (struct small_dataset){0};
     snprintf(s->path, sizeof(s->path), "%s/%s", unit_folder(), name);
     ck_assert_int_eq(mkdir(s->path, 0777), 0);
-    ck_assert_int_eq(record_choose(SMALL_SIDE, SMALL_SIDE, 64, &text_size, 1, &s->manifest.layout, NULL), CHEX_OK);
+    ck_assert_int_eq(record_choose(SMALL_SIDE, SMALL_SIDE, 64, (struct label_form){14, false}, &text_size, 1,
+                                   &s->manifest.layout, NULL),
+                     CHEX_OK);
     make_shards(s);
     describe(s);
     for (i = 0; i < SMALL_SHARDS; i++)

@@ -104,8 +104,8 @@ check_image(const struct chex_batch *batch, size_t at, unsigned number)
     const uint8_t *pixels = batch->pixels + at * SMALL_PIXELS;
 
     ck_assert_uint_eq(pixels[SMALL_SIDE + 2], number == 5 ? pixels[0] : number * 20 + 3);
-    for (unsigned k = 0; k < CHEX_FINDINGS; k++)
-        ck_assert_uint_eq(batch->labels[at * CHEX_FINDINGS + k], number > 0 && k == number);
+    for (unsigned k = 0; k < 14; k++)
+        ck_assert_uint_eq(batch->labels[at * 14 + k], number > 0 && k == number);
 }
 
 /* Train has images 0 to 5 in two shards; val has 6 and 7 and a padding record. */
@@ -115,7 +115,7 @@ START_TEST(a_split_is_read_in_batches_of_any_size)
         const char *split;
         unsigned first, count;
     } splits[] = {{"train", 0, 6}, {"val", 6, 2}};
-    uint8_t pixels[8 * SMALL_PIXELS], labels[8 * CHEX_FINDINGS];
+    uint8_t pixels[8 * SMALL_PIXELS], labels[8 * 14];
     struct chex_batch batch = {.pixels = pixels, .labels = labels};
     struct chex_reader *reader;
     struct chex_dataset *ds;
@@ -146,7 +146,7 @@ END_TEST
 
 START_TEST(arrays_that_are_not_wanted_are_not_filled)
 {
-    uint8_t labels[8 * CHEX_FINDINGS];
+    uint8_t labels[8 * 14];
     struct chex_batch batch = {.capacity = 8, .labels = labels};
     struct chex_reader *reader;
     struct chex_error err;
@@ -160,7 +160,7 @@ START_TEST(arrays_that_are_not_wanted_are_not_filled)
     ck_assert_int_eq(chex_reader_open(ds, "train", &reader, NULL), CHEX_OK);
     ck_assert_int_eq(chex_reader_next(reader, &batch, NULL), CHEX_OK);
     ck_assert_uint_eq(batch.count, 6);
-    ck_assert_uint_eq(labels[3 * CHEX_FINDINGS + 3], 1);
+    ck_assert_uint_eq(labels[3 * 14 + 3], 1);
     batch.capacity = 0;
     ck_assert_int_eq(chex_reader_next(reader, &batch, &err), CHEX_ERR_USAGE);
     chex_reader_close(reader);
@@ -173,7 +173,7 @@ END_TEST
 /* The unreadable record is named.  After a repair, the same call gives the batch that it would have given. */
 START_TEST(a_batch_that_failed_may_be_read_again)
 {
-    uint8_t pixels[4 * SMALL_PIXELS], labels[4 * CHEX_FINDINGS];
+    uint8_t pixels[4 * SMALL_PIXELS], labels[4 * 14];
     struct chex_batch batch = {.capacity = 4, .pixels = pixels, .labels = labels};
     struct chex_reader *reader;
     struct chex_error err;
@@ -213,7 +213,7 @@ static struct small_dataset faulty;
 static enum chex_status
 read_batches(struct chex_error *err)
 {
-    uint8_t pixels[4 * SMALL_PIXELS], labels[4 * CHEX_FINDINGS];
+    uint8_t pixels[4 * SMALL_PIXELS], labels[4 * 14];
     struct chex_batch batch = {.capacity = 4, .pixels = pixels, .labels = labels};
     struct chex_reader *reader = NULL;
     struct chex_dataset *ds;

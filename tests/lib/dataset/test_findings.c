@@ -15,7 +15,7 @@
 static int
 index_of(const char *name)
 {
-    return finding_index(name, strlen(name));
+    return finding_index(&findings_nih14, name, strlen(name));
 }
 
 static bool
@@ -34,19 +34,22 @@ static void
 expect_mask(const char *text, unsigned wanted)
 {
     char unknown[64] = "";
-    uint16_t mask = 0xffff;
+    uint8_t label[14];
 
-    ck_assert_msg(findings_scan(text, strlen(text), keep_unknown, unknown, &mask) == FINDINGS_GOOD, "%s", text);
-    ck_assert_uint_eq(mask, wanted);
+    memset(label, 2, sizeof(label));
+    ck_assert_msg(findings_scan(&findings_nih14, text, strlen(text), keep_unknown, unknown, label) == FINDINGS_GOOD,
+                  "%s", text);
+    for (unsigned i = 0; i < 14; i++)
+        ck_assert_uint_eq(label[i], wanted >> i & 1);
 }
 
 static void
 expect_fault(const char *text, enum findings_fault fault, const char *wanted)
 {
     char unknown[64] = "";
-    uint16_t mask;
+    uint8_t label[14];
 
-    ck_assert_int_eq(findings_scan(text, strlen(text), keep_unknown, unknown, &mask), fault);
+    ck_assert_int_eq(findings_scan(&findings_nih14, text, strlen(text), keep_unknown, unknown, label), fault);
     ck_assert_str_eq(unknown, wanted);
 }
 
@@ -57,12 +60,12 @@ START_TEST(the_order_of_findings_follows_chexnet)
                                         "Nodule",      "Pneumonia",    "Pneumothorax",       "Consolidation", "Edema",
                                         "Emphysema",   "Fibrosis",     "Pleural_Thickening", "Hernia"};
 
-    for (unsigned i = 0; i < CHEX_FINDINGS; i++) {
-        ck_assert_str_eq(chex_finding_name(i), order[i]);
+    ck_assert_uint_eq(findings_nih14.count, 14);
+    for (unsigned i = 0; i < 14; i++) {
+        ck_assert_str_eq(findings_nih14.name[i], order[i]);
         ck_assert_int_eq(index_of(order[i]), (int)i);
     }
-    ck_assert_ptr_null(chex_finding_name(CHEX_FINDINGS));
-    ck_assert_ptr_null(chex_finding_name(0xffffffffu));
+    ck_assert_ptr_null(findings_nih14.name[14]);
 }
 END_TEST
 
@@ -100,7 +103,7 @@ START_TEST(no_finding_is_known_in_its_spellings)
 }
 END_TEST
 
-START_TEST(a_set_is_a_mask)
+START_TEST(a_text_of_findings_sets_their_labels)
 {
     expect_mask("No Finding", 0);
     expect_mask("no finding|No Finding", 0);
@@ -127,12 +130,12 @@ END_TEST
 
 START_TEST(a_misspelt_name_gets_the_nearest_within_three_edits)
 {
-    ck_assert_str_eq(finding_suggest("Oedema", 6), "Edema");
-    ck_assert_str_eq(finding_suggest("No Findings", 11), "No Finding");
-    ck_assert_str_eq(finding_suggest("atelectases", 11), "Atelectasis");
-    ck_assert_str_eq(finding_suggest("Pleural_Thickning", 17), "Pleural_Thickening");
-    ck_assert_ptr_null(finding_suggest("Fracture", 8));
-    ck_assert_ptr_null(finding_suggest("", 0));
+    ck_assert_str_eq(finding_suggest(&findings_nih14, "Oedema", 6), "Edema");
+    ck_assert_str_eq(finding_suggest(&findings_nih14, "No Findings", 11), "No Finding");
+    ck_assert_str_eq(finding_suggest(&findings_nih14, "atelectases", 11), "Atelectasis");
+    ck_assert_str_eq(finding_suggest(&findings_nih14, "Pleural_Thickning", 17), "Pleural_Thickening");
+    ck_assert_ptr_null(finding_suggest(&findings_nih14, "Fracture", 8));
+    ck_assert_ptr_null(finding_suggest(&findings_nih14, "", 0));
 }
 END_TEST
 
@@ -146,7 +149,7 @@ findings_suite(void)
     tcase_add_test(tests, names_are_known_in_their_spellings);
     tcase_add_test(tests, unknown_findings_are_not_found);
     tcase_add_test(tests, no_finding_is_known_in_its_spellings);
-    tcase_add_test(tests, a_set_is_a_mask);
+    tcase_add_test(tests, a_text_of_findings_sets_their_labels);
     tcase_add_test(tests, every_fault_of_a_set_is_named);
     tcase_add_test(tests, a_misspelt_name_gets_the_nearest_within_three_edits);
     suite_add_tcase(suite, tests);

@@ -104,8 +104,7 @@ expect_offsets(const struct record_layout *l, const struct record_values *v, con
     ck_assert_uint_eq(l->stride % l->align, 0);
     ck_assert_uint_le(l->pixel_offset, RECORD_MAX_HEAD);
     ck_assert_uint_le(l->stride - l->pixel_offset - l->pixel_size, RECORD_MAX_TAIL);
-    for (unsigned i = 0; i < CHEX_FINDINGS; i++)
-        ck_assert_uint_eq(record[l->label_offset + i], v->findings >> i & 1);
+    ck_assert_mem_eq(record + l->label_offset, v->label, l->labels.count);
     ck_assert_uint_eq(record[l->weight_offset], v->weight);
     ck_assert_int_eq((char)record[l->sex_offset], v->sex);
     age = get_u32le(record + l->age_offset);
@@ -131,7 +130,8 @@ expect_parsed(const struct record_layout *l, const struct record_values *v, cons
                   err.text);
     ck_assert(r.height == l->height && r.width == l->width && r.channels == 1);
     ck_assert_mem_eq(r.pixels, record + l->pixel_offset, l->pixel_size);
-    back = (struct record_values){.weight = r.weight,
+    back = (struct record_values){.label = r.label,
+                                  .weight = r.weight,
                                   .age = r.age,
                                   .sex = r.sex,
                                   .shard = r.shard,
@@ -140,8 +140,7 @@ expect_parsed(const struct record_layout *l, const struct record_values *v, cons
                                   .patient = r.patient,
                                   .name = r.name};
     memcpy(back.dataset_id, r.dataset_id, sizeof(back.dataset_id));
-    for (unsigned i = 0; i < CHEX_FINDINGS; i++)
-        back.findings |= (uint16_t)(r.label[i] << i);
+    ck_assert_uint_eq(r.finding_count, l->labels.count);
     ck_assert(same_values(&back, v));
     example_free(e);
 }
@@ -204,8 +203,8 @@ START_TEST(records_of_any_size_read_back_by_both_readers)
             texts[i] = random_sizes(&state);
             size[i] = record_text_size(texts[i].view, texts[i].patient, texts[i].name);
         }
-        ck_assert_int_eq(record_choose(height, width, aligns[round % 3], size, count, &l, &err), CHEX_OK);
-        ck_assert_int_eq(record_restore(height, width, l.align, l.stride, &again, &err), CHEX_OK);
+        ck_assert_int_eq(record_choose(height, width, aligns[round % 3], FOURTEEN, size, count, &l, &err), CHEX_OK);
+        ck_assert_int_eq(record_restore(height, width, l.align, FOURTEEN, l.stride, &again, &err), CHEX_OK);
         ck_assert_mem_eq(&again, &l, sizeof(l)); /* no gaps: four uint32_t, then size_t */
         for (size_t i = 0; i < count; i++) {
             struct record_values v = random_values(&state, texts[i]);
@@ -253,7 +252,7 @@ START_TEST(the_stride_is_the_smallest_that_fits_every_record)
             texts[i] = random_sizes(&state);
             size[i] = record_text_size(texts[i].view, texts[i].patient, texts[i].name);
         }
-        ck_assert_int_eq(record_choose(side, side, aligns[round / 2 % 3], size, TEXTS, &l, &err), CHEX_OK);
+        ck_assert_int_eq(record_choose(side, side, aligns[round / 2 % 3], FOURTEEN, size, TEXTS, &l, &err), CHEX_OK);
         ck_assert(attainable(side, l.stride, texts, TEXTS));
         if (l.stride > l.align)
             ck_assert(!attainable(side, l.stride - l.align, texts, TEXTS));
@@ -276,7 +275,8 @@ START_TEST(a_padding_is_found_for_every_text_of_a_data_set)
         for (uint32_t side = 1; side <= 64; side += 31) {
             struct record_layout l;
 
-            ck_assert_int_eq(record_choose(side, side, aligns[a], size, RECORD_MAX_TEXT + 1, &l, &err), CHEX_OK);
+            ck_assert_int_eq(record_choose(side, side, aligns[a], FOURTEEN, size, RECORD_MAX_TEXT + 1, &l, &err),
+                             CHEX_OK);
             for (size_t i = 0; i <= RECORD_MAX_TEXT; i++) {
                 struct record_values v = random_values(&state, (struct text_sizes){2, 8, i});
                 uint8_t *record = sealed_record(&l, &v, &state);
@@ -309,16 +309,16 @@ START_TEST(layouts_that_cannot_be_are_refused)
     const uint32_t sides[] = {0, RECORD_MAX_SIDE + 1, UINT32_MAX};
 
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(record_choose(sides[i], 8, 64, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
-        ck_assert_int_eq(record_choose(8, sides[i], 64, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
-        ck_assert_int_eq(record_restore(sides[i], 8, 64, 1024, &l, &err), CHEX_ERR_DAMAGED);
+        ck_assert_int_eq(record_choose(sides[i], 8, 64, FOURTEEN, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+        ck_assert_int_eq(record_choose(8, sides[i], 64, FOURTEEN, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+        ck_assert_int_eq(record_restore(sides[i], 8, 64, FOURTEEN, 1024, &l, &err), CHEX_ERR_DAMAGED);
     }
     for (uint32_t align = 0; align < 200; align += align == 62 ? 3 : 2)
         if (align != 64)
-            ck_assert_int_eq(record_choose(8, 8, align, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
+            ck_assert_int_eq(record_choose(8, 8, align, FOURTEEN, &text_size, 1, &l, &err), CHEX_ERR_USAGE);
     l = layout_for(8, 8, 64, nih);
     for (size_t stride = 0; stride < 20000; stride++) {
-        enum chex_status status = record_restore(8, 8, 64, stride, &again, &err);
+        enum chex_status status = record_restore(8, 8, 64, FOURTEEN, stride, &again, &err);
 
         ck_assert(status == CHEX_OK || status == CHEX_ERR_DAMAGED);
         if (stride % 64 != 0 || stride < 64 + 300) /* pixels, and the values with their keys */
@@ -326,8 +326,8 @@ START_TEST(layouts_that_cannot_be_are_refused)
         if (status == CHEX_OK)
             ck_assert_uint_le(again.stride - again.texts_offset, RECORD_MAX_TAIL);
     }
-    ck_assert_int_eq(record_restore(8, 8, 64, SIZE_MAX / 64 * 64, &again, &err), CHEX_ERR_DAMAGED);
-    ck_assert_int_eq(record_restore(8, 8, 64, l.stride, &again, &err), CHEX_OK);
+    ck_assert_int_eq(record_restore(8, 8, 64, FOURTEEN, SIZE_MAX / 64 * 64, &again, &err), CHEX_ERR_DAMAGED);
+    ck_assert_int_eq(record_restore(8, 8, 64, FOURTEEN, l.stride, &again, &err), CHEX_OK);
 }
 END_TEST
 

@@ -219,7 +219,10 @@ START_TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
     struct chex_error err;
     struct record_layout large;
     const size_t texts[] = {record_text_size(2, 1, 3)};
-    const struct record_values values = {.weight = 1,
+    const struct label_form labels = {14, false};
+    const uint8_t label[14] = {0};
+    const struct record_values values = {.label = label,
+                                         .weight = 1,
                                          .sex = 'M',
                                          .dataset_id = "0123456789abcdef",
                                          .view = {"PA", 2},
@@ -232,7 +235,7 @@ START_TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
     ck_assert_int_eq(scan_shard(&scan, &seen, &err), CHEX_OK);
     ck_assert_str_eq(seen.text, IMAGE_0 IMAGE_1 IMAGE_2);
 
-    ck_assert_int_eq(record_choose(65, 64, 64, texts, 1, &large, &err), CHEX_OK);
+    ck_assert_int_eq(record_choose(65, 64, 64, labels, texts, 1, &large, &err), CHEX_OK);
     record = calloc(1, large.stride);
     record_encode(&large, &values, record);
     record_seal(&large, record);

@@ -29,7 +29,7 @@ fail(const struct chex_error *err)
 static void
 print_entry(const struct entry *e)
 {
-    printf("%s\t%s\t%u\t", e->name, e->patient, (unsigned)e->findings);
+    printf("%s\t%s\t%u\t", e->name, e->patient, labels_mask(e->label, 14));
     if (isnan(e->age))
         printf("nan"); /* printf might print a sign */
     else

@@ -59,13 +59,13 @@ START_TEST(the_release_of_2017_is_read)
     ck_assert_str_eq(l.entry[0].name, "00000001_000.png");
     ck_assert_str_eq(l.entry[1].name, "00000001_001.png");
     ck_assert_str_eq(l.entry[2].name, "00000002_000.png");
-    ck_assert_uint_eq(l.entry[1].findings, 1 << 1 | 1 << 10);
+    ck_assert_uint_eq(labels_mask(l.entry[1].label, 14), 1 << 1 | 1 << 10);
     ck_assert_uint_eq(l.entry[1].line, 4);
     ck_assert_str_eq(l.entry[1].patient, "00000001");
     ck_assert_float_eq(l.entry[1].age, 58);
     ck_assert_int_eq(l.entry[2].sex, 'F');
     ck_assert_str_eq(l.entry[2].view, "AP");
-    ck_assert_uint_eq(l.entry[2].findings, 0);
+    ck_assert_uint_eq(labels_mask(l.entry[2].label, 14), 0);
     ck_assert_float_eq(l.age_min, 58);
     ck_assert_float_eq(l.age_max, 81);
     ck_assert_uint_eq(strlen(l.sha256), 64);
@@ -314,7 +314,7 @@ START_TEST(an_empty_label_is_rejected_unless_it_means_no_finding)
     labels_read_text(LABELS_HEADER "a,,1\nb,Mass,1\n", &options, &l);
     ck_assert_uint_eq(l.count, 2);
     ck_assert_uint_eq(l.reject_count, 0);
-    ck_assert_uint_eq(l.entry[0].findings, 0);
+    ck_assert_uint_eq(labels_mask(l.entry[0].label, 14), 0);
     labels_release(&l);
 }
 END_TEST

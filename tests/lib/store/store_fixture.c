@@ -326,6 +326,7 @@ bench_publish(struct bench *b)
                          .split_rule = "none",
                          .max_pixels = b->spec.limits.max_pixels,
                          .min_side = b->spec.limits.min_side,
+                         .findings = findings_nih14,
                          .labels_sha256 = hash,
                          .split = split,
                          .split_count = b->plan.splits.count,
@@ -341,7 +342,7 @@ bench_publish(struct bench *b)
         shard[i] = (struct manifest_shard){s->name,    r[i].sha256, s->split,  s->number,  s->of,
                                            s->records, r[i].images, r[i].size, r[i].crc32c};
         if (p->shard_count++ == 0)
-            *p = (struct manifest_split){b->plan.splits.name[s->split], hash, i, 1, 0, 1, {0}};
+            *p = (struct manifest_split){b->plan.splits.name[s->split], hash, i, 1, 0, 1, {0}, {0}};
         p->images += r[i].images;
         m.rejects += r[i].reject_count;
     }

@@ -11,6 +11,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/weights.h"
+#include "dataset/findings.h"
 #include "state_cases.h"
 
 #include <stdio.h>

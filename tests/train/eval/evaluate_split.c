@@ -17,6 +17,7 @@
 
 #include "checkpoint/weights.h"
 #include "common/launcher.h"
+#include "dataset/findings.h"
 #include "eval/predictions.h"
 #include "ranks/collective.h"
 #include "train/roc_plot.h"

@@ -16,6 +16,7 @@
 #include <config.h>
 
 #include "base/clock.h"
+#include "dataset/findings.h"
 #include "log/run_file.h"
 #include "log/run_log.h"
 #include "log/trace.h"

@@ -36,7 +36,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     if (r->values->weight != 1)
         return CHEX_OK;
     memcpy(seen->hash, r->hash, sizeof(seen->hash));
-    seen->findings = r->values->findings;
+    seen->findings = labels_mask(r->values->label, CHEX_FINDINGS);
     seen->shard = r->shard;
     seen->index = r->index;
     seen->number = (uint32_t)r->number;

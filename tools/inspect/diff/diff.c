@@ -42,7 +42,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     *item = (struct diff_item){.age = v->age,
                                .shard = r->shard,
                                .index = r->index,
-                               .findings = v->findings,
+                               .findings = labels_mask(v->label, CHEX_FINDINGS),
                                .split = (uint8_t)s->target.dataset->shard[r->shard].split,
                                .sex = v->sex};
     if (r->hash)

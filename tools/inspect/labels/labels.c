@@ -58,8 +58,8 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     (void)err;
     if (r->values->weight != 1 || !where_holds(&t->in->options->where, r->values))
         return CHEX_OK;
-    count(&t->split[t->dataset->shard[r->shard].split], r->values->findings);
-    count(&t->all, r->values->findings);
+    count(&t->split[t->dataset->shard[r->shard].split], labels_mask(r->values->label, CHEX_FINDINGS));
+    count(&t->all, labels_mask(r->values->label, CHEX_FINDINGS));
     return CHEX_OK;
 }
 

@@ -119,7 +119,8 @@ field_cell(const struct list *l, enum field field, const struct walk_record *r, 
     case FIELD_VIEW:
         return cell_json(json ? text_json_n(bytes->data, bytes->size) : NULL, inspect_text(*bytes, out));
     case FIELD_LABELS:
-        return cell_json(json ? inspect_json_labels(v->findings) : NULL, inspect_labels_text(v->findings, out));
+        return cell_json(json ? inspect_json_labels(labels_mask(v->label, CHEX_FINDINGS)) : NULL,
+                         inspect_labels_text(labels_mask(v->label, CHEX_FINDINGS), out));
     case FIELD_WEIGHT:
         return cell_json(json ? count_json(v->weight) : NULL, v->weight ? "1" : "0");
     case FIELD_AGE: /* unknown: empty, as in the label file */

@@ -232,7 +232,7 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
     look_at_pixels(s, record->worker, record, image);
     near_describe(record->pixels, r->dataset->info.width, r->dataset->info.height, &r->near.image[place]);
     memcpy(seen->hash, record->hash, sizeof(seen->hash));
-    seen->findings = v->findings;
+    seen->findings = labels_mask(v->label, CHEX_FINDINGS);
     seen->shard = record->shard;
     seen->index = record->index;
     seen->number = (uint32_t)record->number;

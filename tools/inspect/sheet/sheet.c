@@ -65,8 +65,8 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     if (r->values->weight == 0 || !where_holds(&c->in->options->where, r->values))
         return CHEX_OK;
     for (i = 0; i < CHEX_FINDINGS; i++)
-        c->sheet->positives[i] += r->values->findings >> i & 1;
-    c->sheet->no_finding += r->values->findings == 0;
+        c->sheet->positives[i] += r->values->label[i] == 1;
+    c->sheet->no_finding += labels_are_none(r->values->label, CHEX_FINDINGS);
     grown = array_grow(c->candidate, &c->capacity, c->count, sizeof(*grown));
     if (!grown)
         return error_memory(err);
