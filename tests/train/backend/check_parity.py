@@ -4,14 +4,14 @@
 For DenseNet-121 and ResNet-50 of torchvision, on every backend that ./train-step has and every instruction set of the
 CPU backend:
 
-- one step from random weights, at several sizes and batches: logits, loss, each gradient and the running statistics,
-  and the logits in evaluation, beside PyTorch's in float64, which has no rounding of its own that would count; the same
-  with images of weight 0 around them, which must be as if they were not there: PyTorch has a smaller batch;
-- unknown labels, in all steps but the first: PyTorch takes the mean of the loss over the known labels;
-- ten steps of Adam (two on all but the first): each parameter tensor is that of PyTorch after the same steps, within
-  1e-3; its change is what PyTorch's Adam makes of the gradients that the backend reports; the last step is, bit for
-  bit, what the backend computes when it starts with the parameters and statistics before it, so no step knows of
-  earlier ones; from there one step is compared with PyTorch again.
+- One step from random weights: logits, loss, each gradient, running statistics and the logits of an evaluation equal
+  those of PyTorch in float64, whose own rounding errors are negligible.  The same with images of weight 0 around them,
+  which PyTorch does not get.
+- Unknown labels, in all steps but the first: PyTorch takes the mean of the loss over the known labels.
+- Ten steps of Adam (two except for the first variant): each parameter tensor equals PyTorch's after the same steps,
+  within 1e-3.  Its change is what PyTorch's Adam computes from the gradients of the backend.  The last step, repeated
+  from the parameters and statistics before it, gives the same bits: no step depends on state of earlier steps.  From
+  these weights, one more step is compared with PyTorch.
 
 Errors are relative: the norm of the difference over the norm of PyTorch's tensor.
 
@@ -21,8 +21,10 @@ by 1e-3.  No tolerance is right for that, so such inputs are moved out of the wa
 programs no more than whole tensors are compared: Adam divides a gradient by its own size and makes a whole step of one
 that is nothing but rounding.
 
-TRAIN_STEP names the program; arguments are models.  In make check-compare only the smallest size, in make check-slow
-all.  Exit status: 0 good, 1 something differs, 77 PyTorch or torchvision is missing.
+TRAIN_STEP names the program; arguments are models.  make check-slow does all of this at several sizes.  make
+check-compare has only the smallest size and three steps of Adam.  There the images of weight 0 and the step after Adam
+are tested with one instruction set of each backend: test_padding.c and test_backends.c compare the others with `ref`.
+Exit status: 0 good, 1 something differs, 77 PyTorch or torchvision is missing.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -361,22 +363,24 @@ def main():
     listed = subprocess.run([PROGRAM], capture_output=True, text=True, check=False).stderr
     variants = [Variant(name, cpu) for name in listed.split("backends:")[1].split()
                 for cpu in INSTRUCTION_SETS.get(name, (None,))]
-    padded = [Variant(v.backend, v.cpu, PADDING) for v in variants]
+    first = {v.backend: v for v in reversed(variants)}.values() if quick else variants
+    padded = [Variant(v.backend, v.cpu, PADDING) for v in first]
+    most = 3 if quick else 10
     tally = Tally()
     torch.set_num_threads(THREADS)
     for name in sys.argv[1:] or MODELS:
         network = Network(name)
         compare_order(tally, network)
         rng = np.random.default_rng(6404)
-        pixels, labels = random_images(rng, 10, 4, 64)
+        pixels, labels = random_images(rng, most, 4, 64)
         start, late = compare_step(tally, variants + padded, network, pixels[0], labels[0]), None
-        theirs = torch_training(network, start, pixels, labels, (2, 10))
+        theirs = torch_training(network, start, pixels, labels, (2, most))
         for variant in variants:
-            steps = 10 if variant is variants[0] else 2
+            steps = most if variant is variants[0] else 2
             before_last = compare_training(tally, variant, network, start, pixels[:steps], labels[:steps],
                                            theirs[steps])
             late = late or before_last
-        compare_step(tally, variants, network, pixels[-1], labels[-1], late)
+        compare_step(tally, list(first), network, pixels[-1], labels[-1], late)
         if not quick:
             for side, images in ((96, 3), (224, 2)):
                 pixels, labels = random_images(rng, 1, images, side)
