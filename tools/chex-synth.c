@@ -2,8 +2,8 @@
  * chex-synth.c - makes a synthetic substitute for ChestX-ray14: images, labels and lists of patients who do not exist
  *
  * It serves demonstrations, tests and benchmarks without the 42 GB of the real data set.  synth_people.c draws the
- * patients, synth_lists.c writes the texts, synth_scene.c and its siblings draw the pixels, synth_png.c encodes the
- * files, synth_write.c writes the folder.
+ * patients, synth_lists.c writes the texts, synth_body.c, synth_findings.c and synth_film.c draw the pixels,
+ * synth_png.c encodes the files, synth_write.c writes the folder.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

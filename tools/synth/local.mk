@@ -11,7 +11,6 @@ synth_sources = \
 	tools/synth/synth_png.c \
 	tools/synth/synth_png.h \
 	tools/synth/synth_random.h \
-	tools/synth/synth_scene.c \
 	tools/synth/synth_scene.h \
 	tools/synth/synth_write.c \
 	tools/synth/synth_write.h

@@ -1,10 +1,10 @@
 /*
- * synth_canvas.h - the canvas of a synthetic radiograph, and the brushes
+ * synth_canvas.h - the canvas of a synthetic radiograph, and two brushes
  *
  * The canvas is always CANVAS x CANVAS pixels, so the scene does not depend on the size of the file (synth_film.c
  * scales it).  Coordinates are in the patient's frame: x runs from left to right and y from top to bottom of the
  * picture.  The film shows about -1 to 1, and the canvas extends to CANVAS_REACH.  Density is attenuation: 0 is air
- * (black), 1 is metal (white).  Densities add up, as on film.
+ * (black), 1 is metal (white).
  *
  * The code uses only floats with +, -, *, / and sqrt, whose results IEEE 754 defines exactly, and the build forbids
  * contraction to FMA.  So the pixels are the same on every machine.
@@ -25,17 +25,11 @@
 struct film_canvas {
     float density[CANVAS][CANVAS];
     float lung[CANVAS][CANVAS];      /* 1 inside the lungs; 0 outside, and where heart or diaphragm hide them */
-    float lines[CANVAS][CANVAS];     /* strokes collected by canvas_line() */
     float lattice[LATTICE][LATTICE]; /* 0 <= value < 1 */
 };
 
 struct point {
     float x, y;
-};
-
-/* The pixels left <= i < right, top <= j < bottom of the canvas. */
-struct pixel_box {
-    int left, right, top, bottom;
 };
 
 static inline float
@@ -50,26 +44,13 @@ clamp01(float t)
     return t < 0.0f ? 0.0f : t > 1.0f ? 1.0f : t;
 }
 
-/* Returns 0 up to t = 0, 1 from t = 1, and a smooth curve between them. */
-static inline float
-smooth(float t)
-{
-    t = clamp01(t);
-    return t * t * (3.0f - 2.0f * t);
-}
-
-/* A soft border: returns 0 if distance <= -soft, 1 if distance >= soft. */
+/* A soft border: returns 0 if distance <= -soft, 1 if distance >= soft, and a smooth curve between them. */
 static inline float
 edge(float distance, float soft)
 {
-    return smooth(0.5f + 0.5f * distance / soft);
-}
+    float t = clamp01(0.5f + 0.5f * distance / soft);
 
-/* A bump of height 1 and radius 1; the argument is the squared distance from its centre. */
-static inline float
-bump(float squared)
-{
-    return squared >= 1.0f ? 0.0f : (1.0f - squared) * (1.0f - squared);
+    return t * t * (3.0f - 2.0f * t);
 }
 
 static inline float
@@ -81,28 +62,22 @@ mix(float a, float b, float share)
 /* Sets everything to zero, and draws a new lattice for the noise. */
 void canvas_clear(struct film_canvas *c, uint64_t key);
 
-/* Returns the pixels of a rectangle of the patient's frame, clipped to the canvas. */
-struct pixel_box canvas_box(float left, float top, float right, float bottom);
-
-/* Returns smooth noise, 0 <= value < 1, with details of size 1; layer selects one of many fields. */
+/* Returns smooth noise, 0 <= value < 1, with details of size 1; layer selects one of 8 fields. */
 float canvas_noise(const struct film_canvas *c, float x, float y, unsigned layer);
 
-/* An ellipse moves the density toward `target` by `strength`, with a border of width `soft`; if `lungs`, only there. */
+/*
+ * An ellipse moves the density toward `target` by `strength`.  soft: width of its border relative to the radius (with
+ * 1, it is a soft blob).  ring: if not 0, half width of its outline, of which only that is drawn.  lungs: draw only
+ * in the lungs.
+ */
 struct ellipse {
     struct point centre;
-    float rx, ry, soft; /* soft is relative to the radius: with 1, the ellipse is a soft blob */
-    float target, strength;
+    float rx, ry, soft, target, strength, ring;
     bool lungs;
 };
 void canvas_ellipse(struct film_canvas *c, const struct ellipse *e);
 
-/*
- * Draws a tapering stroke from a to b, with half widths ra and rb.  Strokes are collected until canvas_ink() adds them
- * to the density.  The stronger one wins, so joints are not visible.
- */
-void canvas_line(struct film_canvas *c, struct point a, struct point b, float ra, float rb, float strength);
-
-/* Adds the collected strokes times `amount` (if `lungs`, only in the lungs), and clears them. */
-void canvas_ink(struct film_canvas *c, float amount, bool lungs);
+/* Adds a stroke from a to b with half width r to the density; if `lungs`, only in the lungs. */
+void canvas_line(struct film_canvas *c, struct point a, struct point b, float r, float amount, bool lungs);
 
 #endif

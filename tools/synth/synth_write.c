@@ -52,7 +52,6 @@ struct work {
 /* The memory of one thread. */
 struct studio {
     struct film_canvas canvas;
-    uint16_t film[CANVAS * CANVAS];
     struct buffer png;
     uint8_t pixels[];
 };
@@ -70,7 +69,7 @@ make_image(struct work *w, struct studio *studio, const struct study *study, str
     body_draw(&studio->canvas, &scene);
     findings_draw(&studio->canvas, &scene);
     bones_draw(&studio->canvas, &scene);
-    film_expose(&studio->canvas, &scene, studio->film, job->size, studio->pixels);
+    film_expose(&studio->canvas, &scene, job->size, studio->pixels);
     status = synth_png(studio->pixels, job->size, study->form, random_hash(scene.study_key, FOR_FILTERS), &studio->png,
                        err);
     if (status != CHEX_OK)
