@@ -171,7 +171,7 @@ def model_of(r, o, side, batch, precision="fp16"):
 
 
 def kind_of(kernel):
-    """"conv_fprop_pointwise" of "conv_fprop_64x64_pointwise_fp16(conv_args)", as cuda_kind() has it."""
+    """"conv_fprop_pointwise" of "conv_fprop_64x64_pointwise_fp16(fprop_args)", as cuda_kind() has it."""
     return SHAPE.sub("", re.sub(r"\(.*", "", kernel))
 
 

@@ -53,13 +53,19 @@ number_of(const char *described, const char *key)
 }
 
 static bool
+adds(const struct cuda_conv *c)
+{
+    return c->kind == CONV_DGRAD && c->dgrad.add;
+}
+
+static bool
 is_same(const struct cuda_conv *a, const struct cuda_conv *b)
 {
-    const struct conv_args *x = &a->args, *y = &b->args;
+    const struct conv_shape *x = &a->shape, *y = &b->shape;
 
     return a->kind == b->kind && x->height == y->height && x->width == y->width && x->in == y->in && x->out == y->out &&
            x->x_ld == y->x_ld && x->y_ld == y->y_ld && x->kernel_h == y->kernel_h && x->stride == y->stride &&
-           x->add == y->add;
+           adds(a) == adds(b);
 }
 
 /* Returns true if no earlier launch has the same convolution; *times counts the launches. */
@@ -70,7 +76,7 @@ is_first(const struct cuda_list *list, size_t k, const struct cuda_conv *conv, u
 
     *times = 0;
     for (i = 0; i < list->count; i++) {
-        struct cuda_conv other = cudnn_conv_of(&list->op[i]);
+        struct cuda_conv other = cuda_conv_of(&list->op[i]);
 
         if (!list->op[i].by_cudnn || !is_same(conv, &other))
             continue;
@@ -88,8 +94,8 @@ ask_list(struct cudnn *c, const struct cuda_list *list)
     size_t k;
 
     for (k = 0; k < list->count; k++) {
-        struct cuda_conv conv = cudnn_conv_of(&list->op[k]);
-        const struct conv_args *a = &conv.args;
+        struct cuda_conv conv = cuda_conv_of(&list->op[k]);
+        const struct conv_shape *s = &conv.shape;
         struct chex_error err;
         unsigned times;
         bool takes;
@@ -98,8 +104,8 @@ ask_list(struct cudnn *c, const struct cuda_list *list)
             continue;
         if (cudnn_takes(c, &conv, &takes, &err) != CHEX_OK)
             die(&err, 1);
-        printf("%-7s %s %ux%u /%u %3ux%-3u %4u>%-4u ld %4u %4u  ", kinds[conv.kind], a->add ? "add" : "   ",
-               a->kernel_h, a->kernel_w, a->stride, a->height, a->width, a->in, a->out, a->x_ld, a->y_ld);
+        printf("%-7s %s %ux%u /%u %3ux%-3u %4u>%-4u ld %4u %4u  ", kinds[conv.kind], adds(&conv) ? "add" : "   ",
+               s->kernel_h, s->kernel_w, s->stride, s->height, s->width, s->in, s->out, s->x_ld, s->y_ld);
         if (takes)
             printf("engine %3lld  workspace %9lld%s", (long long)cudnn_choice(c, &conv).engine,
                    (long long)cudnn_choice(c, &conv).workspace, cudnn_choice(c, &conv).compiled ? "  compiled" : "");

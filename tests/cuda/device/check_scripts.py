@@ -131,7 +131,7 @@ def _(_work):
         names = {f"{name}_{value}" for name, value in re.findall(r"^(\w+) +sm_\d+ (\w+) ", file.read(), re.M)}
     assert len(kinds) > 40 and len(names) > len(kinds), (len(kinds), len(names))
     assert {bench().kind_of(name) for name in names} <= kinds, {bench().kind_of(name) for name in names} - kinds
-    assert bench().kind_of("conv_wgrad_64x128_pointwise_bf16(conv_args, int)") == "conv_wgrad_pointwise"
+    assert bench().kind_of("conv_wgrad_64x128_pointwise_bf16(wgrad_args, int)") == "conv_wgrad_pointwise"
     loop = emulated_loop()
     for model, side in (("densenet121", 224), ("resnet50", 224), ("densenet-micro", 32)):
         told = json.loads(run([loop, "--model", f"{gpu_results.EMULATED}:fp16", model, side, 4]).stdout)["kernels"]

@@ -28,46 +28,21 @@ static const struct shape {
     {"the stem", 1, 32, STEM_IN, 64, 4, 1, 2, true},
 };
 
-static conv_args
-arguments_of(const value_set &set, const shape &s)
+static conv_shape
+shape_of(const shape &s)
 {
-    conv_args a = {};
-
-    a.images = s.images;
-    a.height = a.width = s.side;
-    a.out_height = a.out_width = (s.side + 2 * s.pad - s.kernel) / s.stride + 1;
-    a.in = a.x_ld = s.in;
-    a.out = a.y_ld = s.out;
-    a.kernel_h = a.kernel_w = s.kernel;
-    a.stride = s.stride;
-    a.pad_h = a.pad_w = s.pad;
-    a.x = upload(set, random_values(set, (size_t)a.images * a.height * a.width * a.x_ld));
-    a.y = upload(set, random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld));
-    a.w = upload(set, random_values(set, (size_t)a.out * a.in * s.kernel * s.kernel));
-    return a;
+    return s.stem ? stem_shape_of(s.images, s.side, s.out)
+                  : conv_shape_of(s.images, s.side, s.side, s.in, s.out, s.kernel, s.stride, s.pad);
 }
 
-/* The stem: its pixels overlap. */
-static conv_args
-arguments_of_stem(const value_set &set, unsigned images)
+static void
+put_in(const value_set &set, cuda_conv &c)
 {
-    enum { SIDE = 32 };
-    conv_args a = {};
+    const conv_shape &s = c.shape;
+    void *x = upload(set, random_values(set, (size_t)s.images * s.height * s.width * s.x_ld));
+    void *y = upload(set, random_values(set, (size_t)s.images * s.out_height * s.out_width * s.y_ld));
 
-    a.images = images;
-    a.height = STEM_ROWS(SIDE);
-    a.width = STEM_COLUMNS(SIDE);
-    a.out_height = a.out_width = STEM_OUT(SIDE);
-    a.in = STEM_IN;
-    a.x_ld = STEM_LD;
-    a.out = a.y_ld = 64;
-    a.kernel_h = 4;
-    a.kernel_w = a.stride = 1;
-    a.pad_h = 2;
-    a.x = upload(set, random_values(set, (size_t)a.images * a.height * a.width * a.x_ld));
-    a.y = upload(set, random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld));
-    a.w = upload(set, random_values(set, (size_t)a.out * a.in * a.kernel_h));
-    return a;
+    set_operands(c, x, upload(set, random_values(set, (size_t)s.out * s.in * s.kernel_h * s.kernel_w)), y);
 }
 
 /*
@@ -96,28 +71,39 @@ compare_depths(const char *kernel, const char *shape, const emulator_traffic &on
 static void
 see_through_norm(const value_set &set, cuda_conv *c)
 {
-    conv_args &a = c->args;
-    unsigned fresh = a.in / 4, pixels = a.height * a.width;
+    const conv_shape &s = c->shape;
+    unsigned fresh = s.in / 4, pixels = s.height * s.width;
     cuda_op op = cuda_conv_op(c);
+    norm_view norm = {};
 
-    a.norm.mean = upload(random_floats(a.in));
-    a.norm.variance = upload(floats(a.in, 1.0f));
-    a.norm.gamma = upload(random_floats(a.in));
-    a.norm.beta = upload(random_floats(a.in));
-    a.norm.pixels = pixels;
-    a.norm.relu = 1;
-    a.norm.epsilon = 1e-5f;
+    norm.mean = upload(random_floats(s.in));
+    norm.variance = upload(floats(s.in, 1.0f));
+    norm.gamma = upload(random_floats(s.in));
+    norm.beta = upload(random_floats(s.in));
+    norm.pixels = pixels;
+    norm.relu = 1;
+    norm.epsilon = 1e-5f;
     if (c->kind != CONV_DGRAD) {
-        a.norm.block = upload(std::vector<batch_block>{{1, a.images, 0}});
-        a.norm.fresh = {upload(floats(3 * 2 * fresh, 100.0f)), upload(random_floats(fresh)), 3, fresh};
-        a.norm.fresh_first = a.in - fresh;
+        norm.block = upload(std::vector<batch_block>{{1, s.images, 0}});
+        norm.fresh = {upload(floats(3 * 2 * fresh, 100.0f)), upload(random_floats(fresh)), 3, fresh};
+        norm.fresh_first = s.in - fresh;
     }
-    a.weight = upload(floats(a.images, 1.0f));
-    if (c->kind == CONV_FPROP)
-        a.sums = {room((size_t)op.x * 2 * a.out), upload(random_floats(a.out)), op.x, a.out};
-    if (c->kind == CONV_DGRAD) {
-        a.sums = {room((size_t)op.x * 2 * a.in), NULL, op.x, a.in};
-        a.values = upload(set, random_values(set, (size_t)a.images * pixels * a.x_ld));
+    const float *weight = upload(floats(s.images, 1.0f));
+    switch (c->kind) {
+    case CONV_FPROP:
+        c->fprop.norm = norm;
+        c->fprop.weight = weight;
+        c->fprop.sums = {room((size_t)op.x * 2 * s.out), upload(random_floats(s.out)), op.x, s.out};
+        break;
+    case CONV_DGRAD:
+        c->dgrad.norm = norm;
+        c->dgrad.weight = weight;
+        c->dgrad.sums = {room((size_t)op.x * 2 * s.in), NULL, op.x, s.in};
+        c->dgrad.x = upload(set, random_values(set, (size_t)s.images * pixels * s.x_ld));
+        break;
+    case CONV_WGRAD:
+        c->wgrad.norm = norm;
+        break;
     }
 }
 
@@ -125,14 +111,16 @@ see_through_norm(const value_set &set, cuda_conv *c)
 static emulator_traffic
 run_tile(const value_set &set, const shape &s, conv_kind kind, unsigned tile, bool norm, const char **kernel)
 {
-    cuda_conv c = {kind, s.stem ? arguments_of_stem(set, s.images) : arguments_of(set, s), 0, 0, 0};
+    cuda_conv c = {kind, {shape_of(s)}, 0, 0, 0};
     emulator_traffic t;
 
+    put_in(set, c);
     cuda_conv_take(&c, tile, 1);
-    c.args.partial = kind == CONV_WGRAD ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
+    if (kind == CONV_WGRAD)
+        set_partial(set, c);
     if (norm)
         see_through_norm(set, &c);
-    expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
+    expect(cuda_conv_fits(&c), "a shape that kernels do not take");
     cuda_op op = cuda_conv_op(&c);
     emulator_forget_traffic();
     MUST(cuda_launch(set.kernels, &op, stream));
@@ -155,14 +143,8 @@ twice_as_deep(const shape &s, conv_kind kind)
 static unsigned
 tile_shapes_of(const shape &s, conv_kind kind)
 {
-    cuda_conv c = {kind, {}, 0, 0, 0};
+    cuda_conv c = {kind, {shape_of(s)}, 0, 0, 0};
 
-    c.args.in = c.args.x_ld = s.in;
-    c.args.height = c.args.width = s.side;
-    c.args.out_height = c.args.out_width = (s.side + 2 * s.pad - s.kernel) / s.stride + 1;
-    c.args.kernel_h = c.args.kernel_w = s.kernel;
-    c.args.stride = s.stride;
-    c.args.pad_h = c.args.pad_w = s.pad;
     return cuda_conv_tile_shapes(&c);
 }
 
@@ -195,14 +177,15 @@ run_one_pass(const value_set &set, unsigned tile, unsigned images, bool finalize
         ONE_PASS_SHAPES(WITH_END)};
     enum { IN = 128, SIDE = 8 };
     const cuda_kernel &kernel = set.kernels[CUDA_CONV_ONE_PASS_64x64 + tile];
-    cuda_conv data = {CONV_DGRAD, arguments_of(set, {"", images, SIDE, IN, ONE_PASS_OUT, 1, 1, 0, false}), 0, 0, 0};
+    cuda_conv dgrad = {CONV_DGRAD, {conv_shape_of(images, SIDE, SIDE, IN, ONE_PASS_OUT, 1, 1, 0)}, 0, 0, 0};
     cuda_one_pass b = {};
     emulator_traffic t;
 
-    cuda_conv_take(&data, 0, 1);
-    see_through_norm(set, &data);
-    b.args.conv = data.args;
-    b.args.conv.add = !with_end[tile];
+    put_in(set, dgrad);
+    cuda_conv_take(&dgrad, 0, 1);
+    see_through_norm(set, &dgrad);
+    b.args.dgrad = dgrad.dgrad;
+    b.args.dgrad.add = !with_end[tile];
     b.args.finalize.values_ld = finalize ? ONE_PASS_OUT : 0;
     if (with_end[tile])
         b.args.end = {upload(set, random_values(set, (size_t)images * SIDE / 2 * SIDE / 2 * IN)),
@@ -217,9 +200,9 @@ run_one_pass(const value_set &set, unsigned tile, unsigned images, bool finalize
                       1};
     expect(cuda_one_pass_fits(&b) && cuda_one_pass_take(&b, tile, 1), "a shape that kernels do not take");
     b.ctas = 1;
-    b.args.conv.k_steps = images * SIDE * SIDE / ONE_PASS_PIXELS;
-    b.args.conv.sums.blocks = b.ctas;
-    b.args.conv.partial = room(partial_set(set, b.ctas), cuda_one_pass_partial(&b));
+    b.args.dgrad.tiles_each = images * SIDE * SIDE / ONE_PASS_PIXELS;
+    b.args.dgrad.sums.blocks = b.ctas;
+    b.args.partial = room(partial_set(set, b.ctas), cuda_one_pass_partial(&b));
     if (finalize) {
         finalize_view &f = b.args.finalize;
 

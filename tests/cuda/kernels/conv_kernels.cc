@@ -37,15 +37,15 @@ static const struct shape {
 
 struct problem {
     const shape *s;
-    conv_args a;
-    floats x, y, w, master;         /* slabs; y is a gradient if it is read */
-    doubles forward, data, weights; /* slices; weights as [out][in][kernel][kernel] */
+    conv_shape a;
+    floats x, y, w, master;      /* slabs; y is a gradient if it is read */
+    doubles fprop, dgrad, wgrad; /* slices; weights as [out][in][kernel][kernel] */
 };
 
 static void
 sum_up(problem &p)
 {
-    const conv_args &a = p.a;
+    const conv_shape &a = p.a;
     unsigned n, oy, ox, ky, kx, i, o;
 
     for (n = 0; n < a.images; n++)
@@ -66,10 +66,10 @@ sum_up(problem &p)
                                 double x = (double)p.x[from * a.x_ld + p.s->x_more / 2 + i];
                                 double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
 
-                                p.forward[to * a.out + o] += w * x;
-                                p.data[from * a.in + i] += w * y;
-                                p.weights[((size_t)o * a.in + i) * a.kernel_h * a.kernel_w + ky * a.kernel_w + kx] +=
-                                    x * y;
+                                p.fprop[to * a.out + o] += w * x;
+                                p.dgrad[from * a.in + i] += w * y;
+                                p.wgrad[((size_t)o * a.in + i) * a.kernel_h * a.kernel_w + ky * a.kernel_w + kx] += x *
+                                                                                                                    y;
                             }
                     }
 }
@@ -78,22 +78,13 @@ static problem
 make_problem(const value_set &set, const shape &s)
 {
     problem p = {};
-    conv_args &a = p.a;
+    conv_shape &a = p.a;
     unsigned taps = s.kernel * s.kernel, o, i, t;
 
     p.s = &s;
-    a.images = s.images;
-    a.height = s.height;
-    a.width = s.width;
-    a.out_height = (s.height + 2 * s.pad - s.kernel) / s.stride + 1;
-    a.out_width = (s.width + 2 * s.pad - s.kernel) / s.stride + 1;
-    a.in = s.in;
-    a.out = s.out;
-    a.x_ld = s.in + s.x_more;
-    a.y_ld = s.out + s.y_more;
-    a.kernel_h = a.kernel_w = s.kernel;
-    a.stride = s.stride;
-    a.pad_h = a.pad_w = s.pad;
+    a = conv_shape_of(s.images, s.height, s.width, s.in, s.out, s.kernel, s.stride, s.pad);
+    a.x_ld += s.x_more;
+    a.y_ld += s.y_more;
     p.x = random_values(set, (size_t)a.images * a.height * a.width * a.x_ld);
     p.y = random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld);
     p.master = random_values(set, (size_t)a.out * a.in * taps);
@@ -102,82 +93,96 @@ make_problem(const value_set &set, const shape &s)
         for (i = 0; i < a.in; i++)
             for (t = 0; t < taps; t++)
                 p.w[((size_t)o * taps + t) * a.in + i] = p.master[((size_t)o * a.in + i) * taps + t];
-    p.forward.resize((size_t)a.images * a.out_height * a.out_width * a.out);
-    p.data.resize((size_t)a.images * a.height * a.width * a.in);
-    p.weights.resize(p.master.size());
+    p.fprop.resize((size_t)a.images * a.out_height * a.out_width * a.out);
+    p.dgrad.resize((size_t)a.images * a.height * a.width * a.in);
+    p.wgrad.resize(p.master.size());
     sum_up(p);
     return p;
+}
+
+/* Packs the weights on the device. */
+static const void *
+pack(const value_set &set, const problem &p)
+{
+    std::vector<pack_entry> entry = {
+        {0, upload(set, floats(p.w.size())), p.a.out, p.a.in, p.s->kernel * p.s->kernel, 0, 0}};
+    pack_weights_args pack = {upload(p.master), upload(entry), 1, 0, {}};
+
+    launch(set, CUDA_PACK_WEIGHTS, cuda_blocks(p.w.size(), PACK_THREADS), 1, pack);
+    return entry[0].packed;
+}
+
+static void
+check_fprop(const value_set &set, const problem &p, const cuda_conv &c, const floats &y, const floats &bias,
+            const char *what)
+{
+    doubles want = p.fprop;
+
+    for (size_t i = 0; c.fprop.bias && i < want.size(); i++) {
+        want[i] += (double)bias[i % p.a.out];
+        if (c.fprop.relu && want[i] < 0)
+            want[i] = 0;
+    }
+    compare(what, want, slice_of(y, p.y, p.a.y_ld, p.a.out, what), set.tolerance);
+}
+
+static void
+check_dgrad(const value_set &set, const problem &p, const cuda_conv &c, const floats &dx, const char *what)
+{
+    doubles want = p.dgrad;
+
+    for (size_t i = 0; c.dgrad.add && i < want.size(); i++)
+        want[i] += (double)p.x[i / p.a.in * p.a.x_ld + p.s->x_more / 2 + i % p.a.in];
+    compare(what, want, slice_of(dx, p.x, p.a.x_ld, p.a.in, what), set.tolerance);
+}
+
+/* Adds half of the gradient to 1. */
+static void
+check_wgrad(const value_set &set, const problem &p, const cuda_conv &c, const char *what)
+{
+    float *gradient = upload(floats(p.wgrad.size(), 1.0f));
+    doubles want = p.wgrad;
+
+    reduce_splits(set, {c.wgrad.partial, 0, p.a.out, p.a.in, p.s->kernel * p.s->kernel, c.splits, 0, 0}, gradient,
+                  {1, p.a.images, 1}, 0.5f);
+    for (double &w : want)
+        w = w * 0.5 + 1;
+    compare(what, want, download(gradient, want.size()), partial_error(set, c.splits, set.sums));
 }
 
 /* Runs one tile shape of one kind. */
 static void
 try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
 {
-    cuda_conv c = {kind, p.a, 0, 0, 0};
+    cuda_conv c = {kind, {p.a}, 0, 0, 0};
     size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
-    floats nothing;
+    floats bias;
     char what[200];
-    void *x, *y;
 
     snprintf(what, sizeof(what), "%s, %s: kind %d, tile %u, %u processors", set.name, p.s->name, kind, tile,
              processors);
     cuda_conv_take(&c, tile, processors);
-    c.args.add = kind == CONV_DGRAD && tile % 2 == 1;
-    x = upload(set, p.x);
-    y = upload(set, p.y);
-    c.args.x = (char *)x + p.s->x_more / 2 * bytes;
-    c.args.y = (char *)y + p.s->y_more / 2 * bytes;
-    c.args.partial = kind == CONV_WGRAD ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
-    if (kind != CONV_WGRAD) { /* packed on the device */
-        std::vector<pack_entry> entry = {
-            {0, upload(set, floats(p.w.size())), p.a.out, p.a.in, p.s->kernel * p.s->kernel, 0, 0}};
-        pack_weights_args pack = {upload(p.master), upload(entry), 1, 0, {}};
-
-        launch(set, CUDA_PACK_WEIGHTS, cuda_blocks(p.w.size(), PACK_THREADS), 1, pack);
-        c.args.w = entry[0].packed;
+    void *x = upload(set, p.x), *y = upload(set, p.y);
+    if (kind == CONV_WGRAD)
+        set_partial(set, c);
+    set_operands(c, (char *)x + p.s->x_more / 2 * bytes, kind == CONV_WGRAD ? NULL : pack(set, p),
+                 (char *)y + p.s->y_more / 2 * bytes);
+    bias = random_floats(p.a.out);
+    if (kind == CONV_FPROP && tile % 2 == 1) {
+        c.fprop.bias = upload(bias);
+        c.fprop.relu = processors == 1;
     }
-    floats bias = random_floats(p.a.out);
-    bool biased = kind == CONV_FPROP && tile % 2 == 1;
-    c.args.bias = biased ? upload(bias) : NULL;
-    c.args.relu = biased && processors == 1;
-    expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
+    if (kind == CONV_DGRAD)
+        c.dgrad.add = tile % 2 == 1;
+    expect(cuda_conv_fits(&c), "a shape that kernels do not take");
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
-    if (kind == CONV_FPROP) {
-        floats out = download(set, y, p.y.size());
-        doubles want = p.forward;
-
-        for (size_t i = 0; biased && i < want.size(); i++) {
-            want[i] += (double)bias[i % p.a.out];
-            if (c.args.relu && want[i] < 0)
-                want[i] = 0;
-        }
-        compare(what, want, slice_of(out, p.y, p.a.y_ld, p.a.out, what), set.tolerance);
-    } else if (kind == CONV_DGRAD) {
-        floats out = download(set, x, p.x.size());
-
-        doubles want = p.data;
-
-        for (size_t i = 0; c.args.add && i < want.size(); i++)
-            want[i] += (double)p.x[i / p.a.in * p.a.x_ld + p.s->x_more / 2 + i % p.a.in];
-        compare(what, want, slice_of(out, p.x, p.a.x_ld, p.a.in, what), set.tolerance);
-    } else {
-        float *gradient = upload(floats(p.weights.size(), 1.0f));
-        std::vector<double> want = p.weights;
-
-        step_state state = {};
-
-        state.unscale = 0.5f;
-        splits_entry entry = {c.args.partial, 0, p.a.out, p.a.in, p.s->kernel * p.s->kernel, c.splits, 0, 0};
-        sum_all_args sum = {upload(std::vector<splits_entry>{entry}), gradient,
-                            upload(std::vector<batch_block>{{1, p.a.images, 1}}),
-                            upload(std::vector<step_state>{state}), 1};
-
-        launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&entry), 1, sum);
-        for (double &w : want)
-            w = w * 0.5 + 1;
-        compare(what, want, download(gradient, want.size()), partial_error(set, c.splits, set.sums));
-    }
+    if (kind == CONV_FPROP)
+        check_fprop(set, p, c, download(set, y, p.y.size()), bias, what);
+    else if (kind == CONV_DGRAD)
+        check_dgrad(set, p, c, download(set, x, p.x.size()), what);
+    else
+        check_wgrad(set, p, c, what);
     release();
 }
 
@@ -192,35 +197,23 @@ partial_sums_of(const value_set &set, unsigned kernel)
 {
     enum { IMAGES = 4, SIDE = 12, IN = 16, OUT = 24, INFINITE = 5, NONE = 20 };
     const float LARGE = 1024;
-    cuda_conv c = {CONV_WGRAD, {}, 0, 0, 0};
+    cuda_conv c = {CONV_WGRAD, {conv_shape_of(IMAGES, SIDE, SIDE, IN, OUT, kernel, 1, kernel / 2)}, 0, 0, 0};
     size_t pixels = IMAGES * SIDE * SIDE, middle = SIDE / 2 * SIDE + SIDE / 2, taps = (size_t)kernel * kernel;
     floats y(pixels * OUT, LARGE);
-    step_state state = {};
 
     y[(pixels / 2 + middle) * OUT + INFINITE] = INFINITY;
     y[(pixels / 4 + middle) * OUT + NONE] = NAN;
-    c.args.images = IMAGES;
-    c.args.height = c.args.width = c.args.out_height = c.args.out_width = SIDE;
-    c.args.in = c.args.x_ld = IN;
-    c.args.out = c.args.y_ld = OUT;
-    c.args.kernel_h = c.args.kernel_w = kernel;
-    c.args.stride = 1;
-    c.args.pad_h = c.args.pad_w = kernel / 2;
-    c.args.x = upload(set, floats(pixels * IN, LARGE));
-    c.args.y = upload(set, y);
+    set_operands(c, upload(set, floats(pixels * IN, LARGE)), NULL, upload(set, y));
     cuda_conv_take(&c, 0, 1);
-    c.args.k_steps = cuda_blocks(pixels, 2 * GEMM_DEEP);
-    c.splits = cuda_conv_splits(&c.args);
+    c.wgrad.k_steps = cuda_blocks(pixels, 2 * GEMM_DEEP);
+    c.splits = cuda_wgrad_splits(&c.wgrad);
     expect(c.splits == 2, "two splits");
-    c.args.partial = room(partial_set(set, c.splits), cuda_conv_partial(&c));
+    set_partial(set, c);
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
-    state.unscale = 1;
-    splits_entry entry = {c.args.partial, 0, OUT, IN, (unsigned)taps, c.splits, 0, 0};
-    sum_all_args sum = {upload(std::vector<splits_entry>{entry}), room(OUT * IN * taps),
-                        upload(std::vector<batch_block>{{1, IMAGES, 0}}), upload(std::vector<step_state>{state}), 1};
-    launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&entry), 1, sum);
-    floats got = download(sum.gradient, OUT * IN * taps);
+    float *gradient = room(OUT * IN * taps);
+    reduce_splits(set, {c.wgrad.partial, 0, OUT, IN, (unsigned)taps, c.splits, 0, 0}, gradient, {1, IMAGES, 0}, 1);
+    floats got = download(gradient, OUT * IN * taps);
     for (size_t i = 0; i < got.size(); i++) {
         size_t out = i / taps / IN, down = i / kernel % kernel, across = i % kernel;
         double lines = SIDE - (down == kernel / 2 ? 0 : 1), columns = SIDE - (across == kernel / 2 ? 0 : 1);
@@ -252,7 +245,7 @@ partial_sums(const value_set &set)
 static unsigned
 tile_shapes_of(const problem &p, conv_kind kind)
 {
-    cuda_conv c = {kind, p.a, 0, 0, 0};
+    cuda_conv c = {kind, {p.a}, 0, 0, 0};
 
     return cuda_conv_tile_shapes(&c);
 }
@@ -300,17 +293,15 @@ splits_add_up(const value_set &set)
 {
     static const shape s = {"3x3 128 to 32 of 28 x 28", 1, 28, 28, 128, 32, 3, 1, 1, 0, 0, false};
     char name[100];
-    cuda_conv c = {};
 
     if (small_shapes || set.kind == VALUE_BF16)
         return;
     problem p = make_problem(set, s);
-    c.kind = CONV_WGRAD;
-    c.args = p.a;
+    cuda_conv c = {CONV_WGRAD, {p.a}, 0, 0, 0};
     cuda_conv_choose(&c, 132);
     expect(c.splits > 1, "no splits were chosen");
     try_tile(set, p, CONV_WGRAD, c.tile, 132);
-    c.kind = CONV_FPROP;
+    c = {CONV_FPROP, {p.a}, 0, 0, 0};
     cuda_conv_choose(&c, 132);
     expect(c.splits == 1, "a forward pass was split");
     try_tile(set, p, CONV_FPROP, c.tile, 132);
@@ -338,67 +329,75 @@ choices_suit_their_layers()
     for (const layer &l : layers)
         for (unsigned major : {0, 7, 8, 9, 12}) {
             unsigned processors = major == 7 ? 80 : 132;
-            cuda_conv forward = {}, one = {};
-            cuda_conv_pair pair = {};
-            conv_args &a = forward.args;
+            const conv_shape shape = conv_shape_of(64, l.side, l.side, l.in, l.out, l.kernel, 1, l.kernel / 2);
+            cuda_conv fprop = {CONV_FPROP, {shape}, 0, 0, major}, one = {CONV_WGRAD, {shape}, 0, 0, major};
+            cuda_conv_pair pair = {{CONV_DGRAD, {shape}, 0, 0, major}, one, 0};
 
-            a.images = 64;
-            a.height = a.width = a.out_height = a.out_width = l.side;
-            a.in = a.x_ld = l.in;
-            a.out = a.y_ld = l.out;
-            a.kernel_h = a.kernel_w = l.kernel;
-            a.stride = 1;
-            a.pad_h = a.pad_w = l.kernel / 2;
-            forward.major = major;
-            one = pair.data = pair.weights = forward;
-            pair.data.kind = CONV_DGRAD;
-            one.kind = pair.weights.kind = CONV_WGRAD;
-            cuda_conv_choose(&forward, processors);
+            cuda_conv_choose(&fprop, processors);
             cuda_conv_choose(&one, processors);
             cuda_conv_pair_choose(&pair, processors);
-            cuda_op data = cuda_conv_op(&pair.data), weights = cuda_conv_op(&pair.weights);
+            cuda_op dgrad = cuda_conv_op(&pair.dgrad), wgrad = cuda_conv_op(&pair.wgrad);
 
             cuda_op both = cuda_conv_pair_op(&pair);
             cuda_products products = cuda_products_of(&both);
 
             expect(products.pair && products.tiles >= both.x, "both products");
-            expect(forward.splits == 1 && pair.data.splits == 1, "what stores values was split");
-            expect(one.splits > 1 && pair.weights.splits > 1, "no splits of long sums");
-            expect(weights.x * weights.y * weights.z <= processors, "more partial sums than multiprocessors");
-            expect(both.x == data.x * data.y + weights.x * weights.y * weights.z, "all blocks");
-            expect(l.side > 7 || cuda_conv_op(&forward).x > 25, "large tiles where they are few");
-            expect(l.side < 56 || columns_of(forward) == (l.out == 32 ? 32 : 128),
+            expect(fprop.splits == 1 && pair.dgrad.splits == 1, "what stores values was split");
+            expect(one.splits > 1 && pair.wgrad.splits > 1, "no splits of long sums");
+            expect(wgrad.x * wgrad.y * wgrad.z <= processors, "more partial sums than multiprocessors");
+            expect(both.x == dgrad.x * dgrad.y + wgrad.x * wgrad.y * wgrad.z, "all blocks");
+            expect(l.side > 7 || cuda_conv_op(&fprop).x > 25, "large tiles where they are few");
+            expect(l.side < 56 || columns_of(fprop) == (l.out == 32 ? 32 : 128),
                    "a narrow tile where there are few columns");
         }
     finish_case("tile shapes and splits suit their layers");
 }
 
+/* A slice that begins between 16 bytes, for each operand of each kind. */
+static void
+misaligned_operands_are_refused(const conv_shape &shape)
+{
+    static void *const odd = (void *)8;
+    static const struct {
+        conv_kind kind;
+        void (*spoil)(cuda_conv &);
+    } cases[] = {
+        {CONV_FPROP, [](cuda_conv &c) { c.fprop.x = odd; }},  {CONV_FPROP, [](cuda_conv &c) { c.fprop.w = odd; }},
+        {CONV_FPROP, [](cuda_conv &c) { c.fprop.y = odd; }},  {CONV_DGRAD, [](cuda_conv &c) { c.dgrad.dy = odd; }},
+        {CONV_DGRAD, [](cuda_conv &c) { c.dgrad.w = odd; }},  {CONV_DGRAD, [](cuda_conv &c) { c.dgrad.dx = odd; }},
+        {CONV_DGRAD, [](cuda_conv &c) { c.dgrad.x = odd; }},  {CONV_WGRAD, [](cuda_conv &c) { c.wgrad.x = odd; }},
+        {CONV_WGRAD, [](cuda_conv &c) { c.wgrad.dy = odd; }}, {CONV_WGRAD, [](cuda_conv &c) { c.wgrad.partial = odd; }},
+    };
+
+    for (const auto &each : cases) {
+        cuda_conv c = {each.kind, {shape}, 0, 0, 0};
+
+        expect(cuda_conv_fits(&c), "operands that are aligned");
+        each.spoil(c);
+        expect(!cuda_conv_fits(&c), "an operand that is not aligned to 16 bytes");
+    }
+}
+
 static void
 what_kernels_do_not_take_is_refused()
 {
-    conv_args a = {};
-    alignas(16) char somewhere[32];
+    cuda_conv c = {CONV_FPROP, {conv_shape_of(1, 4, 4, 16, 16, 1, 1, 0)}, 0, 0, 0};
+    cuda_conv stem = {CONV_FPROP, {stem_shape_of(1, 32, 64)}, 0, 0, 0};
 
-    a.in = a.x_ld = a.out = a.y_ld = 16;
-    expect(cuda_conv_fits(&a), "16 channels");
-    a.in = 12;
-    expect(!cuda_conv_fits(&a), "12 channels");
-    a.in = 24;
-    expect(!cuda_conv_fits(&a), "more channels than the slab has");
-    a = {};
-    a.in = STEM_IN;
-    a.x_ld = STEM_LD;
-    a.out = a.y_ld = 64;
-    a.kernel_h = 4;
-    a.kernel_w = a.stride = 1;
-    a.out_width = STEM_OUT(32);
-    a.width = STEM_COLUMNS(32);
-    expect(cuda_conv_fits(&a), "the stem");
-    a.width--;
-    expect(!cuda_conv_fits(&a), "a row that is read beyond its end");
-    a.in = a.x_ld = 16;
-    a.x = somewhere + 8;
-    expect(!cuda_conv_fits(&a), "a slice that begins between 16 bytes");
+    misaligned_operands_are_refused(c.shape);
+    expect(cuda_conv_fits(&c), "16 channels");
+    c.shape.in = 12;
+    expect(!cuda_conv_fits(&c), "12 channels");
+    c.shape.in = 24;
+    expect(!cuda_conv_fits(&c), "more channels than the slab has");
+    expect(cuda_conv_fits(&stem), "the stem");
+    stem.kind = CONV_DGRAD;
+    expect(cuda_conv_fits(&stem), "dgrad of pixels that overlap");
+    stem.dgrad.add = 1;
+    expect(!cuda_conv_fits(&stem), "pixels that overlap and are accumulated");
+    stem = {CONV_FPROP, {stem_shape_of(1, 32, 64)}, 0, 0, 0};
+    stem.shape.width--;
+    expect(!cuda_conv_fits(&stem), "a row that is read beyond its end");
     finish_case("shapes that kernels do not take");
 }
 

@@ -46,7 +46,7 @@ rows_of(const cuda_conv &c)
 {
     cuda_op op = cuda_conv_op(&c);
 
-    return cuda_products_of(&op).shape.rows * c.args.tiles_each;
+    return cuda_products_of(&op).shape.rows * (c.kind == CONV_FPROP ? c.fprop.tiles_each : c.dgrad.tiles_each);
 }
 
 /* The parameters of a launch other than the product. */
@@ -56,14 +56,15 @@ struct wish {
 
 struct problem {
     const shape *s;
-    conv_args a;
+    conv_shape a;
+    norm_view norm;           /* without addresses */
     floats x, a_before, y, w; /* slabs; a_before: the gradient that dgrad accumulates into; y is read as a gradient */
     floats weight;            /* of images */
     floats gamma, beta, mean, variance, pivot;
     floats partial; /* [blocks][2][fresh] */
     unsigned blocks;
-    doubles seen;                                 /* x, or its BN output, [pixels][in] */
-    doubles forward, data, weights, first_factor; /* slices; first_factor: xhat */
+    doubles seen;                /* x, or its BN output, [pixels][in] */
+    doubles fprop, dgrad, wgrad; /* slices */
 };
 
 static double
@@ -75,7 +76,7 @@ x_at(const problem &p, size_t pixel, unsigned channel)
 static double
 norm_of(const problem &p, size_t pixel, unsigned c)
 {
-    return (x_at(p, pixel, c) - (double)p.mean[c]) / sqrt((double)p.variance[c] + (double)p.a.norm.epsilon);
+    return (x_at(p, pixel, c) - (double)p.mean[c]) / sqrt((double)p.variance[c] + (double)p.norm.epsilon);
 }
 
 static double
@@ -87,7 +88,7 @@ affine_of(const problem &p, size_t pixel, unsigned c)
 static void
 sum_up(const value_set &set, problem &p, bool norm)
 {
-    const conv_args &a = p.a;
+    const conv_shape &a = p.a;
     size_t inputs = (size_t)a.images * a.height * a.width, from, to;
     unsigned n, oy, ox, ky, kx, i, o;
     bool stem = a.in > a.x_ld;
@@ -117,10 +118,10 @@ sum_up(const value_set &set, problem &p, bool norm)
                                 double x = stem ? x_at(p, from, i) : p.seen[from * a.in + i];
                                 double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
 
-                                p.forward[to * a.out + o] += w * x;
+                                p.fprop[to * a.out + o] += w * x;
                                 if (!stem)
-                                    p.data[from * a.in + i] += w * y;
-                                p.weights[tap * a.in + i] += x * y;
+                                    p.dgrad[from * a.in + i] += w * y;
+                                p.wgrad[tap * a.in + i] += x * y;
                             }
                     }
 }
@@ -158,27 +159,17 @@ static problem
 make_problem(const value_set &set, const shape &s, bool norm)
 {
     problem p = {};
-    conv_args &a = p.a;
+    conv_shape &a = p.a;
     size_t inputs = (size_t)s.images * s.height * s.width;
 
     p.s = &s;
-    a.images = s.images;
-    a.height = s.height;
-    a.width = s.width;
-    a.in = s.in;
-    a.out = s.out;
-    a.kernel_h = s.kernel ? s.kernel : 4;
-    a.kernel_w = s.kernel ? s.kernel : 1;
-    a.stride = s.stride;
-    a.pad_h = s.pad;
-    a.pad_w = s.kernel ? s.pad : 0;
-    a.out_height = s.kernel ? (s.height + 2 * s.pad - s.kernel) / s.stride + 1 : STEM_OUT(STEM_SIDE);
-    a.out_width = s.kernel ? (s.width + 2 * s.pad - s.kernel) / s.stride + 1 : STEM_OUT(STEM_SIDE);
-    a.x_ld = s.kernel ? s.in + s.x_more : STEM_LD;
-    a.y_ld = s.out + s.y_more;
-    a.norm.epsilon = 1e-3f;
-    a.norm.relu = s.relu;
-    a.norm.pixels = s.height * s.width;
+    a = s.kernel ? conv_shape_of(s.images, s.height, s.width, s.in, s.out, s.kernel, s.stride, s.pad)
+                 : stem_shape_of(s.images, STEM_SIDE, s.out);
+    a.x_ld += s.x_more;
+    a.y_ld += s.y_more;
+    p.norm.epsilon = 1e-3f;
+    p.norm.relu = s.relu;
+    p.norm.pixels = s.height * s.width;
     p.x = random_values(set, inputs * a.x_ld);
     p.a_before = random_values(set, inputs * a.x_ld);
     p.y = random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld);
@@ -193,9 +184,9 @@ make_problem(const value_set &set, const shape &s, bool norm)
         v = 0.2f + v * v;
     if (s.fresh > 0)
         make_fresh(p);
-    p.forward.resize((size_t)a.images * a.out_height * a.out_width * a.out);
-    p.data.resize(inputs * a.in);
-    p.weights.resize(p.w.size());
+    p.fprop.resize((size_t)a.images * a.out_height * a.out_width * a.out);
+    p.dgrad.resize(inputs * a.in);
+    p.wgrad.resize(p.w.size());
     sum_up(set, p, norm);
     return p;
 }
@@ -204,7 +195,7 @@ make_problem(const value_set &set, const shape &s, bool norm)
 static norm_view
 view_of(const problem &p, bool fresh)
 {
-    norm_view v = p.a.norm;
+    norm_view v = p.norm;
     floats mean = p.mean, variance = p.variance;
     unsigned counted = 0;
 
@@ -242,14 +233,14 @@ sums_of(const problem &p, unsigned each, size_t rows, unsigned pixels, unsigned 
 }
 
 static void
-check_forward(const value_set &set, const problem &p, const cuda_conv &c, const floats &y, const floats &pivot,
-              const wish &wish, const char *what)
+check_fprop(const value_set &set, const problem &p, const cuda_conv &c, const floats &y, const floats &pivot,
+            const wish &wish, const char *what)
 {
-    const conv_args &a = p.a;
+    const conv_shape &a = p.a;
     size_t rows = (size_t)a.images * a.out_height * a.out_width;
     floats out = slice_of(y, p.y, a.y_ld, a.out, what);
 
-    compare(what, p.forward, out, set.tolerance);
+    compare(what, p.fprop, out, set.tolerance);
     if (!wish.sums)
         return;
     doubles want = sums_of(p, rows_of(c), rows, a.out_height * a.out_width, a.out, wish.all_count,
@@ -257,21 +248,21 @@ check_forward(const value_set &set, const problem &p, const cuda_conv &c, const 
                                first = (double)out[row * a.out + o] - (double)pivot[o];
                                second = first * first;
                            });
-    compare(what, want, download(c.args.sums.partial, want.size()), 1e-6);
+    compare(what, want, download(c.fprop.sums.partial, want.size()), 1e-6);
 }
 
 static void
-check_data(const value_set &set, const problem &p, const cuda_conv &c, const floats &x, const wish &wish,
-           const char *what)
+check_dgrad(const value_set &set, const problem &p, const cuda_conv &c, const floats &x, const wish &wish,
+            const char *what)
 {
-    const conv_args &a = p.a;
+    const conv_shape &a = p.a;
     size_t rows = (size_t)a.images * a.height * a.width;
     doubles g(rows * a.in), want(rows * a.in);
 
     for (size_t i = 0; i < g.size(); i++) {
         size_t at = i / a.in * a.x_ld + p.s->x_more / 2 + i % a.in;
 
-        g[i] = p.s->relu && !(affine_of(p, i / a.in, i % a.in) > 0) ? 0 : (double)rounded(set, (float)p.data[i]);
+        g[i] = p.s->relu && !(affine_of(p, i / a.in, i % a.in) > 0) ? 0 : (double)rounded(set, (float)p.dgrad[i]);
         want[i] = (double)p.gamma[i % a.in] * g[i] + (wish.add ? (double)p.a_before[at] : 0);
     }
     compare(what, want, slice_of(x, p.a_before, a.x_ld, a.in, what), set.tolerance);
@@ -282,20 +273,27 @@ check_data(const value_set &set, const problem &p, const cuda_conv &c, const flo
                        first = g[row * a.in + i];
                        second = first * norm_of(p, row, i);
                    });
-    compare(what, want, download(c.args.sums.partial, want.size()), set.tolerance);
+    compare(what, want, download(c.dgrad.sums.partial, want.size()), set.tolerance);
 }
 
 static void
-check_weights(const value_set &set, const problem &p, const cuda_conv &c, const char *what)
+check_wgrad(const value_set &set, const problem &p, const cuda_conv &c, const char *what)
 {
-    floats partial = download(partial_set(set, c.splits), c.args.partial, cuda_conv_partial(&c));
-    floats sum(p.weights.size());
+    floats partial = download(partial_set(set, c.splits), c.wgrad.partial, cuda_conv_partial(&c));
+    floats sum(p.wgrad.size());
 
     for (size_t i = 0; i < partial.size(); i++)
         sum[i % sum.size()] += partial[i];
     /* a value halfway between two halves may be rounded differently than from double or from float */
-    compare(what, p.weights, sum,
-            set.kind == VALUE_FLOAT ? set.sums : partial_error(set, c.splits, set.tolerance / 10));
+    compare(what, p.wgrad, sum, set.kind == VALUE_FLOAT ? set.sums : partial_error(set, c.splits, set.tolerance / 10));
+}
+
+static channel_sums
+room_for_sums(const cuda_conv &c, unsigned channels, const float *pivot)
+{
+    unsigned blocks = cuda_conv_op(&c).x;
+
+    return {room((size_t)blocks * 2 * channels), pivot, blocks, channels};
 }
 
 /* Uploads the inputs of a launch. */
@@ -303,24 +301,32 @@ static void
 put_in(const value_set &set, const problem &p, cuda_conv &c, const wish &wish, const floats &pivot)
 {
     size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2, x_first = p.s->x_more / 2 * bytes;
-    unsigned channels = c.kind == CONV_FPROP ? p.a.out : p.a.in;
+    const norm_view norm = wish.norm ? view_of(p, wish.fresh) : norm_view{};
+    const float *weight = wish.all_count ? NULL : upload(p.weight);
 
-    c.args.x = (char *)upload(set, c.kind == CONV_DGRAD ? p.a_before : p.x) + x_first;
-    c.args.y = (char *)upload(set, p.y) + p.s->y_more / 2 * bytes;
-    c.args.w = upload(set, p.w);
-    c.args.add = wish.add;
-    c.args.partial = c.kind == CONV_WGRAD ? room(partial_set(set, c.splits), cuda_conv_partial(&c)) : NULL;
-    if (c.kind == CONV_DGRAD)
-        c.args.values = (char *)upload(set, p.x) + x_first;
-    if (wish.norm)
-        c.args.norm = view_of(p, wish.fresh);
-    if (!wish.all_count)
-        c.args.weight = upload(p.weight);
-    if (wish.sums)
-        c.args.sums = {NULL, c.kind == CONV_FPROP ? upload(pivot) : NULL, cuda_conv_op(&c).x, channels};
-    if (wish.sums)
-        c.args.sums.partial = room((size_t)c.args.sums.blocks * 2 * channels);
-    expect(cuda_conv_fits(&c.args), "a shape that kernels do not take");
+    set_operands(c, (char *)upload(set, c.kind == CONV_DGRAD ? p.a_before : p.x) + x_first, upload(set, p.w),
+                 (char *)upload(set, p.y) + p.s->y_more / 2 * bytes);
+    switch (c.kind) {
+    case CONV_FPROP:
+        c.fprop.norm = norm;
+        c.fprop.weight = weight;
+        if (wish.sums)
+            c.fprop.sums = room_for_sums(c, p.a.out, upload(pivot));
+        break;
+    case CONV_DGRAD:
+        c.dgrad.norm = norm;
+        c.dgrad.weight = weight;
+        c.dgrad.add = wish.add;
+        c.dgrad.x = (char *)upload(set, p.x) + x_first;
+        if (wish.sums)
+            c.dgrad.sums = room_for_sums(c, p.a.in, NULL);
+        break;
+    case CONV_WGRAD:
+        c.wgrad.norm = norm;
+        set_partial(set, c);
+        break;
+    }
+    expect(cuda_conv_fits(&c), "a shape that kernels do not take");
 }
 
 /* Returns the slab that it wrote. */
@@ -329,15 +335,15 @@ slab_of(const value_set &set, const problem &p, const cuda_conv &c)
 {
     size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
 
-    return c.kind == CONV_FPROP ? download(set, (char *)c.args.y - p.s->y_more / 2 * bytes, p.y.size())
-                                : download(set, (char *)c.args.x - p.s->x_more / 2 * bytes, p.x.size());
+    return c.kind == CONV_FPROP ? download(set, (char *)c.fprop.y - p.s->y_more / 2 * bytes, p.y.size())
+                                : download(set, (char *)c.dgrad.dx - p.s->x_more / 2 * bytes, p.x.size());
 }
 
 /* Runs one tile shape of one kind. */
 static void
 try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, const wish &wish)
 {
-    cuda_conv c = {kind, p.a, 0, 0, 0};
+    cuda_conv c = {kind, {p.a}, 0, 0, 0};
     floats pivot = random_floats(p.a.out);
     char what[200];
 
@@ -349,14 +355,15 @@ try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
     if (kind == CONV_FPROP)
-        check_forward(set, p, c, slab_of(set, p, c), pivot, wish, what);
+        check_fprop(set, p, c, slab_of(set, p, c), pivot, wish, what);
     else if (kind == CONV_DGRAD)
-        check_data(set, p, c, slab_of(set, p, c), wish, what);
+        check_dgrad(set, p, c, slab_of(set, p, c), wish, what);
     else
-        check_weights(set, p, c, what);
+        check_wgrad(set, p, c, what);
     if (wish.norm) {
-        compare(what, doubles(p.mean.begin(), p.mean.end()), download(c.args.norm.mean, p.a.in), 1e-7);
-        compare(what, doubles(p.variance.begin(), p.variance.end()), download(c.args.norm.variance, p.a.in), 1e-7);
+        compare(what, doubles(p.mean.begin(), p.mean.end()), download(cuda_conv_norm(&c)->mean, p.a.in), 1e-7);
+        compare(what, doubles(p.variance.begin(), p.variance.end()), download(cuda_conv_norm(&c)->variance, p.a.in),
+                1e-7);
     }
     release();
 }
@@ -365,25 +372,25 @@ try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
 static void
 try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm)
 {
-    cuda_conv_pair pair = {{CONV_DGRAD, p.a, 0, 0, 0}, {CONV_WGRAD, p.a, 0, 0, 0}, 0};
+    cuda_conv_pair pair = {{CONV_DGRAD, {p.a}, 0, 0, 0}, {CONV_WGRAD, {p.a}, 0, 0, 0}, 0};
     floats got[2][3];
 
     cuda_conv_pair_take(&pair, tile, processors);
     for (unsigned launches = 1; launches <= 2; launches++) {
-        cuda_conv data = pair.data, weights = pair.weights;
+        cuda_conv dgrad = pair.dgrad, wgrad = pair.wgrad;
         floats *out = got[launches - 1];
 
-        put_in(set, p, data, {norm, norm, norm, true, false}, {});
-        put_in(set, p, weights, {norm, norm, false, false, false}, {});
-        cuda_conv_pair placed = {data, weights, pair.tile_pair};
-        cuda_op ops[] = {launches == 1 ? cuda_conv_pair_op(&placed) : cuda_conv_op(&data), cuda_conv_op(&weights)};
+        put_in(set, p, dgrad, {norm, norm, norm, true, false}, {});
+        put_in(set, p, wgrad, {norm, norm, false, false, false}, {});
+        cuda_conv_pair placed = {dgrad, wgrad, pair.tile_pair};
+        cuda_op ops[] = {launches == 1 ? cuda_conv_pair_op(&placed) : cuda_conv_op(&dgrad), cuda_conv_op(&wgrad)};
 
         for (unsigned i = 0; i < launches; i++)
             MUST(cuda_launch(set.kernels, &ops[i], stream));
-        out[0] = slab_of(set, p, data);
-        out[1] = download(partial_set(set, weights.splits), weights.args.partial, cuda_conv_partial(&weights));
+        out[0] = slab_of(set, p, dgrad);
+        out[1] = download(partial_set(set, wgrad.splits), wgrad.wgrad.partial, cuda_conv_partial(&wgrad));
         if (norm)
-            out[2] = download(data.args.sums.partial, (size_t)data.args.sums.blocks * 2 * p.a.in);
+            out[2] = download(dgrad.dgrad.sums.partial, (size_t)dgrad.dgrad.sums.blocks * 2 * p.a.in);
         release();
     }
     for (unsigned i = 0; i < 3; i++)
@@ -393,7 +400,7 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
 static unsigned
 tile_shapes_of(const problem &p, conv_kind kind)
 {
-    cuda_conv c = {kind, p.a, 0, 0, 0};
+    cuda_conv c = {kind, {p.a}, 0, 0, 0};
 
     return cuda_conv_tile_shapes(&c);
 }
@@ -401,7 +408,7 @@ tile_shapes_of(const problem &p, conv_kind kind)
 static unsigned
 pairs_of(const problem &p)
 {
-    cuda_conv_pair pair = {{CONV_DGRAD, p.a, 0, 0, 0}, {CONV_WGRAD, p.a, 0, 0, 0}, 0};
+    cuda_conv_pair pair = {{CONV_DGRAD, {p.a}, 0, 0, 0}, {CONV_WGRAD, {p.a}, 0, 0, 0}, 0};
 
     return cuda_conv_pair_shapes(&pair);
 }
@@ -475,7 +482,7 @@ odd_statistics(const value_set &set)
 
     for (unsigned images = 1; images <= 2; images++) {
         floats partial(16, (float)images); /* mean pivot + 1, variance 0 */
-        cuda_conv c = {CONV_FPROP, p.a, 0, 0, 0};
+        cuda_conv c = {CONV_FPROP, {p.a}, 0, 0, 0};
 
         partial[8 + 2] = 0;   /* variance -1 */
         partial[8 + 4] = NAN; /* for a single value it is 0 nevertheless */
@@ -484,15 +491,13 @@ odd_statistics(const value_set &set)
         p.partial = partial;
         p.blocks = 1;
         cuda_conv_take(&c, 2, 1);
-        c.args.x = upload(set, p.x);
         void *y = upload(set, floats(p.y.size()));
-        c.args.y = y;
-        c.args.w = upload(set, p.w);
-        c.args.norm = view_of(p, true);
-        c.args.norm.pixels = 1;
+        set_operands(c, upload(set, p.x), upload(set, p.w), y);
+        c.fprop.norm = view_of(p, true);
+        c.fprop.norm.pixels = 1;
         cuda_op op = cuda_conv_op(&c);
         MUST(cuda_launch(set.kernels, &op, stream));
-        floats mean = download(c.args.norm.mean, 8), variance = download(c.args.norm.variance, 8);
+        floats mean = download(c.fprop.norm.mean, 8), variance = download(c.fprop.norm.variance, 8);
         floats out = download(set, y, p.y.size());
         for (unsigned i = 0; i < 8; i++) {
             float want = images == 1 ? 0 : i == 4 ? NAN : i == 5 ? 3 : 0;

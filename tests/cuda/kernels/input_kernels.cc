@@ -182,21 +182,7 @@ each_product(const problem &p, F visit)
 static cuda_conv
 stem_of(const problem &p, conv_kind kind)
 {
-    cuda_conv c = {};
-
-    c.kind = kind;
-    c.args.x = p.args.cells;
-    c.args.images = p.s->images;
-    c.args.height = p.rows;
-    c.args.width = p.columns;
-    c.args.out_height = c.args.out_width = STEM_OUT(p.s->side);
-    c.args.in = STEM_IN;
-    c.args.x_ld = STEM_LD;
-    c.args.out = c.args.y_ld = p.s->out;
-    c.args.kernel_h = 4;
-    c.args.kernel_w = c.args.stride = 1;
-    c.args.pad_h = 2;
-    return c;
+    return {kind, {stem_shape_of(p.s->images, p.s->side, p.s->out)}, 0, 0, 0};
 }
 
 static void *
@@ -215,13 +201,13 @@ run_stem(const value_set &set, const problem &p, const floats &master)
 {
     cuda_conv c = stem_of(p, CONV_FPROP);
 
-    c.args.w = pack_stem(set, master, p.s->out);
-    c.args.y = upload(set, floats((size_t)p.s->images * p.out_side * p.out_side * p.s->out, 7));
-    expect(cuda_conv_fits(&c.args), "the stem is refused");
+    const void *w = pack_stem(set, master, p.s->out);
+    set_operands(c, p.args.cells, w, upload(set, floats((size_t)p.s->images * p.out_side * p.out_side * p.s->out, 7)));
+    expect(cuda_conv_fits(&c), "the stem is refused");
     cuda_conv_choose(&c, 4);
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
-    return c.args.y;
+    return c.fprop.y;
 }
 
 /* Returns the norm of the difference divided by the norm of `want`. */
@@ -275,12 +261,12 @@ check_gradient(const value_set &set, const problem &p, unsigned processors)
 
     state.unscale = 0.25f;
     each_product(p, [&](size_t from, size_t w, double x) { want[w] += 0.25 * (double)dy[from] * x; });
-    c.args.y = upload(set, dy);
+    set_operands(c, p.args.cells, NULL, upload(set, dy));
     cuda_conv_choose(&c, processors);
-    c.args.partial = room(partial_set(set, c.splits), cuda_conv_partial(&c));
+    set_partial(set, c);
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
-    splits_entry stem = {c.args.partial, 0, p.s->out, 1, STEM_KERNEL * STEM_KERNEL, c.splits, 1, 0};
+    splits_entry stem = {c.wgrad.partial, 0, p.s->out, 1, STEM_KERNEL * STEM_KERNEL, c.splits, 1, 0};
     sum_all_args sum = {upload(std::vector<splits_entry>{stem}), upload(floats(want.size(), 1)),
                         p.args.block, /* number 5: accumulates */
                         upload(std::vector<step_state>{state}), 1};

@@ -295,3 +295,74 @@ move_running(const value_set &set, unsigned blocks, const norm_running_args &arg
     a.running = args;
     launch(set, CUDA_LOSS, 1 + blocks, 1, a);
 }
+
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+
+conv_shape
+conv_shape_of(unsigned images, unsigned height, unsigned width, unsigned in, unsigned out, unsigned kernel,
+              unsigned stride, unsigned pad)
+{
+    conv_shape s = {};
+
+    s.images = images;
+    s.height = height;
+    s.width = width;
+    s.out_height = (height + 2 * pad - kernel) / stride + 1;
+    s.out_width = (width + 2 * pad - kernel) / stride + 1;
+    s.in = s.x_ld = in;
+    s.out = s.y_ld = out;
+    s.kernel_h = s.kernel_w = kernel;
+    s.stride = stride;
+    s.pad_h = s.pad_w = pad;
+    return s;
+}
+
+conv_shape
+stem_shape_of(unsigned images, unsigned side, unsigned out)
+{
+    conv_shape s = conv_shape_of(images, STEM_ROWS(side), STEM_COLUMNS(side), STEM_IN, out, 4, 1, 2);
+
+    s.out_height = s.out_width = STEM_OUT(side);
+    s.x_ld = STEM_LD;
+    s.kernel_w = 1;
+    s.pad_w = 0;
+    return s;
+}
+
+void
+set_operands(cuda_conv &c, void *x, const void *w, void *y)
+{
+    switch (c.kind) {
+    case CONV_FPROP:
+        c.fprop.x = x;
+        c.fprop.w = w;
+        c.fprop.y = y;
+        break;
+    case CONV_DGRAD:
+        c.dgrad.dx = x;
+        c.dgrad.w = w;
+        c.dgrad.dy = y;
+        break;
+    case CONV_WGRAD:
+        c.wgrad.x = x;
+        c.wgrad.dy = y;
+        break;
+    }
+}
+
+void
+set_partial(const value_set &set, cuda_conv &c)
+{
+    c.wgrad.partial = room(partial_set(set, c.splits), cuda_conv_partial(&c));
+}
+
+void
+reduce_splits(const value_set &set, const splits_entry &entry, float *gradient, const batch_block &block, float unscale)
+{
+    step_state state = {};
+
+    state.unscale = unscale;
+    launch(set, CUDA_SUM_ALL, cuda_sum_blocks(&entry), 1,
+           sum_all_args{upload(std::vector<splits_entry>{entry}), gradient, upload(std::vector<batch_block>{block}),
+                        upload(std::vector<step_state>{state}), 1});
+}

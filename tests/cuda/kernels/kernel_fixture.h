@@ -105,6 +105,19 @@ launch(const value_set &set, cuda_kernel_id id, unsigned x, unsigned y, const T 
     MUST(cuda_launch(set.kernels, &op, stream));
 }
 
+/* Returns the shape of a convolution of slabs without further channels. */
+conv_shape conv_shape_of(unsigned images, unsigned height, unsigned width, unsigned in, unsigned out, unsigned kernel,
+                         unsigned stride, unsigned pad);
+/* Returns that of the stem for images of side x side. */
+conv_shape stem_shape_of(unsigned images, unsigned side, unsigned out);
+/* Sets the operands of any kind: x and y are dx and dy where the kind has these. */
+void set_operands(cuda_conv &c, void *x, const void *w, void *y);
+/* Allocates the partial sums of wgrad. */
+void set_partial(const value_set &set, cuda_conv &c);
+/* Launches sum_all for partial sums of wgrad: gradient (+)= unscale * their sum. */
+void reduce_splits(const value_set &set, const splits_entry &entry, float *gradient, const batch_block &block,
+                   float unscale);
+
 /* Updates running statistics, by CTAs of a loss without images. */
 void move_running(const value_set &set, unsigned blocks, const norm_running_args &args);
 

@@ -248,17 +248,11 @@ shape_of(const value_set &set, const problem &p)
 {
     const shape &s = *p.s;
     cuda_one_pass b = {};
-    conv_args &a = b.args.conv;
 
-    a.images = s.images;
-    a.height = a.out_height = s.height;
-    a.width = a.out_width = s.width;
-    a.in = s.in;
-    a.out = s.out;
-    a.x_ld = p.x_ld;
-    a.y_ld = p.y_ld;
-    a.kernel_h = a.kernel_w = a.stride = 1;
-    a.add = p.ask.add;
+    b.args.dgrad.shape = conv_shape_of(s.images, s.height, s.width, s.in, s.out, 1, 1, 0);
+    b.args.dgrad.shape.x_ld = p.x_ld;
+    b.args.dgrad.shape.y_ld = p.y_ld;
+    b.args.dgrad.add = p.ask.add;
     if (p.ask.finalize != PLAIN)
         b.args.finalize.values_ld = p.values_ld;
     b.args.end = p.means;
@@ -303,14 +297,14 @@ put_in_end(const value_set &set, const problem &p, const cuda_one_pass &b, one_p
 static void
 put_in(const value_set &set, const problem &p, cuda_one_pass &b)
 {
-    conv_args &a = b.args.conv;
+    dgrad_args &a = b.args.dgrad;
     size_t x_first = p.s->x_more / 2 * b.value_bytes;
 
-    a.x = (char *)upload(set, p.before) + x_first;
-    a.values = (char *)upload(set, p.x) + x_first;
-    a.y = (char *)upload(set, p.a) + p.s->y_more / 2 * b.value_bytes;
+    a.dx = (char *)upload(set, p.before) + x_first;
+    a.x = (char *)upload(set, p.x) + x_first;
+    a.dy = (char *)upload(set, p.a) + p.s->y_more / 2 * b.value_bytes;
     a.w = upload(set, p.w);
-    a.partial = room(partial_set(set, b.ctas), cuda_one_pass_partial(&b));
+    b.args.partial = room(partial_set(set, b.ctas), cuda_one_pass_partial(&b));
     if (p.ask.weighted)
         a.weight = upload(p.weight);
     if (p.ask.finalize != PLAIN)
@@ -337,7 +331,7 @@ static floats
 check_data(const value_set &set, const problem &p, const cuda_one_pass &b, const char *what)
 {
     unsigned first = p.s->x_more / 2;
-    floats all = download(set, (char *)b.args.conv.x - first * b.value_bytes, p.before.size()), slice;
+    floats all = download(set, (char *)b.args.dgrad.dx - first * b.value_bytes, p.before.size()), slice;
     doubles want;
 
     for (size_t i = 0; i < all.size(); i++) {
@@ -360,7 +354,7 @@ static floats
 check_sums(const value_set &set, const problem &p, const cuda_one_pass &b, const channel_sums &sums, const doubles &g,
            const char *what)
 {
-    unsigned in = p.s->in, each = b.args.conv.k_steps * ONE_PASS_PIXELS;
+    unsigned in = p.s->in, each = b.args.dgrad.tiles_each * ONE_PASS_PIXELS;
     doubles want((size_t)b.ctas * 2 * in);
 
     for (size_t pixel = 0; pixel < p.pixels; pixel++)
@@ -376,14 +370,14 @@ check_sums(const value_set &set, const problem &p, const cuda_one_pass &b, const
 static floats
 check_weights(const value_set &set, const problem &p, const cuda_one_pass &b, const char *what)
 {
-    unsigned in = p.s->in, out = p.s->out, each = b.args.conv.k_steps * ONE_PASS_PIXELS;
+    unsigned in = p.s->in, out = p.s->out, each = b.args.dgrad.tiles_each * ONE_PASS_PIXELS;
     doubles want(cuda_one_pass_partial(&b));
 
     for (size_t pixel = 0; pixel < p.pixels; pixel++)
         for (unsigned o = 0; o < out; o++)
             for (unsigned i = 0; i < in; i++)
                 want[(pixel / each * out + o) * in + i] += p.dy[pixel * out + o] * p.seen[pixel * in + i];
-    floats got = download(partial_set(set, b.ctas), b.args.conv.partial, want.size());
+    floats got = download(partial_set(set, b.ctas), b.args.partial, want.size());
     /* a value halfway between two halves may be rounded differently than from double or from float */
     compare(what, want, got, set.kind == VALUE_FLOAT ? set.sums : partial_error(set, b.ctas, set.tolerance));
     return got;
@@ -435,8 +429,8 @@ try_tile(const value_set &set, const problem &p, unsigned tile, unsigned process
         MUST(cuda_launch(set.kernels, &op, stream));
         got[run][0] = check_data(set, p, b, what);
         got[run][1] = check_weights(set, p, b, what);
-        if (b.args.conv.sums.partial)
-            got[run][2] = check_sums(set, p, b, b.args.conv.sums, p.g, what);
+        if (b.args.dgrad.sums.partial)
+            got[run][2] = check_sums(set, p, b, b.args.dgrad.sums, p.g, what);
         if (p.ask.end != NO_END)
             got[run][3] = check_sums(set, p, b, b.args.end.sums, p.end_g, what);
         if (p.ask.finalize >= LEFT)
@@ -496,8 +490,8 @@ one_value(const value_set &set)
     put_in(set, p, b);
     cuda_op op = cuda_one_pass_op(&b);
     MUST(cuda_launch(set.kernels, &op, stream));
-    expect(download(set, b.args.conv.x, p.before.size()) == p.before, "x has the gradient that it had");
-    floats partial = download(partial_set(set, b.ctas), b.args.conv.partial, cuda_one_pass_partial(&b));
+    expect(download(set, b.args.dgrad.dx, p.before.size()) == p.before, "x has the gradient that it had");
+    floats partial = download(partial_set(set, b.ctas), b.args.partial, cuda_one_pass_partial(&b));
     expect(partial == floats(cuda_one_pass_partial(&b), 0.0f), "no gradient of weights");
     check_parameters(p, b, "one value");
     release();
@@ -509,13 +503,10 @@ static cuda_one_pass
 dense_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
 {
     cuda_one_pass b = {};
-    conv_args &a = b.args.conv;
 
-    a.images = 64;
-    a.height = a.width = a.out_height = a.out_width = side;
-    a.in = a.x_ld = in;
-    a.out = a.y_ld = b.args.finalize.values_ld = 128;
-    a.kernel_h = a.kernel_w = a.stride = a.add = 1;
+    b.args.dgrad.shape = conv_shape_of(64, side, side, in, 128, 1, 1, 0);
+    b.args.dgrad.add = 1;
+    b.args.finalize.values_ld = 128;
     b.major = major;
     b.shared = shared;
     return b;
@@ -527,7 +518,7 @@ last_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
 {
     cuda_one_pass b = dense_layer(side, in, major, shared);
 
-    b.args.conv.add = 0;
+    b.args.dgrad.add = 0;
     b.args.end.dy_ld = in;
     b.args.end.height = b.args.end.width = side / 2;
     b.args.end.down = b.args.end.across = 2;
@@ -555,8 +546,8 @@ choices()
                 cuda_op op = cuda_one_pass_op(&b);
                 expect(with_end[b.tile] == last, "a tile shape with an end where there is one");
                 expect(cuda_kernels_fp16[op.kernel].shared + op.shared <= chip.least, "shared memory");
-                expect(op.y == b.ctas && b.ctas * b.args.conv.k_steps * ONE_PASS_PIXELS >= 64 * side * side &&
-                           (b.ctas - 1) * b.args.conv.k_steps * ONE_PASS_PIXELS < 64 * side * side,
+                expect(op.y == b.ctas && b.ctas * b.args.dgrad.tiles_each * ONE_PASS_PIXELS >= 64 * side * side &&
+                           (b.ctas - 1) * b.args.dgrad.tiles_each * ONE_PASS_PIXELS < 64 * side * side,
                        "CTAs that have all pixels, and none that is empty");
                 expect(side < 28 || op.x * op.y >= chip.processors * 2 / 3, "blocks for most multiprocessors");
             }
@@ -569,18 +560,20 @@ refusals()
 {
     static float *const odd = (float *)4;
     static void (*const spoil[])(cuda_one_pass &) = {
-        [](cuda_one_pass &b) { b.args.conv.kernel_h = 3; },
-        [](cuda_one_pass &b) { b.args.conv.stride = 2; },
-        [](cuda_one_pass &b) { b.args.conv.pad_w = 1; },
-        [](cuda_one_pass &b) { b.args.conv.in = 60; },
-        [](cuda_one_pass &b) { b.args.conv.out = b.args.conv.y_ld = b.args.finalize.values_ld = ONE_PASS_OUT + 8; },
-        [](cuda_one_pass &b) { b.args.conv.images = ONE_PASS_IMAGES + 1; },
-        [](cuda_one_pass &b) { b.args.conv.x_ld = 56; },
-        [](cuda_one_pass &b) { b.args.conv.y_ld = 132; },
+        [](cuda_one_pass &b) { b.args.dgrad.shape.kernel_h = 3; },
+        [](cuda_one_pass &b) { b.args.dgrad.shape.stride = 2; },
+        [](cuda_one_pass &b) { b.args.dgrad.shape.pad_w = 1; },
+        [](cuda_one_pass &b) { b.args.dgrad.shape.in = 60; },
+        [](cuda_one_pass &b) {
+            b.args.dgrad.shape.out = b.args.dgrad.shape.y_ld = b.args.finalize.values_ld = ONE_PASS_OUT + 8;
+        },
+        [](cuda_one_pass &b) { b.args.dgrad.shape.images = ONE_PASS_IMAGES + 1; },
+        [](cuda_one_pass &b) { b.args.dgrad.shape.x_ld = 56; },
+        [](cuda_one_pass &b) { b.args.dgrad.shape.y_ld = 132; },
         [](cuda_one_pass &b) { b.args.finalize.values_ld = 64; },
-        [](cuda_one_pass &b) { b.args.conv.x = (void *)8; },
+        [](cuda_one_pass &b) { b.args.dgrad.dx = (void *)8; },
         [](cuda_one_pass &b) { b.args.finalize.values = (void *)8; },
-        [](cuda_one_pass &b) { b.args.conv.sums.partial = (float *)16; },
+        [](cuda_one_pass &b) { b.args.dgrad.sums.partial = (float *)16; },
         [](cuda_one_pass &b) {
             b.args.finalize.sums = {(float *)16, NULL, 3, 120};
         },

@@ -133,23 +133,24 @@ static struct problem
 make_problem(const struct value *v, const struct convolution *s, enum conv_kind kind, unsigned add)
 {
     struct problem p = {.conv = {.kind = kind, .splits = 1}};
-    struct conv_args *a = &p.conv.args;
+    struct conv_shape *a = &p.conv.shape;
 
-    *a = (struct conv_args){.images = s->images,
-                            .height = s->height,
-                            .width = s->width,
-                            .out_height = (s->height + 2 * s->pad - s->kernel) / s->stride + 1,
-                            .out_width = (s->width + 2 * s->pad - s->kernel) / s->stride + 1,
-                            .in = s->in,
-                            .out = s->out,
-                            .x_ld = s->in + s->x_more,
-                            .y_ld = s->out + s->y_more,
-                            .kernel_h = s->kernel,
-                            .kernel_w = s->kernel,
-                            .stride = s->stride,
-                            .pad_h = s->pad,
-                            .pad_w = s->pad,
-                            .add = add};
+    *a = (struct conv_shape){.images = s->images,
+                             .height = s->height,
+                             .width = s->width,
+                             .out_height = (s->height + 2 * s->pad - s->kernel) / s->stride + 1,
+                             .out_width = (s->width + 2 * s->pad - s->kernel) / s->stride + 1,
+                             .in = s->in,
+                             .out = s->out,
+                             .x_ld = s->in + s->x_more,
+                             .y_ld = s->out + s->y_more,
+                             .kernel_h = s->kernel,
+                             .kernel_w = s->kernel,
+                             .stride = s->stride,
+                             .pad_h = s->pad,
+                             .pad_w = s->pad};
+    if (kind == CONV_DGRAD)
+        p.conv.dgrad.add = add;
     p.x = (size_t)a->images * a->height * a->width * a->x_ld;
     p.y = (size_t)a->images * a->out_height * a->out_width * a->y_ld;
     p.w = (size_t)a->out * a->kernel_h * a->kernel_w * a->in;
@@ -159,26 +160,49 @@ make_problem(const struct value *v, const struct convolution *s, enum conv_kind 
     return p;
 }
 
-/* Allocates slabs for the problem; the output is copied back. */
-static struct cuda_conv
+/* A convolution in device memory. */
+struct placed {
+    struct cuda_conv conv;
+    void *x, *y, *w, *partial; /* x and y: dx and dy where the kind has these */
+};
+
+static struct placed
 place(const struct value *v, const struct problem *p)
 {
-    struct cuda_conv c = p->conv;
+    struct placed d = {.conv = p->conv,
+                       .x = on_device(p->x_host, p->x * v->bytes),
+                       .y = on_device(p->y_host, p->y * v->bytes),
+                       .w = on_device(p->w_host, p->w * v->bytes),
+                       .partial = on_device(NULL, p->w * sizeof(float))};
+    struct cuda_conv *c = &d.conv;
 
-    c.args.x = on_device(p->x_host, p->x * v->bytes);
-    c.args.y = on_device(p->y_host, p->y * v->bytes);
-    c.args.w = on_device(p->w_host, p->w * v->bytes);
-    c.args.partial = on_device(NULL, p->w * sizeof(float));
-    return c;
+    switch (c->kind) {
+    case CONV_FPROP:
+        c->fprop.x = d.x;
+        c->fprop.w = d.w;
+        c->fprop.y = d.y;
+        break;
+    case CONV_DGRAD:
+        c->dgrad.dx = d.x;
+        c->dgrad.w = d.w;
+        c->dgrad.dy = d.y;
+        break;
+    case CONV_WGRAD:
+        c->wgrad.x = d.x;
+        c->wgrad.dy = d.y;
+        c->wgrad.partial = d.partial;
+        break;
+    }
+    return d;
 }
 
 static void
-drop(struct cuda_conv *c)
+drop(struct placed *d)
 {
-    must(cudaFree(c->args.x));
-    must(cudaFree(c->args.y));
-    must(cudaFree((void *)(uintptr_t)c->args.w));
-    must(cudaFree(c->args.partial));
+    must(cudaFree(d->x));
+    must(cudaFree(d->y));
+    must(cudaFree(d->w));
+    must(cudaFree(d->partial));
 }
 
 static void
@@ -190,11 +214,10 @@ free_problem(struct problem *p)
 }
 
 static void
-compare_weights(const struct value *v, const struct problem *p, const struct cuda_conv *got,
-                const struct cuda_conv *wanted)
+compare_weights(const struct value *v, const struct problem *p, const void *got, const void *wanted)
 {
-    unsigned char *a = to_host(got->args.partial, p->w * v->bytes);
-    unsigned char *b = to_host(wanted->args.partial, p->w * sizeof(float));
+    unsigned char *a = to_host(got, p->w * v->bytes);
+    unsigned char *b = to_host(wanted, p->w * sizeof(float));
     double half_step = ldexp(1, -(int)v->mantissa - 1);
     size_t i;
 
@@ -229,28 +252,28 @@ compare_engines(struct cudnn *c, const struct value *v, const struct convolution
                 cudaStream_t stream)
 {
     struct problem p = make_problem(v, s, kind, add);
-    struct cuda_conv own = place(v, &p), theirs = place(v, &p);
+    struct placed own = place(v, &p), theirs = place(v, &p);
     struct cuda_op op, their_op;
     struct chex_error err;
     bool takes = false;
 
-    cuda_conv_take(&own, 0, 1); /* one split */
-    ck_assert_uint_eq(own.splits, 1);
-    cuda_conv_take(&theirs, 0, 1);
-    op = cuda_conv_op(&own);
-    their_op = cuda_conv_op(&theirs);
+    cuda_conv_take(&own.conv, 0, 1); /* one split */
+    ck_assert_uint_eq(own.conv.splits, 1);
+    cuda_conv_take(&theirs.conv, 0, 1);
+    op = cuda_conv_op(&own.conv);
+    their_op = cuda_conv_op(&theirs.conv);
     their_op.workspace = on_device(NULL, CUDNN_WORKSPACE);
     must(cuda_launch(v->set, &op, stream));
-    step_check_ok(cudnn_takes(c, &theirs, &takes, &err), &err);
+    step_check_ok(cudnn_takes(c, &theirs.conv, &takes, &err), &err);
     ck_assert(takes);
-    ck_assert_int_eq(cudnn_choice(c, &theirs).engine, 4);
-    ck_assert_int_eq(cudnn_choice(c, &theirs).workspace, FAKE_CUDNN_WORKSPACE);
+    ck_assert_int_eq(cudnn_choice(c, &theirs.conv).engine, 4);
+    ck_assert_int_eq(cudnn_choice(c, &theirs.conv).workspace, FAKE_CUDNN_WORKSPACE);
     step_check_ok(cudnn_run(c, &their_op, stream, &err), &err);
     must(cudaStreamSynchronize(stream));
     if (kind == CONV_WGRAD)
-        compare_weights(v, &p, &theirs, &own);
-    compare_slabs(v, theirs.args.x, own.args.x, p.x, add);
-    compare_slabs(v, theirs.args.y, own.args.y, p.y, false);
+        compare_weights(v, &p, theirs.partial, own.partial);
+    compare_slabs(v, theirs.x, own.x, p.x, add);
+    compare_slabs(v, theirs.y, own.y, p.y, false);
     must(cudaFree(their_op.workspace));
     drop(&own);
     drop(&theirs);
@@ -334,10 +357,10 @@ START_TEST(only_plain_convolutions_are_asked_about)
     struct cudnn *c;
     bool yes = true;
 
-    normed.args.norm.gamma = some;
-    summed.args.sums.partial = some;
+    normed.fprop.norm.gamma = some;
+    summed.fprop.sums.partial = some;
     split.splits = 2;
-    cells.args.x_ld = cells.args.in / 2;
+    cells.shape.x_ld = cells.shape.in / 2;
     step_check_ok(cudnn_new(PRECISION_FP16, NULL, &c, &err), &err);
     step_check_ok(cudnn_takes(c, &normed, &yes, &err), &err);
     ck_assert(!yes);
@@ -421,23 +444,23 @@ END_TEST
 START_TEST(a_convolution_that_fails_says_so)
 {
     struct problem p = make_problem(&values[0], &convolutions[0], CONV_FPROP, 0);
-    struct cuda_conv conv = place(&values[0], &p);
+    struct placed placed = place(&values[0], &p);
     struct chex_error err;
     struct cuda_op op;
     struct cudnn *c;
     bool yes;
 
-    cuda_conv_take(&conv, 0, 1);
-    op = cuda_conv_op(&conv);
+    cuda_conv_take(&placed.conv, 0, 1);
+    op = cuda_conv_op(&placed.conv);
     op.workspace = on_device(NULL, CUDNN_WORKSPACE);
     step_check_ok(cudnn_new(PRECISION_FP32, NULL, &c, &err), &err);
-    step_check_ok(cudnn_takes(c, &conv, &yes, &err), &err);
+    step_check_ok(cudnn_takes(c, &placed.conv, &yes, &err), &err);
     setenv("FAKE_CUDNN_FAIL", "cudnnBackendExecute 1 5000", 1);
     ck_assert_int_eq(cudnn_run(c, &op, NULL, &err), CHEX_ERR_UNSUPPORTED);
     ck_assert_str_eq(err.text, "cuDNN, a convolution: CUDNN_STATUS 5000; --engine own does without it");
     cudnn_free(c);
     must(cudaFree(op.workspace));
-    drop(&conv);
+    drop(&placed);
     free_problem(&p);
 }
 END_TEST

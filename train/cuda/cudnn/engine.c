@@ -178,24 +178,26 @@ ask(struct cudnn *c, struct answer *a, struct chex_error *err)
 }
 
 static struct cudnn_shape
-shape_of(enum conv_kind kind, const struct conv_args *a)
+shape_of(const struct cuda_conv *conv)
 {
-    return (struct cudnn_shape){.kind = kind,
-                                .images = a->images,
-                                .height = a->height,
-                                .width = a->width,
-                                .out_height = a->out_height,
-                                .out_width = a->out_width,
-                                .in = a->in,
-                                .out = a->out,
-                                .x_ld = a->x_ld,
-                                .y_ld = a->y_ld,
-                                .kernel_h = a->kernel_h,
-                                .kernel_w = a->kernel_w,
-                                .stride = a->stride,
-                                .pad_h = a->pad_h,
-                                .pad_w = a->pad_w,
-                                .add = a->add};
+    const struct conv_shape *s = &conv->shape;
+
+    return (struct cudnn_shape){.kind = conv->kind,
+                                .images = s->images,
+                                .height = s->height,
+                                .width = s->width,
+                                .out_height = s->out_height,
+                                .out_width = s->out_width,
+                                .in = s->in,
+                                .out = s->out,
+                                .x_ld = s->x_ld,
+                                .y_ld = s->y_ld,
+                                .kernel_h = s->kernel_h,
+                                .kernel_w = s->kernel_w,
+                                .stride = s->stride,
+                                .pad_h = s->pad_h,
+                                .pad_w = s->pad_w,
+                                .add = conv->kind == CONV_DGRAD && conv->dgrad.add};
 }
 
 static struct answer *
@@ -243,15 +245,16 @@ add_answer(struct cudnn *c, const struct cudnn_shape *shape, struct answer **out
 static bool
 is_plain(const struct cuda_conv *conv)
 {
-    const struct conv_args *a = &conv->args;
+    const struct channel_sums *sums = cuda_conv_sums(conv);
 
-    return !a->norm.gamma && !a->sums.partial && a->in <= a->x_ld && conv->splits <= 1;
+    return !cuda_conv_norm(conv)->gamma && !(sums && sums->partial) && conv->shape.in <= conv->shape.x_ld &&
+           conv->splits <= 1;
 }
 
 enum chex_status
 cudnn_takes(struct cudnn *c, const struct cuda_conv *conv, bool *takes, struct chex_error *err)
 {
-    struct cudnn_shape shape = shape_of(conv->kind, &conv->args);
+    struct cudnn_shape shape = shape_of(conv);
     struct answer *a = is_plain(conv) ? find_answer(c, &shape) : NULL;
     enum chex_status status = CHEX_OK;
 
@@ -264,34 +267,47 @@ cudnn_takes(struct cudnn *c, const struct cuda_conv *conv, bool *takes, struct c
 struct cudnn_choice
 cudnn_choice(const struct cudnn *c, const struct cuda_conv *conv)
 {
-    struct cudnn_shape shape = shape_of(conv->kind, &conv->args);
+    struct cudnn_shape shape = shape_of(conv);
 
     return find_answer(c, &shape)->choice;
 }
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-struct cuda_conv
-cudnn_conv_of(const struct cuda_op *op)
+#define TENSORS 3
+
+/* Sets the tensors of a convolution: x or dx, w or its gradient, y or dy. */
+static void
+set_tensors(const struct cuda_conv *c, const void *at[TENSORS])
 {
-    return (struct cuda_conv){.kind = cuda_products_of(op).kind, .args = op->args.conv, .splits = 1};
+    switch (c->kind) {
+    case CONV_FPROP:
+        at[0] = c->fprop.x, at[1] = c->fprop.w, at[2] = c->fprop.y;
+        break;
+    case CONV_DGRAD:
+        at[0] = c->dgrad.dx, at[1] = c->dgrad.w, at[2] = c->dgrad.dy;
+        break;
+    case CONV_WGRAD:
+        at[0] = c->wgrad.x, at[1] = c->wgrad.partial, at[2] = c->wgrad.dy;
+        break;
+    }
 }
 
 enum chex_status
 cudnn_run(struct cudnn *c, const struct cuda_op *op, cudaStream_t stream, struct chex_error *err)
 {
-    const struct cuda_conv conv = cudnn_conv_of(op);
-    const struct conv_args *a = &conv.args;
-    const struct cudnn_shape shape = shape_of(conv.kind, a);
+    const struct cuda_conv conv = cuda_conv_of(op);
+    const struct cudnn_shape shape = shape_of(&conv);
     const struct answer *answer = find_answer(c, &shape);
     struct cudnn_made made = {.count = 0};
     struct cudnn_making m = {c->calls, &made, CUDNN_STATUS_SUCCESS};
     cudnnBackendDescriptor_t pack = cudnn_make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    const int64_t uid[] = {UID_X, UID_W, UID_Y};
-    const void *const pointer[] = {a->x, conv.kind == CONV_WGRAD ? a->partial : a->w, a->y};
+    const int64_t uid[TENSORS] = {UID_X, UID_W, UID_Y};
+    const void *pointer[TENSORS];
 
-    cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, uid);
-    cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointer);
+    set_tensors(&conv, pointer);
+    cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, TENSORS, uid);
+    cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, TENSORS, pointer);
     cudnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &op->workspace);
     cudnn_finalize(&m, pack);
     if (m.status == CUDNN_STATUS_SUCCESS)

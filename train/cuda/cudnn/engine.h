@@ -52,9 +52,6 @@ struct cudnn_choice {
 };
 struct cudnn_choice cudnn_choice(const struct cudnn *c, const struct cuda_conv *conv);
 
-/* Returns the convolution of a launch. */
-struct cuda_conv cudnn_conv_of(const struct cuda_op *op);
-
 /*
  * Puts an accepted convolution into a stream, which may be capturing.  Its workspace must have CUDNN_WORKSPACE bytes.
  */

@@ -51,12 +51,6 @@ cudnn_choice(const struct cudnn *c, const struct cuda_conv *conv)
     return (struct cudnn_choice){.engine = -1};
 }
 
-struct cuda_conv
-cudnn_conv_of(const struct cuda_op *op)
-{
-    return (struct cuda_conv){.args = op->args.conv};
-}
-
 enum chex_status
 cudnn_run(struct cudnn *c, const struct cuda_op *op, cudaStream_t stream, struct chex_error *err)
 {

@@ -14,46 +14,79 @@
 #define PARTIAL_SIZE(splits, size) ((splits) > 1 ? (size) : 4u)
 
 /*
- * out(n, y, x, o) = sum over ky, kx, i of w(o, ky, kx, i) * in(n, y * stride + ky - pad_h, x * stride + kx - pad_w, i)
+ * y(n, oy, ox, o) = sum over ky, kx, i of w(o, ky, kx, i) * x(n, oy * stride + ky - pad_h, ox * stride + kx - pad_w, i)
  *
- *   fprop   reads x and w, writes y
- *   dgrad   reads y, the gradient of the output, and w; overwrites x with the gradient of the input, or adds it (`add`)
- *   wgrad   reads x and y; writes the gradient of w to `partial`.  Split s of k sums the steps from s * k_steps to
- *           (s + 1) * k_steps - 1, each of GEMM_DEEP pixels: pixels of x, or of y if the stride is larger than 1.
+ * Shapes of all kinds: x and dx have images, height, width and `in` channels; y and dy have images, out_height,
+ * out_width and `out` channels.  Slabs have leading dimensions x_ld and y_ld.  The stem's pixels overlap, so its x_ld
+ * is less than `in`.  w is [out][kernel_h][kernel_w][in].
  *
- * norm.gamma is set if x is read through a BN.  fprop and wgrad apply it to x; padding is 0 after BN.  For dgrad, the
- * product is then dy of the BN: x (+)= gamma * g, and `sums` gets the sums of g and g * xhat, of the `in` channels;
- * `values` has the input of the BN, with the layout of x.  fprop with sums.partial sums the rounded y, of the `out`
- * channels; only without sums it may add a bias and apply ReLU.  Each CTA computes tiles_each tiles and writes one row
- * of sums; images of weight 0 are excluded.
- *
- * by_width and by_height divide by the width and height of x for dgrad and for wgrad with stride 1, otherwise of y.
+ * by_width and by_height divide a pixel number by the sides of the tensor whose pixels the kernel enumerates: y for
+ * fprop, dx for dgrad; for wgrad x if the stride is 1, otherwise dy.  They are set when a tile shape is chosen.
  */
 struct conv_divisor {
     unsigned multiplier, shift;
 };
-struct conv_args {
-    void *x;       /* [images * height * width][x_ld] */
-    void *y;       /* [images * out_height * out_width][y_ld] */
-    const void *w; /* [out][kernel_h][kernel_w][in] */
-    void *partial; /* [splits][out][kernel_h][kernel_w][in], of PARTIAL_SIZE bytes each */
+struct conv_shape {
     unsigned images, height, width, out_height, out_width;
-    unsigned in, out, x_ld, y_ld; /* channels; the stem's x_ld is less than in */
+    unsigned in, out, x_ld, y_ld;
     unsigned kernel_h, kernel_w, stride, pad_h, pad_w;
-    unsigned add;                            /* dgrad: add to x */
-    unsigned k_steps;                        /* wgrad */
-    unsigned tiles_each;                     /* fprop, dgrad: tiles of a CTA, one below the other */
-    struct conv_divisor by_width, by_height; /* set with k_steps and tiles_each, when a tile shape is chosen */
-    struct norm_view norm;                   /* of x */
-    const void *values;                      /* dgrad with norm */
+    struct conv_divisor by_width, by_height;
+};
+/*
+ * y = x * w, the sum above.
+ *
+ * If norm.gamma is set, x is normalised on load; padding is 0 after BN.  If sums.partial is set, each CTA also writes
+ * one row of sums of the rounded y, of the `out` channels, without images of weight 0.  Only without sums, y may be
+ * relu(x * w + bias).
+ */
+struct fprop_args {
+    struct conv_shape shape;
+    const void *x, *w;
+    void *y;
+    struct norm_view norm;
     struct channel_sums sums;
     const float *weight; /* [images], with sums; NULL: all 1 */
-    const float *bias;   /* fprop: [out], or NULL */
-    unsigned relu;       /* fprop without sums */
+    const float *bias;   /* [out], or NULL */
+    unsigned relu;
+    unsigned tiles_each; /* tiles of a CTA, one below the other */
 };
-/* dgrad and wgrad of one convolution in one launch.  Both read y; neither reads the output of the other. */
+/*
+ * dx(n, iy, ix, i) = sum over ky, kx, o of w(o, ky, kx, i) * dy(n, oy, ox, o)
+ *     for all oy, ox with iy = oy * stride + ky - pad_h and ix = ox * stride + kx - pad_w
+ *
+ * If norm.gamma is set, the convolution read x through that BN, and the product is dy of the BN.  Then dx = gamma * g
+ * (g: the product under the ReLU mask), and each CTA writes one row of sums of g and g * xhat, of the `in` channels,
+ * without images of weight 0.
+ */
+struct dgrad_args {
+    struct conv_shape shape;
+    const void *dy, *w;
+    void *dx;
+    const void *x; /* with norm: the input of the BN, with the layout of dx */
+    struct norm_view norm;
+    struct channel_sums sums; /* with norm; partial NULL: none */
+    const float *weight;      /* [images], with norm; NULL: all 1 */
+    unsigned add;             /* add to dx instead of overwriting it */
+    unsigned tiles_each;      /* tiles of a CTA, one below the other */
+};
+/*
+ * dw(o, ky, kx, i) = sum over n, oy, ox of dy(n, oy, ox, o) * x(n, iy, ix, i)
+ *     where iy = oy * stride + ky - pad_h and ix = ox * stride + kx - pad_w
+ *
+ * If norm.gamma is set, x is normalised on load.  Split s of k sums the k-steps from s * k_steps to (s + 1) * k_steps -
+ * 1, each of GEMM_DEEP pixels: pixels of x, or of dy if the stride is larger than 1.
+ */
+struct wgrad_args {
+    struct conv_shape shape;
+    const void *x, *dy;
+    void *partial; /* [splits][out][kernel_h][kernel_w][in], of PARTIAL_SIZE bytes each */
+    struct norm_view norm;
+    unsigned k_steps; /* of a split */
+};
+/* dgrad and wgrad of one convolution in one launch.  Both read dy; neither reads the output of the other. */
 struct conv_pair_args {
-    struct conv_args data, weights;
+    struct dgrad_args dgrad;
+    struct wgrad_args wgrad;
 };
 #define GEMM_DEEP          32
 #define GEMM_STAGES        3
@@ -121,7 +154,7 @@ struct conv_pair_args {
 struct one_pass_end {
     const void *dy;            /* [images * height * width][dy_ld] */
     const float *gamma, *beta; /* [in] of that BN */
-    struct channel_sums sums;  /* of g and g * xhat, of the `in` channels, as conv.sums */
+    struct channel_sums sums;  /* of g and g * xhat, of the `in` channels, as dgrad.sums */
     unsigned dy_ld;            /* 0: there is no second gradient */
     unsigned height, width;    /* of the output of the pool */
     unsigned down, across;
@@ -130,19 +163,19 @@ struct one_pass_end {
 /*
  * dgrad and wgrad of a kernel of 1x1 with stride 1 and no padding (one_pass.h).
  *
- *   dgrad   x (+)= gamma * g, or (+)= the product if norm.gamma is NULL; `values` has the input of the BN, with the
- *           layout of x; `sums` gets the sums of g and g * xhat, of the `in` channels, if its `partial` is not NULL
- *   wgrad   writes the gradient of w to `partial`, one partial sum per CTA along the pixels
+ *   dx(p, i) = sum over o of w(o, i) * dy(p, o);  dw(o, i) = sum over p of dy(p, o) * x(p, i);  p: pixels of all images
  *
- * A CTA processes k_steps tiles of ONE_PASS_PIXELS pixels, and writes one row of `sums` and of end.sums.  Gradients of
- * images of weight 0 count as 0.  If end.dy_ld is set, norm.gamma and norm.mean must be set, and x is overwritten with
- * the sum of both gradients.
+ * `dgrad` has the arguments of both: wgrad reads its x, which is set with and without norm, its norm and its dy.  A CTA
+ * processes tiles_each tiles of ONE_PASS_PIXELS pixels; it writes one partial sum of dw, and one row of dgrad.sums and
+ * of end.sums.  Gradients of images of weight 0 count as 0.  If end.dy_ld is set, norm.gamma and norm.mean must be set,
+ * and dx is overwritten with the sum of both gradients.
  *
  * Grid: slices of `columns` input channels, CTAs along the pixels.  stages: number of tiles in shared memory at a time,
  * 1 or 2.
  */
 struct one_pass_args {
-    struct conv_args conv;
+    struct dgrad_args dgrad;
+    void *partial; /* [CTAs along the pixels][out][in], of PARTIAL_SIZE bytes each */
     struct finalize_view finalize;
     struct one_pass_end end;
     unsigned stages;

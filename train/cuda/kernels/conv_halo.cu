@@ -27,32 +27,32 @@ struct halo {
 };
 
 DEVICE void
-halo_load(const conv_args &a, const halo &h, const gemm_work &w, unsigned chunk)
+halo_load(const fprop_args &a, const halo &h, const gemm_work &w, unsigned chunk)
 {
     value_t *to = h.shared + chunk % 2 * HALO_STAGE;
     unsigned piece = threadIdx.x % 4, channel = chunk * GEMM_DEEP + piece * 8;
 
     for (unsigned line = threadIdx.x / 4; line < HALO_ROWS + 2 * h.before; line += halo_tile::THREADS / 4) {
         unsigned pixel = w.row0 + line - h.before; /* a negative pixel wraps around to a huge value */
-        bool there = pixel < w.rows && channel < a.in;
+        bool there = pixel < w.rows && channel < a.shape.in;
 
         copy8(to + halo_x::offset(line, piece),
-              there ? (const value_t *)a.x + (size_t)pixel * a.x_ld + channel : (const value_t *)a.x, there);
+              there ? (const value_t *)a.x + (size_t)pixel * a.shape.x_ld + channel : (const value_t *)a.x, there);
     }
     to += HALO_LINES * GEMM_DEEP;
     for (unsigned line = threadIdx.x / 4; line < h.taps * HALO_COLUMNS; line += halo_tile::THREADS / 4) {
         unsigned out = w.column0 + line % HALO_COLUMNS, tap = line / HALO_COLUMNS;
-        bool there = out < a.out && channel < a.in;
+        bool there = out < a.shape.out && channel < a.shape.in;
 
         copy8(to + halo_weights::offset(line, piece),
-              there ? (const value_t *)a.w + ((size_t)out * h.taps + tap) * a.in + channel : (const value_t *)a.w,
+              there ? (const value_t *)a.w + ((size_t)out * h.taps + tap) * a.shape.in + channel : (const value_t *)a.w,
               there);
     }
 }
 
 /* Applies BN to the groups that this thread copied.  Padding is changed too, but no tap reads it. */
 DEVICE void
-halo_normalise(const conv_args &a, const halo &h, const norm_table &table, unsigned chunk)
+halo_normalise(const fprop_args &a, const halo &h, const norm_table &table, unsigned chunk)
 {
     value_t *in = h.shared + chunk % 2 * HALO_STAGE;
     unsigned piece = threadIdx.x % 4;
@@ -72,20 +72,20 @@ halo_normalise(const conv_args &a, const halo &h, const norm_table &table, unsig
 
 /* Multiplies all taps of 32 channels. */
 DEVICE void
-halo_multiply(const conv_args &a, const halo &h, const gemm_line *lines, unsigned m0, unsigned chunk,
+halo_multiply(const fprop_args &a, const halo &h, const gemm_line *lines, unsigned m0, unsigned chunk,
               gemm_sums<halo_tile> &sum)
 {
     const value_t *in = h.shared + chunk % 2 * HALO_STAGE, *weights = in + HALO_LINES * GEMM_DEEP;
     gemm_cursor c = {0, 0, 0, 0};
 
 #pragma unroll 1
-    for (; c.tap < h.taps; gemm_advance(c, 1, a.kernel_w)) {
-        unsigned moved = m0 + c.ky * a.width + c.kx, pixel;
+    for (; c.tap < h.taps; gemm_advance(c, 1, a.shape.kernel_w)) {
+        unsigned moved = m0 + c.ky * a.shape.width + c.kx, pixel;
         bool met[HALO_DOWN];
 
 #pragma unroll
         for (unsigned i = 0; i < HALO_DOWN; i++)
-            met[i] = gemm_meets<GEMM_FPROP>(a, lines[i], c, &pixel);
+            met[i] = gemm_meets<GEMM_FPROP>(a.shape, lines[i], c, &pixel);
 #pragma unroll
         for (unsigned k = 0; k < GEMM_DEEP / 16; k++)
             multiply_sixteen<false, false>(
@@ -102,7 +102,7 @@ halo_multiply(const conv_args &a, const halo &h, const gemm_line *lines, unsigne
 }
 
 DEVICE void
-halo_one(const conv_args &a, const halo &h, const norm_table &table, const gemm_work &w, bool first_tile,
+halo_one(const fprop_args &a, const halo &h, const norm_table &table, const gemm_work &w, bool first_tile,
          gemm_totals<halo_tile> &totals)
 {
     unsigned char *shared = (unsigned char *)(void *)h.shared;
@@ -113,13 +113,13 @@ halo_one(const conv_args &a, const halo &h, const norm_table &table, const gemm_
     clear_sums(sum);
 #pragma unroll
     for (unsigned i = 0; i < HALO_DOWN; i++)
-        lines[i] = gemm_line_of<GEMM_FPROP>(a, w.row0 + m0 + i * 16 + tile_line_a(), w.rows);
+        lines[i] = gemm_line_of<GEMM_FPROP>(a.shape, w.row0 + m0 + i * 16 + tile_line_a(), w.rows);
     halo_load(a, h, w, 0);
     copy_commit();
     if (a.bias)
-        begin_with_bias(a, w, 0, sum);
+        begin_with_bias(a.bias, w, 0, sum);
     if (a.norm.gamma && first_tile) /* the second stage is still free */
-        norm_make<2>(a.norm, 0, a.in, table, (double *)(void *)(h.shared + HALO_STAGE),
+        norm_make<2>(a.norm, 0, a.shape.in, table, (double *)(void *)(h.shared + HALO_STAGE),
                      w.at.down == 0 && w.at.across == 0);
     for (chunk = 0; chunk < h.chunks; chunk++) {
         copy_wait<0>();
@@ -136,19 +136,19 @@ halo_one(const conv_args &a, const halo &h, const norm_table &table, const gemm_
     if (a.sums.partial)
         store_with_sums<halo_tile>(a, shared, w, totals);
     else
-        store_tile<halo_tile>(shared, (value_t *)a.y, a.y_ld, false, a.relu, w);
+        store_tile<halo_tile>(shared, (value_t *)a.y, a.shape.y_ld, false, a.relu, w);
 }
 
 DEVICE void
-halo_tiles(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
+halo_tiles(const fprop_args &a, unsigned char *shared, const gemm_tile_at &at)
 {
     value_t *values = (value_t *)(void *)shared;
-    const halo h = {values, values + 2 * HALO_STAGE, a.pad_h * a.width + a.pad_w, a.kernel_h * a.kernel_w,
-                    (a.in + GEMM_DEEP - 1) / GEMM_DEEP};
+    const halo h = {values, values + 2 * HALO_STAGE, a.shape.pad_h * a.shape.width + a.shape.pad_w,
+                    a.shape.kernel_h * a.shape.kernel_w, (a.shape.in + GEMM_DEEP - 1) / GEMM_DEEP};
     const norm_table table = {(float *)(void *)(shared + HALO_SHARED(sizeof(value_t))), h.chunks * (GEMM_DEEP / 8)};
     unsigned down = at.down * a.tiles_each, first = down;
     gemm_totals<halo_tile> totals = {};
-    gemm_work w = fprop_work<halo_tile>(a, {down, at.across, 0});
+    gemm_work w = work_of<halo_tile>(a, {down, at.across, 0});
 
     static_assert(2 * HALO_STAGE * sizeof(value_t) + HALO_ZEROS * sizeof(value_t) == HALO_SHARED(sizeof(value_t)),
                   "stages, then zeros");
@@ -164,8 +164,8 @@ halo_tiles(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
         w.row0 += HALO_ROWS;
     }
     if (a.sums.partial)
-        store_sums<halo_tile>(totals, a.sums, at, a.out);
+        store_sums<halo_tile>(totals, a.sums, at, a.shape.out);
 }
 } // namespace
 
-GEMM_KERNEL(conv_fprop_128x32_halo, conv_args, halo_tile::THREADS, (halo_tiles(a, shared, pixels_first())))
+GEMM_KERNEL(conv_fprop_128x32_halo, fprop_args, halo_tile::THREADS, (halo_tiles(a, shared, pixels_first())))

@@ -57,7 +57,7 @@ sums_to_shared(unsigned char *shared, unsigned row0, unsigned column0, const til
 /* Makes flags after the tile: is this row a pixel of an image whose weight is not 0? */
 template <typename TILE>
 DEVICE unsigned char *
-flag_counted_rows(const conv_args &a, const gemm_work &w, unsigned char *shared, unsigned pixels)
+flag_counted_rows(const float *weight, const gemm_work &w, unsigned char *shared, unsigned pixels)
 {
     unsigned char *counts = shared + GEMM_OUT_BYTES(TILE::ROWS, TILE::COLUMNS, sizeof(value_t));
 
@@ -65,7 +65,7 @@ flag_counted_rows(const conv_args &a, const gemm_work &w, unsigned char *shared,
                       GEMM_SHARED(TILE::ROWS, TILE::COLUMNS, sizeof(value_t)),
                   "room for flags after the tile");
     for (unsigned row = threadIdx.x; row < TILE::ROWS; row += TILE::THREADS)
-        counts[row] = w.row0 + row < w.rows && (!a.weight || a.weight[(w.row0 + row) / pixels] != 0.0f);
+        counts[row] = w.row0 + row < w.rows && (!weight || weight[(w.row0 + row) / pixels] != 0.0f);
     return counts;
 }
 
@@ -166,11 +166,12 @@ store_tile(const unsigned char *shared_bytes, value_t *to, unsigned ld, bool add
 /* fprop: store y, and add up y - pivot and its square. */
 template <typename TILE>
 DEVICE void
-store_with_sums(const conv_args &a, unsigned char *shared_bytes, const gemm_work &w, gemm_totals<TILE> &totals)
+store_with_sums(const fprop_args &a, unsigned char *shared_bytes, const gemm_work &w, gemm_totals<TILE> &totals)
 {
     enum { PIECES = epilogue_rows<TILE>::PIECES, WIDE = epilogue_rows<TILE>::WIDE, EACH = epilogue_rows<TILE>::EACH };
     const value_t *shared = (const value_t *)(void *)shared_bytes;
-    const unsigned char *counts = flag_counted_rows<TILE>(a, w, shared_bytes, a.out_height * a.out_width);
+    const unsigned char *counts = flag_counted_rows<TILE>(a.weight, w, shared_bytes,
+                                                          a.shape.out_height * a.shape.out_width);
     unsigned piece = threadIdx.x % PIECES, column = w.column0 + piece * 8;
     float sum[8], squares[8], pivot[8];
 
@@ -187,7 +188,7 @@ store_with_sums(const conv_args &a, unsigned char *shared_bytes, const gemm_work
         if (w.row0 + row >= w.rows)
             break;
         load8(v, shared + row * WIDE + piece * 8);
-        store8((value_t *)a.y + (size_t)(w.row0 + row) * a.y_ld + column, v);
+        store8((value_t *)a.y + (size_t)(w.row0 + row) * a.shape.y_ld + column, v);
         unpack8(y, v);
         if (counts[row]) {
 #pragma unroll
@@ -204,16 +205,16 @@ store_with_sums(const conv_args &a, unsigned char *shared_bytes, const gemm_work
 
 /*
  * dgrad: the product is dy of a normalisation with ReLU.  g = dy where the normalised value is positive, else 0.
- * x (+)= gamma * g; add up g and g * xhat.
+ * dx (+)= gamma * g; add up g and g * xhat.
  */
 template <typename TILE>
 DEVICE void
-store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &t, const gemm_work &w,
+store_masked(const dgrad_args &a, unsigned char *shared_bytes, const norm_table &t, const gemm_work &w,
              gemm_totals<TILE> &totals)
 {
     enum { PIECES = epilogue_rows<TILE>::PIECES, WIDE = epilogue_rows<TILE>::WIDE, EACH = epilogue_rows<TILE>::EACH };
     const value_t *shared = (const value_t *)(void *)shared_bytes;
-    const unsigned char *counts = flag_counted_rows<TILE>(a, w, shared_bytes, a.height * a.width);
+    const unsigned char *counts = flag_counted_rows<TILE>(a.weight, w, shared_bytes, a.shape.height * a.shape.width);
     unsigned piece = threadIdx.x % PIECES, column = w.column0 + piece * 8;
     float by_one[8], by_x[8], gamma[8];
 
@@ -224,15 +225,15 @@ store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &
     }
     __syncthreads();
     for (unsigned row = epilogue_rows<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {
-        size_t at = (size_t)(w.row0 + row) * a.x_ld + column;
+        size_t at = (size_t)(w.row0 + row) * a.shape.x_ld + column;
         value8 v, seen, old;
         float g[8], x[8], y[8], figure[8], shift[8];
 
         if (w.row0 + row >= w.rows)
             break;
-        load8(seen, (const value_t *)a.values + at);
+        load8(seen, (const value_t *)a.x + at);
         if (a.add)
-            load8(old, (const value_t *)a.x + at);
+            load8(old, (const value_t *)a.dx + at);
         load8(v, shared + row * WIDE + piece * 8);
         unpack8(g, v);
         unpack8(x, seen);
@@ -257,7 +258,7 @@ store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &
         for (unsigned e = 0; e < 8; e++)
             y[e] = a.add ? fmaf(gamma[e], g[e], y[e]) : gamma[e] * g[e];
         pack8(v, y);
-        store8((value_t *)a.x + at, v);
+        store8((value_t *)a.dx + at, v);
     }
     if (a.sums.partial)
         add_rows<TILE>(by_one, by_x, (float *)(void *)shared_bytes, totals);
@@ -265,7 +266,7 @@ store_masked(const conv_args &a, unsigned char *shared_bytes, const norm_table &
 
 /* Does this block sum over all of k? */
 DEVICE bool
-is_unsplit(const conv_args &a, const gemm_work &w)
+is_unsplit(const wgrad_args &a, const gemm_work &w)
 {
     return a.k_steps >= (w.counted + GEMM_DEEP - 1) / GEMM_DEEP;
 }
@@ -276,15 +277,15 @@ is_unsplit(const conv_args &a, const gemm_work &w)
  */
 template <bool POINTWISE, int DOWN, typename F>
 DEVICE void
-store_two_columns(const conv_args &a, const gemm_work &w, unsigned row0, unsigned column, F two)
+store_two_columns(const wgrad_args &a, const gemm_work &w, unsigned row0, unsigned column, F two)
 {
-    unsigned taps = a.kernel_h * a.kernel_w, out = w.column0 + column, tap = w.tap;
+    unsigned taps = a.shape.kernel_h * a.shape.kernel_w, out = w.column0 + column, tap = w.tap;
 
     if (out >= w.columns)
         return;
-    if (!POINTWISE && a.stride == 1) {
-        tap = out / a.out;
-        out -= tap * a.out;
+    if (!POINTWISE && a.shape.stride == 1) {
+        tap = out / a.shape.out;
+        out -= tap * a.shape.out;
     }
 #pragma unroll
     for (unsigned i = 0; i < DOWN; i++)
@@ -297,18 +298,18 @@ store_two_columns(const conv_args &a, const gemm_work &w, unsigned row0, unsigne
             if (row >= w.rows)
                 continue;
             if (POINTWISE) {
-                *(float2 *)(void *)(to + (size_t)row * a.in + out) = {from[0], from[1]};
+                *(float2 *)(void *)(to + (size_t)row * a.shape.in + out) = {from[0], from[1]};
                 continue;
             }
-            to += ((size_t)out * taps + tap) * a.in + row;
+            to += ((size_t)out * taps + tap) * a.shape.in + row;
             to[0] = from[0];
-            to[(size_t)taps * a.in] = from[1];
+            to[(size_t)taps * a.shape.in] = from[1];
         }
 }
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-store_unsplit(const conv_args &a, const gemm_work &w, const gemm_warp &warp, const gemm_sums<TILE> &sum)
+store_unsplit(const wgrad_args &a, const gemm_work &w, const gemm_warp &warp, const gemm_sums<TILE> &sum)
 {
 #pragma unroll
     for (unsigned j = 0; j < TILE::ACROSS; j++)
@@ -347,10 +348,10 @@ put_partial(partial_t *shared, unsigned row, unsigned column, const float *two)
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-copy_partial(const conv_args &a, const gemm_work &w, const partial_t *shared)
+copy_partial(const wgrad_args &a, const gemm_work &w, const partial_t *shared)
 {
     typedef partial_lines<TILE, POINTWISE> lines;
-    unsigned taps = a.kernel_h * a.kernel_w;
+    unsigned taps = a.shape.kernel_h * a.shape.kernel_w;
 
     static_assert((int)lines::LINES * (int)lines::WIDE * sizeof(partial_t) <=
                       GEMM_SHARED(TILE::ROWS, TILE::COLUMNS, sizeof(value_t)),
@@ -359,20 +360,21 @@ copy_partial(const conv_args &a, const gemm_work &w, const partial_t *shared)
         unsigned line = i / lines::PIECES, piece = i % lines::PIECES, tap = w.tap;
         unsigned out = (POINTWISE ? w.row0 : w.column0) + line, in = (POINTWISE ? w.column0 : w.row0) + piece * 8;
 
-        if (out >= (POINTWISE ? w.rows : w.columns) || in >= a.in)
+        if (out >= (POINTWISE ? w.rows : w.columns) || in >= a.shape.in)
             continue;
-        if (!POINTWISE && a.stride == 1) {
-            tap = out / a.out;
-            out -= tap * a.out;
+        if (!POINTWISE && a.shape.stride == 1) {
+            tap = out / a.shape.out;
+            out -= tap * a.shape.out;
         }
-        partial_store8((partial_t *)a.partial + (((size_t)w.at.split * a.out + out) * taps + tap) * a.in + in,
+        partial_store8((partial_t *)a.partial + (((size_t)w.at.split * a.shape.out + out) * taps + tap) * a.shape.in +
+                           in,
                        partial_load8(shared + line * lines::WIDE + piece * 8));
     }
 }
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-store_partial(const conv_args &a, const gemm_work &w, const gemm_warp &warp, const gemm_sums<TILE> &sum,
+store_partial(const wgrad_args &a, const gemm_work &w, const gemm_warp &warp, const gemm_sums<TILE> &sum,
               partial_t *shared)
 {
 #pragma unroll

@@ -32,10 +32,10 @@ namespace
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-fprop_tile(const conv_args &a, unsigned char *shared, const gemm_tile_at &at, bool first, gemm_totals<TILE> &totals)
+fprop_tile(const fprop_args &a, unsigned char *shared, const gemm_tile_at &at, bool first, gemm_totals<TILE> &totals)
 {
     typedef gemm_stage<TILE, false, false> stage;
-    const gemm_work w = fprop_work<TILE>(a, at);
+    const gemm_work w = work_of<TILE>(a, at);
     const gemm_warp warp = gemm_warp_of<TILE>(w);
     fprop_prologue prologue = {norm_table_at<stage>(shared, w.chunks * GEMM_DEEP), w.chunks, 0};
     fprop_loader<stage, POINTWISE> loader;
@@ -45,7 +45,7 @@ fprop_tile(const conv_args &a, unsigned char *shared, const gemm_tile_at &at, bo
     begin_loader(loader, a, w);
     fill_stages<stage>(loader, a, w, shared);
     if (a.bias)
-        begin_with_bias(a, w, warp.column0, sum);
+        begin_with_bias(a.bias, w, warp.column0, sum);
     if (a.norm.gamma && first)
         begin_prologue<stage>(prologue, a, w, shared);
     run_mainloop<stage>(loader, prologue, a, w, warp, shared, sum);
@@ -53,15 +53,15 @@ fprop_tile(const conv_args &a, unsigned char *shared, const gemm_tile_at &at, bo
     if (a.sums.partial)
         store_with_sums<TILE>(a, shared, w, totals);
     else
-        store_tile<TILE>(shared, (value_t *)a.y, a.y_ld, false, a.relu, w);
+        store_tile<TILE>(shared, (value_t *)a.y, a.shape.y_ld, false, a.relu, w);
 }
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-dgrad_tile(const conv_args &a, unsigned char *shared, const gemm_tile_at &at, bool first, gemm_totals<TILE> &totals)
+dgrad_tile(const dgrad_args &a, unsigned char *shared, const gemm_tile_at &at, bool first, gemm_totals<TILE> &totals)
 {
     typedef gemm_stage<TILE, false, true> stage;
-    const gemm_work w = dgrad_work<TILE>(a, at);
+    const gemm_work w = work_of<TILE>(a, at);
     const gemm_warp warp = gemm_warp_of<TILE>(w);
     dgrad_prologue prologue = {norm_table_at<stage>(shared, TILE::COLUMNS)};
     dgrad_loader<stage, POINTWISE> loader;
@@ -77,12 +77,12 @@ dgrad_tile(const conv_args &a, unsigned char *shared, const gemm_tile_at &at, bo
     if (a.norm.gamma)
         store_masked<TILE>(a, shared, prologue.table, w, totals);
     else
-        store_tile<TILE>(shared, (value_t *)a.x, a.x_ld, a.add, false, w);
+        store_tile<TILE>(shared, (value_t *)a.dx, a.shape.x_ld, a.add, false, w);
 }
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-wgrad_tile(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
+wgrad_tile(const wgrad_args &a, unsigned char *shared, const gemm_tile_at &at)
 {
     typedef gemm_stage<TILE, true, true> stage;
     const gemm_work w = wgrad_work<TILE, POINTWISE>(a, at);
@@ -122,28 +122,30 @@ each_tile(const gemm_tile_at &at, unsigned tiles_each, unsigned rows, F tile)
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-fprop(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
+fprop(const fprop_args &a, unsigned char *shared, const gemm_tile_at &at)
 {
+    const conv_shape &s = a.shape;
     gemm_totals<TILE> totals = {};
 
-    each_tile<TILE>(at, a.tiles_each, a.images * a.out_height * a.out_width, [&](const gemm_tile_at &tile, bool first) {
+    each_tile<TILE>(at, a.tiles_each, s.images * s.out_height * s.out_width, [&](const gemm_tile_at &tile, bool first) {
         fprop_tile<TILE, POINTWISE>(a, shared, tile, first, totals);
     });
     if (a.sums.partial)
-        store_sums<TILE>(totals, a.sums, at, a.out);
+        store_sums<TILE>(totals, a.sums, at, s.out);
 }
 
 template <typename TILE, bool POINTWISE>
 DEVICE void
-dgrad(const conv_args &a, unsigned char *shared, const gemm_tile_at &at)
+dgrad(const dgrad_args &a, unsigned char *shared, const gemm_tile_at &at)
 {
+    const conv_shape &s = a.shape;
     gemm_totals<TILE> totals = {};
 
-    each_tile<TILE>(at, a.tiles_each, a.images * a.height * a.width, [&](const gemm_tile_at &tile, bool first) {
+    each_tile<TILE>(at, a.tiles_each, s.images * s.height * s.width, [&](const gemm_tile_at &tile, bool first) {
         dgrad_tile<TILE, POINTWISE>(a, shared, tile, first, totals);
     });
     if (a.sums.partial)
-        store_sums<TILE>(totals, a.sums, at, a.in);
+        store_sums<TILE>(totals, a.sums, at, s.in);
 }
 
 /* Both gradients of one convolution in one launch: the blocks of wgrad first, which take longer, then dgrad's. */
@@ -151,7 +153,7 @@ template <typename DGRAD_TILE, typename WGRAD_TILE, bool POINTWISE>
 DEVICE void
 dgrad_and_wgrad(const conv_pair_args &a, unsigned char *shared)
 {
-    const conv_args &d = a.data, &w = a.weights;
+    const conv_shape &d = a.dgrad.shape, &w = a.wgrad.shape;
     unsigned rows = POINTWISE ? w.out : w.in, columns = POINTWISE ? w.in : w.out, block = blockIdx.x;
     unsigned taps = w.kernel_h * w.kernel_w, down = (rows + WGRAD_TILE::ROWS - 1) / WGRAD_TILE::ROWS;
     unsigned across = w.stride == 1 ? (taps * columns + WGRAD_TILE::COLUMNS - 1) / WGRAD_TILE::COLUMNS
@@ -160,13 +162,14 @@ dgrad_and_wgrad(const conv_pair_args &a, unsigned char *shared)
     unsigned dgrads = (d.images * d.height * d.width + DGRAD_TILE::ROWS - 1) / DGRAD_TILE::ROWS;
 
     static_assert((int)DGRAD_TILE::THREADS == (int)WGRAD_TILE::THREADS, "one block size for both");
-    dgrads = (dgrads + d.tiles_each - 1) / d.tiles_each * of_dgrad;
+    dgrads = (dgrads + a.dgrad.tiles_each - 1) / a.dgrad.tiles_each * of_dgrad;
     if (block < gridDim.x - dgrads) {
-        wgrad_tile<WGRAD_TILE, POINTWISE>(w, shared, {block % down, block / down % across, block / down / across});
+        wgrad_tile<WGRAD_TILE, POINTWISE>(a.wgrad, shared,
+                                          {block % down, block / down % across, block / down / across});
         return;
     }
     block -= gridDim.x - dgrads;
-    dgrad<DGRAD_TILE, POINTWISE>(d, shared, {block / of_dgrad, block % of_dgrad, 0});
+    dgrad<DGRAD_TILE, POINTWISE>(a.dgrad, shared, {block / of_dgrad, block % of_dgrad, 0});
 }
 
 /*
@@ -195,14 +198,14 @@ pixels_first()
         SHARED_BYTES(shared);                  \
         call;                                  \
     }
-#define FPROP_KERNEL(name, pointwise, ...)                  \
-    GEMM_KERNEL(name, conv_args, GEMM_THREADS(__VA_ARGS__), \
+#define FPROP_KERNEL(name, pointwise, ...)                   \
+    GEMM_KERNEL(name, fprop_args, GEMM_THREADS(__VA_ARGS__), \
                 (fprop<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, pixels_first())))
-#define DGRAD_KERNEL(name, pointwise, ...)                  \
-    GEMM_KERNEL(name, conv_args, GEMM_THREADS(__VA_ARGS__), \
+#define DGRAD_KERNEL(name, pointwise, ...)                   \
+    GEMM_KERNEL(name, dgrad_args, GEMM_THREADS(__VA_ARGS__), \
                 (dgrad<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, pixels_first())))
-#define WGRAD_KERNEL(name, pointwise, ...)                  \
-    GEMM_KERNEL(name, conv_args, GEMM_THREADS(__VA_ARGS__), \
+#define WGRAD_KERNEL(name, pointwise, ...)                   \
+    GEMM_KERNEL(name, wgrad_args, GEMM_THREADS(__VA_ARGS__), \
                 (wgrad_tile<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, {blockIdx.x, blockIdx.y, blockIdx.z})))
 #define DGRAD_WGRAD_KERNEL(name, pointwise, r, c, wr, wc, ...)    \
     GEMM_KERNEL(name, conv_pair_args, GEMM_THREADS(r, c, wr, wc), \

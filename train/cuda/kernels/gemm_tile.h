@@ -92,36 +92,38 @@ template <typename TILE> using gemm_sums = tile_sum[TILE::DOWN][TILE::ACROSS];
 
 template <typename TILE>
 DEVICE gemm_work
-fprop_work(const conv_args &a, const gemm_tile_at &at)
+work_of(const fprop_args &a, const gemm_tile_at &at)
 {
-    unsigned chunks = (a.in + GEMM_DEEP - 1) / GEMM_DEEP;
+    const conv_shape &s = a.shape;
+    unsigned chunks = (s.in + GEMM_DEEP - 1) / GEMM_DEEP;
 
-    return {a.images * a.out_height * a.out_width,
-            a.out,
+    return {s.images * s.out_height * s.out_width,
+            s.out,
             at.down * TILE::ROWS,
             at.across * TILE::COLUMNS,
             at,
             0,
             0,
-            chunks * (a.kernel_h * a.kernel_w),
+            chunks * (s.kernel_h * s.kernel_w),
             chunks,
             0};
 }
 
 template <typename TILE>
 DEVICE gemm_work
-dgrad_work(const conv_args &a, const gemm_tile_at &at)
+work_of(const dgrad_args &a, const gemm_tile_at &at)
 {
-    unsigned chunks = (a.out + GEMM_DEEP - 1) / GEMM_DEEP;
+    const conv_shape &s = a.shape;
+    unsigned chunks = (s.out + GEMM_DEEP - 1) / GEMM_DEEP;
 
-    return {a.images * a.height * a.width,
-            a.in,
+    return {s.images * s.height * s.width,
+            s.in,
             at.down * TILE::ROWS,
             at.across * TILE::COLUMNS,
             at,
             0,
             0,
-            chunks * (a.kernel_h * a.kernel_w),
+            chunks * (s.kernel_h * s.kernel_w),
             chunks,
             0};
 }
@@ -129,23 +131,24 @@ dgrad_work(const conv_args &a, const gemm_tile_at &at)
 /* Rows of C are output channels if the kernel is 1x1; otherwise input channels, and columns outputs of all taps. */
 template <typename TILE, bool POINTWISE>
 DEVICE gemm_work
-wgrad_work(const conv_args &a, const gemm_tile_at &at)
+wgrad_work(const wgrad_args &a, const gemm_tile_at &at)
 {
-    unsigned taps = a.kernel_h * a.kernel_w, tap = 0, column0 = at.across * TILE::COLUMNS;
-    unsigned counted = a.images * (a.stride == 1 ? a.height * a.width : a.out_height * a.out_width);
+    const conv_shape &s = a.shape;
+    unsigned taps = s.kernel_h * s.kernel_w, tap = 0, column0 = at.across * TILE::COLUMNS;
+    unsigned counted = s.images * (s.stride == 1 ? s.height * s.width : s.out_height * s.out_width);
     unsigned first = at.split * a.k_steps;
     unsigned end = min((counted + GEMM_DEEP - 1) / GEMM_DEEP, first + a.k_steps);
 
-    if (!POINTWISE && a.stride != 1) { /* a tile has one tap */
-        unsigned tiles = (a.out + TILE::COLUMNS - 1) / TILE::COLUMNS;
+    if (!POINTWISE && s.stride != 1) { /* a tile has one tap */
+        unsigned tiles = (s.out + TILE::COLUMNS - 1) / TILE::COLUMNS;
 
         tap = at.across / tiles;
         column0 = at.across % tiles * TILE::COLUMNS;
     }
-    return {POINTWISE ? a.out : a.in,
-            POINTWISE       ? a.in
-            : a.stride == 1 ? taps * a.out
-                            : a.out,
+    return {POINTWISE ? s.out : s.in,
+            POINTWISE       ? s.in
+            : s.stride == 1 ? taps * s.out
+                            : s.out,
             at.down * TILE::ROWS,
             column0,
             at,

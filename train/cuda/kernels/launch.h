@@ -90,7 +90,9 @@ struct cuda_op {
     unsigned shared; /* dynamic shared memory of a CTA in addition to the kernel's, at most CUDA_MORE_SHARED */
     union {
         struct input_args input;
-        struct conv_args conv;
+        struct fprop_args fprop;
+        struct dgrad_args dgrad;
+        struct wgrad_args wgrad;
         struct conv_pair_args pair;
         struct one_pass_args one_pass;
         struct pack_weights_args pack;

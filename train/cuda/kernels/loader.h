@@ -46,20 +46,21 @@ load_operand(value_t *to, const void *readable, FIND find)
 
 /* Weights of a tap: eight input channels of an output. */
 DEVICE bool
-find_weights(const conv_args &a, unsigned taps, unsigned tap, unsigned out, unsigned in, const value_t **from)
+find_weights(const conv_shape &s, const void *w, unsigned taps, unsigned tap, unsigned out, unsigned in,
+             const value_t **from)
 {
-    *from = (const value_t *)a.w + ((size_t)out * taps + tap) * a.in + in;
-    return out < a.out && in < a.in;
+    *from = (const value_t *)w + ((size_t)out * taps + tap) * s.in + in;
+    return out < s.out && in < s.in;
 }
 
 /* Lines of A are pixels.  Their positions are computed once for a tile; at each tap they only move. */
 template <int KIND, typename STAGE>
 DEVICE void
-begin_lines(const conv_args &a, const gemm_work &w, gemm_line (&lines)[STAGE::A_EACH])
+begin_lines(const conv_shape &s, const gemm_work &w, gemm_line (&lines)[STAGE::A_EACH])
 {
 #pragma unroll
     for (unsigned n = 0; n < STAGE::A_EACH; n++)
-        lines[n] = gemm_line_of<KIND>(a, w.row0 + (threadIdx.x + n * STAGE::TILE::THREADS) / (unsigned)STAGE::A::PIECES,
+        lines[n] = gemm_line_of<KIND>(s, w.row0 + (threadIdx.x + n * STAGE::TILE::THREADS) / (unsigned)STAGE::A::PIECES,
                                       w.rows);
 }
 
@@ -75,39 +76,39 @@ template <typename STAGE, bool POINTWISE> struct fprop_loader {
 
 template <typename STAGE, bool POINTWISE>
 DEVICE void
-begin_loader(fprop_loader<STAGE, POINTWISE> &l, const conv_args &a, const gemm_work &w)
+begin_loader(fprop_loader<STAGE, POINTWISE> &l, const fprop_args &a, const gemm_work &w)
 {
     l.cursor = {0, 0, 0, 0};
     l.inside = 0;
     if (!POINTWISE)
-        begin_lines<GEMM_FPROP, STAGE>(a, w, l.lines);
+        begin_lines<GEMM_FPROP, STAGE>(a.shape, w, l.lines);
 }
 
 template <typename STAGE, bool POINTWISE>
 DEVICE void
-load_step(fprop_loader<STAGE, POINTWISE> &l, const conv_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(fprop_loader<STAGE, POINTWISE> &l, const fprop_args &a, const gemm_work &w, unsigned step, value_t *stage)
 {
     enum { THREADS = STAGE::TILE::THREADS };
     unsigned first = (POINTWISE ? step : l.cursor.chunk) * GEMM_DEEP;
 
     load_operand<typename STAGE::A, THREADS>(
-        stage, a.y, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
+        stage, a.x, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
             unsigned channel = first + piece * 8, pixel = w.row0 + line;
-            bool inside = POINTWISE ? pixel < w.rows : gemm_meets<GEMM_FPROP>(a, l.lines[n], l.cursor, &pixel);
+            bool inside = POINTWISE ? pixel < w.rows : gemm_meets<GEMM_FPROP>(a.shape, l.lines[n], l.cursor, &pixel);
 
-            *from = (const value_t *)a.x + (size_t)pixel * a.x_ld + channel;
-            inside = inside && channel < a.in;
+            *from = (const value_t *)a.x + (size_t)pixel * a.shape.x_ld + channel;
+            inside = inside && channel < a.shape.in;
             if (!POINTWISE)
                 l.inside = l.inside << 1 | inside;
             return inside;
         });
     load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.y, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
-            return find_weights(a, POINTWISE ? 1 : a.kernel_h * a.kernel_w, l.cursor.tap, w.column0 + line,
-                                first + piece * 8, from);
+        stage + STAGE::B_AT, a.x, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+            return find_weights(a.shape, a.w, POINTWISE ? 1 : a.shape.kernel_h * a.shape.kernel_w, l.cursor.tap,
+                                w.column0 + line, first + piece * 8, from);
         });
     if (!POINTWISE)
-        gemm_advance(l.cursor, w.chunks, a.kernel_w);
+        gemm_advance(l.cursor, w.chunks, a.shape.kernel_w);
 }
 
 template <typename STAGE, bool POINTWISE>
@@ -126,35 +127,35 @@ template <typename STAGE, bool POINTWISE> struct dgrad_loader {
 
 template <typename STAGE, bool POINTWISE>
 DEVICE void
-begin_loader(dgrad_loader<STAGE, POINTWISE> &l, const conv_args &a, const gemm_work &w)
+begin_loader(dgrad_loader<STAGE, POINTWISE> &l, const dgrad_args &a, const gemm_work &w)
 {
     l.cursor = {0, 0, 0, 0};
     if (!POINTWISE)
-        begin_lines<GEMM_DGRAD, STAGE>(a, w, l.lines);
+        begin_lines<GEMM_DGRAD, STAGE>(a.shape, w, l.lines);
 }
 
 template <typename STAGE, bool POINTWISE>
 DEVICE void
-load_step(dgrad_loader<STAGE, POINTWISE> &l, const conv_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(dgrad_loader<STAGE, POINTWISE> &l, const dgrad_args &a, const gemm_work &w, unsigned step, value_t *stage)
 {
     enum { THREADS = STAGE::TILE::THREADS };
     unsigned first = (POINTWISE ? step : l.cursor.chunk) * GEMM_DEEP;
 
     load_operand<typename STAGE::A, THREADS>(
-        stage, a.y, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
+        stage, a.dy, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
             unsigned channel = first + piece * 8, pixel = w.row0 + line;
-            bool inside = POINTWISE ? pixel < w.rows : gemm_meets<GEMM_DGRAD>(a, l.lines[n], l.cursor, &pixel);
+            bool inside = POINTWISE ? pixel < w.rows : gemm_meets<GEMM_DGRAD>(a.shape, l.lines[n], l.cursor, &pixel);
 
-            *from = (const value_t *)a.y + (size_t)pixel * a.y_ld + channel;
-            return inside && channel < a.out;
+            *from = (const value_t *)a.dy + (size_t)pixel * a.shape.y_ld + channel;
+            return inside && channel < a.shape.out;
         });
     load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.y, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
-            return find_weights(a, POINTWISE ? 1 : a.kernel_h * a.kernel_w, l.cursor.tap, first + line,
-                                w.column0 + piece * 8, from);
+        stage + STAGE::B_AT, a.dy, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+            return find_weights(a.shape, a.w, POINTWISE ? 1 : a.shape.kernel_h * a.shape.kernel_w, l.cursor.tap,
+                                first + line, w.column0 + piece * 8, from);
         });
     if (!POINTWISE)
-        gemm_advance(l.cursor, w.chunks, a.kernel_w);
+        gemm_advance(l.cursor, w.chunks, a.shape.kernel_w);
 }
 
 template <typename STAGE, bool POINTWISE>
@@ -172,37 +173,37 @@ template <typename STAGE, bool POINTWISE> struct wgrad_loader {
 
 template <typename STAGE>
 DEVICE void
-begin_loader(wgrad_loader<STAGE, false> &l, const conv_args &a, const gemm_work &w)
+begin_loader(wgrad_loader<STAGE, false> &l, const wgrad_args &a, const gemm_work &w)
 {
 #pragma unroll
     for (unsigned n = 0; n < STAGE::B_EACH; n++)
         l.columns[n] = gemm_column_of(
-            a, w.column0 + (threadIdx.x + n * STAGE::TILE::THREADS) % (unsigned)STAGE::B::PIECES * 8, w.tap);
+            a.shape, w.column0 + (threadIdx.x + n * STAGE::TILE::THREADS) % (unsigned)STAGE::B::PIECES * 8, w.tap);
 }
 
 template <typename STAGE>
 DEVICE void
-load_step(wgrad_loader<STAGE, false> &l, const conv_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(wgrad_loader<STAGE, false> &l, const wgrad_args &a, const gemm_work &w, unsigned step, value_t *stage)
 {
     enum { THREADS = STAGE::TILE::THREADS };
 
-    load_operand<typename STAGE::A, THREADS>(stage, a.y,
+    load_operand<typename STAGE::A, THREADS>(stage, a.dy,
                                              [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
                                                  unsigned channel = w.row0 + piece * 8, pixel = step * GEMM_DEEP + line;
                                                  bool inside = pixel < w.counted;
 
-                                                 inside = gemm_counted_x(a, pixel, w.tap, &pixel) && inside;
-                                                 *from = (const value_t *)a.x + (size_t)pixel * a.x_ld + channel;
-                                                 return inside && channel < a.in;
+                                                 inside = gemm_counted_x(a.shape, pixel, w.tap, &pixel) && inside;
+                                                 *from = (const value_t *)a.x + (size_t)pixel * a.shape.x_ld + channel;
+                                                 return inside && channel < a.shape.in;
                                              });
     load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.y, [&](unsigned n, unsigned line, unsigned, const value_t **from) {
+        stage + STAGE::B_AT, a.dy, [&](unsigned n, unsigned line, unsigned, const value_t **from) {
             unsigned pixel = step * GEMM_DEEP + line;
             bool inside = pixel < w.counted;
 
-            inside = gemm_counted_y(a, pixel, l.columns[n], &pixel) && inside;
-            *from = (const value_t *)a.y + (size_t)pixel * a.y_ld + l.columns[n].channel;
-            return inside && l.columns[n].channel < a.out;
+            inside = gemm_counted_y(a.shape, pixel, l.columns[n], &pixel) && inside;
+            *from = (const value_t *)a.dy + (size_t)pixel * a.shape.y_ld + l.columns[n].channel;
+            return inside && l.columns[n].channel < a.shape.out;
         });
 }
 
@@ -211,29 +212,29 @@ template <typename STAGE> struct wgrad_loader<STAGE, true> {
 
 template <typename STAGE>
 DEVICE void
-begin_loader(wgrad_loader<STAGE, true> &, const conv_args &, const gemm_work &)
+begin_loader(wgrad_loader<STAGE, true> &, const wgrad_args &, const gemm_work &)
 {
 }
 
 template <typename STAGE>
 DEVICE void
-load_step(wgrad_loader<STAGE, true> &, const conv_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(wgrad_loader<STAGE, true> &, const wgrad_args &a, const gemm_work &w, unsigned step, value_t *stage)
 {
     enum { THREADS = STAGE::TILE::THREADS };
 
-    load_operand<typename STAGE::A, THREADS>(stage, a.y,
+    load_operand<typename STAGE::A, THREADS>(stage, a.dy,
                                              [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
                                                  unsigned channel = w.row0 + piece * 8, pixel = step * GEMM_DEEP + line;
 
-                                                 *from = (const value_t *)a.y + (size_t)pixel * a.y_ld + channel;
-                                                 return pixel < w.counted && channel < a.out;
+                                                 *from = (const value_t *)a.dy + (size_t)pixel * a.shape.y_ld + channel;
+                                                 return pixel < w.counted && channel < a.shape.out;
                                              });
     load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.y, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+        stage + STAGE::B_AT, a.dy, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
             unsigned channel = w.column0 + piece * 8, pixel = step * GEMM_DEEP + line;
 
-            *from = (const value_t *)a.x + (size_t)pixel * a.x_ld + channel;
-            return pixel < w.counted && channel < a.in;
+            *from = (const value_t *)a.x + (size_t)pixel * a.shape.x_ld + channel;
+            return pixel < w.counted && channel < a.shape.in;
         });
 }
 

@@ -30,14 +30,14 @@ clear_sums(tile_sum (&sum)[DOWN][ACROSS])
 /* Sums of a warp whose columns begin at `first` of the tile. */
 template <int DOWN, int ACROSS>
 DEVICE void
-begin_with_bias(const conv_args &a, const gemm_work &w, unsigned first, tile_sum (&sum)[DOWN][ACROSS])
+begin_with_bias(const float *bias, const gemm_work &w, unsigned first, tile_sum (&sum)[DOWN][ACROSS])
 {
 #pragma unroll
     for (unsigned j = 0; j < ACROSS; j++)
 #pragma unroll
         for (unsigned e = 0; e < 8; e++) {
             unsigned column = w.column0 + first + j * 16 + tile_column(e);
-            float begin = column < w.columns ? a.bias[column] : 0;
+            float begin = column < w.columns ? bias[column] : 0;
 
 #pragma unroll
             for (unsigned i = 0; i < DOWN; i++)
@@ -99,9 +99,9 @@ stage_of(unsigned char *shared, const gemm_work &w, unsigned step)
     return (value_t *)(void *)shared + (step - w.first) % GEMM_STAGES * STAGE::VALUES;
 }
 
-template <typename STAGE, typename LOADER>
+template <typename STAGE, typename LOADER, typename ARGS>
 DEVICE void
-load_or_skip(LOADER &loader, const conv_args &a, const gemm_work &w, unsigned step, unsigned char *shared)
+load_or_skip(LOADER &loader, const ARGS &a, const gemm_work &w, unsigned step, unsigned char *shared)
 {
     if (step < w.end)
         load_step(loader, a, w, step, stage_of<STAGE>(shared, w, step));
@@ -110,17 +110,17 @@ load_or_skip(LOADER &loader, const conv_args &a, const gemm_work &w, unsigned st
     copy_commit();
 }
 
-template <typename STAGE, typename LOADER>
+template <typename STAGE, typename LOADER, typename ARGS>
 DEVICE void
-fill_stages(LOADER &loader, const conv_args &a, const gemm_work &w, unsigned char *shared)
+fill_stages(LOADER &loader, const ARGS &a, const gemm_work &w, unsigned char *shared)
 {
     for (unsigned step = w.first; step < w.first + GEMM_STAGES - 1; step++)
         load_or_skip<STAGE>(loader, a, w, step, shared);
 }
 
-template <typename STAGE, typename LOADER, typename PROLOGUE>
+template <typename STAGE, typename LOADER, typename PROLOGUE, typename ARGS>
 DEVICE void
-run_mainloop(LOADER &loader, PROLOGUE &prologue, const conv_args &a, const gemm_work &w, const gemm_warp &warp,
+run_mainloop(LOADER &loader, PROLOGUE &prologue, const ARGS &a, const gemm_work &w, const gemm_warp &warp,
              unsigned char *shared, gemm_sums<typename STAGE::TILE> &sum)
 {
     for (unsigned step = w.first; step < w.end; step++) {

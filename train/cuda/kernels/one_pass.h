@@ -56,9 +56,9 @@ template <typename SHAPE> struct one_pass_sums {
 /* Makes the table of x: that of its BN, or the identity. */
 template <typename SHAPE>
 DEVICE void
-one_pass_make_norm(const conv_args &a, const norm_table &t, double *scratch, const one_pass_work &w, bool first)
+one_pass_make_norm(const dgrad_args &a, const norm_table &t, double *scratch, const one_pass_work &w, bool first)
 {
-    unsigned count = min((unsigned)SHAPE::COLUMNS, a.in - w.column0);
+    unsigned count = min((unsigned)SHAPE::COLUMNS, a.shape.in - w.column0);
 
     for (unsigned c = threadIdx.x; c < SHAPE::COLUMNS; c += ONE_PASS_THREADS) {
         norm_entry(t, ONE_PASS_GAMMA, c) = !a.norm.gamma ? 1.0f : c < count ? a.norm.gamma[w.column0 + c] : 0.0f;
@@ -76,24 +76,24 @@ one_pass_make_norm(const conv_args &a, const norm_table &t, double *scratch, con
 /* Loads the weights of the slice, which stay. */
 template <typename SHAPE>
 DEVICE void
-one_pass_load_weights(const conv_args &a, const one_pass_work &w, value_t *to)
+one_pass_load_weights(const dgrad_args &a, const one_pass_work &w, value_t *to)
 {
 #pragma unroll
     for (unsigned i = threadIdx.x; i < ONE_PASS_OUT * SHAPE::X_PIECES; i += ONE_PASS_THREADS) {
         unsigned line = i / SHAPE::X_PIECES, piece = i % SHAPE::X_PIECES;
-        bool there = line < a.out && w.column0 + piece * 8 < a.in;
+        bool there = line < a.shape.out && w.column0 + piece * 8 < a.shape.in;
 
         copy8(to + one_pass_offset<SHAPE::X_PIECES>(line, piece),
-              (const value_t *)a.w + (there ? (size_t)line * a.in + w.column0 + piece * 8 : 0), there);
+              (const value_t *)a.w + (there ? (size_t)line * a.shape.in + w.column0 + piece * 8 : 0), there);
     }
 }
 
 /* Sets the bits of the images with weight. */
 DEVICE void
-one_pass_load_images(const conv_args &a, unsigned *to)
+one_pass_load_images(const dgrad_args &a, unsigned *to)
 {
     for (unsigned image = threadIdx.x; image < ONE_PASS_IMAGES; image += ONE_PASS_THREADS) {
-        unsigned all = __ballot_sync(0xffffffffu, image < a.images && (!a.weight || a.weight[image] != 0.0f));
+        unsigned all = __ballot_sync(0xffffffffu, image < a.shape.images && (!a.weight || a.weight[image] != 0.0f));
 
         if (lane_id() == 0)
             to[image / 32] = all;
@@ -109,15 +109,15 @@ one_pass_begin(const one_pass_args &a, const one_pass_work &w, const one_pass_me
     double *scratch = (double *)(void *)(m.stages + (a.stages - 1) * SHAPE::STAGE);
 
     static_assert(FINALIZE_SCRATCH <= SHAPE::STAGE && NORM_SCRATCH <= SHAPE::STAGE, "sums fit into a stage");
-    one_pass_load_weights<SHAPE>(a.conv, w, m.weights);
-    one_pass_load_images(a.conv, m.images);
+    one_pass_load_weights<SHAPE>(a.dgrad, w, m.weights);
+    one_pass_load_images(a.dgrad, m.images);
     __syncthreads();
     if (a.stages > 1 && w.first < w.end)
         one_pass_load(a, w, w.first, m.images, one_pass_stage_at<SHAPE>(m.stages));
     copy_commit();
     if (a.finalize.values)
         finalize_make(a, m.of_y, scratch, blockIdx.x == 0 && blockIdx.y == 0);
-    one_pass_make_norm<SHAPE>(a.conv, m.of_x, scratch, w, blockIdx.y == 0);
+    one_pass_make_norm<SHAPE>(a.dgrad, m.of_x, scratch, w, blockIdx.y == 0);
     if (SHAPE::END)
         one_pass_make_end(a, m.of_x, w.column0);
 }
@@ -162,10 +162,11 @@ one_pass_store_sums(const channel_sums &to, const one_pass_work &w, const norm_t
 /* Stores the wgrad sums as floats, if one CTA has all pixels. */
 template <typename SHAPE>
 DEVICE void
-one_pass_store_single(const conv_args &a, const one_pass_work &w,
+one_pass_store_single(const one_pass_args &a, const one_pass_work &w,
                       const tile_sum (&sum)[SHAPE::WGRAD_DOWN][SHAPE::WGRAD_ACROSS])
 {
     const one_pass_corner at = one_pass_wgrad_at<SHAPE>();
+    const conv_shape &s = a.dgrad.shape;
 
 #pragma unroll
     for (unsigned i = 0; i < SHAPE::WGRAD_DOWN; i++)
@@ -175,8 +176,8 @@ one_pass_store_single(const conv_args &a, const one_pass_work &w,
             for (unsigned e = 0; e < 8; e += 2) {
                 unsigned row = at.row + i * 16 + tile_row(e), column = w.column0 + at.column + j * 16 + tile_column(e);
 
-                if (row < a.out && column < a.in)
-                    *(float2 *)(void *)((float *)a.partial + (size_t)row * a.in + column) = {sum[i][j].at[e],
+                if (row < s.out && column < s.in)
+                    *(float2 *)(void *)((float *)a.partial + (size_t)row * s.in + column) = {sum[i][j].at[e],
                                                                                              sum[i][j].at[e + 1]};
             }
 }
@@ -184,11 +185,12 @@ one_pass_store_single(const conv_args &a, const one_pass_work &w,
 /* Stores the wgrad sums of one of several CTAs, through shared memory. */
 template <typename SHAPE>
 DEVICE void
-one_pass_store_split(const conv_args &a, const one_pass_work &w,
+one_pass_store_split(const one_pass_args &a, const one_pass_work &w,
                      const tile_sum (&sum)[SHAPE::WGRAD_DOWN][SHAPE::WGRAD_ACROSS], partial_t *shared)
 {
     enum { PIECES = SHAPE::X_PIECES, WIDE = SHAPE::COLUMNS + 8 };
     const one_pass_corner at = one_pass_wgrad_at<SHAPE>();
+    const conv_shape &s = a.dgrad.shape;
 
     static_assert(ONE_PASS_OUT * WIDE * sizeof(partial_t) <= SHAPE::STAGE, "sums fit into a stage");
 #pragma unroll
@@ -203,8 +205,8 @@ one_pass_store_split(const conv_args &a, const one_pass_work &w,
     for (unsigned i = threadIdx.x; i < ONE_PASS_OUT * PIECES; i += ONE_PASS_THREADS) {
         unsigned row = i / PIECES, piece = i % PIECES, column = w.column0 + piece * 8;
 
-        if (row < a.out && column < a.in)
-            partial_store8((partial_t *)a.partial + ((size_t)blockIdx.y * a.out + row) * a.in + column,
+        if (row < s.out && column < s.in)
+            partial_store8((partial_t *)a.partial + ((size_t)blockIdx.y * s.out + row) * s.in + column,
                            partial_load8(shared + row * WIDE + piece * 8));
     }
     __syncthreads(); /* the per-channel sums use this memory next */
@@ -217,7 +219,7 @@ DEVICE void
 one_pass_tile(const one_pass_args &a, const one_pass_work &w, unsigned tile, const one_pass_memory<SHAPE> &m, bool idle,
               one_pass_sums<SHAPE> &sums)
 {
-    const float least = a.conv.norm.gamma && a.conv.norm.relu ? 0.0f : -3.4e38f;
+    const float least = a.dgrad.norm.gamma && a.dgrad.norm.relu ? 0.0f : -3.4e38f;
     unsigned turn = (tile - w.first) & (a.stages - 1);
     const one_pass_stage<SHAPE> s = one_pass_stage_at<SHAPE>(m.stages + turn * SHAPE::STAGE);
     value8 raw[SHAPE::X_SEEN], old[SHAPE::X_SEEN];
@@ -238,8 +240,8 @@ one_pass_tile(const one_pass_args &a, const one_pass_work &w, unsigned tile, con
     if (SHAPE::END)
         one_pass_load_means<SHAPE>(a, w, s, old);
     else
-        one_pass_load_old<SHAPE>(a.conv, w, tile, old);
-    one_pass_dgrad<SHAPE>(m.weights, s, a.conv.out);
+        one_pass_load_old<SHAPE>(a.dgrad, w, tile, old);
+    one_pass_dgrad<SHAPE>(m.weights, s, a.dgrad.shape.out);
     if (!idle)
         one_pass_wgrad<SHAPE>(sums.weights, s);
     __syncthreads(); /* the product is complete */
@@ -250,11 +252,12 @@ template <typename SHAPE>
 DEVICE void
 one_pass(const one_pass_args &a, unsigned char *shared)
 {
-    const conv_args &c = a.conv;
+    const dgrad_args &d = a.dgrad;
+    const conv_shape &c = d.shape;
     const one_pass_memory<SHAPE> m = one_pass_memory_at<SHAPE>(shared);
     const unsigned pixels = c.images * c.height * c.width, tiles = (pixels + ONE_PASS_PIXELS - 1) / ONE_PASS_PIXELS;
-    const one_pass_work w = {blockIdx.x * SHAPE::COLUMNS, min(tiles, blockIdx.y * c.k_steps),
-                             min(tiles, (blockIdx.y + 1) * c.k_steps), pixels};
+    const one_pass_work w = {blockIdx.x * SHAPE::COLUMNS, min(tiles, blockIdx.y * d.tiles_each),
+                             min(tiles, (blockIdx.y + 1) * d.tiles_each), pixels};
     const one_pass_corner mine = one_pass_wgrad_at<SHAPE>();
     const bool idle = mine.row >= c.out || w.column0 + mine.column >= c.in;
     one_pass_sums<SHAPE> sums;
@@ -276,12 +279,12 @@ one_pass(const one_pass_args &a, unsigned char *shared)
         one_pass_tile(a, w, tile, m, idle, sums);
     copy_wait<0>();
     __syncthreads();
-    if (c.k_steps >= tiles)
-        one_pass_store_single<SHAPE>(c, w, sums.weights);
+    if (d.tiles_each >= tiles)
+        one_pass_store_single<SHAPE>(a, w, sums.weights);
     else
-        one_pass_store_split<SHAPE>(c, w, sums.weights, (partial_t *)(void *)m.stages);
-    if (c.sums.partial)
-        one_pass_store_sums<SHAPE>(c.sums, w, m.of_x, sums.of_norm, (float *)(void *)m.stages);
+        one_pass_store_split<SHAPE>(a, w, sums.weights, (partial_t *)(void *)m.stages);
+    if (d.sums.partial)
+        one_pass_store_sums<SHAPE>(d.sums, w, m.of_x, sums.of_norm, (float *)(void *)m.stages);
     if (SHAPE::END) {
         __syncthreads(); /* the previous sums have been read */
         one_pass_store_sums<SHAPE>(a.end.sums, w, m.of_x, sums.of_end, (float *)(void *)m.stages);

@@ -18,7 +18,7 @@ enum { ONE_PASS_GAMMA = NORM_INVERSE + 1, ONE_PASS_END_SCALE, ONE_PASS_END_SHIFT
 DEVICE void
 one_pass_make_end(const one_pass_args &a, const norm_table &t, unsigned column0)
 {
-    unsigned columns = t.groups * 8, count = min(columns, a.conv.in - column0);
+    unsigned columns = t.groups * 8, count = min(columns, a.dgrad.shape.in - column0);
 
     for (unsigned c = threadIdx.x; c < columns; c += ONE_PASS_THREADS) {
         float gamma = c < count ? a.end.gamma[column0 + c] : 0.0f, beta = c < count ? a.end.beta[column0 + c] : 0.0f;
@@ -36,8 +36,8 @@ DEVICE unsigned
 one_pass_mean_of(const one_pass_args &a, unsigned pixel, unsigned image)
 {
     const one_pass_end &e = a.end;
-    unsigned at = pixel - image * a.conv.height * a.conv.width;
-    unsigned y = at / a.conv.width / e.down, x = at % a.conv.width / e.across;
+    unsigned at = pixel - image * a.dgrad.shape.height * a.dgrad.shape.width;
+    unsigned y = at / a.dgrad.shape.width / e.down, x = at % a.dgrad.shape.width / e.across;
 
     return y < e.height && x < e.width ? (image * e.height + y) * e.width + x : ONE_PASS_NO_MEAN;
 }

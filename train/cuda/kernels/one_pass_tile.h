@@ -171,14 +171,14 @@ DEVICE void
 finalize_make(const one_pass_args &a, const norm_table &t, double *scratch, bool stores)
 {
     const finalize_view &f = a.finalize;
-    double count = (double)f.block->images * (double)(a.conv.height * a.conv.width);
+    double count = (double)f.block->images * (double)(a.dgrad.shape.height * a.dgrad.shape.width);
 
     if (f.sums.partial)
         finalize_add_rows(f.sums, scratch);
     for (unsigned c = threadIdx.x; c < ONE_PASS_OUT; c += ONE_PASS_THREADS) {
         float by_beta = 0, by_gamma = 0, inverse = 0, by_x = 0, mean = 0;
 
-        if (c < a.conv.out) {
+        if (c < a.dgrad.shape.out) {
             by_beta = f.by_beta ? f.by_beta[c] : 0;
             by_gamma = f.by_gamma ? f.by_gamma[c] : 0;
             if (f.sums.partial) {
@@ -215,10 +215,11 @@ one_pass_load(const one_pass_args &a, const one_pass_work &w, unsigned tile, con
               const one_pass_stage<SHAPE> &to)
 {
     unsigned thread = one_pass_recompute<SHAPE>(threadIdx.x);
-    const conv_args &c = a.conv;
+    const dgrad_args &d = a.dgrad;
+    const conv_shape &c = d.shape;
     unsigned first = tile * ONE_PASS_PIXELS, line = thread / SHAPE::Y_PIECES, piece = thread % SHAPE::Y_PIECES;
     unsigned at = one_pass_offset<SHAPE::Y_PIECES>(line, piece), end = piece * 8 < c.out ? w.pixels : 0;
-    const value_t *from = (const value_t *)c.y + (size_t)(first + line) * c.y_ld + piece * 8;
+    const value_t *from = (const value_t *)d.dy + (size_t)(first + line) * c.y_ld + piece * 8;
     size_t step = (size_t)SHAPE::Y_EACH * c.y_ld;
 
 #pragma unroll
@@ -235,7 +236,7 @@ one_pass_load(const one_pass_args &a, const one_pass_work &w, unsigned tile, con
     piece = thread % SHAPE::X_PIECES;
     at = one_pass_offset<SHAPE::X_PIECES>(line, piece);
     end = w.column0 + piece * 8 < c.in ? w.pixels : 0;
-    from = (const value_t *)c.values + (size_t)(first + line) * c.x_ld + w.column0 + piece * 8;
+    from = (const value_t *)d.x + (size_t)(first + line) * c.x_ld + w.column0 + piece * 8;
     step = (size_t)SHAPE::X_EACH * c.x_ld;
 #pragma unroll
     for (unsigned i = 0; i < SHAPE::X_SEEN; i++)
@@ -424,19 +425,19 @@ one_pass_wgrad(tile_sum (&sum)[SHAPE::WGRAD_DOWN][SHAPE::WGRAD_ACROSS], const on
 /* Loads the gradient of x so far, if this launch accumulates; otherwise 0. */
 template <typename SHAPE>
 DEVICE void
-one_pass_load_old(const conv_args &a, const one_pass_work &w, unsigned tile, value8 *old)
+one_pass_load_old(const dgrad_args &a, const one_pass_work &w, unsigned tile, value8 *old)
 {
     unsigned thread = one_pass_recompute<SHAPE>(threadIdx.x);
     unsigned line = thread / SHAPE::X_PIECES, column = w.column0 + thread % SHAPE::X_PIECES * 8;
-    unsigned pixel = tile * ONE_PASS_PIXELS + line, end = a.add && column < a.in ? w.pixels : 0;
-    const value_t *from = (const value_t *)a.x + (size_t)pixel * a.x_ld + column;
+    unsigned pixel = tile * ONE_PASS_PIXELS + line, end = a.add && column < a.shape.in ? w.pixels : 0;
+    const value_t *from = (const value_t *)a.dx + (size_t)pixel * a.shape.x_ld + column;
     const float zero[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 
 #pragma unroll
     for (unsigned i = 0; i < SHAPE::X_SEEN; i++) {
         pack8(old[i], zero);
         if (pixel + i * SHAPE::X_EACH < end)
-            load8(old[i], from + i * (size_t)SHAPE::X_EACH * a.x_ld);
+            load8(old[i], from + i * (size_t)SHAPE::X_EACH * a.shape.x_ld);
     }
 }
 
@@ -453,7 +454,7 @@ one_pass_load_means(const one_pass_args &a, const one_pass_work &w, const one_pa
         unsigned mean = s.mean[line + i * SHAPE::X_EACH];
 
         pack8(means[i], zero);
-        if (mean != ONE_PASS_NO_MEAN && column < a.conv.in)
+        if (mean != ONE_PASS_NO_MEAN && column < a.dgrad.shape.in)
             load8(means[i], (const value_t *)a.end.dy + (size_t)mean * a.end.dy_ld + column);
     }
 }
@@ -468,12 +469,12 @@ one_pass_store(const one_pass_args &args, const one_pass_work &w, unsigned tile,
                const norm_table &t, float least, const value8 *raw, value8 *old, one_pass_channels &of_norm,
                one_pass_channels &of_end)
 {
-    const conv_args &a = args.conv;
+    const dgrad_args &a = args.dgrad;
     unsigned thread = one_pass_recompute<SHAPE>(threadIdx.x);
     unsigned line = thread / SHAPE::X_PIECES, piece = thread % SHAPE::X_PIECES, column = w.column0 + piece * 8;
-    unsigned pixel = tile * ONE_PASS_PIXELS + line, end = column < a.in ? w.pixels : 0;
+    unsigned pixel = tile * ONE_PASS_PIXELS + line, end = column < a.shape.in ? w.pixels : 0;
     const value_t *from = s.values + one_pass_offset<SHAPE::X_PIECES>(line, piece);
-    value_t *to = (value_t *)a.x + (size_t)pixel * a.x_ld + column;
+    value_t *to = (value_t *)a.dx + (size_t)pixel * a.shape.x_ld + column;
     float first[8], second[8], g[SHAPE::X_SEEN][8];
 
     norm_load8(first, t, NORM_SCALE, piece * 8);
@@ -512,7 +513,7 @@ one_pass_store(const one_pass_args &args, const one_pass_work &w, unsigned tile,
 #pragma unroll
     for (unsigned i = 0; i < SHAPE::X_SEEN; i++) {
         if (pixel + i * SHAPE::X_EACH < end)
-            store8(one_pass_address(to + (size_t)i * SHAPE::X_EACH * a.x_ld), old[i]);
+            store8(one_pass_address(to + (size_t)i * SHAPE::X_EACH * a.shape.x_ld), old[i]);
     }
 }
 } // namespace

@@ -30,12 +30,12 @@ gemm_divide(unsigned n, const conv_divisor &by)
 /* Image and position of a pixel, numbered as this kind does. */
 template <int KIND>
 DEVICE gemm_pixel
-gemm_split(const conv_args &a, unsigned pixel)
+gemm_split(const conv_shape &s, unsigned pixel)
 {
-    bool outputs = KIND == GEMM_FPROP || (KIND == GEMM_WGRAD && a.stride != 1);
-    unsigned row = gemm_divide(pixel, a.by_width), image = gemm_divide(row, a.by_height);
+    bool outputs = KIND == GEMM_FPROP || (KIND == GEMM_WGRAD && s.stride != 1);
+    unsigned row = gemm_divide(pixel, s.by_width), image = gemm_divide(row, s.by_height);
 
-    return {image, row - image * (outputs ? a.out_height : a.height), pixel - row * (outputs ? a.out_width : a.width)};
+    return {image, row - image * (outputs ? s.out_height : s.height), pixel - row * (outputs ? s.out_width : s.width)};
 }
 
 /* Steps of k: the channels of a tap, GEMM_DEEP at a time, then the next tap. */
@@ -65,12 +65,12 @@ struct gemm_line {
 
 template <int KIND>
 DEVICE gemm_line
-gemm_line_of(const conv_args &a, unsigned pixel, unsigned pixels)
+gemm_line_of(const conv_shape &s, unsigned pixel, unsigned pixels)
 {
-    gemm_pixel p = gemm_split<KIND>(a, pixel);
-    unsigned height = KIND == GEMM_FPROP ? a.height : a.out_height;
-    int y = KIND == GEMM_FPROP ? (int)(p.y * a.stride - a.pad_h) : (int)(p.y + a.pad_h);
-    int x = KIND == GEMM_FPROP ? (int)(p.x * a.stride - a.pad_w) : (int)(p.x + a.pad_w);
+    gemm_pixel p = gemm_split<KIND>(s, pixel);
+    unsigned height = KIND == GEMM_FPROP ? s.height : s.out_height;
+    int y = KIND == GEMM_FPROP ? (int)(p.y * s.stride - s.pad_h) : (int)(p.y + s.pad_h);
+    int x = KIND == GEMM_FPROP ? (int)(p.x * s.stride - s.pad_w) : (int)(p.x + s.pad_w);
 
     return {p.image * height, pixel < pixels ? (int)((unsigned)y << 16 | ((unsigned)x & 0xffffu)) : GEMM_NOWHERE};
 }
@@ -78,7 +78,7 @@ gemm_line_of(const conv_args &a, unsigned pixel, unsigned pixels)
 /* The pixel that a line reads at a tap, of x (fprop) or y (dgrad); returns false if there is none. */
 template <int KIND>
 DEVICE bool
-gemm_meets(const conv_args &a, const gemm_line &l, const gemm_cursor &c, unsigned *pixel)
+gemm_meets(const conv_shape &s, const gemm_line &l, const gemm_cursor &c, unsigned *pixel)
 {
     unsigned y = (unsigned)(l.at >> 16), x = (unsigned)(int)(short)l.at; /* below 0 wraps to a large number */
     bool met = true;
@@ -86,18 +86,18 @@ gemm_meets(const conv_args &a, const gemm_line &l, const gemm_cursor &c, unsigne
     if (KIND == GEMM_FPROP) {
         y += c.ky;
         x += c.kx;
-        *pixel = (l.before + y) * a.width + x;
-        return y < a.height && x < a.width;
+        *pixel = (l.before + y) * s.width + x;
+        return y < s.height && x < s.width;
     }
     y -= c.ky;
     x -= c.kx;
-    if (a.stride != 1) {
-        met = y % a.stride == 0 && x % a.stride == 0;
-        y /= a.stride;
-        x /= a.stride;
+    if (s.stride != 1) {
+        met = y % s.stride == 0 && x % s.stride == 0;
+        y /= s.stride;
+        x /= s.stride;
     }
-    *pixel = (l.before + y) * a.out_width + x;
-    return met && y < a.out_height && x < a.out_width;
+    *pixel = (l.before + y) * s.out_width + x;
+    return met && y < s.out_height && x < s.out_width;
 }
 
 /*
@@ -110,45 +110,45 @@ struct gemm_tap_column {
 };
 
 DEVICE gemm_tap_column
-gemm_column_of(const conv_args &a, unsigned column, unsigned tap)
+gemm_column_of(const conv_shape &s, unsigned column, unsigned tap)
 {
-    unsigned t = a.stride == 1 ? column / a.out : tap, channel = a.stride == 1 ? column - t * a.out : column;
+    unsigned t = s.stride == 1 ? column / s.out : tap, channel = s.stride == 1 ? column - t * s.out : column;
 
-    return {t < a.kernel_h * a.kernel_w && channel < a.out ? channel : 0xffffffffu, t / a.kernel_w, t % a.kernel_w};
+    return {t < s.kernel_h * s.kernel_w && channel < s.out ? channel : 0xffffffffu, t / s.kernel_w, t % s.kernel_w};
 }
 
 /* The pixel of x for a pixel of the sum. */
 DEVICE bool
-gemm_counted_x(const conv_args &a, unsigned counted, unsigned tap, unsigned *pixel)
+gemm_counted_x(const conv_shape &s, unsigned counted, unsigned tap, unsigned *pixel)
 {
-    if (a.stride == 1) {
+    if (s.stride == 1) {
         *pixel = counted; /* the stem reads neighbouring pixels too, but none after the last one that an output reads */
-        return a.in <= a.x_ld || gemm_split<GEMM_WGRAD>(a, counted).x < a.out_width;
+        return s.in <= s.x_ld || gemm_split<GEMM_WGRAD>(s, counted).x < s.out_width;
     }
-    gemm_pixel p = gemm_split<GEMM_WGRAD>(a, counted);
-    unsigned y = p.y * a.stride + tap / a.kernel_w - a.pad_h, x = p.x * a.stride + tap % a.kernel_w - a.pad_w;
+    gemm_pixel p = gemm_split<GEMM_WGRAD>(s, counted);
+    unsigned y = p.y * s.stride + tap / s.kernel_w - s.pad_h, x = p.x * s.stride + tap % s.kernel_w - s.pad_w;
 
-    *pixel = (p.image * a.height + y) * a.width + x;
-    return y < a.height && x < a.width;
+    *pixel = (p.image * s.height + y) * s.width + x;
+    return y < s.height && x < s.width;
 }
 
 /* The pixel of y; false also if x is outside: after a normalisation x is not 0 there. */
 DEVICE bool
-gemm_counted_y(const conv_args &a, unsigned counted, const gemm_tap_column &c, unsigned *pixel)
+gemm_counted_y(const conv_shape &s, unsigned counted, const gemm_tap_column &c, unsigned *pixel)
 {
-    gemm_pixel p = gemm_split<GEMM_WGRAD>(a, counted);
+    gemm_pixel p = gemm_split<GEMM_WGRAD>(s, counted);
     unsigned y, x;
 
-    if (a.stride == 1) {
-        y = p.y + a.pad_h - c.ky;
-        x = p.x + a.pad_w - c.kx;
-        *pixel = (p.image * a.out_height + y) * a.out_width + x;
-        return y < a.out_height && x < a.out_width;
+    if (s.stride == 1) {
+        y = p.y + s.pad_h - c.ky;
+        x = p.x + s.pad_w - c.kx;
+        *pixel = (p.image * s.out_height + y) * s.out_width + x;
+        return y < s.out_height && x < s.out_width;
     }
-    y = p.y * a.stride + c.ky - a.pad_h;
-    x = p.x * a.stride + c.kx - a.pad_w;
+    y = p.y * s.stride + c.ky - s.pad_h;
+    x = p.x * s.stride + c.kx - s.pad_w;
     *pixel = counted;
-    return y < a.height && x < a.width;
+    return y < s.height && x < s.width;
 }
 } // namespace
 

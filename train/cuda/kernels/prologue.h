@@ -70,16 +70,16 @@ struct fprop_prologue {
 
 template <typename STAGE>
 DEVICE void
-begin_prologue(const fprop_prologue &p, const conv_args &a, const gemm_work &w, unsigned char *shared)
+begin_prologue(const fprop_prologue &p, const fprop_args &a, const gemm_work &w, unsigned char *shared)
 {
-    norm_make<2>(a.norm, 0, a.in, p.table, norm_scratch_at<STAGE>(shared),
+    norm_make<2>(a.norm, 0, a.shape.in, p.table, norm_scratch_at<STAGE>(shared),
                  w.at.down == 0 && w.at.split == 0 && w.at.across == 0);
 }
 
 /* A piece outside the image stays 0: padding is not normalised. */
 template <typename STAGE, bool POINTWISE>
 DEVICE void
-apply_prologue(fprop_prologue &p, const fprop_loader<STAGE, POINTWISE> &l, const conv_args &a, unsigned step,
+apply_prologue(fprop_prologue &p, const fprop_loader<STAGE, POINTWISE> &l, const fprop_args &a, unsigned step,
                value_t *stage)
 {
     enum { EACH = STAGE::A_EACH };
@@ -102,15 +102,15 @@ struct dgrad_prologue {
 
 template <typename STAGE>
 DEVICE void
-begin_prologue(const dgrad_prologue &p, const conv_args &a, const gemm_work &w, unsigned char *shared)
+begin_prologue(const dgrad_prologue &p, const dgrad_args &a, const gemm_work &w, unsigned char *shared)
 {
-    norm_make<4>(a.norm, w.column0, min((unsigned)STAGE::TILE::COLUMNS, a.in - w.column0), p.table,
+    norm_make<4>(a.norm, w.column0, min((unsigned)STAGE::TILE::COLUMNS, a.shape.in - w.column0), p.table,
                  norm_scratch_at<STAGE>(shared), w.at.down == 0 && w.at.split == 0);
 }
 
 template <typename LOADER>
 DEVICE void
-apply_prologue(dgrad_prologue &, const LOADER &, const conv_args &, unsigned, value_t *)
+apply_prologue(dgrad_prologue &, const LOADER &, const dgrad_args &, unsigned, value_t *)
 {
 }
 
@@ -123,19 +123,19 @@ template <bool POINTWISE> struct wgrad_prologue {
 /* The channels of the tile: its rows, of 1x1 its columns. */
 template <typename STAGE, bool POINTWISE>
 DEVICE void
-begin_prologue(const wgrad_prologue<POINTWISE> &p, const conv_args &a, const gemm_work &w, unsigned char *shared)
+begin_prologue(const wgrad_prologue<POINTWISE> &p, const wgrad_args &a, const gemm_work &w, unsigned char *shared)
 {
     typedef typename STAGE::TILE TILE;
     unsigned first = POINTWISE ? w.column0 : w.row0, most = POINTWISE ? TILE::COLUMNS : TILE::ROWS;
 
-    norm_make<2>(a.norm, first, min(most, a.in - first), p.table, norm_scratch_at<STAGE>(shared),
+    norm_make<2>(a.norm, first, min(most, a.shape.in - first), p.table, norm_scratch_at<STAGE>(shared),
                  (POINTWISE ? w.at.down : w.at.across) == 0 && w.at.split == 0);
 }
 
 /* x outside the image, or of a pixel that does not count, meets zeros of y. */
 template <typename STAGE, bool POINTWISE>
 DEVICE void
-apply_prologue(wgrad_prologue<POINTWISE> &p, const wgrad_loader<STAGE, POINTWISE> &, const conv_args &a, unsigned,
+apply_prologue(wgrad_prologue<POINTWISE> &p, const wgrad_loader<STAGE, POINTWISE> &, const wgrad_args &a, unsigned,
                value_t *stage)
 {
     auto all = [](unsigned) { return true; };

@@ -12,13 +12,13 @@
 
 /* Kernels are declared as functions, because a launch identifies them by address; no code calls them. */
 #define DECLARE(name, type) void JOIN(name, CUDA_VALUE)(const struct type a);
-#define DECLARE_TILE(shape, ...)                       \
-    DECLARE(conv_fprop_##shape, conv_args)             \
-    DECLARE(conv_fprop_##shape##_pointwise, conv_args) \
-    DECLARE(conv_dgrad_##shape, conv_args)             \
-    DECLARE(conv_dgrad_##shape##_pointwise, conv_args) \
-    DECLARE(conv_wgrad_##shape##_pointwise, conv_args)
-#define DECLARE_TAP_TILE(shape, ...) DECLARE(conv_wgrad_##shape, conv_args)
+#define DECLARE_TILE(shape, ...)                        \
+    DECLARE(conv_fprop_##shape, fprop_args)             \
+    DECLARE(conv_fprop_##shape##_pointwise, fprop_args) \
+    DECLARE(conv_dgrad_##shape, dgrad_args)             \
+    DECLARE(conv_dgrad_##shape##_pointwise, dgrad_args) \
+    DECLARE(conv_wgrad_##shape##_pointwise, wgrad_args)
+#define DECLARE_TAP_TILE(shape, ...) DECLARE(conv_wgrad_##shape, wgrad_args)
 #define DECLARE_PAIR(shape, ...)     DECLARE(conv_dgrad_wgrad_##shape##_pointwise, conv_pair_args)
 #define DECLARE_TAP_PAIR(shape, ...) DECLARE(conv_dgrad_wgrad_##shape, conv_pair_args)
 #define DECLARE_ONE_PASS(shape, ...) DECLARE(conv_one_pass_##shape, one_pass_args)
@@ -27,7 +27,7 @@ GEMM_TAP_TILES(DECLARE_TAP_TILE)
 GEMM_PAIRS(DECLARE_PAIR)
 GEMM_TAP_PAIRS(DECLARE_TAP_PAIR)
 ONE_PASS_SHAPES(DECLARE_ONE_PASS)
-DECLARE(conv_fprop_128x32_halo, conv_args)
+DECLARE(conv_fprop_128x32_halo, fprop_args)
 DECLARE(input, input_args)
 DECLARE(pack_weights, pack_weights_args)
 DECLARE(fold_weights, fold_weights_args)

@@ -25,12 +25,12 @@ place_dgrad(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv
     const struct graph_slice *source = build_source(b, n);
 
     if (norm) {
-        c->args.norm = build_prologue(b, norm);
-        c->args.values = build_read(b, source);
-        c->args.sums = build_norm_gradient_sums(b, norm, source, cuda_conv_op(c).x);
+        c->dgrad.norm = build_prologue(b, norm);
+        c->dgrad.x = build_read(b, source);
+        c->dgrad.sums = build_norm_gradient_sums(b, norm, source, cuda_conv_op(c).x);
     }
-    c->args.x = (norm ? build_write_norm_gradient : build_write_gradient)(b, source, &c->args.add);
-    c->args.y = build_read_gradient(b, &n->out);
+    c->dgrad.dx = (norm ? build_write_norm_gradient : build_write_gradient)(b, source, &c->dgrad.add);
+    c->dgrad.dy = build_read_gradient(b, &n->out);
 }
 
 static struct build_splits
@@ -40,10 +40,10 @@ place_wgrad(struct cuda_builder *b, const struct graph_node *n, struct cuda_conv
     struct build_splits partial = build_allocate_splits(b, cuda_conv_partial(c), c->splits);
 
     if (norm)
-        c->args.norm = build_prologue(b, norm);
-    c->args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
-    c->args.y = build_read_gradient(b, &n->out);
-    c->args.partial = build_at(b, partial.piece);
+        c->wgrad.norm = build_prologue(b, norm);
+    c->wgrad.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
+    c->wgrad.dy = build_read_gradient(b, &n->out);
+    c->wgrad.partial = build_at(b, partial.piece);
     return partial;
 }
 
@@ -75,17 +75,17 @@ stem_backward(struct cuda_builder *b, const struct graph_node *n)
 static void
 pair_backward(struct cuda_builder *b, const struct graph_node *n)
 {
-    struct cuda_conv_pair p = {.data = build_conv(b, n, CONV_DGRAD), .weights = build_conv(b, n, CONV_WGRAD)};
+    struct cuda_conv_pair p = {.dgrad = build_conv(b, n, CONV_DGRAD), .wgrad = build_conv(b, n, CONV_WGRAD)};
     struct build_splits partial;
 
     build_finalize(b, &n->out);
     cuda_conv_pair_choose(&p, b->layout->chip.processors);
     if (build_norm_before(b, n))
         build_finalize_pending(b, build_norm_before(b, n));
-    place_dgrad(b, n, &p.data);
-    partial = place_wgrad(b, n, &p.weights);
-    build_conv_check(b, &p.data);
-    build_conv_check(b, &p.weights);
+    place_dgrad(b, n, &p.dgrad);
+    partial = place_wgrad(b, n, &p.wgrad);
+    build_conv_check(b, &p.dgrad);
+    build_conv_check(b, &p.wgrad);
     launch_final(b, cuda_conv_pair_op(&p));
     build_reduce_splits_later(b, n, &partial);
 }
@@ -96,7 +96,7 @@ one_pass_backward(struct cuda_builder *b, const struct graph_node *n, struct cud
 {
     const struct graph_node *norm = build_norm_before(b, n);
     const struct graph_slice *source = build_source(b, n);
-    struct conv_args *c = &one_pass->args.conv;
+    struct dgrad_args *d = &one_pass->args.dgrad;
     struct build_splits partial;
     struct build_sums too;
     struct cuda_op op;
@@ -109,14 +109,14 @@ one_pass_backward(struct cuda_builder *b, const struct graph_node *n, struct cud
     one_pass->args.finalize = build_finalize_in_prologue(b, &n->out);
     partial = build_allocate_splits(b, cuda_one_pass_partial(one_pass), one_pass->ctas);
     if (norm) {
-        c->norm = build_prologue(b, norm);
-        c->sums = build_norm_gradient_sums(b, norm, source, one_pass->ctas);
+        d->norm = build_prologue(b, norm);
+        d->sums = build_norm_gradient_sums(b, norm, source, one_pass->ctas);
     }
     one_pass->args.end = build_fused_pool(b, n, one_pass->ctas, &too);
-    c->values = build_read(b, source);
-    c->x = (norm ? build_write_norm_gradient : build_write_gradient)(b, source, &c->add);
-    c->y = build_read_gradient(b, &n->out);
-    c->partial = build_at(b, partial.piece);
+    d->x = build_read(b, source);
+    d->dx = (norm ? build_write_norm_gradient : build_write_gradient)(b, source, &d->add);
+    d->dy = build_read_gradient(b, &n->out);
+    one_pass->args.partial = build_at(b, partial.piece);
     if (b->status == CHEX_OK && !cuda_one_pass_fits(one_pass))
         build_fail(b, CHEX_ERR_BUG, "both gradients do not fit");
     launch_final(b, cuda_one_pass_op(one_pass));

@@ -357,17 +357,17 @@ build_is_stem(const struct cuda_builder *b, const struct graph_node *n)
 }
 
 static void
-shape_stem(struct conv_args *a, unsigned side)
+shape_stem(struct conv_shape *s, unsigned side)
 {
-    a->height = STEM_ROWS(side);
-    a->width = STEM_COLUMNS(side);
-    a->in = STEM_IN;
-    a->x_ld = STEM_LD;
-    a->kernel_h = 4;
-    a->kernel_w = 1;
-    a->stride = 1;
-    a->pad_h = 2;
-    a->pad_w = 0;
+    s->height = STEM_ROWS(side);
+    s->width = STEM_COLUMNS(side);
+    s->in = STEM_IN;
+    s->x_ld = STEM_LD;
+    s->kernel_h = 4;
+    s->kernel_w = 1;
+    s->stride = 1;
+    s->pad_h = 2;
+    s->pad_w = 0;
 }
 
 const struct cuda_fold *
@@ -403,31 +403,36 @@ build_conv(struct cuda_builder *b, const struct graph_node *n, enum conv_kind ki
     const struct graph_buffer *in = &b->graph->buffer[n->in.buffer], *out = &b->graph->buffer[n->out.buffer];
     struct cuda_conv c = {.kind = kind, .splits = 1, .major = l->chip.major};
 
-    c.args = (struct conv_args){.w = (const void *)b->packed[n - b->graph->node],
-                                .images = l->options->batch,
-                                .height = in->height,
-                                .width = in->width,
-                                .out_height = out->height,
-                                .out_width = out->width,
-                                .in = n->in.channels,
-                                .out = n->out.channels,
-                                .x_ld = l->tensor[build_source(b, n)->buffer].ld,
-                                .y_ld = l->tensor[n->out.buffer].ld,
-                                .kernel_h = n->kernel,
-                                .kernel_w = n->kernel,
-                                .stride = n->stride,
-                                .pad_h = n->pad,
-                                .pad_w = n->pad,
-                                .weight = (const float *)l->weight};
+    c.shape = (struct conv_shape){.images = l->options->batch,
+                                  .height = in->height,
+                                  .width = in->width,
+                                  .out_height = out->height,
+                                  .out_width = out->width,
+                                  .in = n->in.channels,
+                                  .out = n->out.channels,
+                                  .x_ld = l->tensor[build_source(b, n)->buffer].ld,
+                                  .y_ld = l->tensor[n->out.buffer].ld,
+                                  .kernel_h = n->kernel,
+                                  .kernel_w = n->kernel,
+                                  .stride = n->stride,
+                                  .pad_h = n->pad,
+                                  .pad_w = n->pad};
     if (build_is_stem(b, n))
-        shape_stem(&c.args, in->height);
+        shape_stem(&c.shape, in->height);
+    if (kind == CONV_FPROP) {
+        c.fprop.w = (const void *)b->packed[n - b->graph->node];
+        c.fprop.weight = (const float *)l->weight;
+    } else if (kind == CONV_DGRAD) {
+        c.dgrad.w = (const void *)b->packed[n - b->graph->node];
+        c.dgrad.weight = (const float *)l->weight;
+    }
     return c;
 }
 
 void
 build_conv_check(struct cuda_builder *b, const struct cuda_conv *c)
 {
-    if (b->status == CHEX_OK && !cuda_conv_fits(&c->args))
+    if (b->status == CHEX_OK && !cuda_conv_fits(c))
         build_fail(b, CHEX_ERR_UNSUPPORTED, "the GPU has no kernel for a convolution of this shape");
 }
 

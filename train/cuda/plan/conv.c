@@ -20,53 +20,86 @@ is_aligned(const void *p)
 
 /* Pixels overlap the following pixels, as in the stem's input; no row may be read beyond its end. */
 static bool
-overlaps_within_rows(const struct conv_args *a)
+overlaps_within_rows(const struct conv_shape *s)
 {
-    return a->x_ld > 0 && a->in % a->x_ld == 0 && a->kernel_w == 1 && a->pad_w == 0 && a->stride == 1 && !a->add &&
-           a->out_width - 1 + a->in / a->x_ld <= a->width;
+    return s->x_ld > 0 && s->in % s->x_ld == 0 && s->kernel_w == 1 && s->pad_w == 0 && s->stride == 1 &&
+           s->out_width - 1 + s->in / s->x_ld <= s->width;
 }
 
 static bool
-can_be_counted(const struct conv_args *a)
+can_be_counted(const struct conv_shape *s)
 {
-    return (size_t)a->images * a->height * a->width < MOST_PIXELS &&
-           (size_t)a->images * a->out_height * a->out_width < MOST_PIXELS && a->height + a->pad_h < MOST_SIDE &&
-           a->width + a->pad_w < MOST_SIDE && a->out_height + a->pad_h < MOST_SIDE &&
-           a->out_width + a->pad_w < MOST_SIDE;
+    return (size_t)s->images * s->height * s->width < MOST_PIXELS &&
+           (size_t)s->images * s->out_height * s->out_width < MOST_PIXELS && s->height + s->pad_h < MOST_SIDE &&
+           s->width + s->pad_w < MOST_SIDE && s->out_height + s->pad_h < MOST_SIDE &&
+           s->out_width + s->pad_w < MOST_SIDE;
+}
+
+const struct norm_view *
+cuda_conv_norm(const struct cuda_conv *c)
+{
+    return c->kind == CONV_FPROP ? &c->fprop.norm : c->kind == CONV_DGRAD ? &c->dgrad.norm : &c->wgrad.norm;
+}
+
+const struct channel_sums *
+cuda_conv_sums(const struct cuda_conv *c)
+{
+    return c->kind == CONV_FPROP ? &c->fprop.sums : c->kind == CONV_DGRAD ? &c->dgrad.sums : NULL;
+}
+
+static bool
+all_aligned(const struct cuda_conv *c)
+{
+    const struct fprop_args *f = &c->fprop;
+    const struct dgrad_args *d = &c->dgrad;
+    const struct wgrad_args *w = &c->wgrad;
+
+    switch (c->kind) {
+    case CONV_FPROP:
+        return is_aligned(f->x) && is_aligned(f->w) && is_aligned(f->y);
+    case CONV_DGRAD:
+        return is_aligned(d->dy) && is_aligned(d->w) && is_aligned(d->dx) && is_aligned(d->x);
+    default:
+        return is_aligned(w->x) && is_aligned(w->dy) && is_aligned(w->partial);
+    }
 }
 
 bool
-cuda_conv_fits(const struct conv_args *a)
+cuda_conv_fits(const struct cuda_conv *c)
 {
-    return a->in % 8 == 0 && a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 &&
-           (a->in <= a->x_ld || overlaps_within_rows(a)) && a->out <= a->y_ld && can_be_counted(a) &&
-           is_aligned(a->x) && is_aligned(a->y) && is_aligned(a->w) && is_aligned(a->partial) &&
-           is_aligned(a->values) && !(a->norm.gamma && (a->in > GEMM_NORM_CHANNELS || a->in > a->x_ld));
+    const struct conv_shape *s = &c->shape;
+    bool add = c->kind == CONV_DGRAD && c->dgrad.add;
+
+    return s->in % 8 == 0 && s->out % 8 == 0 && s->x_ld % 8 == 0 && s->y_ld % 8 == 0 &&
+           (s->in <= s->x_ld || (overlaps_within_rows(s) && !add)) && s->out <= s->y_ld && can_be_counted(s) &&
+           all_aligned(c) && !(cuda_conv_norm(c)->gamma && (s->in > GEMM_NORM_CHANNELS || s->in > s->x_ld));
 }
 
 /* ---- cost of a launch -------------------------------------------------------------------------------------------- */
 
 static double
-partial_bytes(const struct conv_args *a)
+partial_bytes(const struct wgrad_args *a)
 {
-    unsigned splits = cuda_conv_splits(a);
+    const struct conv_shape *s = &a->shape;
+    unsigned splits = cuda_wgrad_splits(a);
 
-    return (double)PARTIAL_SIZE(splits, 2) * splits * a->out * a->kernel_h * a->kernel_w * a->in;
+    return (double)PARTIAL_SIZE(splits, 2) * splits * s->out * s->kernel_h * s->kernel_w * s->in;
 }
 
 /*
  * Returns the bytes moved.  A pair reads the same data for both products, so only dgrad's and the partial sums count.
  */
 static double
-bytes_of(enum conv_kind kind, const struct conv_args *a)
+bytes_of(const struct cuda_conv *c)
 {
-    double inputs = (double)a->images * a->height * a->width * a->in;
-    double outputs = (double)a->images * a->out_height * a->out_width * a->out;
-    double weights = (double)a->out * a->kernel_h * a->kernel_w * a->in;
+    const struct conv_shape *s = &c->shape;
+    double inputs = (double)s->images * s->height * s->width * s->in;
+    double outputs = (double)s->images * s->out_height * s->out_width * s->out;
+    double weights = (double)s->out * s->kernel_h * s->kernel_w * s->in;
 
-    if (kind == CONV_WGRAD)
-        return 2 * (inputs + outputs) + partial_bytes(a);
-    return 2 * (inputs + outputs + weights) + (kind == CONV_DGRAD ? 4 * inputs : 0); /* mask, and A so far */
+    if (c->kind == CONV_WGRAD)
+        return 2 * (inputs + outputs) + partial_bytes(&c->wgrad);
+    return 2 * (inputs + outputs + weights) + (c->kind == CONV_DGRAD ? 4 * inputs : 0); /* mask, and A so far */
 }
 
 /*
@@ -75,10 +108,10 @@ bytes_of(enum conv_kind kind, const struct conv_args *a)
  */
 #define FEW_ROWS 2
 static double
-later_of(const struct cuda_gpu *gpu, const struct cuda_product *p, enum conv_kind kind, const struct conv_args *a)
+later_of(const struct cuda_gpu *gpu, const struct cuda_product *p, const struct cuda_conv *c)
 {
-    if (kind == CONV_WGRAD)
-        return cuda_memory_seconds(gpu, partial_bytes(a));
+    if (c->kind == CONV_WGRAD)
+        return cuda_memory_seconds(gpu, partial_bytes(&c->wgrad));
     return cuda_blocks(p->down, p->each) > FEW_ROWS * gpu->processors ? gpu->gap : 0;
 }
 
@@ -93,22 +126,20 @@ cost_of(double memory, double product, double later)
 static double
 cost_of_one(const struct cuda_gpu *gpu, const struct cuda_conv *c, struct cuda_tile_shape t)
 {
-    struct cuda_product p = cuda_product_of(c->kind, &c->args, t);
+    struct cuda_product p = cuda_product_of(c, t);
 
-    return cost_of(cuda_memory_seconds(gpu, bytes_of(c->kind, &c->args)), cuda_one_seconds(gpu, &p),
-                   later_of(gpu, &p, c->kind, &c->args));
+    return cost_of(cuda_memory_seconds(gpu, bytes_of(c)), cuda_one_seconds(gpu, &p), later_of(gpu, &p, c));
 }
 
 static double
 cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const struct cuda_pair_shapes *t)
 {
-    struct cuda_product data = cuda_product_of(CONV_DGRAD, &c->data.args, t->data);
-    struct cuda_product weights = cuda_product_of(CONV_WGRAD, &c->weights.args, t->weights);
-    double bytes = bytes_of(CONV_DGRAD, &c->data.args) + partial_bytes(&c->weights.args);
+    struct cuda_product dgrad = cuda_product_of(&c->dgrad, t->dgrad);
+    struct cuda_product wgrad = cuda_product_of(&c->wgrad, t->wgrad);
+    double bytes = bytes_of(&c->dgrad) + partial_bytes(&c->wgrad.wgrad);
 
-    return cost_of(cuda_memory_seconds(gpu, bytes), cuda_pair_seconds(gpu, &data, &weights),
-                   later_of(gpu, &data, CONV_DGRAD, &c->data.args) +
-                       later_of(gpu, &weights, CONV_WGRAD, &c->weights.args));
+    return cost_of(cuda_memory_seconds(gpu, bytes), cuda_pair_seconds(gpu, &dgrad, &wgrad),
+                   later_of(gpu, &dgrad, &c->dgrad) + later_of(gpu, &wgrad, &c->wgrad));
 }
 
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
@@ -127,43 +158,52 @@ divisor_of(unsigned by)
     return (struct conv_divisor){(unsigned)(((uint64_t)1 << (31 + shift)) / by) + 1, shift};
 }
 
+/* Sets the tiles of a CTA of fprop or dgrad. */
 static void
-begin(struct cuda_conv *c)
+set_tiles_each(struct cuda_conv *c, unsigned tiles)
 {
-    struct conv_args *a = &c->args;
-    bool outputs = c->kind == CONV_FPROP || (c->kind == CONV_WGRAD && a->stride != 1);
-
-    a->by_width = divisor_of(outputs ? a->out_width : a->width);
-    a->by_height = divisor_of(outputs ? a->out_height : a->height);
-    a->tiles_each = 1;
-    a->k_steps = c->kind == CONV_WGRAD ? cuda_conv_steps(a) : 0;
-    c->splits = 1;
+    *(c->kind == CONV_FPROP ? &c->fprop.tiles_each : &c->dgrad.tiles_each) = tiles;
 }
 
 static void
 split(struct cuda_conv *c, unsigned splits)
 {
-    c->args.k_steps = cuda_blocks(cuda_conv_steps(&c->args), splits);
-    c->splits = cuda_conv_splits(&c->args);
+    c->wgrad.k_steps = cuda_blocks(cuda_wgrad_steps(&c->shape), splits);
+    c->splits = cuda_wgrad_splits(&c->wgrad);
+}
+
+static void
+begin(struct cuda_conv *c)
+{
+    struct conv_shape *s = &c->shape;
+    bool outputs = c->kind == CONV_FPROP || (c->kind == CONV_WGRAD && s->stride != 1);
+
+    s->by_width = divisor_of(outputs ? s->out_width : s->width);
+    s->by_height = divisor_of(outputs ? s->out_height : s->height);
+    c->splits = 1;
+    if (c->kind == CONV_WGRAD)
+        split(c, 1);
+    else
+        set_tiles_each(c, 1);
 }
 
 /* Returns the largest number of splits that does not exceed this number of CTAs. */
 static unsigned
 most_splits(const struct cuda_conv *c, struct cuda_tile_shape t, unsigned blocks)
 {
-    struct cuda_product p = cuda_product_of(c->kind, &c->args, t);
-    unsigned most = blocks / (p.down * p.across), steps = cuda_conv_steps(&c->args) / LEAST_STEPS;
+    struct cuda_product p = cuda_product_of(c, t);
+    unsigned most = blocks / (p.down * p.across), steps = cuda_wgrad_steps(&c->shape) / LEAST_STEPS;
 
     most = most < steps ? most : steps;
-    return c->kind != CONV_WGRAD || most < 1 ? 1 : most;
+    return most < 1 ? 1 : most;
 }
 
 static unsigned
 most_each(const struct cuda_conv *c, struct cuda_tile_shape t)
 {
-    unsigned down = cuda_product_of(c->kind, &c->args, t).down;
+    unsigned down = cuda_product_of(c, t).down;
 
-    return c->kind == CONV_WGRAD ? 1 : down < MOST_EACH ? down : MOST_EACH;
+    return down < MOST_EACH ? down : MOST_EACH;
 }
 
 /* Chooses the best parameters for a tile shape, with up to two CTAs per multiprocessor.  Returns the cost. */
@@ -187,7 +227,7 @@ take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
         if (c->kind == CONV_WGRAD)
             split(c, n);
         else
-            c->args.tiles_each = n;
+            set_tiles_each(c, n);
         cost = cost_of_one(&gpu, c, t);
         if (cost < least) {
             least = cost;
@@ -214,33 +254,33 @@ tile_like(const struct cuda_conv *c, struct cuda_tile_shape t)
 static double
 take_best_pair(struct cuda_conv_pair *p, unsigned tile_pair, unsigned processors)
 {
-    const struct cuda_gpu gpu = cuda_gpu_of(p->data.major, processors);
+    const struct cuda_gpu gpu = cuda_gpu_of(p->dgrad.major, processors);
     const struct cuda_pair_shapes *t = cuda_pair_shapes_of(p, tile_pair);
     unsigned n, most, each, tiles_each = 1, splits = 1;
     double least;
 
     p->tile_pair = tile_pair;
-    begin(&p->data);
-    begin(&p->weights);
-    p->data.tile = tile_like(&p->data, t->data);
-    p->weights.tile = tile_like(&p->weights, t->weights);
+    begin(&p->dgrad);
+    begin(&p->wgrad);
+    p->dgrad.tile = tile_like(&p->dgrad, t->dgrad);
+    p->wgrad.tile = tile_like(&p->wgrad, t->wgrad);
     least = cost_of_pair(&gpu, p, t);
-    most = most_splits(&p->weights, t->weights, processors);
-    each = most_each(&p->data, t->data);
-    for (p->data.args.tiles_each = 1; p->data.args.tiles_each <= each; p->data.args.tiles_each++)
+    most = most_splits(&p->wgrad, t->wgrad, processors);
+    each = most_each(&p->dgrad, t->dgrad);
+    for (p->dgrad.dgrad.tiles_each = 1; p->dgrad.dgrad.tiles_each <= each; p->dgrad.dgrad.tiles_each++)
         for (n = 1; n <= most; n++) {
             double cost;
 
-            split(&p->weights, n);
+            split(&p->wgrad, n);
             cost = cost_of_pair(&gpu, p, t);
             if (cost < least) {
                 least = cost;
-                tiles_each = p->data.args.tiles_each;
+                tiles_each = p->dgrad.dgrad.tiles_each;
                 splits = n;
             }
         }
-    p->data.args.tiles_each = tiles_each;
-    split(&p->weights, splits);
+    p->dgrad.dgrad.tiles_each = tiles_each;
+    split(&p->wgrad, splits);
     return least;
 }
 
@@ -298,9 +338,9 @@ cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors)
 size_t
 cuda_conv_partial(const struct cuda_conv *c)
 {
-    const struct conv_args *a = &c->args;
+    const struct conv_shape *s = &c->shape;
 
-    return c->kind == CONV_WGRAD ? (size_t)c->splits * a->out * a->kernel_h * a->kernel_w * a->in : 0;
+    return c->kind == CONV_WGRAD ? (size_t)c->splits * s->out * s->kernel_h * s->kernel_w * s->in : 0;
 }
 
 /* Returns the shared memory of the BN table. */
@@ -309,9 +349,9 @@ table_bytes(const struct cuda_conv *c)
 {
     struct cuda_tile_shape t = *cuda_tile_shape_of(c, c->tile);
 
-    if (!c->args.norm.gamma)
+    if (!cuda_conv_norm(c)->gamma)
         return 0;
-    return c->kind == CONV_FPROP   ? GEMM_TABLE_FPROP(c->args.in)
+    return c->kind == CONV_FPROP   ? GEMM_TABLE_FPROP(c->shape.in)
            : c->kind == CONV_DGRAD ? GEMM_TABLE_DGRAD(t.columns)
                                    : GEMM_TABLE_WGRAD(cuda_has_taps(c) ? t.rows : t.columns);
 }
@@ -319,29 +359,40 @@ table_bytes(const struct cuda_conv *c)
 struct cuda_op
 cuda_conv_op(const struct cuda_conv *c)
 {
-    struct cuda_product p = cuda_product_of(c->kind, &c->args, *cuda_tile_shape_of(c, c->tile));
+    struct cuda_product p = cuda_product_of(c, *cuda_tile_shape_of(c, c->tile));
+    struct cuda_op op = {.kernel = cuda_conv_kernel(c),
+                         .x = cuda_blocks(p.down, p.each),
+                         .y = p.across,
+                         .z = p.splits,
+                         .shared = table_bytes(c),
+                         .node = CUDA_NO_NODE,
+                         .final = SIZE_MAX};
 
-    return (struct cuda_op){.kernel = cuda_conv_kernel(c),
-                            .x = cuda_blocks(p.down, p.each),
-                            .y = p.across,
-                            .z = p.splits,
-                            .shared = table_bytes(c),
-                            .args.conv = c->args,
-                            .node = CUDA_NO_NODE,
-                            .final = SIZE_MAX};
+    switch (c->kind) {
+    case CONV_FPROP:
+        op.args.fprop = c->fprop;
+        break;
+    case CONV_DGRAD:
+        op.args.dgrad = c->dgrad;
+        break;
+    case CONV_WGRAD:
+        op.args.wgrad = c->wgrad;
+        break;
+    }
+    return op;
 }
 
 struct cuda_op
 cuda_conv_pair_op(const struct cuda_conv_pair *p)
 {
-    struct cuda_op data = cuda_conv_op(&p->data), weights = cuda_conv_op(&p->weights);
+    struct cuda_op dgrad = cuda_conv_op(&p->dgrad), wgrad = cuda_conv_op(&p->wgrad);
 
     return (struct cuda_op){.kernel = cuda_pair_kernel(p),
-                            .x = data.x * data.y + weights.x * weights.y * p->weights.splits,
+                            .x = dgrad.x * dgrad.y + wgrad.x * wgrad.y * p->wgrad.splits,
                             .y = 1,
                             .z = 1,
-                            .shared = data.shared > weights.shared ? data.shared : weights.shared,
-                            .args.pair = {p->data.args, p->weights.args},
+                            .shared = dgrad.shared > wgrad.shared ? dgrad.shared : wgrad.shared,
+                            .args.pair = {p->dgrad.dgrad, p->wgrad.wgrad},
                             .node = CUDA_NO_NODE,
                             .final = SIZE_MAX};
 }

@@ -31,120 +31,148 @@ places_met(unsigned size, unsigned outputs, unsigned kernel, unsigned stride, un
 
 /* Adds the pixels of x that some output reads; a stride larger than the kernel skips pixels. */
 static void
-add_input(const struct cuda_place *l, struct cuda_areas *to, const struct conv_args *a)
+add_input(const struct cuda_place *l, struct cuda_areas *to, const struct conv_shape *s, const void *x)
 {
-    size_t down = places_met(a->height, a->out_height, a->kernel_h, a->stride, a->pad_h);
-    size_t across = places_met(a->width, a->out_width, a->kernel_w, a->stride, a->pad_w);
+    size_t down = places_met(s->height, s->out_height, s->kernel_h, s->stride, s->pad_h);
+    size_t across = places_met(s->width, s->out_width, s->kernel_w, s->stride, s->pad_w);
 
-    if (a->in > a->x_ld) /* the stem: a row of k extends into the following pixels */
-        cuda_add_slab(l, to, a->x, (size_t)a->images * a->height * a->width, a->x_ld, a->x_ld);
-    else if (down == a->height && across == a->width)
-        cuda_add_slab(l, to, a->x, (size_t)a->images * a->height * a->width, a->in, a->x_ld);
+    if (s->in > s->x_ld) /* the stem: a row of k extends into the following pixels */
+        cuda_add_slab(l, to, x, (size_t)s->images * s->height * s->width, s->x_ld, s->x_ld);
+    else if (down == s->height && across == s->width)
+        cuda_add_slab(l, to, x, (size_t)s->images * s->height * s->width, s->in, s->x_ld);
     else
-        cuda_add_slab(l, to, a->x, a->images * down * across, a->in, (size_t)a->x_ld * a->stride);
+        cuda_add_slab(l, to, x, s->images * down * across, s->in, (size_t)s->x_ld * s->stride);
+}
+
+/* Slabs like x and like y: their pixels. */
+static size_t
+inputs_of(const struct conv_shape *s)
+{
+    return (size_t)s->images * s->height * s->width;
+}
+
+static size_t
+outputs_of(const struct conv_shape *s)
+{
+    return (size_t)s->images * s->out_height * s->out_width;
+}
+
+static size_t
+weights_of(const struct conv_shape *s)
+{
+    return (size_t)s->out * s->kernel_h * s->kernel_w * s->in;
+}
+
+/* Sets the shape of the product, and adds its operations. */
+static void
+set_product(const struct conv_shape *s, size_t rows, size_t columns, size_t depth, struct cuda_work *w)
+{
+    w->flop += 2.0 * (double)outputs_of(s) * (double)weights_of(s);
+    w->rows = rows;
+    w->columns = columns;
+    w->depth = depth;
 }
 
 static void
-conv_shape(enum conv_kind kind, const struct conv_args *a, struct cuda_work *w)
+work_fprop(const struct cuda_place *l, const struct fprop_args *a, struct cuda_work *w)
 {
-    size_t taps = (size_t)a->kernel_h * a->kernel_w, outputs = (size_t)a->images * a->out_height * a->out_width;
+    const struct conv_shape *s = &a->shape;
 
-    w->flop += 2.0 * (double)outputs * a->out * (double)taps * a->in;
-    w->rows = outputs;
-    w->columns = a->out;
-    w->depth = taps * a->in;
-    if (kind == CONV_DGRAD) {
-        w->rows = (size_t)a->images * a->height * a->width;
-        w->columns = a->in;
-        w->depth = taps * a->out;
-    } else if (kind == CONV_WGRAD) {
-        w->rows = a->out;
-        w->columns = taps * a->in;
-        w->depth = outputs;
-    }
-}
-
-/*
- * Adds what it writes and, for dgrad, what it accumulates into.  cuDNN writes the gradient of weights as values,
- * without splits.
- */
-static void
-conv_written(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, bool by_cudnn,
-             struct cuda_work *w)
-{
-    size_t weights = (size_t)a->out * a->kernel_h * a->kernel_w * a->in;
-    size_t inputs = (size_t)a->images * a->height * a->width;
-    size_t outputs = (size_t)a->images * a->out_height * a->out_width;
-
-    if (kind == CONV_FPROP)
-        cuda_add_slab(l, &w->written, a->y, outputs, a->out, a->y_ld);
-    else if (kind == CONV_DGRAD)
-        cuda_add_slab(l, &w->written, a->x, inputs, a->in, a->x_ld);
-    else if (by_cudnn)
-        cuda_add_bytes(&w->written, a->partial, weights * l->value_bytes);
-    else
-        cuda_add_partial(l, &w->written, a->partial, cuda_conv_splits(a), weights);
-    if (kind == CONV_DGRAD && a->add)
-        cuda_add_slab(l, &w->read, a->x, inputs, a->in, a->x_ld);
-    if (kind == CONV_WGRAD || !a->sums.partial)
+    set_product(s, outputs_of(s), s->out, weights_of(s) / s->out, w);
+    add_input(l, &w->read, s, a->x);
+    cuda_add_bytes(&w->read, a->w, weights_of(s) * l->value_bytes);
+    cuda_add_view(w, &a->norm, s->in);
+    if (a->bias)
+        cuda_add_floats(&w->read, a->bias, s->out);
+    cuda_add_slab(l, &w->written, a->y, outputs_of(s), s->out, s->y_ld);
+    if (!a->sums.partial)
         return;
     cuda_add_sums(&w->written, &a->sums);
-    cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
-    if (kind == CONV_FPROP)
-        cuda_add_floats(&w->read, a->sums.pivot, a->sums.channels);
+    cuda_add_floats(&w->read, a->weight, a->weight ? s->images : 0);
+    cuda_add_floats(&w->read, a->sums.pivot, a->sums.channels);
 }
 
 static void
-work_conv(const struct cuda_place *l, enum conv_kind kind, const struct conv_args *a, bool by_cudnn,
-          struct cuda_work *w)
+work_dgrad(const struct cuda_place *l, const struct dgrad_args *a, struct cuda_work *w)
 {
-    size_t weights = (size_t)a->out * a->kernel_h * a->kernel_w * a->in;
-    size_t inputs = (size_t)a->images * a->height * a->width;
-    size_t outputs = (size_t)a->images * a->out_height * a->out_width;
+    const struct conv_shape *s = &a->shape;
 
-    conv_shape(kind, a, w);
-    if (kind != CONV_DGRAD)
-        add_input(l, &w->read, a);
-    if (kind != CONV_FPROP)
-        cuda_add_slab(l, &w->read, a->y, outputs, a->out, a->y_ld);
-    if (kind != CONV_WGRAD)
-        cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
-    cuda_add_view(w, &a->norm, a->in);
-    if (kind == CONV_DGRAD && a->norm.gamma)
-        cuda_add_slab(l, &w->read, a->values, inputs, a->in, a->x_ld);
-    if (kind == CONV_FPROP && a->bias)
-        cuda_add_floats(&w->read, a->bias, a->out);
-    conv_written(l, kind, a, by_cudnn, w);
+    set_product(s, inputs_of(s), s->in, weights_of(s) / s->in, w);
+    cuda_add_slab(l, &w->read, a->dy, outputs_of(s), s->out, s->y_ld);
+    cuda_add_bytes(&w->read, a->w, weights_of(s) * l->value_bytes);
+    cuda_add_view(w, &a->norm, s->in);
+    if (a->norm.gamma)
+        cuda_add_slab(l, &w->read, a->x, inputs_of(s), s->in, s->x_ld);
+    if (a->add)
+        cuda_add_slab(l, &w->read, a->dx, inputs_of(s), s->in, s->x_ld);
+    cuda_add_slab(l, &w->written, a->dx, inputs_of(s), s->in, s->x_ld);
+    if (!a->sums.partial)
+        return;
+    cuda_add_sums(&w->written, &a->sums);
+    cuda_add_floats(&w->read, a->weight, a->weight ? s->images : 0);
+}
+
+/* cuDNN writes the gradient of the weights as values, without splits. */
+static void
+work_wgrad(const struct cuda_place *l, const struct wgrad_args *a, bool by_cudnn, struct cuda_work *w)
+{
+    const struct conv_shape *s = &a->shape;
+
+    set_product(s, s->out, weights_of(s) / s->out, outputs_of(s), w);
+    add_input(l, &w->read, s, a->x);
+    cuda_add_slab(l, &w->read, a->dy, outputs_of(s), s->out, s->y_ld);
+    cuda_add_view(w, &a->norm, s->in);
+    if (by_cudnn)
+        cuda_add_bytes(&w->written, a->partial, weights_of(s) * l->value_bytes);
+    else
+        cuda_add_partial(l, &w->written, a->partial, cuda_wgrad_splits(a), weights_of(s));
+}
+
+static void
+work_conv(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    switch (cuda_products_of(op).kind) {
+    case CONV_FPROP:
+        work_fprop(l, &op->args.fprop, w);
+        break;
+    case CONV_DGRAD:
+        work_dgrad(l, &op->args.dgrad, w);
+        break;
+    case CONV_WGRAD:
+        work_wgrad(l, &op->args.wgrad, op->by_cudnn, w);
+        break;
+    }
 }
 
 /* dgrad and wgrad in one pass. */
 static void
 work_one_pass(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
-    const struct conv_args *a = &op->args.one_pass.conv;
+    const struct dgrad_args *a = &op->args.one_pass.dgrad;
+    const struct conv_shape *s = &a->shape;
     const struct one_pass_end *e = &op->args.one_pass.end;
-    size_t pixels = (size_t)a->images * a->height * a->width, weights = (size_t)a->out * a->in;
+    size_t pixels = inputs_of(s), weights = weights_of(s);
 
     w->flop = 2 * 2.0 * (double)pixels * (double)weights;
     w->rows = pixels;
-    w->columns = a->in;
-    w->depth = a->out;
-    cuda_add_slab(l, &w->read, a->y, pixels, a->out, a->y_ld);
-    cuda_add_slab(l, &w->read, a->values, pixels, a->in, a->x_ld);
+    w->columns = s->in;
+    w->depth = s->out;
+    cuda_add_slab(l, &w->read, a->dy, pixels, s->out, s->y_ld);
+    cuda_add_slab(l, &w->read, a->x, pixels, s->in, s->x_ld);
     if (a->add)
-        cuda_add_slab(l, &w->read, a->x, pixels, a->in, a->x_ld);
+        cuda_add_slab(l, &w->read, a->dx, pixels, s->in, s->x_ld);
     cuda_add_bytes(&w->read, a->w, weights * l->value_bytes);
-    cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
-    cuda_add_view(w, &a->norm, a->in);
-    cuda_add_finalize(l, &op->args.one_pass.finalize, pixels, a->out, w);
-    cuda_add_slab(l, &w->written, a->x, pixels, a->in, a->x_ld);
-    cuda_add_partial(l, &w->written, a->partial, op->y, weights);
+    cuda_add_floats(&w->read, a->weight, a->weight ? s->images : 0);
+    cuda_add_view(w, &a->norm, s->in);
+    cuda_add_finalize(l, &op->args.one_pass.finalize, pixels, s->out, w);
+    cuda_add_slab(l, &w->written, a->dx, pixels, s->in, s->x_ld);
+    cuda_add_partial(l, &w->written, op->args.one_pass.partial, op->y, weights);
     cuda_add_sums(&w->written, &a->sums);
     if (e->dy_ld == 0)
         return;
-    cuda_add_slab(l, &w->read, e->dy, (size_t)a->images * e->height * e->width, a->in, e->dy_ld);
-    cuda_add_floats(&w->read, e->gamma, a->in);
-    cuda_add_floats(&w->read, e->beta, a->in);
+    cuda_add_slab(l, &w->read, e->dy, (size_t)s->images * e->height * e->width, s->in, e->dy_ld);
+    cuda_add_floats(&w->read, e->gamma, s->in);
+    cuda_add_floats(&w->read, e->beta, s->in);
     cuda_add_sums(&w->written, &e->sums);
 }
 
@@ -390,10 +418,10 @@ cuda_work_of(const struct cuda_place *l, const struct cuda_op *op, struct cuda_w
 {
     *out = (struct cuda_work){.flop = 0};
     if (cuda_is_conv(op)) {
-        work_conv(l, cuda_products_of(op).kind, &op->args.conv, op->by_cudnn, out);
+        work_conv(l, op, out);
     } else if (cuda_is_pair(op)) { /* its shape is that of dgrad */
-        work_conv(l, CONV_WGRAD, &op->args.pair.weights, false, out);
-        work_conv(l, CONV_DGRAD, &op->args.pair.data, false, out);
+        work_wgrad(l, &op->args.pair.wgrad, false, out);
+        work_dgrad(l, &op->args.pair.dgrad, out);
     } else if (work_of[op->kernel]) {
         work_of[op->kernel](l, op, out);
     }

@@ -38,9 +38,9 @@ build_cudnn_forward(struct cuda_builder *b, const struct graph_node *n)
 
     cuda_conv_choose(&c, b->layout->chip.processors);
     if (b->score)
-        c.args.w = build_scoring_weights(b, n);
-    c.args.x = build_read(b, &n->in);
-    c.args.y = build_write(b, &n->out);
+        c.fprop.w = build_scoring_weights(b, n);
+    c.fprop.x = build_read(b, &n->in);
+    c.fprop.y = build_write(b, &n->out);
     launch(b, &c);
     build_launch_sums(b, &n->out);
 }
@@ -51,8 +51,8 @@ dgrad(struct cuda_builder *b, const struct graph_node *n)
     struct cuda_conv c = build_conv(b, n, CONV_DGRAD);
 
     cuda_conv_choose(&c, b->layout->chip.processors);
-    c.args.x = build_write_gradient(b, &n->in, &c.args.add);
-    c.args.y = build_read_gradient(b, &n->out);
+    c.dgrad.dx = build_write_gradient(b, &n->in, &c.dgrad.add);
+    c.dgrad.dy = build_read_gradient(b, &n->out);
     launch(b, &c);
 }
 
@@ -80,9 +80,9 @@ wgrad(struct cuda_builder *b, const struct graph_node *n)
         c.splits = 1;
     partial = build_allocate_splits(b, cuda_conv_partial(&c), c.splits);
     values = build_allocate(b, partial.count * b->layout->chip.value_bytes);
-    c.args.x = build_read(b, &n->in);
-    c.args.y = build_read_gradient(b, &n->out);
-    c.args.partial = build_at(b, by_cudnn ? values : partial.piece);
+    c.wgrad.x = build_read(b, &n->in);
+    c.wgrad.dy = build_read_gradient(b, &n->out);
+    c.wgrad.partial = build_at(b, by_cudnn ? values : partial.piece);
     launch(b, &c);
     if (by_cudnn)
         widen(b, values, partial.piece, partial.count);

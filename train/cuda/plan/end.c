@@ -57,14 +57,14 @@ build_one_pass(struct cuda_builder *b, const struct graph_node *n)
     const struct cuda_layout *l = b->layout;
     const struct build_sums *pending = &b->pending[n->out.buffer];
     struct cuda_one_pass one_pass = {
-        .args.conv = build_conv(b, n, CONV_DGRAD).args,
+        .args.dgrad = build_conv(b, n, CONV_DGRAD).dgrad,
         .args.finalize = {.values_ld = l->tensor[n->out.buffer].ld,
                           .sums = {.blocks = pending->blocks, .channels = n->out.channels}},
         .args.end = build_fused_pool_shape(b, n),
         .value_bytes = l->chip.value_bytes,
         .major = l->chip.major};
 
-    one_pass.args.conv.add = build_adds(b, build_source(b, n));
+    one_pass.args.dgrad.add = build_adds(b, build_source(b, n));
     return one_pass;
 }
 

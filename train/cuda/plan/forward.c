@@ -13,11 +13,11 @@
 
 /* Scoring: the BN after the convolution is folded into it, so its output is already normalised. */
 static void
-take_behind(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *behind, struct conv_args *a)
+take_behind(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *behind, struct fprop_args *a)
 {
     a->bias = build_scoring_bias(b, n);
     a->relu = behind->relu;
-    a->y_ld = b->layout->tensor[behind->out.buffer].ld;
+    a->shape.y_ld = b->layout->tensor[behind->out.buffer].ld;
 }
 
 static void
@@ -28,18 +28,18 @@ conv_forward(struct cuda_builder *b, const struct graph_node *n)
     struct cuda_op shape;
 
     if (b->score)
-        c.args.w = build_scoring_weights(b, n);
+        c.fprop.w = build_scoring_weights(b, n);
     if (behind)
-        take_behind(b, n, behind, &c.args);
+        take_behind(b, n, behind, &c.fprop);
     cuda_conv_choose(&c, b->layout->chip.processors);
     shape = cuda_conv_op(&c);
     if (norm) {
         build_reduce_before_conv(b, norm, (struct build_readers){shape.x * shape.y, norm->in.channels, CONV_AT_ONCE});
-        c.args.norm = build_prologue(b, norm);
+        c.fprop.norm = build_prologue(b, norm);
     }
-    c.args.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
-    c.args.y = build_write(b, behind ? &behind->out : &n->out);
-    c.args.sums = build_epilogue_sums(b, &n->out, shape.x);
+    c.fprop.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
+    c.fprop.y = build_write(b, behind ? &behind->out : &n->out);
+    c.fprop.sums = build_epilogue_sums(b, &n->out, shape.x);
     build_conv_check(b, &c);
     build_conv_launch(b, cuda_conv_op(&c));
 }

@@ -73,23 +73,24 @@ finalize_fits(const struct finalize_view *f, unsigned out)
 }
 
 static bool
-end_fits(const struct one_pass_end *e, const struct conv_args *a)
+end_fits(const struct one_pass_end *e, const struct dgrad_args *a)
 {
-    return e->dy_ld == 0 || (e->dy_ld % 8 == 0 && a->in <= e->dy_ld && is_aligned(e->dy) && !a->add && e->down > 0 &&
-                             e->across > 0 && !(e->dy && !a->norm.gamma));
+    return e->dy_ld == 0 || (e->dy_ld % 8 == 0 && a->shape.in <= e->dy_ld && is_aligned(e->dy) && !a->add &&
+                             e->down > 0 && e->across > 0 && !(e->dy && !a->norm.gamma));
 }
 
 bool
 cuda_one_pass_fits(const struct cuda_one_pass *b)
 {
-    const struct conv_args *a = &b->args.conv;
+    const struct dgrad_args *a = &b->args.dgrad;
+    const struct conv_shape *s = &a->shape;
 
-    return a->kernel_h == 1 && a->kernel_w == 1 && a->stride == 1 && a->pad_h == 0 && a->pad_w == 0 && a->in % 8 == 0 &&
-           a->out % 8 == 0 && a->x_ld % 8 == 0 && a->y_ld % 8 == 0 && a->in <= a->x_ld && a->out <= a->y_ld &&
-           a->out <= ONE_PASS_OUT && a->images <= ONE_PASS_IMAGES && is_aligned(a->x) && is_aligned(a->y) &&
-           is_aligned(a->w) && is_aligned(a->partial) && is_aligned(a->values) &&
-           !(a->sums.partial && !a->norm.gamma) && finalize_fits(&b->args.finalize, a->out) &&
-           end_fits(&b->args.end, a) && shared_of(b, first_tile(b), 1) <= shared_most(b);
+    return cuda_is_pointwise(s) && s->in % 8 == 0 && s->out % 8 == 0 && s->x_ld % 8 == 0 && s->y_ld % 8 == 0 &&
+           s->in <= s->x_ld && s->out <= s->y_ld && s->out <= ONE_PASS_OUT && s->images <= ONE_PASS_IMAGES &&
+           is_aligned(a->dy) && is_aligned(a->w) && is_aligned(a->dx) && is_aligned(a->x) &&
+           is_aligned(b->args.partial) && !(a->sums.partial && !a->norm.gamma) &&
+           finalize_fits(&b->args.finalize, s->out) && end_fits(&b->args.end, a) &&
+           shared_of(b, first_tile(b), 1) <= shared_most(b);
 }
 
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
@@ -97,13 +98,14 @@ cuda_one_pass_fits(const struct cuda_one_pass *b)
 static unsigned
 tiles_of(const struct cuda_one_pass *b)
 {
-    return cuda_blocks((size_t)b->args.conv.images * b->args.conv.height * b->args.conv.width, ONE_PASS_PIXELS);
+    return cuda_blocks((size_t)b->args.dgrad.shape.images * b->args.dgrad.shape.height * b->args.dgrad.shape.width,
+                       ONE_PASS_PIXELS);
 }
 
 static unsigned
 slices_of(const struct cuda_one_pass *b, unsigned tile)
 {
-    return cuda_blocks(b->args.conv.in, shapes[tile].columns);
+    return cuda_blocks(b->args.dgrad.shape.in, shapes[tile].columns);
 }
 
 static void
@@ -111,18 +113,19 @@ take(struct cuda_one_pass *b, unsigned tile, unsigned stages, unsigned ctas)
 {
     b->tile = tile;
     b->args.stages = stages;
-    b->args.conv.k_steps = cuda_blocks(tiles_of(b), ctas);
-    b->ctas = cuda_blocks(tiles_of(b), b->args.conv.k_steps);
+    b->args.dgrad.tiles_each = cuda_blocks(tiles_of(b), ctas);
+    b->ctas = cuda_blocks(tiles_of(b), b->args.dgrad.tiles_each);
 }
 
 /* Returns the bytes read and written, each once, without partial sums. */
 static double
 bytes_of(const struct cuda_one_pass *b)
 {
-    const struct conv_args *a = &b->args.conv;
+    const struct dgrad_args *a = &b->args.dgrad;
+    const struct conv_shape *s = &a->shape;
     const struct one_pass_end *e = &b->args.end;
-    double values = (double)a->out * (b->args.finalize.values_ld > 0 ? 2 : 1) + (double)a->in * (a->add ? 3 : 2);
-    double more = e->dy_ld > 0 ? (double)a->images * e->height * e->width * a->in : 0;
+    double values = (double)s->out * (b->args.finalize.values_ld > 0 ? 2 : 1) + (double)s->in * (a->add ? 3 : 2);
+    double more = e->dy_ld > 0 ? (double)s->images * e->height * e->width * s->in : 0;
 
     return ((double)tiles_of(b) * ONE_PASS_PIXELS * values + more) * value_bytes(b);
 }
@@ -201,7 +204,7 @@ cuda_one_pass_choose(struct cuda_one_pass *b, unsigned processors)
 size_t
 cuda_one_pass_partial(const struct cuda_one_pass *b)
 {
-    return (size_t)b->ctas * b->args.conv.out * b->args.conv.in;
+    return (size_t)b->ctas * b->args.dgrad.shape.out * b->args.dgrad.shape.in;
 }
 
 struct cuda_op
@@ -220,13 +223,13 @@ cuda_one_pass_op(const struct cuda_one_pass *b)
 double
 cuda_one_pass_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op)
 {
-    const struct conv_args *a = &op->args.one_pass.conv;
+    const struct dgrad_args *a = &op->args.one_pass.dgrad;
     const struct channel_sums *sums = &op->args.one_pass.finalize.sums;
-    unsigned columns = smaller(cuda_products_of(op).shape.columns, a->in);
+    unsigned columns = smaller(cuda_products_of(op).shape.columns, a->shape.in);
     size_t blocks = (size_t)op->x * op->y, rounds = (blocks + gpu->processors - 1) / gpu->processors;
     double added = (double)blocks * sums->blocks * sums->channels * 2 * sizeof(float);
 
     return (double)rounds *
-               cuda_tile_seconds(gpu, ONE_PASS_PIXELS, columns, ONE_PASS_PIXELS, 2.0 * a->k_steps * a->out) +
+               cuda_tile_seconds(gpu, ONE_PASS_PIXELS, columns, ONE_PASS_PIXELS, 2.0 * a->tiles_each * a->shape.out) +
            cuda_memory_seconds(gpu, 1) * added;
 }

@@ -13,7 +13,7 @@
 struct cuda_one_pass {
     struct one_pass_args args;
     unsigned tile,
-        ctas; /* tile: index of a tile shape; ctas: along the pixels, rows of args.conv.partial and of args.conv.sums */
+        ctas; /* tile: index of a tile shape; ctas: along the pixels, rows of args.partial and of args.dgrad.sums */
     unsigned value_bytes; /* of an activation; 0: 2 */
     unsigned major;       /* major compute capability; 0: the newest */
     unsigned shared;      /* bytes available to a CTA; 0: the amount that all devices of that generation have */
@@ -21,14 +21,14 @@ struct cuda_one_pass {
 
 /*
  * Returns true if the kernels support this shape, lds and pointers on this device; pointers that are not set yet are
- * accepted.  finalize.sums must have the `out` channels of y; conv.norm may have no gamma.
+ * accepted.  finalize.sums must have the `out` channels of y; dgrad.norm may have no gamma.
  */
 bool cuda_one_pass_fits(const struct cuda_one_pass *b);
-/* Chooses the tile shape, stages, ctas and args.conv.k_steps, like cuda_conv_choose(); the arguments must fit. */
+/* Chooses the tile shape, stages, ctas and args.dgrad.tiles_each, like cuda_conv_choose(); the arguments must fit. */
 void cuda_one_pass_choose(struct cuda_one_pass *b, unsigned processors);
 /* Uses the given tile shape instead; returns false if it needs more shared memory than the device has. */
 bool cuda_one_pass_take(struct cuda_one_pass *b, unsigned tile, unsigned processors);
-/* Returns the floats of args.conv.partial: [ctas][out][in], the input of sum_all with `splits` = ctas. */
+/* Returns the floats of args.partial: [ctas][out][in], the input of sum_all with `splits` = ctas. */
 size_t cuda_one_pass_partial(const struct cuda_one_pass *b);
 /* Returns its launch. */
 struct cuda_op cuda_one_pass_op(const struct cuda_one_pass *b);

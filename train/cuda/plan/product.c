@@ -61,30 +61,30 @@ static const struct cuda_products products[CUDA_KERNEL_COUNT] = {
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 bool
-cuda_is_pointwise(const struct conv_args *a)
+cuda_is_pointwise(const struct conv_shape *s)
 {
-    return a->kernel_h == 1 && a->kernel_w == 1 && a->stride == 1 && a->pad_h == 0 && a->pad_w == 0;
+    return s->kernel_h == 1 && s->kernel_w == 1 && s->stride == 1 && s->pad_h == 0 && s->pad_w == 0;
 }
 
 bool
 cuda_has_taps(const struct cuda_conv *c)
 {
-    return c->kind == CONV_WGRAD && !cuda_is_pointwise(&c->args);
+    return c->kind == CONV_WGRAD && !cuda_is_pointwise(&c->shape);
 }
 
 static unsigned
-halo_of(const struct conv_args *a)
+halo_of(const struct conv_shape *s)
 {
-    return 2 * (a->pad_h * a->width + a->pad_w);
+    return 2 * (s->pad_h * s->width + s->pad_w);
 }
 
 /* Returns true if the output is as large as the input, and if the halo fits into shared memory. */
 static bool
-has_halo(const struct conv_args *a)
+has_halo(const struct conv_shape *s)
 {
-    return a->stride == 1 && a->out_height == a->height && a->out_width == a->width && !cuda_is_pointwise(a) &&
-           a->kernel_h == 2 * a->pad_h + 1 && a->kernel_w == 2 * a->pad_w + 1 && a->in <= a->x_ld &&
-           a->kernel_h * a->kernel_w <= HALO_TAPS && HALO_ROWS + halo_of(a) <= HALO_LINES;
+    return s->stride == 1 && s->out_height == s->height && s->out_width == s->width && !cuda_is_pointwise(s) &&
+           s->kernel_h == 2 * s->pad_h + 1 && s->kernel_w == 2 * s->pad_w + 1 && s->in <= s->x_ld &&
+           s->kernel_h * s->kernel_w <= HALO_TAPS && HALO_ROWS + halo_of(s) <= HALO_LINES;
 }
 
 /* fprop has the kernel with a halo as its last tile shape. */
@@ -99,25 +99,25 @@ cuda_conv_tile_shapes(const struct cuda_conv *c)
 {
     if (cuda_has_taps(c))
         return COUNT(tap_tiles);
-    return COUNT(tiles) + (c->kind == CONV_FPROP && has_halo(&c->args));
+    return COUNT(tiles) + (c->kind == CONV_FPROP && has_halo(&c->shape));
 }
 
 const struct cuda_pair_shapes *
 cuda_pair_shapes_of(const struct cuda_conv_pair *p, unsigned tile_pair)
 {
-    return cuda_is_pointwise(&p->data.args) ? &pairs[tile_pair].shapes : &tap_pairs[tile_pair].shapes;
+    return cuda_is_pointwise(&p->dgrad.shape) ? &pairs[tile_pair].shapes : &tap_pairs[tile_pair].shapes;
 }
 
 unsigned
 cuda_conv_pair_shapes(const struct cuda_conv_pair *p)
 {
-    return cuda_is_pointwise(&p->data.args) ? COUNT(pairs) : COUNT(tap_pairs);
+    return cuda_is_pointwise(&p->dgrad.shape) ? COUNT(pairs) : COUNT(tap_pairs);
 }
 
 enum cuda_kernel_id
 cuda_conv_kernel(const struct cuda_conv *c)
 {
-    bool pointwise = cuda_is_pointwise(&c->args);
+    bool pointwise = cuda_is_pointwise(&c->shape);
     const struct tile_row *row;
 
     if (cuda_has_taps(c))
@@ -138,23 +138,23 @@ cuda_conv_kernel(const struct cuda_conv *c)
 enum cuda_kernel_id
 cuda_pair_kernel(const struct cuda_conv_pair *p)
 {
-    return (cuda_is_pointwise(&p->data.args) ? pairs : tap_pairs)[p->tile_pair].kernel;
+    return (cuda_is_pointwise(&p->dgrad.shape) ? pairs : tap_pairs)[p->tile_pair].kernel;
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 unsigned
-cuda_conv_steps(const struct conv_args *a)
+cuda_wgrad_steps(const struct conv_shape *s)
 {
-    return cuda_blocks(a->stride == 1 ? (size_t)a->images * a->height * a->width
-                                      : (size_t)a->images * a->out_height * a->out_width,
+    return cuda_blocks(s->stride == 1 ? (size_t)s->images * s->height * s->width
+                                      : (size_t)s->images * s->out_height * s->out_width,
                        GEMM_DEEP);
 }
 
 unsigned
-cuda_conv_splits(const struct conv_args *a)
+cuda_wgrad_splits(const struct wgrad_args *a)
 {
-    return cuda_blocks(cuda_conv_steps(a), a->k_steps);
+    return cuda_blocks(cuda_wgrad_steps(&a->shape), a->k_steps);
 }
 
 static unsigned
@@ -166,27 +166,37 @@ used(size_t all, unsigned tile, unsigned warp)
 }
 
 struct cuda_product
-cuda_product_of(enum conv_kind kind, const struct conv_args *a, struct cuda_tile_shape t)
+cuda_product_of(const struct cuda_conv *c, struct cuda_tile_shape t)
 {
-    size_t outputs = (size_t)a->images * a->out_height * a->out_width;
-    size_t inputs = (size_t)a->images * a->height * a->width, taps = (size_t)a->kernel_h * a->kernel_w;
-    size_t rows = kind == CONV_FPROP ? outputs : inputs, columns = kind == CONV_FPROP ? a->out : a->in;
-    struct cuda_product p = {.splits = 1, .each = a->tiles_each};
+    const struct conv_shape *s = &c->shape;
+    size_t outputs = (size_t)s->images * s->out_height * s->out_width;
+    size_t inputs = (size_t)s->images * s->height * s->width, taps = (size_t)s->kernel_h * s->kernel_w;
+    size_t rows = outputs, columns = s->out;
+    struct cuda_product p = {.splits = 1, .each = 1};
     unsigned tiles_of_taps = 1;
 
-    if (kind == CONV_WGRAD) {
-        rows = cuda_is_pointwise(a) ? a->out : a->in;
-        columns = cuda_is_pointwise(a) ? a->in : a->stride == 1 ? taps * a->out : a->out;
-        tiles_of_taps = a->stride == 1 ? 1 : (unsigned)taps;
-        p.splits = cuda_conv_splits(a);
-        p.each = 1;
-        p.depth = (double)a->k_steps * GEMM_DEEP;
-    } else {
-        p.depth = (double)taps * (kind == CONV_FPROP ? a->in : a->out);
+    switch (c->kind) {
+    case CONV_FPROP:
+        p.each = c->fprop.tiles_each;
+        p.depth = (double)taps * s->in;
+        break;
+    case CONV_DGRAD:
+        rows = inputs;
+        columns = s->in;
+        p.each = c->dgrad.tiles_each;
+        p.depth = (double)taps * s->out;
+        break;
+    case CONV_WGRAD:
+        rows = cuda_is_pointwise(s) ? s->out : s->in;
+        columns = cuda_is_pointwise(s) ? s->in : s->stride == 1 ? taps * s->out : s->out;
+        tiles_of_taps = s->stride == 1 ? 1 : (unsigned)taps;
+        p.splits = cuda_wgrad_splits(&c->wgrad);
+        p.depth = (double)c->wgrad.k_steps * GEMM_DEEP;
+        break;
     }
     p.rows = used(rows, t.rows, t.warp_rows);
     p.columns = used(columns, t.columns, t.warp_columns);
-    p.lines = t.halo ? (double)(t.rows + halo_of(a)) / (double)taps : p.rows;
+    p.lines = t.halo ? (double)(t.rows + halo_of(s)) / (double)taps : p.rows;
     p.down = cuda_blocks(rows, t.rows);
     p.across = cuda_blocks(columns, t.columns) * tiles_of_taps;
     return p;
@@ -211,10 +221,10 @@ cuda_one_seconds(const struct cuda_gpu *gpu, const struct cuda_product *p)
 }
 
 double
-cuda_pair_seconds(const struct cuda_gpu *gpu, const struct cuda_product *data, const struct cuda_product *weights)
+cuda_pair_seconds(const struct cuda_gpu *gpu, const struct cuda_product *dgrad, const struct cuda_product *wgrad)
 {
-    double of_data = tile_of(gpu, data), of_wgrad = tile_of(gpu, weights), block = of_data * data->each;
-    double sum = (double)data->down * data->across * of_data + (double)cuda_product_blocks(weights) * of_wgrad;
+    double of_dgrad = tile_of(gpu, dgrad), of_wgrad = tile_of(gpu, wgrad), block = of_dgrad * dgrad->each;
+    double sum = (double)dgrad->down * dgrad->across * of_dgrad + (double)cuda_product_blocks(wgrad) * of_wgrad;
     double all = ceil(sum / gpu->processors / block) * block;
 
     return all > of_wgrad ? all : of_wgrad;
@@ -226,20 +236,51 @@ tiles_of(const struct cuda_product *p)
     return (size_t)p->down * p->across * p->splits;
 }
 
+struct cuda_conv
+cuda_conv_of(const struct cuda_op *op)
+{
+    struct cuda_conv c = {.kind = products[op->kernel].kind, .splits = 1};
+
+    switch (c.kind) {
+    case CONV_FPROP:
+        c.fprop = op->args.fprop;
+        break;
+    case CONV_DGRAD:
+        c.dgrad = op->args.dgrad;
+        break;
+    case CONV_WGRAD:
+        c.wgrad = op->args.wgrad;
+        break;
+    }
+    return c;
+}
+
+/* Sets the products of dgrad and wgrad of a launch of both. */
+static void
+split_pair(const struct cuda_op *op, struct cuda_product *dgrad, struct cuda_product *wgrad)
+{
+    const struct cuda_products *k = &products[op->kernel];
+    struct cuda_conv d = {.kind = CONV_DGRAD, .dgrad = op->args.pair.dgrad};
+    struct cuda_conv w = {.kind = CONV_WGRAD, .wgrad = op->args.pair.wgrad};
+
+    *dgrad = cuda_product_of(&d, k->shape);
+    *wgrad = cuda_product_of(&w, k->of_wgrad);
+}
+
 struct cuda_products
 cuda_products_of(const struct cuda_op *op)
 {
     struct cuda_products k = products[op->kernel];
-    struct cuda_product p;
+    struct cuda_product p, wgrad;
+    struct cuda_conv c;
 
     if (k.single) {
-        p = cuda_product_of(k.kind, &op->args.conv, k.shape);
+        c = cuda_conv_of(op);
+        p = cuda_product_of(&c, k.shape);
         k.tiles = tiles_of(&p);
     } else if (k.pair) {
-        p = cuda_product_of(CONV_DGRAD, &op->args.pair.data, k.shape);
-        k.tiles = tiles_of(&p);
-        p = cuda_product_of(CONV_WGRAD, &op->args.pair.weights, k.of_wgrad);
-        k.tiles += tiles_of(&p);
+        split_pair(op, &p, &wgrad);
+        k.tiles = tiles_of(&p) + tiles_of(&wgrad);
     } else if (k.one_pass) {
         k.tiles = (size_t)op->x * op->y * op->z;
     }
@@ -250,13 +291,14 @@ double
 cuda_product_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op)
 {
     struct cuda_products k = products[op->kernel];
-    struct cuda_product data, weights;
+    struct cuda_product p, wgrad;
+    struct cuda_conv c;
 
     if (k.single) {
-        data = cuda_product_of(k.kind, &op->args.conv, k.shape);
-        return cuda_one_seconds(gpu, &data);
+        c = cuda_conv_of(op);
+        p = cuda_product_of(&c, k.shape);
+        return cuda_one_seconds(gpu, &p);
     }
-    data = cuda_product_of(CONV_DGRAD, &op->args.pair.data, k.shape);
-    weights = cuda_product_of(CONV_WGRAD, &op->args.pair.weights, k.of_wgrad);
-    return cuda_pair_seconds(gpu, &data, &weights);
+    split_pair(op, &p, &wgrad);
+    return cuda_pair_seconds(gpu, &p, &wgrad);
 }

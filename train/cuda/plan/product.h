@@ -26,13 +26,13 @@ struct cuda_products cuda_products_of(const struct cuda_op *op);
 double cuda_product_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op);
 
 /* 1 x 1 with stride 1 and no padding. */
-bool cuda_is_pointwise(const struct conv_args *a);
+bool cuda_is_pointwise(const struct conv_shape *s);
 /* wgrad of kernels larger than 1 x 1, which has tile shapes of its own. */
 bool cuda_has_taps(const struct cuda_conv *c);
 
 /* The tile shapes by their numbers. */
 struct cuda_pair_shapes {
-    struct cuda_tile_shape data, weights;
+    struct cuda_tile_shape dgrad, wgrad;
 };
 const struct cuda_tile_shape *cuda_tile_shape_of(const struct cuda_conv *c, unsigned tile);
 const struct cuda_pair_shapes *cuda_pair_shapes_of(const struct cuda_conv_pair *p, unsigned tile_pair);
@@ -47,16 +47,16 @@ struct cuda_product {
     double depth;           /* values of k of a CTA */
     unsigned down, across, splits, each;
 };
-struct cuda_product cuda_product_of(enum conv_kind kind, const struct conv_args *a, struct cuda_tile_shape t);
+struct cuda_product cuda_product_of(const struct cuda_conv *c, struct cuda_tile_shape t);
 size_t cuda_product_blocks(const struct cuda_product *p);
 
 /* Returns the k-steps of wgrad, GEMM_DEEP pixels each, as the kernel counts them. */
-unsigned cuda_conv_steps(const struct conv_args *a);
+unsigned cuda_wgrad_steps(const struct conv_shape *s);
 
 /* Returns the time of the waves of CTAs on the multiprocessors; each wave takes as long as its tiles. */
 double cuda_one_seconds(const struct cuda_gpu *gpu, const struct cuda_product *p);
 /* As above, for a pair: dgrad CTAs fill the multiprocessors that wgrad leaves free. */
-double cuda_pair_seconds(const struct cuda_gpu *gpu, const struct cuda_product *data,
-                         const struct cuda_product *weights);
+double cuda_pair_seconds(const struct cuda_gpu *gpu, const struct cuda_product *dgrad,
+                         const struct cuda_product *wgrad);
 
 #endif

@@ -269,7 +269,7 @@ each_by_cudnn(struct plan *plan, const struct cuda_layout *l,
 static enum chex_status
 ask_about(struct plan *plan, const struct cuda_op *op, struct chex_error *err)
 {
-    struct cuda_conv conv = cudnn_conv_of(op);
+    struct cuda_conv conv = cuda_conv_of(op);
     bool takes = true;
     enum chex_status status = cudnn_takes(plan->cudnn, &conv, &takes, err);
 
