@@ -90,23 +90,25 @@ gemm_warp_of(const gemm_work &w)
 /* The sums of a warp. */
 template <typename TILE> using gemm_sums = tile_sum[TILE::DOWN][TILE::ACROSS];
 
+/* fprop and dgrad: rows of C are `pixels`, columns `channels`; k is the `depth` channels of all taps. */
+template <typename TILE>
+DEVICE gemm_work
+work_over_taps(const conv_shape &s, unsigned pixels, unsigned channels, unsigned depth, const gemm_tile_at &at)
+{
+    unsigned chunks = (depth + GEMM_DEEP - 1) / GEMM_DEEP;
+
+    return {
+        pixels, channels, at.down * TILE::ROWS, at.across * TILE::COLUMNS, at, 0, 0, chunks * (s.kernel_h * s.kernel_w),
+        chunks, 0};
+}
+
 template <typename TILE>
 DEVICE gemm_work
 work_of(const fprop_args &a, const gemm_tile_at &at)
 {
     const conv_shape &s = a.shape;
-    unsigned chunks = (s.in + GEMM_DEEP - 1) / GEMM_DEEP;
 
-    return {s.images * s.out_height * s.out_width,
-            s.out,
-            at.down * TILE::ROWS,
-            at.across * TILE::COLUMNS,
-            at,
-            0,
-            0,
-            chunks * (s.kernel_h * s.kernel_w),
-            chunks,
-            0};
+    return work_over_taps<TILE>(s, s.images * s.out_height * s.out_width, s.out, s.in, at);
 }
 
 template <typename TILE>
@@ -114,18 +116,8 @@ DEVICE gemm_work
 work_of(const dgrad_args &a, const gemm_tile_at &at)
 {
     const conv_shape &s = a.shape;
-    unsigned chunks = (s.out + GEMM_DEEP - 1) / GEMM_DEEP;
 
-    return {s.images * s.height * s.width,
-            s.in,
-            at.down * TILE::ROWS,
-            at.across * TILE::COLUMNS,
-            at,
-            0,
-            0,
-            chunks * (s.kernel_h * s.kernel_w),
-            chunks,
-            0};
+    return work_over_taps<TILE>(s, s.images * s.height * s.width, s.in, s.out, at);
 }
 
 /* Rows of C are output channels if the kernel is 1x1; otherwise input channels, and columns outputs of all taps. */
