@@ -41,8 +41,9 @@ enum {
     TICKS = 26,         /* width of the tick labels, left of a curve */
     CURVE = 112,        /* width and height of the plot */
     CELL_HEIGHT = 164,
-    HASH = 16, /* digits shown of a hash */
-    NAME = 24  /* characters shown of a name */
+    HASH = 16,    /* digits shown of a hash */
+    FINDING = 20, /* characters shown of a finding */
+    NAME = 24     /* and of other names */
 };
 
 /* Classes as in svg.h; series 0 is a finding, 3 is the mean. */
@@ -70,13 +71,29 @@ struct plot {
     struct html h;
 };
 
-/* Returns the name with blanks, "Pleural Thickening". */
+/* Cuts a long name to `most` characters, so that every line fits. */
 static const char *
-shown_name(unsigned finding, char out[64])
+cut_to(size_t most, const char *name, char out[NAME + 1])
+{
+    snprintf(out, most + 1, "%s", name);
+    if (strlen(name) > most)
+        memcpy(out + most - 3, "...", 3);
+    return out;
+}
+
+static const char *
+cut(const char *name, char out[NAME + 1])
+{
+    return cut_to(NAME, name, out);
+}
+
+/* Returns the name of a finding with blanks, "Pleural Thickening". */
+static const char *
+shown_name(const struct plot *p, unsigned finding, char out[NAME + 1])
 {
     char *at;
 
-    snprintf(out, 64, "%s", chex_finding_name(finding));
+    cut_to(FINDING, p->e->findings[finding], out);
     for (at = out; *at; at++)
         if (*at == '_')
             *at = ' ';
@@ -103,16 +120,6 @@ sort_findings(struct plot *p)
 }
 
 /* ---- title ----------------------------------------------------------------------------------------------------- */
-
-/* Cuts a long name, so that every line fits. */
-static const char *
-cut(const char *name, char out[NAME + 1])
-{
-    snprintf(out, NAME + 1, "%s", name);
-    if (strlen(name) > NAME)
-        memcpy(out + NAME - 3, "...", 3);
-    return out;
-}
 
 /* Returns "[0.802, 0.814]", or "" without an interval. */
 static const char *
@@ -259,9 +266,9 @@ static void
 draw_finding(struct plot *p, const struct svg_axis *x, double y, unsigned finding)
 {
     const struct finding_metrics *f = &p->m->finding[finding];
-    char name[64], n[FORMAT_TEXT];
+    char name[NAME + 1], n[FORMAT_TEXT];
 
-    svg_text(&p->h, MARGIN, y + FIRST, "", "%s", shown_name(finding, name));
+    svg_text(&p->h, MARGIN, y + FIRST, "", "%s", shown_name(p, finding, name));
     if (f->positives + f->negatives == 0)
         svg_text(&p->h, MARGIN, y + SECOND, "n d", "no known label");
     else
@@ -400,9 +407,9 @@ draw_cell(struct plot *p, unsigned finding, double left, double top, struct scor
     double auroc = p->m->finding[finding].metric[METRIC_AUROC].value;
     struct svg_axis x = {.from = 0, .to = 1, .start = left + TICKS, .end = left + TICKS + CURVE};
     struct svg_axis y = {.from = 0, .to = 1, .start = top + 18 + CURVE, .end = top + 18};
-    char name[64];
+    char name[NAME + 1];
 
-    svg_text(&p->h, x.start, top + 8, "n", "%s", shown_name(finding, name));
+    svg_text(&p->h, x.start, top + 8, "n", "%s", shown_name(p, finding, name));
     html_format(&p->h, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"none\" class=\"g\"/>\n", x.start,
                 y.end, CURVE, CURVE);
     if (isnan(auroc)) {

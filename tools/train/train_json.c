@@ -106,7 +106,7 @@ evaluation_json(const struct train_evaluation *j)
                        real_json(j->loss));
     good = metrics_json_add(object, m->mean, METRICS_SUMMARY);
     good &= json_object_set_new(object, "defined", count_json(m->defined)) == 0;
-    good &= json_object_set_new(object, "findings", metrics_json_findings(m, METRICS_SUMMARY)) == 0;
+    good &= json_object_set_new(object, "findings", metrics_json_findings(m, j->findings, METRICS_SUMMARY)) == 0;
     if (!good)
         json_decref(object);
     return good ? object : NULL;

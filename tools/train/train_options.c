@@ -399,7 +399,11 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     }
     if (o->split && !o->evaluate_only)
         return error_set(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
-    return o->positive == POSITIVE_GIVEN ? value_weights(cli->positive_file, o->positive_weight, err) : CHEX_OK;
+    if (o->positive != POSITIVE_GIVEN)
+        return CHEX_OK;
+    cli->train.given = cli->given;
+    cli->train.given_path = cli->positive_file;
+    return value_weights(cli->positive_file, cli->given, &cli->train.given_count, err);
 }
 
 enum chex_status

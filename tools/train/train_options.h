@@ -11,8 +11,9 @@
 
 struct train_cli {
     struct trainer_options train;
-    const char *positive_file; /* --pos-weight FILE, read by train_cli_check() */
-    double decay;              /* --weight-decay; negative: use the default of the optimizer */
+    const char *positive_file;                    /* --pos-weight FILE, read by train_cli_check() */
+    struct given_weight given[CHEX_FINDINGS_MAX]; /* its lines */
+    double decay;                                 /* --weight-decay; negative: use the default of the optimizer */
     bool dry_run;
     const char *trace; /* or NULL */
     int argc;          /* the command line itself, for run.json */

@@ -19,7 +19,8 @@
 struct train_evaluation {
     bool there;
     char split[32];
-    const char *sha256; /* valid while the data set is open */
+    const char *sha256;          /* valid while the data set is open, as the findings */
+    const char *const *findings; /* [metrics.outputs] names */
     double loss, seconds;
     uint64_t step;
     struct metrics metrics;

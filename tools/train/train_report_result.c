@@ -19,6 +19,7 @@
 
 #define PICTURE_NAME  48
 #define MEASURED_TEXT 64
+#define NAME_WIDTH    20 /* least width of the column of findings */
 
 static const char notice[] = "research use only, not for diagnosis";
 
@@ -45,15 +46,19 @@ put_cell(char *out, unsigned k, const char *text)
 }
 
 static void
-print_findings(struct train_report *r, const struct metrics *m)
+print_findings(struct train_report *r, const struct evaluation *e)
 {
+    const struct metrics *m = &e->metrics;
+    int widest = NAME_WIDTH;
     char cells[METRIC_COUNT * MEASURED_TEXT], text[MEASURED_TEXT], positives[FORMAT_TEXT];
     size_t used = 0;
     unsigned i, k;
 
     for (k = 0; k < METRIC_COUNT; k++)
         used += put_cell(cells + used, k, metric_info[k].title);
-    progress_line_print(&r->line, "         %-20s %9s   %s", "finding", "positives", cells);
+    for (i = 0; i < m->outputs; i++)
+        widest = (int)strlen(e->findings[i]) > widest ? (int)strlen(e->findings[i]) : widest;
+    progress_line_print(&r->line, "         %-*s %9s   %s", widest, "finding", "positives", cells);
     for (i = 0; i < m->outputs; i++) {
         const struct finding_metrics *f = &m->finding[i];
 
@@ -63,7 +68,7 @@ print_findings(struct train_report *r, const struct metrics *m)
                 snprintf(text, sizeof(text), "n/a (0 %s)", f->positives == 0 ? "positives" : "negatives");
             used += put_cell(cells + used, k, text);
         }
-        progress_line_print(&r->line, "         %-20s %9s   %s", chex_finding_name(i),
+        progress_line_print(&r->line, "         %-*s %9s   %s", widest, e->findings[i],
                             format_count(f->positives, positives), cells);
     }
 }
@@ -73,6 +78,7 @@ keep_evaluation(struct train_evaluation *j, const struct trainer_evaluation_resu
 {
     *j = (struct train_evaluation){.there = true,
                                    .sha256 = v->sha256,
+                                   .findings = v->evaluation->findings,
                                    .loss = v->evaluation->loss,
                                    .seconds = v->evaluation->seconds,
                                    .step = v->step,
@@ -139,7 +145,7 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     progress_line_print(&r->line, "%-8s %s, %s of %s, loss %.4f, in %s", v->split, v->weights,
                         format_things(m->images, "image", images), format_things(m->patients, "patient", patients),
                         v->evaluation->loss, format_seconds(v->evaluation->seconds, seconds));
-    print_findings(r, m);
+    print_findings(r, v->evaluation);
     if (v->evaluation->skipped_count > 0)
         progress_line_print(&r->line, "         %s left out",
                             format_things(v->evaluation->skipped_count, "damaged record", images));
@@ -287,8 +293,12 @@ static size_t
 add_result(const struct train_evaluation *j, struct run_result *out)
 {
     if (j->there)
-        *out = (struct run_result){
-            .split = j->split, .sha256 = j->sha256, .weights = TRAINER_BEST, .step = j->step, .metrics = &j->metrics};
+        *out = (struct run_result){.split = j->split,
+                                   .sha256 = j->sha256,
+                                   .weights = TRAINER_BEST,
+                                   .step = j->step,
+                                   .metrics = &j->metrics,
+                                   .findings = j->findings};
     return j->there;
 }
 

@@ -7,10 +7,10 @@
 
 #include "train/train_values.h"
 
-#include "dataset/findings.h"
 #include "io/line_reader.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,30 +98,28 @@ value_duration(const char *text, double *out, struct chex_error *err)
 
 /* Parses "Hernia,57.3". */
 static enum chex_status
-take_weight(const char *path, const struct text_line *line, bool seen[CHEX_FINDINGS], double out[CHEX_FINDINGS],
+take_weight(const char *path, const struct text_line *line, struct given_weight out[CHEX_FINDINGS_MAX], size_t *count,
             struct chex_error *err)
 {
-    char text[128];
+    struct given_weight *given = &out[*count];
+    char text[FINDING_NAME_MAX + 64];
     size_t split, length;
-    int finding;
-    double value;
 
     if (line->size == 0 || line->data[0] == '#')
         return CHEX_OK;
+    if (*count == CHEX_FINDINGS_MAX)
+        return error_set(err, CHEX_ERR_USAGE, "%s:%lu: more than %d weights", path, line->number, CHEX_FINDINGS_MAX);
     if (line->size < sizeof(text)) {
         memcpy(text, line->data, line->size);
         text[line->size] = '\0';
         split = strcspn(text, ",\t");
         if (text[split] == '\0')
             split = strcspn(text, " ");
-        finding = finding_index(&findings_nih14, text, split);
         length = split + strspn(text + split, ", \t");
-        if (finding >= 0 && parse_real(text + length, &value) && value > 0) {
-            if (seen[finding])
-                return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s a second time", path, line->number,
-                                 chex_finding_name((unsigned)finding));
-            seen[finding] = true;
-            out[finding] = value;
+        if (split > 0 && split <= FINDING_NAME_MAX && parse_real(text + length, &given->weight) && given->weight > 0) {
+            snprintf(given->name, sizeof(given->name), "%.*s", (int)split, text);
+            given->line = line->number;
+            ++*count;
             return CHEX_OK;
         }
     }
@@ -129,24 +127,20 @@ take_weight(const char *path, const struct text_line *line, bool seen[CHEX_FINDI
 }
 
 enum chex_status
-value_weights(const char *path, double out[CHEX_FINDINGS], struct chex_error *err)
+value_weights(const char *path, struct given_weight out[CHEX_FINDINGS_MAX], size_t *count, struct chex_error *err)
 {
-    bool seen[CHEX_FINDINGS] = {false};
     struct text_line line = {.data = NULL};
     struct line_reader *text;
     enum chex_status status = text_open(path, false, &text, err);
-    unsigned i;
 
+    *count = 0;
     if (status != CHEX_OK)
         return status;
     do {
         status = text_next(text, &line, err);
         if (status == CHEX_OK && line.data)
-            status = take_weight(path, &line, seen, out, err);
+            status = take_weight(path, &line, out, count, err);
     } while (status == CHEX_OK && line.data);
     text_close(text);
-    for (i = 0; status == CHEX_OK && i < CHEX_FINDINGS; i++)
-        if (!seen[i])
-            status = error_set(err, CHEX_ERR_USAGE, "%s: no weight for %s", path, chex_finding_name(i));
     return status;
 }

@@ -7,7 +7,7 @@
 #define CHEX_TOOLS_TRAIN_VALUES_H
 
 #include "base/error.h"
-#include "dataset/findings.h"
+#include "run/trainer.h"
 
 /* Parse a number such as 1e-3.  CHEX_ERR_USAGE: the text is not a number in min .. max. */
 enum chex_status value_real(const char *text, double min, double max, double *out, struct chex_error *err);
@@ -16,10 +16,11 @@ enum chex_status value_real(const char *text, double min, double max, double *ou
 enum chex_status value_duration(const char *text, double *out, struct chex_error *err);
 
 /*
- * Reads a file with a weight for each finding: lines "Hernia,57.3" (or with a blank), in any order.  Empty lines and
- * lines that begin with # are ignored.
- * CHEX_ERR_USAGE: "FILE:3: ...", or a finding is missing or repeated;  CHEX_ERR_MISSING;  CHEX_ERR_MEMORY
+ * Reads a file with weights of findings: lines "Hernia,57.3" (or with a blank), in any order.  Empty lines and lines
+ * that begin with # are ignored.  The trainer compares the names with the findings of the data set.
+ * CHEX_ERR_USAGE: "FILE:3: ...", or too many lines;  CHEX_ERR_MISSING;  CHEX_ERR_MEMORY
  */
-enum chex_status value_weights(const char *path, double out[CHEX_FINDINGS], struct chex_error *err);
+enum chex_status value_weights(const char *path, struct given_weight out[CHEX_FINDINGS_MAX], size_t *count,
+                               struct chex_error *err);
 
 #endif

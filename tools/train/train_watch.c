@@ -235,7 +235,8 @@ train_watch_evaluation(struct train_watch *w, const struct trainer *t, const str
                                             .seconds = e->seconds,
                                             .skipped = e->skipped_count,
                                             .best = v->best,
-                                            .metrics = &e->metrics};
+                                            .metrics = &e->metrics,
+                                            .findings = e->findings};
 
     if (w->log)
         run_log_evaluation(w->log, &seen);

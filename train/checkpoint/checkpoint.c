@@ -138,7 +138,7 @@ is_of_run(const struct folder *folder, const struct graph *g, const struct check
     char name[CHECKPOINT_NAME];
 
     checkpoint_name(step, name);
-    if (checkpoint_read_state(folder, name, &found, NULL) != CHEX_OK)
+    if (checkpoint_read_state(folder, name, NULL, &found, NULL) != CHEX_OK)
         return is_optimizer_alone(folder, g, name);
     return found.step == step && found.seed == run->seed && found.side == run->side &&
            strcmp(found.model, run->model) == 0 && strcmp(found.dataset_id, run->dataset_id) == 0;

@@ -109,14 +109,15 @@ enum chex_status checkpoint_check(const struct folder *folder, const char *name,
 enum chex_status checkpoint_set_aside(const struct folder *folder, const char *name, struct chex_error *err);
 
 /*
- * Read the state first, to build the graph from it, and then all arrays.  CHEX_ERR_INCOMPATIBLE a newer format, no
- * state, another model, tensors that do not fit (the text names up to five)
+ * Read the state first, to build the graph from it, and then all arrays.  g: the findings must be those of this graph;
+ * NULL: any.  CHEX_ERR_INCOMPATIBLE a newer format, no state, another model, other findings, tensors that do not fit
+ * (the text names up to five)
  * CHEX_ERR_DAMAGED       also a state with a missing field, a wrong type or a value out of bounds: err names it
  * CHEX_ERR_TRUNCATED, CHEX_ERR_MISSING, CHEX_ERR_READ
  */
-enum chex_status checkpoint_read_state(const struct folder *folder, const char *name, struct checkpoint_state *state,
-                                       struct chex_error *err);
-/* As checkpoint_read_state(), from an open file. */
+enum chex_status checkpoint_read_state(const struct folder *folder, const char *name, const struct graph *g,
+                                       struct checkpoint_state *state, struct chex_error *err);
+/* As checkpoint_read_state() with g NULL, from an open file. */
 enum chex_status checkpoint_parse_state(const struct safetensors *s, struct checkpoint_state *state,
                                         struct chex_error *err);
 enum chex_status checkpoint_read(const struct folder *folder, const char *name, const struct graph *g,

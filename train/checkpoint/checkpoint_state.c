@@ -9,7 +9,6 @@
 
 #include "base/ascii.h"
 #include "checkpoint/weights.h"
-#include "dataset/findings.h"
 #include "io/digest_file.h"
 
 #include <stdio.h>
@@ -18,6 +17,9 @@
 
 /* reals: accept numbers of any size, so that a bad value can be reported with its field. */
 static const struct parse_bounds bounds = {.size = 65536, .depth = 2, .values = 100, .reals = true};
+
+#define SHOWN_BYTES 100 /* of a list of findings in an error */
+#define SHOWN       (4 * SHOWN_BYTES + 4)
 
 void
 checkpoint_name(uint64_t step, char out[CHECKPOINT_NAME])
@@ -53,15 +55,19 @@ format_state(const struct checkpoint_state *state, struct buffer *b, struct chex
     return status;
 }
 
-const char *
-checkpoint_labels(char out[CHECKPOINT_LABELS])
+/* Append the names of the logits, separated by commas, and a terminator. */
+static enum chex_status
+append_findings(const struct graph *g, struct buffer *b, struct chex_error *err)
 {
-    size_t used = 0;
-    unsigned i;
+    unsigned outputs = g->buffer[g->output].channels, i;
+    enum chex_status status = CHEX_OK;
 
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        used += (size_t)snprintf(out + used, CHECKPOINT_LABELS - used, "%s%s", i > 0 ? "," : "", chex_finding_name(i));
-    return out;
+    for (i = 0; status == CHEX_OK && i < outputs; i++) {
+        status = i > 0 ? buffer_append(b, ",", 1, err) : CHEX_OK;
+        if (status == CHEX_OK)
+            status = buffer_append(b, g->findings[i], strlen(g->findings[i]), err);
+    }
+    return status == CHEX_OK ? buffer_append(b, "", 1, err) : status;
 }
 
 enum chex_status
@@ -69,29 +75,28 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
                        const struct checkpoint_state *state, const struct checkpoint_arrays *arrays, char *hex,
                        struct chex_error *err)
 {
-    struct buffer text = {0};
-    char labels[CHECKPOINT_LABELS], format[16];
+    struct buffer text = {0}, findings = {0};
+    struct metadata metadata[6];
+    char format[16];
+    size_t count = 0;
     enum chex_status status = format_state(state, &text, err);
 
-    if (status != CHEX_OK) {
-        buffer_release(&text);
-        return status;
-    }
+    if (status == CHEX_OK && g->findings)
+        status = append_findings(g, &findings, err);
     snprintf(format, sizeof(format), "%d", CHECKPOINT_FORMAT);
-    {
-        const struct metadata metadata[] = {
-            {"chex_format", format},
-            {"labels", checkpoint_labels(labels)},
-            {"note", "Research use only, not for diagnosis."},
-            {"state", (const char *)text.data},
-            {"tool", "chex-train"},
-            {"version", chex_version()},
-        };
-
-        status = weights_write(g, folder, file, arrays->params, arrays->stats, state->micro_batches, metadata,
-                               sizeof(metadata) / sizeof(metadata[0]), hex, err);
+    if (status == CHEX_OK) {
+        metadata[count++] = (struct metadata){"chex_format", format};
+        if (g->findings)
+            metadata[count++] = (struct metadata){"labels", (const char *)findings.data};
+        metadata[count++] = (struct metadata){"note", "Research use only, not for diagnosis."};
+        metadata[count++] = (struct metadata){"state", (const char *)text.data};
+        metadata[count++] = (struct metadata){"tool", "chex-train"};
+        metadata[count++] = (struct metadata){"version", chex_version()};
+        status = weights_write(g, folder, file, arrays->params, arrays->stats, state->micro_batches, metadata, count,
+                               hex, err);
     }
     buffer_release(&text);
+    buffer_release(&findings);
     return status;
 }
 
@@ -122,12 +127,51 @@ name_precision(char *settings)
         memcpy(at, "precision fp32\n", strlen(automatic));
 }
 
+/* Returns "A,B,C", or the start of a long list. */
+static const char *
+shorten(const char *names, char out[SHOWN])
+{
+    size_t length = strlen(names);
+    bool cut = length > SHOWN_BYTES;
+
+    ascii_escape(names, cut ? SHOWN_BYTES : length, out, SHOWN - 3);
+    return cut ? strcat(out, "...") : out;
+}
+
+static unsigned
+count_names(const char *names)
+{
+    unsigned count = 1;
+
+    for (; *names; names++)
+        count += *names == ',';
+    return count;
+}
+
+enum chex_status
+checkpoint_check_findings(const struct safetensors *s, const struct graph *g, bool other_count, struct chex_error *err)
+{
+    const char *theirs = safetensors_metadata(s, "labels"), *ours;
+    struct buffer findings = {0};
+    char shown[2][SHOWN];
+    enum chex_status status;
+
+    if (!theirs || !g->findings)
+        return CHEX_OK;
+    status = append_findings(g, &findings, err);
+    ours = (const char *)findings.data;
+    if (status == CHEX_OK && strcmp(theirs, ours) != 0 && !(other_count && count_names(theirs) != count_names(ours)))
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%s' (%u), those of the data set '%s' (%u)",
+                           shorten(theirs, shown[0]), count_names(theirs), shorten(ours, shown[1]), count_names(ours));
+    buffer_release(&findings);
+    return status;
+}
+
 enum chex_status
 checkpoint_parse_state(const struct safetensors *s, struct checkpoint_state *state, struct chex_error *err)
 {
     const char *format = safetensors_metadata(s, "chex_format"), *text = safetensors_metadata(s, "state");
-    const char *labels = safetensors_metadata(s, "labels");
-    char ours[CHECKPOINT_LABELS], shown[CHECKPOINT_LABELS];
+    char shown[64];
     json_t *top;
     enum chex_status status;
 
@@ -136,9 +180,6 @@ checkpoint_parse_state(const struct safetensors *s, struct checkpoint_state *sta
     if (strcmp(format, "1") != 0)
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "format %s, this build reads up to %d",
                          ascii_escape(format, strlen(format), shown, 20), CHECKPOINT_FORMAT);
-    if (labels && strcmp(labels, checkpoint_labels(ours)) != 0)
-        return error_set(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%s', in another order or others",
-                         ascii_escape(labels, strlen(labels), shown, sizeof(shown)));
     status = parse_json(text, strlen(text), &bounds, &top, err);
     if (status != CHEX_OK)
         return status == CHEX_ERR_MEMORY ? status : error_context(err, status, "the run's state");
@@ -150,8 +191,8 @@ checkpoint_parse_state(const struct safetensors *s, struct checkpoint_state *sta
 }
 
 enum chex_status
-checkpoint_read_state(const struct folder *folder, const char *name, struct checkpoint_state *state,
-                      struct chex_error *err)
+checkpoint_read_state(const struct folder *folder, const char *name, const struct graph *g,
+                      struct checkpoint_state *state, struct chex_error *err)
 {
     char file[CHECKPOINT_FILE];
     struct safetensors s;
@@ -162,6 +203,8 @@ checkpoint_read_state(const struct folder *folder, const char *name, struct chec
     status = safetensors_open(folder->fd, file, &s, err);
     if (status == CHEX_OK)
         status = checkpoint_parse_state(&s, state, err);
+    if (status == CHEX_OK && g)
+        status = checkpoint_check_findings(&s, g, false, err);
     safetensors_close(&s);
     return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", folder->path, file);
 }

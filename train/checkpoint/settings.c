@@ -139,7 +139,7 @@ settings_keep(const struct settings *s, char out[SETTINGS_TEXT], struct chex_err
 
 /* ---- comparing ------------------------------------------------------------------------------------------------- */
 
-#define KEPT_TEXT 512
+#define KEPT_TEXT SETTINGS_TEXT
 
 /* Find the value after "NAME " in the lines of a text; returns false if there is none. */
 static bool

@@ -53,7 +53,7 @@ struct setting {
 #define SETTING_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
 #define SETTINGS_MAX  64
-#define SETTINGS_TEXT 2048 /* size for settings_keep(), with terminator */
+#define SETTINGS_TEXT 10240 /* size for settings_keep(), with terminator: CHEX_FINDINGS_MAX weights fit */
 
 /* Initialize with zeros; release with settings_release(). */
 struct settings {

@@ -326,7 +326,7 @@ loader_start(const struct loader_options *options, struct loader **out, struct c
     l->source = info->width;
     l->stride = info->stride;
     l->image_size = (size_t)info->width * info->height;
-    l->outputs = CHEX_FINDINGS;
+    l->outputs = info->finding_count;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->filled, NULL);
     pthread_cond_init(&l->freed, NULL);

@@ -296,11 +296,13 @@ evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_e
     uint64_t first = o->collective ? (uint64_t)collective_rank(o->collective) : 0;
     uint64_t ranks = o->collective ? (uint64_t)collective_size(o->collective) : 1;
     uint64_t batches = order_steps(o->samples->count, o->batch);
-    struct share_of_scores s = {.o = o, .outputs = CHEX_FINDINGS};
+    struct share_of_scores s = {.o = o};
     double since = clock_now();
     enum chex_status status;
 
-    *out = (struct evaluation){.split = o->split, .outputs = CHEX_FINDINGS, .tta = o->tta, .seed = o->seed};
+    *out = (struct evaluation){.split = o->split, .tta = o->tta, .seed = o->seed};
+    out->findings = chex_dataset_findings(o->ds, &out->outputs);
+    s.outputs = out->outputs;
     metrics_undefined(&out->metrics);
     out->loss = (double)NAN;
     if (o->samples->count == 0)

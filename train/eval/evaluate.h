@@ -82,7 +82,8 @@ struct evaluated_image {
 };
 
 struct evaluation {
-    unsigned split, outputs; /* outputs: findings, CHEX_FINDINGS */
+    unsigned split, outputs;
+    const char *const *findings; /* [outputs] names; valid while the data set is open */
     enum tta tta;
     unsigned views;
     uint64_t seed; /* of the bootstrap; the number of replicates is in metrics */

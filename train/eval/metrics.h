@@ -27,7 +27,7 @@ struct scores {
     uint32_t patients;
 };
 
-#define METRICS_OUTPUTS 254
+#define METRICS_OUTPUTS CHEX_FINDINGS_MAX
 
 /* A metric has one number per finding, and the mean over the findings that have an AUROC. */
 enum metric { METRIC_AUROC, METRIC_AUPRC, METRIC_COUNT };
@@ -112,8 +112,8 @@ enum metrics_form {
 };
 /* Add each metric, null if undefined; returns false if memory runs out. */
 bool metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], enum metrics_form form);
-/* Returns a list with an object per finding, or NULL if memory runs out. */
-json_t *metrics_json_findings(const struct metrics *m, enum metrics_form form);
+/* Returns a list with an object per finding, with its name, or NULL if memory runs out. */
+json_t *metrics_json_findings(const struct metrics *m, const char *const *name, enum metrics_form form);
 /* Returns the names of the criteria whose thresholds are chosen on the evaluated images; NULL if memory runs out. */
 json_t *metrics_json_optimistic(void);
 

@@ -77,11 +77,11 @@ metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], enu
 }
 
 static json_t *
-finding_json(const struct metrics *m, unsigned finding, enum metrics_form form)
+finding_json(const struct metrics *m, unsigned finding, const char *name, enum metrics_form form)
 {
     const struct finding_metrics *f = &m->finding[finding];
     uint64_t known = f->positives + f->negatives;
-    json_t *object = json_pack("{s:s,s:o}", "name", chex_finding_name(finding), "positives", count_json(f->positives));
+    json_t *object = json_pack("{s:s,s:o}", "name", name, "positives", count_json(f->positives));
     bool good = true;
     unsigned i;
 
@@ -112,14 +112,14 @@ metrics_json_optimistic(void)
 }
 
 json_t *
-metrics_json_findings(const struct metrics *m, enum metrics_form form)
+metrics_json_findings(const struct metrics *m, const char *const *name, enum metrics_form form)
 {
     json_t *list = json_array();
     bool good = true;
     unsigned k;
 
     for (k = 0; k < m->outputs; k++)
-        good &= json_array_append_new(list, finding_json(m, k, form)) == 0;
+        good &= json_array_append_new(list, finding_json(m, k, name[k], form)) == 0;
     return keep_if(good, list);
 }
 
@@ -180,7 +180,8 @@ document(const struct evaluation *e, const struct evaluation_source *from)
                      "chex-train", "version", chex_version(), "use", "research only, not for diagnosis", "dataset_id",
                      chex_dataset_info(from->ds)->id, "split", split_json(e, from->ds), "model", model_json(from),
                      "views", views, "loss", real_json(e->loss), "not_finite", count_json(e->not_finite), "bootstrap",
-                     bootstrap, "mean", means_json(m), "findings", metrics_json_findings(m, METRICS_DOCUMENT));
+                     bootstrap, "mean", means_json(m), "findings",
+                     metrics_json_findings(m, e->findings, METRICS_DOCUMENT));
 }
 
 enum chex_status

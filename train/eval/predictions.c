@@ -50,15 +50,15 @@ put_field(struct text *t, const char *field)
 }
 
 static void
-put_header(struct text *t, unsigned outputs)
+put_header(struct text *t, const struct evaluation *e)
 {
     unsigned k;
 
     put_format(t, "image,patient,split");
-    for (k = 0; k < outputs; k++)
-        put_format(t, ",prob_%s", chex_finding_name(k));
-    for (k = 0; k < outputs; k++)
-        put_format(t, ",label_%s", chex_finding_name(k));
+    for (k = 0; k < e->outputs; k++)
+        put_format(t, ",prob_%s", e->findings[k]);
+    for (k = 0; k < e->outputs; k++)
+        put_format(t, ",label_%s", e->findings[k]);
     put(t, "\n", 1);
 }
 
@@ -94,7 +94,7 @@ predictions_write(const struct evaluation *e, const struct evaluation_source *fr
     enum chex_status status;
     size_t i;
 
-    put_header(&t, e->outputs);
+    put_header(&t, e);
     for (i = 0; !t.failed && i < e->count; i++)
         put_image(&t, e, i, split);
     status = t.failed ? error_memory(err) : safe_file_put(folder, name, t.b.data, t.b.size, err);

@@ -27,8 +27,8 @@ struct ranking {
 };
 
 /*
- * Sort all findings.  Release *out [outputs] with rankings_free(), also after a failure.  CHEX_ERR_USAGE a NaN score, also of an unknown label;
- * CHEX_ERR_MEMORY
+ * Sort all findings.  Release *out [outputs] with rankings_free(), also after a failure.
+ * CHEX_ERR_USAGE a NaN score, even if its label is unknown;  CHEX_ERR_MEMORY
  */
 enum chex_status rankings_new(const struct scores *s, unsigned threads, struct ranking **out, struct chex_error *err);
 void rankings_free(struct ranking *ranking, unsigned outputs); /* NULL is allowed */

@@ -82,6 +82,7 @@ struct graph {
     size_t buffer_count, node_count, param_count, stat_count;
     size_t param_floats, stat_floats; /* sizes of the arenas */
     unsigned input, output;           /* buffers: 3 x height x width; outputs x 1 x 1, the logits */
+    const char *const *findings;      /* [outputs] names of the logits, set by the caller of graph_new(); NULL: none */
 
     size_t buffer_capacity, node_capacity, param_capacity, stat_capacity;
 };

@@ -118,15 +118,16 @@ format_split(const struct run_facts *f, const struct chex_split_info *split)
     struct run_json j = run_json_object(), positives = run_json_object();
     bool trains = f->train && strcmp(f->train, split->name) == 0;
     bool validates = f->validation && strcmp(f->validation, split->name) == 0;
-    unsigned i;
+    unsigned findings, i;
+    const char *const *name = chex_dataset_findings(f->dataset, &findings);
 
     run_json_text(&j, "name", split->name);
     run_json_text(&j, "use", trains ? "train" : validates ? "validation" : NULL);
     run_json_text(&j, "sha256", split->members_sha256);
     run_json_count(&j, "images", split->image_count);
     run_json_count(&j, "patients", split->patient_count);
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        run_json_count(&positives, chex_finding_name(i), split->positives[i]);
+    for (i = 0; i < findings; i++)
+        run_json_count(&positives, name[i], split->positives[i]);
     run_json_add(&j, "positives", run_json_take(&positives));
     return run_json_take(&j);
 }
@@ -287,8 +288,8 @@ format_result(const struct run_result *result)
         if (!metric_info[k].each)
             continue;
         findings = run_json_object();
-        for (i = 0; i < m->outputs && i < CHEX_FINDINGS; i++)
-            run_json_real(&findings, chex_finding_name(i), m->finding[i].metric[k].value);
+        for (i = 0; i < m->outputs; i++)
+            run_json_real(&findings, result->findings[i], m->finding[i].metric[k].value);
         snprintf(key, sizeof(key), "%s_of", metric_info[k].name);
         run_json_add(&j, key, run_json_take(&findings));
     }

@@ -68,6 +68,7 @@ struct run_result {
     const char *weights;        /* file name of the model that was evaluated */
     uint64_t step;
     const struct metrics *metrics;
+    const char *const *findings; /* [metrics->outputs] names */
 };
 
 struct run_outcome {

@@ -208,9 +208,9 @@ run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
     scalar(log, e->split, "loss", e->loss);
     for (k = 0; k < METRIC_COUNT; k++)
         scalar(log, e->split, metric_info[k].name, m->mean[k].value);
-    for (i = 0; i < m->outputs && i < CHEX_FINDINGS; i++) {
+    for (i = 0; i < m->outputs; i++) {
         for (k = 0; k < METRIC_COUNT; k++) {
-            snprintf(name, sizeof(name), "%s/%s", metric_info[k].name, chex_finding_name(i));
+            snprintf(name, sizeof(name), "%s/%s", metric_info[k].name, e->findings[i]);
             if (metric_info[k].each)
                 scalar(log, e->split, name, m->finding[i].metric[k].value);
         }

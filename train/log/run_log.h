@@ -100,8 +100,9 @@ struct run_log_evaluation {
     double loss;         /* NaN: unknown */
     double seconds;
     uint64_t skipped;
-    bool best;                     /* the best so far by the selected metric */
-    const struct metrics *metrics; /* finding i is chex_finding_name(i) */
+    bool best; /* the best so far by the selected metric */
+    const struct metrics *metrics;
+    const char *const *findings; /* [metrics->outputs] names */
 };
 void run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e);
 

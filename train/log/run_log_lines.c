@@ -143,7 +143,7 @@ run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct 
     run_json_real(&j, "loss", e->loss);
     run_json_count(&j, "defined", m->defined);
     j.failed |= !metrics_json_add(j.object, m->mean, METRICS_LINE);
-    run_json_add(&j, "findings", metrics_json_findings(m, METRICS_LINE));
+    run_json_add(&j, "findings", metrics_json_findings(m, e->findings, METRICS_LINE));
     run_json_add(&j, "optimistic", metrics_json_optimistic());
     run_json_real(&j, "seconds", e->seconds);
     run_json_count(&j, "skipped", e->skipped);

@@ -32,6 +32,7 @@
 #include "checkpoint/settings.h"
 #include "checkpoint/weights.h"
 #include "data/loader.h"
+#include "dataset/findings.h"
 #include "eval/predictions.h"
 #include "log/rank_times.h"
 #include "log/trace.h"
@@ -45,6 +46,13 @@ enum cache_kind { CACHE_AUTO, CACHE_DEVICE, CACHE_HOST, CACHE_NONE };
 
 /* The names of these enums and of skip_bad, NULL-terminated. */
 extern const char *const select_names[];
+/* The weight of the positive labels of a finding, from a line of a file. */
+struct given_weight {
+    char name[FINDING_NAME_MAX + 1];
+    double weight;
+    unsigned long line;
+};
+
 extern const char *const positive_names[];
 extern const char *const cache_names[];
 extern const char *const bad_record_names[];
@@ -68,9 +76,11 @@ struct trainer_options {
     enum loss_kind loss;
     double gamma; /* of the focal loss */
     enum positive_weight positive;
-    double positive_weight[CHEX_FINDINGS]; /* POSITIVE_GIVEN */
-    unsigned augment;                      /* bits of enum augment */
-    unsigned side;                         /* of the crop, the network's input; 0: 224, or the side of smaller images */
+    const struct given_weight *given; /* [given_count] POSITIVE_GIVEN: one for each finding of the data set */
+    size_t given_count;
+    const char *given_path; /* their file, for errors */
+    unsigned augment;       /* bits of enum augment */
+    unsigned side;          /* of the crop, the network's input; 0: 224, or the side of smaller images */
     uint64_t seed;
 
     const char *device; /* "auto" or the name of a backend */

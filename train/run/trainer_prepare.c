@@ -36,6 +36,18 @@ trainer_micro_batch(unsigned batch, unsigned largest)
 
 /* ---- data set ---------------------------------------------------------------------------------------------------- */
 
+static bool
+has_known_label(const struct chex_dataset *ds, unsigned split)
+{
+    const struct chex_split_info *s = chex_dataset_split(ds, split);
+    unsigned findings = chex_dataset_info(ds)->finding_count, i;
+
+    for (i = 0; i < findings; i++)
+        if (s->known[i] > 0)
+            return true;
+    return false;
+}
+
 static enum chex_status
 find_splits(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
 {
@@ -51,8 +63,11 @@ find_splits(const struct trainer_job *job, struct trainer_task *task, struct che
     if (!job->o->evaluate_only &&
         (task->train < 0 || chex_dataset_split(task->ds, (unsigned)task->train)->image_count == 0))
         return error_set(err, CHEX_ERR_USAGE, "'%s' has no split 'train' with images to train on", job->o->data);
-    /* A split without images counts as missing. */
-    if (task->validation >= 0 && chex_dataset_split(task->ds, (unsigned)task->validation)->image_count == 0)
+    if (!job->o->evaluate_only && !has_known_label(task->ds, (unsigned)task->train))
+        return error_set(err, CHEX_ERR_USAGE, "the split '%s' of '%s' has no known label to train on",
+                         chex_dataset_split(task->ds, (unsigned)task->train)->name, job->o->data);
+    /* A validation split without images or without known labels counts as missing, and a test split without images. */
+    if (task->validation >= 0 && !has_known_label(task->ds, (unsigned)task->validation))
         task->validation = -1;
     if (!job->o->evaluate_only && task->test >= 0 &&
         chex_dataset_split(task->ds, (unsigned)task->test)->image_count == 0)
@@ -68,10 +83,10 @@ choose_select(const struct trainer_job *job, const struct trainer_task *task)
 {
     const struct chex_split_info *s = task->validation >= 0 ? chex_dataset_split(task->ds, (unsigned)task->validation)
                                                             : NULL;
-    unsigned i;
+    unsigned findings = chex_dataset_info(task->ds)->finding_count, i;
 
-    for (i = 0; s && i < CHEX_FINDINGS; i++)
-        if (s->positives[i] > 0 && s->positives[i] < s->image_count)
+    for (i = 0; s && i < findings; i++)
+        if (s->positives[i] > 0 && s->positives[i] < s->known[i])
             return job->o->select;
     return SELECT_LOSS;
 }
@@ -95,18 +110,50 @@ check_shards(const struct trainer_task *task, int split, struct chex_error *err)
     return status;
 }
 
-/* negatives / positives of the training split; 1 if a finding has no positives, or without such a split. */
-static void
-choose_positive_weight(const struct trainer_job *job, struct trainer_task *task)
+/* Each finding of the data set must be in the user's list once, and no other name. */
+static enum chex_status
+take_given_weights(const struct trainer_options *o, struct trainer_task *task, struct chex_error *err)
 {
-    const struct chex_split_info *s = task->train >= 0 ? chex_dataset_split(task->ds, (unsigned)task->train) : NULL;
+    struct findings list = {.name = NULL};
+    bool seen[CHEX_FINDINGS_MAX] = {false};
     unsigned i;
 
-    for (i = 0; i < CHEX_FINDINGS; i++) {
-        task->positive[i] = job->o->positive == POSITIVE_GIVEN ? job->o->positive_weight[i] : 1;
-        if (job->o->positive == POSITIVE_AUTO && s && s->positives[i] > 0 && s->positives[i] < s->image_count)
-            task->positive[i] = (double)(s->image_count - s->positives[i]) / (double)s->positives[i];
+    list.name = chex_dataset_findings(task->ds, &list.count);
+    for (i = 0; i < o->given_count; i++) {
+        const struct given_weight *given = &o->given[i];
+        int finding = finding_index(&list, given->name, strlen(given->name));
+
+        if (finding < 0)
+            return error_set(err, CHEX_ERR_USAGE, "%s:%lu: '%s' is not a finding of '%s'", o->given_path, given->line,
+                             given->name, o->data);
+        if (seen[finding])
+            return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s a second time", o->given_path, given->line,
+                             list.name[finding]);
+        seen[finding] = true;
+        task->positive[finding] = given->weight;
     }
+    for (i = 0; i < list.count; i++)
+        if (!seen[i])
+            return error_set(err, CHEX_ERR_USAGE, "%s: no weight for %s", o->given_path, list.name[i]);
+    return CHEX_OK;
+}
+
+/*
+ * auto: negatives / positives of the known labels of the training split; 1 if a finding has no positives or no
+ * negatives, or without such a split.
+ */
+static enum chex_status
+choose_positive_weight(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
+{
+    const struct chex_split_info *s = task->train >= 0 ? chex_dataset_split(task->ds, (unsigned)task->train) : NULL;
+    unsigned findings = chex_dataset_info(task->ds)->finding_count, i;
+
+    for (i = 0; i < findings; i++) {
+        task->positive[i] = 1;
+        if (job->o->positive == POSITIVE_AUTO && s && s->positives[i] > 0 && s->positives[i] < s->known[i])
+            task->positive[i] = (double)(s->known[i] - s->positives[i]) / (double)s->positives[i];
+    }
+    return job->o->positive == POSITIVE_GIVEN ? take_given_weights(job->o, task, err) : CHEX_OK;
 }
 
 static enum chex_status
@@ -130,8 +177,7 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
     if (task->side > info->width)
         return error_set(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", task->side, info->width, info->height);
     task->select = choose_select(job, task);
-    choose_positive_weight(job, task);
-    return CHEX_OK;
+    return choose_positive_weight(job, task, err);
 }
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
@@ -345,7 +391,7 @@ look_into_checkpoint(const struct trainer_job *job, struct kind *kind, struct ch
         snprintf(parent, sizeof(parent), "%.*s", slash == path ? 1 : (int)(slash - path), path);
     status = folder_open(parent, false, &folder, &why);
     if (status == CHEX_OK)
-        status = checkpoint_read_state(&folder, base, &state, &why);
+        status = checkpoint_read_state(&folder, base, NULL, &state, &why);
     folder_close(&folder);
     if (status == CHEX_OK) {
         memcpy(kind->model, state.model, sizeof(kind->model));
@@ -399,7 +445,9 @@ look(const struct trainer_job *job, struct trainer_task *task, struct trainer_en
     if (status == CHEX_OK && job->o->cache == CACHE_DEVICE && !engine->device->info.own_memory)
         status = error_set(err, CHEX_ERR_USAGE, "--cache device needs a GPU; this is %s", engine->device->info.text);
     if (status == CHEX_OK)
-        status = graph_new(task->model, task->side, CHEX_FINDINGS, &task->graph, err);
+        status = graph_new(task->model, task->side, chex_dataset_info(task->ds)->finding_count, &task->graph, err);
+    if (status == CHEX_OK)
+        task->graph->findings = chex_dataset_findings(task->ds, NULL);
     if (status == CHEX_OK)
         status = choose_batches(job, task, engine, err);
     return status == CHEX_OK ? trainer_make_settings(job, task, engine, err) : status;

@@ -39,12 +39,13 @@ make_batch(const struct trainer_task *task, const struct trainer_engine *engine,
            struct chex_error *err)
 {
     size_t side = engine->options.source, size = side * side * task->micro, i;
+    size_t outputs = chex_dataset_info(task->ds)->finding_count;
     uint32_t draw = 1;
 
     b->pixels = malloc(size);
-    b->label = calloc(task->micro, CHEX_FINDINGS);
+    b->label = calloc(task->micro, outputs);
     b->crop = calloc(task->micro, sizeof(*b->crop));
-    b->logits = malloc((size_t)task->micro * CHEX_FINDINGS * sizeof(*b->logits));
+    b->logits = malloc(task->micro * outputs * sizeof(*b->logits));
     if (!b->pixels || !b->label || !b->crop || !b->logits)
         return error_memory(err);
     for (i = 0; i < size; i++) {

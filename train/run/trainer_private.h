@@ -73,9 +73,9 @@ struct trainer_task {
     struct samples evaluated;    /* of validation, if already used */
     char model[32];
     struct graph *graph;
-    unsigned side, micro, each; /* of the input; images per micro-batch; micro-batches per step of this rank */
-    uint64_t global, steps;     /* images per step of all ranks; steps per epoch */
-    double positive[CHEX_FINDINGS];
+    unsigned side, micro, each;         /* of the input; images per micro-batch; micro-batches per step of this rank */
+    uint64_t global, steps;             /* images per step of all ranks; steps per epoch */
+    double positive[CHEX_FINDINGS_MAX]; /* weights of the data set's findings */
     enum select_metric select;
     struct settings settings;
 };

@@ -102,9 +102,9 @@ positive_text(const struct trainer_job *job, const struct trainer_task *task, ch
 {
     char number[SETTINGS_NUMBER];
     size_t used = 0;
-    unsigned i;
+    unsigned findings = chex_dataset_info(task->ds)->finding_count, i;
 
-    for (i = 0; i < CHEX_FINDINGS; i++)
+    for (i = 0; i < findings; i++)
         used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? "," : "",
                                  settings_format(task->positive[i], number));
     return job->o->positive == POSITIVE_GIVEN ? out : positive_names[job->o->positive];
@@ -114,7 +114,7 @@ enum chex_status
 trainer_make_settings(const struct trainer_job *job, struct trainer_task *task, const struct trainer_engine *engine,
                       struct chex_error *err)
 {
-    char shuffle[TRAINER_SHUFFLE], positive[CHEX_FINDINGS * (SETTINGS_NUMBER + 1)];
+    char shuffle[TRAINER_SHUFFLE], positive[CHEX_FINDINGS_MAX * (SETTINGS_NUMBER + 1)];
     struct effective e = {
         .o = *job->o,
         .version = chex_version(),

@@ -127,7 +127,7 @@ find_best(struct trainer *t, const struct folder *from, bool changed, struct che
 
     if (isnan(t->state.best))
         return CHEX_OK;
-    if (checkpoint_read_state(from, "best", best, &why) == CHEX_OK &&
+    if (checkpoint_read_state(from, "best", t->task.graph, best, &why) == CHEX_OK &&
         (best->step == t->state.best_step || (!changed && best->step > t->state.best_step)))
         return from == &t->run.folder ? CHEX_OK : copy_best(&t->task, &t->best, from, err);
     trainer_lost(&t->job,
@@ -183,7 +183,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
        struct chex_error *err)
 {
     struct settings_change change;
-    enum chex_status status = checkpoint_read_state(from, name, &t->state, err);
+    enum chex_status status = checkpoint_read_state(from, name, t->task.graph, &t->state, err);
 
     if (status == CHEX_OK) {
         status = settings_compare(&t->task.settings, t->state.settings, allowed_changes(t->job.o), &change, err);
@@ -420,7 +420,7 @@ read_best_state(struct trainer *t, struct chex_error *err)
 {
     struct checkpoint_state best;
     struct chex_error why;
-    enum chex_status status = checkpoint_read_state(&t->run.folder, "best", &best, &why);
+    enum chex_status status = checkpoint_read_state(&t->run.folder, "best", t->task.graph, &best, &why);
 
     if (status == CHEX_OK) {
         t->state.step = best.step;

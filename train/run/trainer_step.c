@@ -177,7 +177,7 @@ give_batch(const struct trainer *t, struct step_under_way *s, struct loaded *loa
     const struct step_end end = end_of_step(&t->job, &t->task, &t->saving, s);
     enum chex_status status = keep_names(s, loaded, t->task.micro, err);
 
-    loaded->batch.scale = 1 / ((double)s->images * CHEX_FINDINGS);
+    loaded->batch.scale = 1 / ((double)s->images * chex_dataset_info(t->task.ds)->finding_count);
     if (status == CHEX_OK)
         status = t->engine.backend->accumulate(t->engine.plan, &loaded->batch, flags, flags & STEP_LAST ? &end : NULL,
                                                err);

@@ -93,11 +93,9 @@ trainer_read_model(const struct trainer_task *task, int folder_fd, const char *p
 {
     struct safetensors s;
     enum chex_status status = safetensors_open(folder_fd, path, &s, err);
-    const char *labels = status == CHEX_OK ? safetensors_metadata(&s, "labels") : NULL;
-    char ours[CHECKPOINT_LABELS];
 
-    if (labels && strcmp(labels, checkpoint_labels(ours)) != 0 && !other_head)
-        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%.200s', not those of this data set", labels);
+    if (status == CHEX_OK)
+        status = checkpoint_check_findings(&s, task->graph, other_head, err);
     if (status == CHEX_OK)
         status = weights_read(task->graph, &s, other_head, to->params, to->stats, report, err);
     safetensors_close(&s);

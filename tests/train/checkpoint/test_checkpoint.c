@@ -42,7 +42,7 @@ START_TEST(a_checkpoint_is_read_back_to_the_bit)
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_OK);
     ck_assert_str_eq(name, "step-004800");
     ck_assert(!fallback);
-    ck_assert_int_eq(checkpoint_read_state(&r.folder, name, &state, &err), CHEX_OK);
+    ck_assert_int_eq(checkpoint_read_state(&r.folder, name, NULL, &state, &err), CHEX_OK);
     ck_assert_str_eq(state.model, "densenet-micro");
     ck_assert(state.seed == 7 && state.step == 4800 && state.epoch == 3 && state.batches == 17);
     ck_assert_uint_eq(state.micro_batches, 19200);
@@ -79,7 +79,7 @@ START_TEST(a_checkpoint_without_a_count_of_micro_batches_counts_its_steps)
         at++;
     ck_assert_int_eq(pwrite(fd, "other", 5, (off_t)at), 5);
     close(fd);
-    ck_assert_int_eq(checkpoint_read_state(&r.folder, "step-004800", &state, &err), CHEX_OK);
+    ck_assert_int_eq(checkpoint_read_state(&r.folder, "step-004800", NULL, &state, &err), CHEX_OK);
     ck_assert_uint_eq(state.micro_batches, 4800);
     saved_run_release(&r);
 }
@@ -268,7 +268,7 @@ START_TEST(the_same_step_may_be_saved_with_another_state)
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_OK);
     ck_assert_str_eq(name, "step-000020");
     ck_assert(!fallback);
-    ck_assert_int_eq(checkpoint_read_state(&r.folder, name, &state, &err), CHEX_OK);
+    ck_assert_int_eq(checkpoint_read_state(&r.folder, name, NULL, &state, &err), CHEX_OK);
     ck_assert_uint_eq(state.epoch, r.state.epoch);
     ck_assert(is_there(&r, "step-000010.safetensors"));
     saved_run_release(&r);

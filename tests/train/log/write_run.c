@@ -148,7 +148,8 @@ log_epoch(struct run_log *log, uint64_t step, const struct evaluated *e)
                                             .loss = 0.25,
                                             .seconds = 1,
                                             .best = epoch == 1,
-                                            .metrics = &e->metrics};
+                                            .metrics = &e->metrics,
+                                            .findings = findings_nih14.name};
 
     run_log_epoch(log, &whole);
     run_log_evaluation(log, &evaluation);
@@ -225,7 +226,7 @@ start_file(const struct folder *folder, struct chex_dataset *ds, int argc, char 
 static void
 finish_file(struct run_file *file, uint64_t step, const struct evaluated *e)
 {
-    struct run_result result = {"test", NULL, "best.safetensors", 10, &e->metrics};
+    struct run_result result = {"test", NULL, "best.safetensors", 10, &e->metrics, findings_nih14.name};
     struct run_outcome outcome = {.step = step,
                                   .epochs = (uint32_t)(step / EPOCH),
                                   .best = e->metrics.mean[METRIC_AUROC].value,

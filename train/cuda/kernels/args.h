@@ -179,9 +179,9 @@ struct gradient_squares_args {
 };
 /*
  * Decides whether a step is applied.  Loss, labels, faults and requests of all ranks come from the tail of the sums.  A
- * step is not applied if the plan is halted, if a rank has a fault (which halts the plan), or if the loss or the norm is
- * not finite.  In the last case the loss scale is halved and the count of good steps restarts; without a loss scale, or
- * at the lowest one, the plan is halted.  After `grow` good steps the scale doubles, up to the highest one.  One CTA.
+ * step is not applied if the plan is halted, if a rank has a fault (which halts the plan), or if loss or norm is not
+ * finite.  In the last case the loss scale is halved and the count of good steps restarts; without a loss scale, or at
+ * the lowest one, the plan is halted.  After `grow` good steps the scale doubles, up to the highest one.  One CTA.
  */
 struct step_decide_args {
     const double *partial;
