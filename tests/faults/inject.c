@@ -6,6 +6,7 @@
  *                                        WHAT: an errno (ENOSPC, EIO, ...), short (half is written or read), kill, wait
  *                                        (three seconds, then the call), wait20 (20 milliseconds)
  *     CHEX_FAULT_BELOW=/out:/in          count only files below these folders; calls of kind memory always count
+ *     CHEX_FAULT_UNTIL=FILE              a wait ends when this file exists
  *     CHEX_FAULT_REPORT=FILE             at the end: a line "KIND COUNT" for each kind
  *     CHEX_FAULT_LOG=FILE                every change below the folders, in order, for the replay of a power loss
  *
@@ -85,7 +86,7 @@ __attribute__((constructor)) static void
 begin(void)
 {
     const char *below = getenv("CHEX_FAULT_BELOW"), *report = getenv("CHEX_FAULT_REPORT"),
-               *log = getenv("CHEX_FAULT_LOG");
+               *log = getenv("CHEX_FAULT_LOG"), *until = getenv("CHEX_FAULT_UNTIL");
 
     inside = true;
     while (below && *below && plan.folders < FOLDERS) {
@@ -96,6 +97,8 @@ begin(void)
     }
     if (report)
         snprintf(plan.report, sizeof(plan.report), "%s", report);
+    if (until)
+        snprintf(plan.until, sizeof(plan.until), "%s", until);
     if (log)
         plan.log = (int)syscall(SYS_openat, AT_FDCWD, log, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0666);
     memset(counts, 0, sizeof(counts));
@@ -217,10 +220,16 @@ count_one(enum kind kind)
             pause();
     }
     if (plan.what == FAIL_WAIT) {
-        struct timespec left = {.tv_sec = plan.milliseconds / 1000, .tv_nsec = plan.milliseconds % 1000 * 1000000};
+        struct timespec end, now, pause = {.tv_nsec = 5000000};
 
-        while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) != 0)
-            continue; /* a signal does not end it */
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_sec += plan.milliseconds / 1000;
+        end.tv_nsec += plan.milliseconds % 1000 * 1000000;
+        do {
+            clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL); /* a signal does not end the wait */
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        } while ((double)(end.tv_sec - now.tv_sec) + (double)(end.tv_nsec - now.tv_nsec) * 1e-9 > 0 &&
+                 (!plan.until[0] || syscall(SYS_faccessat, AT_FDCWD, plan.until, F_OK) != 0));
         return 0;
     }
     __atomic_store_n(&plan.failing, true, __ATOMIC_SEQ_CST);

@@ -36,7 +36,7 @@ struct plan {
     char below[FOLDERS][PATH_SIZE];
     unsigned folders;
     int log;
-    char report[PATH_SIZE];
+    char report[PATH_SIZE], until[PATH_SIZE];
 };
 
 extern struct plan plan;

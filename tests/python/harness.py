@@ -46,14 +46,15 @@ def sanitizer(program):
     return found and found.group(1)
 
 
-def start(command, below, fault=None, log=None, report=None):
+def start(command, below, fault=None, log=None, report=None, until=None):
     environment = dict(os.environ, LC_ALL="C", LD_PRELOAD=library(), CHEX_FAULT_BELOW=":".join(below))
     asan = sanitizer(command[0])
     if asan:  # behind ours, which passes on to it what does not fail; then leaks of every error path are seen
         environment["LD_PRELOAD"] += " " + asan
         environment["ASAN_OPTIONS"] = (f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0:"
                                        f"exitcode={SANITIZED}:allocator_may_return_null=1").lstrip(":")
-    for name, value in (("CHEX_FAULT", fault), ("CHEX_FAULT_LOG", log), ("CHEX_FAULT_REPORT", report)):
+    for name, value in (("CHEX_FAULT", fault), ("CHEX_FAULT_LOG", log), ("CHEX_FAULT_REPORT", report),
+                        ("CHEX_FAULT_UNTIL", until)):
         environment.pop(name, None)
         if value:
             environment[name] = value

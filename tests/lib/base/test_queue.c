@@ -115,7 +115,6 @@ START_TEST(entries_come_out_as_they_went_in)
 {
     struct queue *q = queue_alone(8);
     struct queue_entry *e;
-    double before;
 
     for (uint32_t i = 0; i < 5; i++) {
         e = queue_reserve(q, 10);
@@ -133,9 +132,7 @@ START_TEST(entries_come_out_as_they_went_in)
     ck_assert_int_eq(e->reason.status, CHEX_OK); /* the previous image has been cleared */
     ck_assert(!queue_is_drained(q));
     queue_close(q);
-    before = clock_now();
-    ck_assert_ptr_null(queue_pop(q));
-    ck_assert(clock_now() - before < THREADS_WAIT / 2);
+    ck_assert_ptr_null(queue_pop(q)); /* a queue that is not closed waits for ever */
     ck_assert(queue_is_drained(q));
     free_alone(q);
 }
