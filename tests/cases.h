@@ -57,6 +57,7 @@ void ascii_case(Suite *suite); /* test_ascii.c */
 void state_bounds_case(Suite *suite); /* test_state.c */
 void weights_case(Suite *suite);      /* test_weights.c */
 /* labels suite */
-void label_errors_case(Suite *suite); /* test_label_errors.c */
+void label_errors_case(Suite *suite);
+void label_kinds_case(Suite *suite); /* test_label_errors.c */
 
 #endif

@@ -249,7 +249,11 @@ make_plan(struct convert *c, const struct spec *spec, struct chex_error *err)
 enum chex_status
 convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err)
 {
-    struct labels_options labels = {.empty_is_no_finding = options->empty_is_no_finding, .stop = options->stop};
+    struct labels_options labels = {
+        .kind = options->label_kind,
+        .empty_is_no_finding = options->empty_is_no_finding,
+        .stop = options->stop,
+    };
     struct spec spec = options->spec;
     enum chex_status status;
 

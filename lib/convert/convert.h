@@ -35,10 +35,11 @@ struct collective;
 struct convert_options {
     const char *const *inputs;
     size_t input_count;
-    const char *labels;  /* path of the label file */
-    const char *lists;   /* folder of the official lists; NULL: the folder of the label file */
-    const char *exclude; /* path of a list of names to exclude, or NULL */
-    const char *views;   /* "PA", "AP", "PA,AP"; NULL: all */
+    const char *labels;                  /* path of the label file */
+    const struct label_kind *label_kind; /* NULL: the header decides */
+    const char *lists;                   /* folder of the official lists; NULL: the folder of the label file */
+    const char *exclude;                 /* path of a list of names to exclude, or NULL */
+    const char *views;                   /* "PA", "AP", "PA,AP"; NULL: all */
     const char *out;
     struct spec spec;
     bool split_given; /* if false: official if both lists are found, otherwise patient:70,10,20 */

@@ -38,6 +38,8 @@ struct label_reading {
     size_t reject_capacity;
     bool have_header;
     struct label_columns columns;
+    char image[LABELS_MAX_NAME + 2]; /* name of the current row's image; its length may be larger */
+    size_t image_length;
     size_t fields; /* number of fields in the first data row and so in all */
     struct patients patients;
     struct unknown_label unknown;
@@ -84,15 +86,15 @@ reject(struct label_reading *r, const struct table_row *row, enum chex_status st
        struct chex_error *err)
 {
     struct labels *out = r->out;
-    const char *name = row->field[r->columns.image];
     char shown[4 * LABELS_MAX_NAME + 4];
     struct label_reject *grown;
+    const char *name;
 
     grown = array_grow(out->reject, &r->reject_capacity, out->reject_count, sizeof(*grown));
     if (!grown)
         return error_memory(err);
     out->reject = grown;
-    ascii_escape(name, row->length[r->columns.image], shown, sizeof(shown));
+    ascii_escape(r->image, strlen(r->image), shown, sizeof(shown));
     name = arena_copy(&out->strings, shown, strlen(shown));
     if (!name)
         return error_memory(err);
@@ -110,9 +112,9 @@ note_corrections(struct label_reading *r, const struct table_row *row, const str
         int column;
         enum note_kind kind;
     } looks[] = {
-        {!labels_are_none(e->label, r->out->findings.count) &&
-             !findings_are_exact(&r->out->findings, row->field[c->findings], row->length[c->findings]),
-         c->findings, NOTE_SPELLING},
+        {c->kind->style == LABEL_LIST && !labels_are_none(e->label, r->out->findings.count) &&
+             !findings_are_exact(&r->out->findings, row->field[c->list], row->length[c->list]),
+         c->list, NOTE_SPELLING},
         {c->age >= 0 && isnan(e->age) && !e->impossible_age, c->age, NOTE_AGE},
         {c->sex >= 0 && e->sex == 'U' && ascii_upper(row->field[c->sex][0]) != 'U', c->sex, NOTE_SEX},
         {c->view >= 0 && strcmp(e->view, "U") == 0 && ascii_upper(row->field[c->view][0]) != 'U', c->view, NOTE_VIEW},
@@ -149,7 +151,7 @@ add_entry(struct label_reading *r, const struct table_row *row, const char *pati
     if (status != CHEX_OK)
         return status;
     e->patient = r->patients.id[e->patient_no];
-    e->name = arena_copy(&out->strings, row->field[c->image], row->length[c->image]);
+    e->name = arena_copy(&out->strings, r->image, r->image_length);
     e->label = (const uint8_t *)arena_copy(&out->strings, (const char *)label, out->findings.count);
     if (!e->name || !e->label)
         return error_memory(err);
@@ -180,12 +182,12 @@ check_field_count(struct label_reading *r, const struct table_row *row, struct c
     return table_fail(row, err, "expected %zu fields, got %zu", expected, row->count);
 }
 
-/* Parse the findings and add the row, or reject it, or fail. */
+/* Parse a list of findings and add the row, or reject it, or fail. */
 static enum chex_status
-read_findings(struct label_reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
+read_list(struct label_reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
 {
-    const char *text = row->field[r->columns.findings];
-    size_t length = row->length[r->columns.findings];
+    const char *text = row->field[r->columns.list];
+    size_t length = row->length[r->columns.list];
     char shown[200];
     uint8_t label[FINDINGS_MAX];
 
@@ -214,6 +216,34 @@ read_findings(struct label_reading *r, const struct table_row *row, const char *
     return CHEX_OK;
 }
 
+/* Parse a column per finding, and add the row. */
+static enum chex_status
+read_cells(struct label_reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
+{
+    uint8_t label[FINDINGS_MAX];
+    enum chex_status status = label_cells(row, &r->columns, &r->out->findings, label, err);
+
+    return status == CHEX_OK ? add_entry(r, row, patient, label, err) : status;
+}
+
+static enum chex_status
+read_header(struct label_reading *r, const struct table_row *row, struct chex_error *err)
+{
+    const struct label_kind *kind = r->options->kind;
+    enum chex_status status = kind ? CHEX_OK : label_kind_find(row, &kind, err);
+
+    if (status != CHEX_OK)
+        return status;
+    r->have_header = true;
+    r->out->kind = kind;
+    r->out->findings = r->options->findings ? *r->options->findings : *kind->findings;
+    status = label_columns_find(row, kind, &r->out->findings, &r->columns, err);
+    r->out->no_age = r->columns.age < 0;
+    r->out->no_sex = r->columns.sex < 0;
+    r->out->no_view = r->columns.view < 0;
+    return status;
+}
+
 static enum chex_status
 on_row(const struct table_row *row, void *context, struct chex_error *err)
 {
@@ -224,25 +254,20 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
 
     if (r->options->stop && atomic_load(r->options->stop))
         return error_stopped(err);
-    if (!r->have_header) {
-        r->have_header = true;
-        status = label_columns_find(row, &r->columns, err);
-        r->out->no_age = r->columns.age < 0;
-        r->out->no_sex = r->columns.sex < 0;
-        r->out->no_view = r->columns.view < 0;
-        return status;
-    }
+    if (!r->have_header)
+        return read_header(r, row, err);
     status = check_field_count(r, row, err);
     if (status != CHEX_OK)
         return status;
     r->out->row_count++;
-    fault = label_name_fault(row->field[r->columns.image], row->length[r->columns.image]);
+    r->image_length = label_image(row, &r->columns, r->image);
+    fault = label_name_fault(r->image, r->image_length);
     if (fault)
         return reject(r, row, CHEX_ERR_DAMAGED, fault, err);
-    status = label_patient(row, &r->columns, patient, err);
+    status = label_patient(row, &r->columns, r->image, patient, err);
     if (status != CHEX_OK)
         return status;
-    return read_findings(r, row, patient, err);
+    return r->columns.kind->style == LABEL_COLUMNS ? read_cells(r, row, patient, err) : read_list(r, row, patient, err);
 }
 
 /* ---- entries -------------------------------------------------------------------------------------------------- */
@@ -336,7 +361,6 @@ labels_read(const char *path, const struct labels_options *options, struct label
     struct label_reading r = {.options = options, .out = out};
     enum chex_status status;
 
-    out->findings = options->findings ? *options->findings : findings_nih14;
     status = table_read(path, on_row, &r, out->sha256, err);
     /* out->strings owns the ids. */
     out->patient = r.patients.id;

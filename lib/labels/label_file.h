@@ -1,12 +1,14 @@
 /*
  * label_file.h - reads the label file of the data set: one entry per image
  *
- * It reads Data_Entry_2017.csv, Data_Entry_2017_v2020.csv and the Kaggle sample_labels.csv, plain or .gz.  It also
- * reads any CSV with the columns `Image Index`, `Finding Labels` and `Patient ID`.  It uses `Patient Age`, `Patient
- * Gender` (or Sex) and `View Position` if present.  Columns are found by name, never by position.  The original header
- * has unquoted commas in `OriginalImage[Width,Height]` and one at its end, so it may have more tokens than a row has
- * fields.  Every row must have as many fields as the first row.  The first row must have as many fields as the header
- * has tokens; empty tokens at the header's end may be missing.
+ * label_kinds.h describes the kinds of label files, plain or .gz.  The kind "nih" is Data_Entry_2017.csv,
+ * Data_Entry_2017_v2020.csv, the Kaggle sample_labels.csv, and any CSV with the columns `Image Index`, `Finding Labels`
+ * and `Patient ID`.  It uses `Patient Age`, `Patient Gender` (or Sex) and `View Position` if present.
+ *
+ * Columns are found by name, never by position.  The NIH header of 2017 has unquoted commas in
+ * `OriginalImage[Width,Height]` and one at its end, so it may have more tokens than a row has fields.  Every row must
+ * have as many fields as the first row.  The first row must have as many fields as the header has tokens; empty tokens
+ * at the header's end may be missing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,9 +24,11 @@
 
 #define LABELS_MAX_NAME 255 /* bytes of an image's file name; a patient id has at most 63 */
 
+struct label_kind; /* label_kinds.h */
+
 struct entry {
     const char *name;     /* image file name: no slash, backslash or control character, not "." or ".." */
-    const uint8_t *label; /* [findings.count] 0 or 1 */
+    const uint8_t *label; /* [findings.count] 0, 1 or CHEX_LABEL_UNKNOWN */
     const char *patient;  /* an id of digits only is padded with zeros to 8 digits: "1" and "00000001" are equal */
     uint32_t patient_no;  /* 0 .. patient_count - 1, in order of first appearance */
     uint32_t line;        /* line number in the CSV */
@@ -38,7 +42,8 @@ struct entry {
 #define LABELS_SYNTHETIC "SYNTHETIC.txt"
 
 struct labels {
-    struct findings findings; /* of labels_options */
+    const struct label_kind *kind;
+    struct findings findings; /* of labels_options, or of the kind */
     struct entry *entry;      /* sorted by name (strcmp), unique */
     size_t count;
     size_t patient_count;
@@ -70,7 +75,8 @@ struct label_reject {
 };
 
 struct labels_options {
-    const struct findings *findings; /* the labels of an entry; must outlive the labels.  NULL: findings_nih14 */
+    const struct label_kind *kind;   /* NULL: the header decides */
+    const struct findings *findings; /* the labels of an entry; must outlive the labels.  NULL: those of the kind */
     bool empty_is_no_finding;        /* an empty label is No Finding, not a reject */
     const atomic_bool *stop;         /* a true value ends reading with CHEX_ERR_STOPPED; may be NULL */
 };
@@ -86,7 +92,7 @@ struct labels_options {
  *                   rows, the first line and a suggestion); No Finding with a finding; an empty or overlong patient id;
  *                   an id that is not the prefix of an image name in NIH's form (NNNNNNNN_NNN.*); one image with
  *                   different values in two rows (both lines); no rows; a list of boxes (BBox_List_2017.csv), which the
- *                   text names
+ *                   text names; a header of two kinds; a cell of a finding with an unknown value
  * CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */
 enum chex_status labels_read(const char *path, const struct labels_options *options, struct labels *out,

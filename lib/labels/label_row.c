@@ -21,13 +21,6 @@
 
 /* ---- columns -------------------------------------------------------------------------------------------------- */
 
-static const char *const image_names[] = {"Image Index", NULL};
-static const char *const findings_names[] = {"Finding Labels", NULL};
-static const char *const patient_names[] = {"Patient ID", NULL};
-static const char *const age_names[] = {"Patient Age", "Age", NULL};
-static const char *const sex_names[] = {"Patient Gender", "Patient Sex", "Gender", "Sex", NULL};
-static const char *const view_names[] = {"View Position", "View", NULL};
-
 /* Recognise BBox_List_2017.csv by "Bbox [x,y,w,h]"; these commas are not quoted either. */
 static bool
 is_box_list(const struct table_row *header)
@@ -62,28 +55,63 @@ missing_column(const struct table_row *header, const char *wanted, struct chex_e
     return table_fail(header, err, "no column \"%s\"%s (columns found: %s)", wanted, hint, found);
 }
 
-enum chex_status
-label_columns_find(const struct table_row *header, struct label_columns *out, struct chex_error *err)
+/* Find a column, or -1: the kind lacks it, or the header does.  CHEX_ERR_USAGE if it occurs twice. */
+static enum chex_status
+find_column(const struct table_row *header, const char *const *names, int *out, struct chex_error *err)
 {
-    const char *const *const taken[] = {image_names, findings_names, patient_names, age_names, sex_names, view_names};
-    size_t named = header->count;
-    const char *missing = NULL;
+    *out = names ? table_column(header, names) : -1;
+    return names ? table_column_once(header, names, err) : CHEX_OK;
+}
 
-    for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
-        if (table_column_once(header, taken[i], err) != CHEX_OK)
-            return CHEX_ERR_USAGE;
-    out->image = table_column(header, image_names);
-    out->findings = table_column(header, findings_names);
-    out->patient = table_column(header, patient_names);
-    out->age = table_column(header, age_names);
-    out->sex = table_column(header, sex_names);
-    out->view = table_column(header, view_names);
-    if (out->patient < 0)
-        missing = patient_names[0];
-    if (out->findings < 0)
-        missing = findings_names[0];
-    if (out->image < 0)
-        missing = image_names[0];
+/* Returns the name of the first required column that the header lacks, or NULL. */
+static const char *
+find_missing(const struct label_columns *c, const struct findings *findings)
+{
+    if (c->image < 0)
+        return c->kind->image[0];
+    if (c->kind->style != LABEL_COLUMNS && c->list < 0)
+        return c->kind->list[0];
+    if (c->patient < 0)
+        return c->kind->patient[0];
+    for (unsigned i = 0; c->kind->style == LABEL_COLUMNS && i < findings->count; i++)
+        if (c->finding[i] < 0)
+            return label_kind_column(c->kind, findings->name[i]);
+    return NULL;
+}
+
+static enum chex_status
+find_columns(const struct table_row *header, const struct findings *findings, struct label_columns *c,
+             struct chex_error *err)
+{
+    const struct label_kind *kind = c->kind;
+    const struct {
+        const char *const *names;
+        int *out;
+    } columns[] = {
+        {kind->image, &c->image}, {kind->list, &c->list}, {kind->patient, &c->patient},
+        {kind->age, &c->age},     {kind->sex, &c->sex},   {kind->view, &c->view},
+    };
+    enum chex_status status = CHEX_OK;
+
+    for (size_t i = 0; status == CHEX_OK && i < sizeof(columns) / sizeof(columns[0]); i++)
+        status = find_column(header, columns[i].names, columns[i].out, err);
+    for (unsigned i = 0; status == CHEX_OK && kind->style == LABEL_COLUMNS && i < findings->count; i++)
+        status = find_column(header, (const char *const[]){label_kind_column(kind, findings->name[i]), NULL},
+                             &c->finding[i], err);
+    return status;
+}
+
+enum chex_status
+label_columns_find(const struct table_row *header, const struct label_kind *kind, const struct findings *findings,
+                   struct label_columns *out, struct chex_error *err)
+{
+    size_t named = header->count;
+    const char *missing;
+
+    out->kind = kind;
+    if (find_columns(header, findings, out, err) != CHEX_OK)
+        return CHEX_ERR_USAGE;
+    missing = find_missing(out, findings);
     if (missing && is_box_list(header))
         return table_fail(header, err,
                           "this is a list of boxes (BBox_List_2017.csv), not the label file "
@@ -98,6 +126,58 @@ label_columns_find(const struct table_row *header, struct label_columns *out, st
 }
 
 /* ---- fields --------------------------------------------------------------------------------------------------- */
+
+size_t
+label_image(const struct table_row *row, const struct label_columns *columns, char out[LABELS_MAX_NAME + 2])
+{
+    return (size_t)snprintf(out, LABELS_MAX_NAME + 2, "%s%s", row->field[columns->image], columns->kind->suffix);
+}
+
+/* Parse a cell into *label.  Returns whether its value is valid. */
+static bool
+parse_cell(const char *text, size_t length, uint8_t empty, uint8_t *label)
+{
+    static const struct {
+        const char *text; /* lower case */
+        uint8_t label;
+    } values[] = {
+        {"1", 1},
+        {"1.0", 1},
+        {"yes", 1},
+        {"0", 0},
+        {"0.0", 0},
+        {"no", 0},
+        {"-1", CHEX_LABEL_UNKNOWN},
+        {"-1.0", CHEX_LABEL_UNKNOWN},
+    };
+
+    *label = empty;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if (ascii_is(text, length, values[i].text)) {
+            *label = values[i].label;
+            return true;
+        }
+    }
+    return length == 0;
+}
+
+enum chex_status
+label_cells(const struct table_row *row, const struct label_columns *columns, const struct findings *findings,
+            uint8_t *label, struct chex_error *err)
+{
+    char shown[64];
+
+    for (unsigned i = 0; i < findings->count; i++) {
+        const char *text = row->field[columns->finding[i]];
+        size_t length = row->length[columns->finding[i]];
+
+        if (!parse_cell(text, length, columns->kind->empty, &label[i]))
+            return table_fail(row, err, "\"%s\" in column \"%s\" is none of 1, 0, YES, NO, -1 and empty",
+                              ascii_escape(text, length, shown, sizeof(shown)),
+                              label_kind_column(columns->kind, findings->name[i]));
+    }
+    return CHEX_OK;
+}
 
 const char *
 label_name_fault(const char *name, size_t length)
@@ -130,16 +210,16 @@ is_nih_name(const char *name)
 }
 
 enum chex_status
-label_patient(const struct table_row *row, const struct label_columns *columns, char out[PATIENT_MAX + 1],
-              struct chex_error *err)
+label_patient(const struct table_row *row, const struct label_columns *columns, const char *name,
+              char out[PATIENT_MAX + 1], struct chex_error *err)
 {
-    const char *name = row->field[columns->image];
     const char *fault = patient_fold(row->field[columns->patient], row->length[columns->patient], out);
     char shown_id[4 * PATIENT_MAX + 1], shown_name[300];
 
     if (fault)
         return table_fail(row, err, "%s", fault);
-    if (is_nih_name(name) && (strlen(out) != NIH_NAME_DIGITS || strncmp(name, out, NIH_NAME_DIGITS) != 0))
+    if (columns->kind->nih_names && is_nih_name(name) &&
+        (strlen(out) != NIH_NAME_DIGITS || strncmp(name, out, NIH_NAME_DIGITS) != 0))
         return table_fail(row, err, "patient id %s does not fit the image %s",
                           ascii_escape(out, strlen(out), shown_id, sizeof(shown_id)),
                           ascii_escape(name, strlen(name), shown_name, sizeof(shown_name)));

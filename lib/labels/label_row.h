@@ -11,17 +11,39 @@
 
 #include "io/csv.h"
 #include "labels/label_file.h"
+#include "labels/label_kinds.h"
 #include "labels/patient_ids.h"
 
 struct label_columns {
-    int image, findings, patient; /* required columns */
-    int age, sex, view;           /* -1: missing */
-    size_t fields_min;            /* range of a row's number of fields: the header's tokens without ... */
-    size_t fields_max;            /* ... and with the empty tokens at the header's end */
+    const struct label_kind *kind;
+    int image, patient;        /* required columns */
+    int list;                  /* required, unless the kind has a column per finding */
+    int age, sex, view;        /* -1: missing */
+    int finding[FINDINGS_MAX]; /* LABEL_COLUMNS: the column of each finding */
+    size_t fields_min;         /* range of a row's number of fields: the header's tokens without ... */
+    size_t fields_max;         /* ... and with the empty tokens at the header's end */
 };
 
-/* Find the columns.  CHEX_ERR_USAGE if one is missing, or if the file is a list of boxes. */
-enum chex_status label_columns_find(const struct table_row *header, struct label_columns *out, struct chex_error *err);
+/*
+ * Find the columns of a kind.
+ * findings  the findings to read: LABEL_COLUMNS needs a column for each
+ * CHEX_ERR_USAGE  a required column is missing; a column occurs twice; the file is a list of boxes
+ */
+enum chex_status label_columns_find(const struct table_row *header, const struct label_kind *kind,
+                                    const struct findings *findings, struct label_columns *out, struct chex_error *err);
+
+/*
+ * Write the image's name to out: the field of the row with the suffix of the kind, cut at the size of out.  Returns the
+ * length of the whole name.
+ */
+size_t label_image(const struct table_row *row, const struct label_columns *columns, char out[LABELS_MAX_NAME + 2]);
+
+/*
+ * Parse a row of LABEL_COLUMNS into label[findings->count].
+ * CHEX_ERR_USAGE  a cell has another value than those of label_kinds.h; the text names its column
+ */
+enum chex_status label_cells(const struct table_row *row, const struct label_columns *columns,
+                             const struct findings *findings, uint8_t *label, struct chex_error *err);
 
 /*
  * Check an image's name.  Returns NULL, or why the name is unusable: empty, overlong, a slash or backslash, a control
@@ -31,7 +53,7 @@ enum chex_status label_columns_find(const struct table_row *header, struct label
 const char *label_name_fault(const char *name, size_t length);
 
 /* Write the normalised patient id of a row with a valid name to out.  CHEX_ERR_USAGE: see labels_read(). */
-enum chex_status label_patient(const struct table_row *row, const struct label_columns *columns,
+enum chex_status label_patient(const struct table_row *row, const struct label_columns *columns, const char *name,
                                char out[PATIENT_MAX + 1], struct chex_error *err);
 
 /*

@@ -2,6 +2,8 @@
 libchexcore_la_SOURCES += \
 	lib/labels/label_file.c \
 	lib/labels/label_file.h \
+	lib/labels/label_kinds.c \
+	lib/labels/label_kinds.h \
 	lib/labels/label_row.c \
 	lib/labels/label_row.h \
 	lib/labels/name_list.c \

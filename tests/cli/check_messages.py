@@ -108,7 +108,7 @@ def _(work):
     done = run([program("chex-convert"), "-n", "-i", nih("images"), "-l", nih("csv", "Data_Entry_2017_v2020.csv.gz"),
                 "--lists", nih("lists"), "-o", f"{work}/out", "--allow-missing"])
     narrow("chex-convert", header(done.stderr))
-    says(done, r"labels   112,120 rows, 30,805 patients", r"stride 65,984 bytes")
+    says(done, r"labels   NIH Data_Entry, 112,120 rows, 30,805 patients", r"stride 65,984 bytes")
     bare = [line for line in done.stderr.splitlines() if re.search(r"(?<![\w.,:/+-])\d{4,}(?![\w.:/-])", line)]
     assert not bare, bare
 

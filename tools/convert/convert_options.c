@@ -8,6 +8,7 @@
 #include "convert/convert_options.h"
 
 #include "base/ascii.h"
+#include "labels/label_kinds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 enum {
     OPT_INPUT = 1,
+    OPT_LABEL_KIND,
     OPT_SIZE,
     OPT_SPLIT,
     OPT_SHARD_SIZE,
@@ -40,6 +42,8 @@ static const struct cli_option option_table[] = {
      ".zip; may be repeated"},
     {TEXT(convert.labels), 'l', "labels", "FILE", NULL, NULL,
      "label file; Data_Entry_2017_v2020.csv or one like it, .csv or .csv.gz"},
+    {OPT_LABEL_KIND, 0, "label-kind", "KIND", label_kind_names, NULL,
+     "read the label file as this kind; default: the kind whose columns it has"},
     {TEXT(convert.out), 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
     {FLAG(dry_run), 'n', "dry-run", NULL, NULL, NULL,
      "show the plan, the space it needs and what is missing; write nothing"},
@@ -226,6 +230,9 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     switch (option->id) {
     case OPT_INPUT:
         return add_input(cli, value, err);
+    case OPT_LABEL_KIND:
+        o->label_kind = label_kind_named(value);
+        break;
     case OPT_VIEW:
         return set_views(o, value, err);
     case OPT_ALLOW_REJECTS:

@@ -13,6 +13,7 @@
 #include "common/progress_line.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
+#include "labels/label_kinds.h"
 
 #include <errno.h>
 #include <math.h>
@@ -37,8 +38,10 @@ report_labels(const struct convert *c)
     char n[FORMAT_THINGS], patients[FORMAT_THINGS];
     struct wrap w = {.out = stderr};
 
-    wrap_put(&w, "", "labels   %s, %s, %d findings", format_things(l->row_count, "row", n),
-             format_things(l->patient_count, "patient", patients), CHEX_FINDINGS);
+    wrap_put(&w, "", "labels   %s", l->kind->title);
+    wrap_put(&w, ", ", "%s, %s, %u finding%s", format_things(l->row_count, "row", n),
+             format_things(l->patient_count, "patient", patients), l->findings.count,
+             l->findings.count == 1 ? "" : "s");
     if (!isnan(l->age_min))
         wrap_put(&w, ", ", "ages %d-%d", (int)l->age_min, (int)l->age_max);
     if (l->impossible_ages > 0)

@@ -375,5 +375,6 @@ labels_suite(void)
     tcase_add_test(rejects, the_same_image_with_other_values_is_an_error_with_both_lines);
     suite_add_tcase(suite, rejects);
     label_errors_case(suite);
+    label_kinds_case(suite);
     return suite;
 }

@@ -1,0 +1,244 @@
+/*
+ * test_label_kinds.c - the kinds of label files: detection by the header, and a few rows of each (label_kinds.h)
+ *
+ * The headers are those of the files named in label_kinds.c; the rows have the form of theirs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "unit.h"
+
+#include "cases.h"
+#include "label_fixture.h"
+#include "labels/label_kinds.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NIH_COLUMNS                                                                               \
+    "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position," \
+    "OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]"
+#define GOOGLE_FINDINGS "Fracture,Pneumothorax,Airspace opacity,Nodule or mass"
+#define CXR_LT_FINDINGS                                                                                         \
+    "Atelectasis,Cardiomegaly,Consolidation,Edema,Effusion,Emphysema,Fibrosis,Hernia,Infiltration,Mass,Nodule," \
+    "Pleural Thickening,Pneumonia,Pneumothorax,Pneumoperitoneum,Pneumomediastinum,Subcutaneous Emphysema,"      \
+    "Tortuous Aorta,Calcification of the Aorta,No Finding"
+
+#define UNKNOWN CHEX_LABEL_UNKNOWN
+
+static const struct {
+    const char *name, *header;
+} headers[] = {
+    {"nih", NIH_COLUMNS},
+    {"google", "Image Index,Patient ID," GOOGLE_FINDINGS ",Set Id"},
+    {"rsna", "patientId,x,y,width,height,Target"},
+    {"cxr-lt", "id," CXR_LT_FINDINGS ",subj_id"},
+};
+
+#define HEADERS (sizeof(headers) / sizeof(headers[0]))
+
+/* Reads the header of a file; returns the status and the kind. */
+static enum chex_status
+on_header(const struct table_row *row, void *context, struct chex_error *err)
+{
+    return label_kind_find(row, context, err);
+}
+
+static enum chex_status
+find_kind(const char *header, const struct label_kind **kind, struct chex_error *err)
+{
+    return table_read(unit_file("header.csv", header, strlen(header)), on_header, kind, NULL, err);
+}
+
+static void
+read_as(const char *kind, const char *csv, struct labels *out)
+{
+    struct labels_options options = {.kind = kind ? label_kind_named(kind) : NULL};
+
+    labels_read_text(csv, &options, out);
+}
+
+START_TEST(the_header_decides_the_kind)
+{
+    const struct label_kind *kind;
+
+    for (size_t i = 0; i < HEADERS; i++) {
+        ck_assert_int_eq(find_kind(headers[i].header, &kind, NULL), CHEX_OK);
+        ck_assert_str_eq(kind->name, headers[i].name);
+        ck_assert_ptr_eq(kind, label_kind_named(headers[i].name));
+    }
+    ck_assert_int_eq(find_kind("a,b,c", &kind, NULL), CHEX_OK);
+    ck_assert_ptr_eq(kind, &label_kind_nih);
+    ck_assert_ptr_null(label_kind_named("NIH"));
+    for (size_t i = 0; label_kind_names[i]; i++) {
+        ck_assert_str_eq(label_kind_named(label_kind_names[i])->name, label_kind_names[i]);
+        ck_assert(i == 0 || strcmp(label_kind_names[i - 1], label_kind_names[i]) < 0);
+        ck_assert_uint_lt(i, HEADERS);
+    }
+}
+END_TEST
+
+START_TEST(a_header_of_two_kinds_is_an_error_that_names_both)
+{
+    for (size_t i = 0; i < HEADERS; i++) {
+        for (size_t k = 0; k < HEADERS; k++) {
+            const struct label_kind *kind;
+            struct chex_error err = {0};
+            char header[2000], option[64];
+
+            snprintf(header, sizeof(header), "%s,%s", headers[i].header, headers[k].header);
+            if (i == k)
+                continue;
+            ck_assert_int_eq(find_kind(header, &kind, &err), CHEX_ERR_USAGE);
+            snprintf(option, sizeof(option), "--label-kind %s", headers[i].name);
+            ck_assert_msg(strstr(err.text, option), "%s", err.text);
+            snprintf(option, sizeof(option), "--label-kind %s", headers[k].name);
+            ck_assert_msg(strstr(err.text, option), "%s", err.text);
+        }
+    }
+    labels_expect_error("Image Index,Finding Labels,Patient ID," GOOGLE_FINDINGS "\na.png,Mass,1,NO,NO,NO,YES\n",
+                        ":1: the columns are those of NIH relabelled by Google and of NIH Data_Entry: choose with "
+                        "--label-kind google or --label-kind nih");
+}
+END_TEST
+
+START_TEST(googles_labels_of_nih_images_are_read)
+{
+    static const char csv[] = NIH_COLUMNS "," GOOGLE_FINDINGS ",Set Id\n"
+                                          "00000013_008.png,No Finding,8,13,60,M,AP,3056,2544,0.139,0.139,NO,NO,YES,"
+                                          "NO,test\n"
+                                          "00000013_026.png,Cardiomegaly|Emphysema,26,13,57,M,AP,2500,2048,0.168,"
+                                          "0.168,NO,YES,NO,,test\n";
+    struct labels l = {0};
+
+    read_as("google", csv, &l);
+    ck_assert_uint_eq(l.count, 2);
+    ck_assert_uint_eq(l.findings.count, 4);
+    ck_assert_str_eq(l.findings.name[3], "Nodule or mass");
+    ck_assert_mem_eq(l.entry[0].label, ((uint8_t[]){0, 0, 1, 0}), 4);
+    ck_assert_mem_eq(l.entry[1].label, ((uint8_t[]){0, 1, 0, UNKNOWN}), 4);
+    ck_assert_str_eq(l.entry[0].patient, "00000013");
+    ck_assert_float_eq(l.entry[1].age, 57);
+    ck_assert_str_eq(l.entry[1].view, "AP");
+    labels_release(&l);
+    read_as("nih", csv, &l);
+    ck_assert_uint_eq(l.findings.count, 14);
+    ck_assert_uint_eq(labels_mask(l.entry[1].label, 14), 1 << 1 | 1 << 10);
+    labels_release(&l);
+}
+END_TEST
+
+START_TEST(rsna_boxes_become_one_label_per_image)
+{
+    struct labels l = {0};
+
+    read_as(NULL,
+            "patientId,x,y,width,height,Target\n"
+            "0004cfab-14fd-4e49-80ba-63a80b6bddd6,,,,,0\n"
+            "00436515-870c-4b36-a041-de91049b9ab4,264.0,152.0,213.0,379.0,1\n"
+            "00436515-870c-4b36-a041-de91049b9ab4,562.0,152.0,256.0,453.0,1\n",
+            &l);
+    ck_assert_str_eq(l.kind->name, "rsna");
+    ck_assert_uint_eq(l.count, 2);
+    ck_assert_uint_eq(l.duplicate_rows, 1);
+    ck_assert_str_eq(l.findings.name[0], "Lung Opacity");
+    ck_assert_str_eq(l.entry[1].name, "00436515-870c-4b36-a041-de91049b9ab4.png");
+    ck_assert_str_eq(l.entry[1].patient, "00436515-870c-4b36-a041-de91049b9ab4");
+    ck_assert_uint_eq(l.entry[0].label[0], 0);
+    ck_assert_uint_eq(l.entry[1].label[0], 1);
+    ck_assert(l.no_age && l.no_sex && l.no_view);
+    labels_release(&l);
+}
+END_TEST
+
+START_TEST(cxr_lt_has_20_findings)
+{
+    struct labels l = {0};
+
+    read_as(NULL,
+            "id," CXR_LT_FINDINGS ",subj_id\n"
+            "00000001_000.png,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,0,1\n"
+            "00000003_000.png,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,3\n",
+            &l);
+    ck_assert_str_eq(l.kind->title, "NIH-CXR-LT");
+    ck_assert_uint_eq(l.findings.count, 20);
+    ck_assert_mem_eq(l.entry[0].label, ((uint8_t[20]){[1] = 1, [18] = 1}), 20);
+    ck_assert_mem_eq(l.entry[1].label, ((uint8_t[20]){[19] = 1}), 20);
+    ck_assert_str_eq(l.entry[1].patient, "00000003");
+    labels_release(&l);
+}
+END_TEST
+
+START_TEST(another_list_of_findings_chooses_columns)
+{
+    const struct findings two = {(const char *const[]){"Set_Id", "lung opacity", NULL}, 2};
+    struct labels_options options = {.findings = &two};
+    struct labels l = {0};
+    struct chex_error err = {0};
+    const char csv[] = "patientId,Target,set id\na,1,-1\nb,0.0,\n";
+    const char *path = unit_file("labels.csv", csv, strlen(csv));
+
+    ck_assert_msg(labels_read(path, &options, &l, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_mem_eq(l.entry[0].label, ((uint8_t[]){UNKNOWN, 1}), 2);
+    ck_assert_mem_eq(l.entry[1].label, ((uint8_t[]){UNKNOWN, 0}), 2);
+    labels_release(&l);
+    options.findings = &findings_nih14;
+    ck_assert_int_eq(labels_read(path, &options, &l, &err), CHEX_ERR_USAGE);
+    ck_assert_msg(strstr(err.text, ":1: no column \"Atelectasis\" (columns found: patientId, Target, set id)"), "%s",
+                  err.text);
+    labels_release(&l);
+}
+END_TEST
+
+START_TEST(a_cell_with_another_value_is_an_error)
+{
+    static const char *const wrong[] = {"2", "1.5", "-2", "maybe", "1x", "nan", "0x1", "1,"};
+    char csv[200], text[200];
+
+    for (size_t i = 0; i + 1 < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        snprintf(csv, sizeof(csv), "patientId,x,y,width,height,Target\na,,,,,1\nb,,,,,%s\n", wrong[i]);
+        snprintf(text, sizeof(text), ":3: \"%s\" in column \"Target\" is none of 1, 0, YES, NO, -1 and empty",
+                 wrong[i]);
+        labels_expect_error(csv, text);
+    }
+    labels_expect_error("patientId,Target,TARGET\na,1,0\n", ":1: column \"TARGET\" occurs twice: fields 2 and 3");
+    labels_expect_error("patientId,Target\na,1\na,0\n", ":3: a.png has other values than in line 2 (1 such row)");
+}
+END_TEST
+
+START_TEST(the_suffix_counts_for_the_length_of_a_name)
+{
+    struct labels l = {0};
+    char csv[600], id[64];
+
+    snprintf(csv, sizeof(csv), "patientId,Target\n%0255d,1\n%s,0\n", 1, "../x");
+    memset(id, 'a', 63);
+    id[63] = '\0';
+    snprintf(csv + strlen(csv), sizeof(csv) - strlen(csv), "%s,1\n", id);
+    read_as(NULL, csv, &l);
+    ck_assert_uint_eq(l.count, 1);
+    ck_assert_uint_eq(strlen(l.entry[0].name), 67);
+    ck_assert_uint_eq(l.reject_count, 2);
+    ck_assert_str_eq(l.reject[0].reason, "file name longer than 255 bytes");
+    ck_assert_str_eq(l.reject[1].reason, "unsafe file name");
+    labels_release(&l);
+}
+END_TEST
+
+void
+label_kinds_case(Suite *suite)
+{
+    TCase *kinds = tcase_create("kinds");
+
+    tcase_add_test(kinds, the_header_decides_the_kind);
+    tcase_add_test(kinds, a_header_of_two_kinds_is_an_error_that_names_both);
+    tcase_add_test(kinds, googles_labels_of_nih_images_are_read);
+    tcase_add_test(kinds, rsna_boxes_become_one_label_per_image);
+    tcase_add_test(kinds, cxr_lt_has_20_findings);
+    tcase_add_test(kinds, another_list_of_findings_chooses_columns);
+    tcase_add_test(kinds, a_cell_with_another_value_is_an_error);
+    tcase_add_test(kinds, the_suffix_counts_for_the_length_of_a_name);
+    suite_add_tcase(suite, kinds);
+}
