@@ -17,6 +17,7 @@ enum inspect_action {
     INSPECT_DESCRIBE,
     INSPECT_VERIFY,
     INSPECT_LIST,
+    INSPECT_TRAINED, /* list --trained-on */
     INSPECT_EXTRACT,
     INSPECT_LABELS,
     INSPECT_SPLIT,
@@ -41,8 +42,9 @@ struct inspect_options {
     /* list, labels, sheet: the selection */
     const char *split; /* only this one, or NULL */
     struct where where;
-    const char *fields; /* list */
-    bool padding;       /* list: records of weight 0 too */
+    const char *fields;     /* list */
+    bool padding;           /* list: records of weight 0 too */
+    const char *trained_on; /* list: the folder of a run, or NULL */
 
     /* sheet; 0: not given */
     unsigned first, random; /* how many images */

@@ -114,10 +114,10 @@ void
 inspect_json_begin(struct inspect *in)
 {
     static const char *const names[] = {
-        [INSPECT_DESCRIBE] = "describe", [INSPECT_VERIFY] = "verify", [INSPECT_LIST] = "list",
-        [INSPECT_EXTRACT] = "extract",   [INSPECT_LABELS] = "labels", [INSPECT_SPLIT] = "check-split",
-        [INSPECT_SHEET] = "sheet",       [INSPECT_SHOW] = "show",     [INSPECT_REPORT] = "report",
-        [INSPECT_DIFF] = "diff",         [INSPECT_SOURCE] = "source"};
+        [INSPECT_DESCRIBE] = "describe",  [INSPECT_VERIFY] = "verify",   [INSPECT_LIST] = "list",
+        [INSPECT_TRAINED] = "trained-on", [INSPECT_EXTRACT] = "extract", [INSPECT_LABELS] = "labels",
+        [INSPECT_SPLIT] = "check-split",  [INSPECT_SHEET] = "sheet",     [INSPECT_SHOW] = "show",
+        [INSPECT_REPORT] = "report",      [INSPECT_DIFF] = "diff",       [INSPECT_SOURCE] = "source"};
 
     printf("{\"tool\": \"%s\", \"version\": \"%s\", \"action\": \"%s\", \"results\": [", in->program->name,
            chex_version(), names[in->options->action]);

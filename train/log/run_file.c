@@ -198,6 +198,29 @@ run_file_init(const struct folder *folder, char *out, size_t size, struct chex_e
     return status;
 }
 
+enum chex_status
+run_file_train_split(const struct folder *folder, char *out, size_t size, struct chex_error *err)
+{
+    json_t *run = NULL;
+    enum chex_status status = read_earlier(folder, &run, err);
+    const json_t *splits = json_object_get(json_object_get(run, "dataset"), "splits"), *split;
+    size_t i;
+
+    out[0] = '\0';
+    json_array_foreach (splits, i, split) {
+        const char *use = json_string_value(json_object_get(split, "use"));
+        const char *name = json_string_value(json_object_get(split, "name"));
+
+        if (use && strcmp(use, "train") == 0 && name)
+            snprintf(out, size, "%s", name);
+    }
+    json_decref(run);
+    if (status == CHEX_OK && !out[0])
+        return error_set(err, CHEX_ERR_MISSING, "'%s/" RUN_FILE_NAME "' does not name the training split",
+                         folder->path);
+    return status;
+}
+
 /* Copy the earlier sessions, without the oldest if there are too many. */
 static json_t *
 earlier_sessions(const json_t *earlier)

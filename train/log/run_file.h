@@ -62,6 +62,12 @@ enum chex_status run_file_start(const struct folder *folder, const struct run_fa
  */
 enum chex_status run_file_init(const struct folder *folder, char *out, size_t size, struct chex_error *err);
 
+/*
+ * Read the name of the split that the run in this folder trains on.
+ * CHEX_ERR_MISSING run.json is missing, invalid or without such a split;  CHEX_ERR_MEMORY
+ */
+enum chex_status run_file_train_split(const struct folder *folder, char *out, size_t size, struct chex_error *err);
+
 /* The result of one split. */
 struct run_result {
     const char *split, *sha256; /* members_sha256 */

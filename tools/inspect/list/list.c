@@ -10,6 +10,7 @@
 #include "inspect/command.h"
 
 #include "base/sha256.h"
+#include "inspect/list/trained.h"
 
 #include <math.h>
 #include <string.h>
@@ -180,7 +181,7 @@ begin(struct list *l, const struct target *t)
 }
 
 static int
-list_path(struct inspect *in, struct target *t)
+list_records(struct inspect *in, struct target *t)
 {
     struct list l = {.in = in, .dataset = t->dataset, .table = {.format = inspect_format(in), .column = l.columns}};
     struct walk w = {.in = in, .target = t, .record = on_record, .context = &l, .threads = 1};
@@ -207,7 +208,21 @@ list_path(struct inspect *in, struct target *t)
     return inspect_walk_code(&w);
 }
 
+static int
+list_path(struct inspect *in, struct target *t)
+{
+    return in->options->trained_on ? inspect_trained_on(in, t) : list_records(in, t);
+}
+
 /* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    if (o->trained_on && (o->split || o->fields || o->padding))
+        return error_set(err, CHEX_ERR_USAGE, "--trained-on goes with --where and --format only");
+    return inspect_check_format(o, common, err);
+}
 
 static const struct cli_option options[] = {
     {ID_FIELDS, 0, "fields", "LIST", NULL, NULL,
@@ -216,6 +231,8 @@ static const struct cli_option options[] = {
     ROW_SPLIT,
     ROW_WHERE,
     {AT_FLAG(padding), 0, "padding", NULL, NULL, NULL, "print padding records (weight 0) too"},
+    {AT_TEXT(trained_on), 0, "trained-on", "RUN", NULL, NULL,
+     "print the epochs and steps in which this run trained on the images, and which of its checkpoints did"},
     ROW_FORMAT,
     ROW_END,
 };
@@ -224,14 +241,16 @@ const struct inspect_command inspect_list_command = {
     .cli = {.name = "list",
             .summary = "print a line for each image or tensor",
             .usage = "[--fields LIST] [--where TERMS]... [--split NAME]\n"
-                     "  [--padding] [--format HOW] PATH...",
+                     "  [--padding] [--format HOW] PATH...\n"
+                     "--trained-on RUN [--where TERMS]... [--format HOW] PATH",
             .examples = "chex-inspect list --fields name,labels,age shards > list.tsv\n"
                         "chex-inspect list --where Hernia --split test shards\n"
-                        "chex-inspect list runs/a/best.safetensors",
+                        "chex-inspect list runs/a/best.safetensors\n"
+                        "chex-inspect list --trained-on runs/a --where patient=00000013 shards",
             .options = options},
     .action = INSPECT_LIST,
     .min = 1,
     .max = UINT_MAX,
-    .check = inspect_check_format,
+    .check = check_options,
     .each = list_path,
 };

@@ -226,7 +226,7 @@ inspect_command_choose(struct inspect_options *o, const struct cli_common *commo
 
     *out = c;
     if (!o->depth_given)
-        o->action = c->action;
+        o->action = o->trained_on ? INSPECT_TRAINED : c->action;
     if (check_operands(c, o, err) != CHEX_OK || (c->check && c->check(o, common, err) != CHEX_OK))
         return CHEX_ERR_USAGE;
     if (o->action == INSPECT_SHOW || o->action == INSPECT_EXTRACT)
