@@ -19,9 +19,9 @@ static void
 make_lungs(struct scene *s, struct draws *body, struct draws *study)
 {
     bool emphysema = scene_has(s, EMPHYSEMA);
-    float wide = draw_between(body, 0.27f, 0.33f) + (emphysema ? 0.02f : 0.0f);
-    float apex = draw_between(body, -0.74f, -0.64f), dome = draw_between(body, 0.34f, 0.44f);
-    float drop = draw_between(body, 0.17f, 0.25f), breath = draw_between(study, -0.04f, 0.04f);
+    float wide = draw_between(body, 0.26f, 0.33f) + (emphysema ? 0.02f : 0.0f);
+    float apex = draw_between(body, -0.75f, -0.62f), dome = draw_between(body, 0.32f, 0.45f);
+    float drop = draw_between(body, 0.14f, 0.26f), breath = draw_between(study, -0.05f, 0.05f);
     int side;
 
     dome += breath + (emphysema ? 0.15f : 0.0f) - (scene_has(s, FIBROSIS) ? 0.05f : 0.0f) - (s->ap ? 0.05f : 0.0f);
@@ -61,12 +61,13 @@ scene_make(const struct population *p, const struct study *study, struct scene *
     image = draws_of(out->study_key, FOR_GEOMETRY);
     make_lungs(out, &body, &image);
     make_heart(out, &body, &image);
-    out->torso = out->lung[0].centre + out->lung[0].width + draw_between(&body, 0.1f, 0.26f);
+    out->torso = out->lung[0].centre + out->lung[0].width + draw_between(&body, 0.08f, 0.3f);
+    out->shoulder = out->lung[0].apex - draw_between(&body, 0.02f, 0.18f);
     out->rib_pitch = draw_between(&body, 0.125f, 0.14f);
-    out->turn = draw_between(&image, -0.04f, 0.04f);
-    out->zoom = draw_between(&image, 0.95f, 1.07f);
-    out->shift.x = draw_between(&image, -0.04f, 0.04f);
-    out->shift.y = draw_between(&image, -0.04f, 0.04f);
+    out->turn = draw_between(&image, -0.05f, 0.05f);
+    out->zoom = draw_between(&image, 0.94f, 1.1f);
+    out->shift.x = draw_between(&image, -0.06f, 0.06f);
+    out->shift.y = draw_between(&image, -0.06f, 0.06f);
     out->gain = draw_between(&image, 0.92f, 1.08f);
     out->bias = draw_between(&image, -0.03f, 0.03f);
     out->grain = draw_between(&image, 0.68f, 1.15f) * (out->ap ? 1.1f : 1.0f);
@@ -106,7 +107,7 @@ diaphragm(const struct lung *l, float u)
 static float
 tissue(const struct scene *s, float x, float y)
 {
-    float shoulders = mix(0.23f, 1.15f, edge(y - s->lung[0].apex + 0.1f, 0.28f));
+    float shoulders = mix(0.23f, 1.15f, edge(y - s->shoulder, 0.28f));
     float half = mix(shoulders, s->torso, edge(y + 0.1f, 0.25f)), part = fabsf(x) / half;
 
     return edge(half - fabsf(x), 0.015f) * (0.2f + 0.45f * sqrtf(part < 1.0f ? 1.0f - part * part : 0.0f));
@@ -127,7 +128,8 @@ draw_tissue(struct film_canvas *c, const struct scene *s)
             float heart = inside * edge(1.0f - sqrtf(dx * dx + dy * dy), 0.09f);
 
             c->lung[j][i] = inside - 0.92f * heart;
-            c->density[j][i] = tissue(s, x, y) + 0.06f * heart - c->lung[j][i] * s->lung_density;
+            c->density[j][i] = tissue(s, x, y) * mix(0.94f, 1.06f, canvas_noise(c, 2.5f * x, 2.5f * y, 4)) +
+                               0.06f * heart - c->lung[j][i] * s->lung_density;
         }
 }
 

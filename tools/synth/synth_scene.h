@@ -50,9 +50,9 @@ struct scene {
     struct lung lung[2];
     float lung_density; /* how much darker than soft tissue */
     struct point heart;
-    float heart_width, heart_height, torso, rib_pitch; /* torso: half its width */
-    float turn, zoom, gain, bias, grain;               /* grain: standard deviation in gray levels */
-    struct point shift;                                /* of the patient on the film */
+    float heart_width, heart_height, torso, shoulder, rib_pitch; /* half width of the torso, y of the shoulders */
+    float turn, zoom, gain, bias, grain;                         /* grain: standard deviation in gray levels */
+    struct point shift;                                          /* of the patient on the film */
 };
 
 static inline bool
