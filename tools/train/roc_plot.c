@@ -358,7 +358,7 @@ draw_curve(struct plot *p, unsigned finding, struct scored *item, const struct s
     for (i = 0; i < p->e->count; i++) {
         size_t at = i * p->e->outputs + finding;
 
-        if (p->e->label[at] != LABEL_UNKNOWN)
+        if (p->e->label[at] != CHEX_LABEL_UNKNOWN)
             item[count++] = (struct scored){p->e->probability[at], p->e->label[at]};
     }
     qsort(item, count, sizeof(*item), compare_scored);

@@ -92,7 +92,7 @@ struct evaluation {
     uint32_t patients;
     struct evaluated_image *image; /* [count], ordered by position */
     float *logit, *probability;    /* [count][outputs]; the probabilities are the scores */
-    uint8_t *label;                /* [count][outputs], 0, 1 or LABEL_UNKNOWN */
+    uint8_t *label;                /* [count][outputs], 0, 1 or CHEX_LABEL_UNKNOWN */
 
     struct sample_place *skipped; /* damaged records, if skip_bad */
     size_t skipped_count;

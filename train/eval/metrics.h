@@ -22,7 +22,7 @@ struct scores {
     size_t count;            /* images */
     unsigned outputs;        /* findings, at most METRICS_OUTPUTS */
     const float *score;      /* [count][outputs] */
-    const uint8_t *label;    /* [count][outputs], 0, 1 or LABEL_UNKNOWN */
+    const uint8_t *label;    /* [count][outputs], 0, 1 or CHEX_LABEL_UNKNOWN */
     const uint32_t *patient; /* [count], 0 .. patients - 1 */
     uint32_t patients;
 };

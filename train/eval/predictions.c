@@ -77,7 +77,7 @@ put_image(struct text *t, const struct evaluation *e, size_t i, const char *spli
     for (k = 0; k < e->outputs; k++) {
         unsigned label = e->label[i * e->outputs + k];
 
-        if (label == LABEL_UNKNOWN)
+        if (label == CHEX_LABEL_UNKNOWN)
             put(t, ",", 1);
         else
             put_format(t, ",%u", label);

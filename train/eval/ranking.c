@@ -118,7 +118,7 @@ rank_finding(void *context, void *worker, size_t finding, struct chex_error *err
 
         if (isnan(score))
             return error_set(err, CHEX_ERR_USAGE, "the score of image %zu for finding %zu is not a number", i, finding);
-        if (label == LABEL_UNKNOWN)
+        if (label == CHEX_LABEL_UNKNOWN)
             continue;
         item[count++] = (struct item){key_of(score), (uint32_t)i};
         positives += label != 0;

@@ -60,7 +60,7 @@ loss_sum(const struct loss_options *options, size_t count, size_t outputs, const
             bool positive = label[at] != 0;
             double factor = w * scale, slope;
 
-            if (w == 0 || label[at] == LABEL_UNKNOWN) {
+            if (w == 0 || label[at] == CHEX_LABEL_UNKNOWN) {
                 if (gradient)
                     gradient[at] = 0;
                 continue;
@@ -86,7 +86,7 @@ loss_count(size_t count, size_t outputs, const uint8_t *label, const float *weig
             continue;
         labels.all += outputs;
         for (k = 0; k < outputs; k++)
-            labels.known += label[i * outputs + k] != LABEL_UNKNOWN;
+            labels.known += label[i * outputs + k] != CHEX_LABEL_UNKNOWN;
     }
     return labels;
 }

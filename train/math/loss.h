@@ -15,6 +15,8 @@
 #ifndef CHEX_TRAIN_LOSS_H
 #define CHEX_TRAIN_LOSS_H
 
+#include "chex.h" /* CHEX_LABEL_UNKNOWN */
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,14 +29,12 @@ struct loss_options {
     const double *positive_weight; /* [outputs]; NULL: all 1.  Must outlive its users */
 };
 
-#define LABEL_UNKNOWN 255 /* a label is 0, 1 or this */
-
 double sigmoid(double x);
 
 /*
  * Returns the sum of weight[i] * scale * loss(z[i][o], label[i][o]), and sets gradient[i][o] to its derivative by
  * z[i][o].  z, gradient [count][outputs]; gradient may be NULL
- * label        [count][outputs], 0, 1 or LABEL_UNKNOWN
+ * label        [count][outputs], 0, 1 or CHEX_LABEL_UNKNOWN
  * weight       [count], NULL: all 1
  * An image of weight 0 and an unknown label contribute nothing, even if their logits are not finite: the gradient is 0.
  */

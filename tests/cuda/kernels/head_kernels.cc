@@ -17,7 +17,7 @@ extern "C" {
 
 typedef std::vector<double> doubles;
 
-static_assert(LABEL_UNKNOWN_BYTE == LABEL_UNKNOWN, "kernels do not include train/math/loss.h");
+static_assert(LABEL_UNKNOWN == CHEX_LABEL_UNKNOWN, "kernels do not include chex.h");
 
 static void
 case_name(const value_set &set, const char *what)
@@ -93,7 +93,7 @@ run_loss(const value_set &set, bool focal)
     double loss;
 
     for (unsigned i = 0; i < IMAGES * OUT; i++) {
-        label[i] = i % 5 == 4 ? LABEL_UNKNOWN : i % 3 == 0;
+        label[i] = i % 5 == 4 ? CHEX_LABEL_UNKNOWN : i % 3 == 0;
         z[i] *= 12;
     }
     weight[2] = 0;

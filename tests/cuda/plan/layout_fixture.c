@@ -164,7 +164,7 @@ make_images(const struct plan_options *o, bool padding)
         m.weight[n] = padding && n == 1 ? 0 : 1;
     }
     for (i = 0; i < (size_t)o->batch * OUTPUTS; i++)
-        m.label[i] = i % 3 == 2 ? LABEL_UNKNOWN : random_unit() > 0.5;
+        m.label[i] = i % 3 == 2 ? CHEX_LABEL_UNKNOWN : random_unit() > 0.5;
     m.batch.pixels = m.pixels;
     m.batch.crop = m.crop;
     m.batch.label = m.label;

@@ -121,7 +121,7 @@ gpu_draw(struct gpu_batch *b, uint32_t number, unsigned images)
     }
     for (i = 0; i < sizeof(b->label); i++) {
         draw = draw * 1664525u + 1013904223u;
-        b->label[i] = draw >> 30 == 2 ? LABEL_UNKNOWN : draw >> 30 == 0;
+        b->label[i] = draw >> 30 == 2 ? CHEX_LABEL_UNKNOWN : draw >> 30 == 0;
     }
     for (i = 0; i < GPU_BATCH; i++) {
         b->crop[i] = (struct crop){.x = (uint16_t)((number + i) % 5), .y = (uint16_t)(number % 3), .flip = i % 2};

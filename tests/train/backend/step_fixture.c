@@ -281,7 +281,7 @@ draw_image(unsigned number, uint8_t *pixels, uint8_t *label)
     for (i = 0; i < (size_t)SOURCE * SOURCE; i++)
         pixels[i] = (uint8_t)next_random(&state);
     for (i = 0; i < OUTPUTS; i++)
-        label[i] = next_random(&state) % 4 == 3 ? LABEL_UNKNOWN : next_random(&state) % 3 == 0;
+        label[i] = next_random(&state) % 4 == 3 ? CHEX_LABEL_UNKNOWN : next_random(&state) % 3 == 0;
 }
 
 /* ---- plans ----------------------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@
 #define LABELS (BATCH_MAX * OUTPUTS)
 #define SCALE  0.1
 #define RATE   0.1
-#define U      LABEL_UNKNOWN
+#define U      CHEX_LABEL_UNKNOWN
 #define STARTS 64
 
 /* ---- a reducer whose peer made its step before ------------------------------------------------------------------- */

@@ -308,7 +308,7 @@ START_TEST(an_unknown_label_is_an_empty_field)
     scorer_make(&b);
     scorer_run(&b);
     memset(b.e.label, 1, CHEX_FINDINGS);
-    b.e.label[0] = b.e.label[CHEX_FINDINGS - 1] = LABEL_UNKNOWN;
+    b.e.label[0] = b.e.label[CHEX_FINDINGS - 1] = CHEX_LABEL_UNKNOWN;
     ck_assert_int_eq(folder_open(b.small.path, false, &folder, &err), CHEX_OK);
     {
         const struct evaluation_source from = {.ds = b.ds, .model = "stub", .side = SIDE};

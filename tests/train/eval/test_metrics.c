@@ -86,7 +86,7 @@ END_TEST
 START_TEST(an_unknown_label_counts_in_no_metric)
 {
     /* The example of auroc_counts_pairs, with unknown labels between; finding 1 has no known label, 2 no negative. */
-    const uint8_t u = LABEL_UNKNOWN, label[] = {0, u, u, u, u, 1, 0, u, u, 1, u, 1, u, u, u, 1, u, u};
+    const uint8_t u = CHEX_LABEL_UNKNOWN, label[] = {0, u, u, u, u, 1, 0, u, u, 1, u, 1, u, u, u, 1, u, u};
     const float score[] = {0.1f, 1, 1, 0.9f, 2, 2, 0.4f, 3, 3, 0.35f, 4, 4, 0.2f, 5, 5, 0.8f, 6, 6};
     struct scores s = {6, 3, score, label, own_patient, 8};
     struct chex_error err;

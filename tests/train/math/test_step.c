@@ -55,7 +55,7 @@ START_TEST(an_unknown_label_counts_nowhere)
 {
     static const double positive_weight[] = {3, 3, 3};
     const float z[] = {0.5f, NAN, -2, 1, INFINITY, NAN}, weight[] = {1, 0};
-    const uint8_t y[] = {1, LABEL_UNKNOWN, LABEL_UNKNOWN, 0, LABEL_UNKNOWN, 1};
+    const uint8_t y[] = {1, CHEX_LABEL_UNKNOWN, CHEX_LABEL_UNKNOWN, 0, CHEX_LABEL_UNKNOWN, 1};
     struct label_count labels = loss_count(2, 3, y, NULL);
 
     ck_assert(labels.all == 6 && labels.known == 3);

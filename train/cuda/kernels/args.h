@@ -119,8 +119,8 @@ struct widen_args {
 
 /* ---- the head (head.cu) ------------------------------------------------------------------------------------- */
 
-#define HEAD_THREADS       256
-#define LABEL_UNKNOWN_BYTE 255 /* LABEL_UNKNOWN of train/math/loss.h */
+#define HEAD_THREADS  256
+#define LABEL_UNKNOWN 255 /* CHEX_LABEL_UNKNOWN of chex.h, which kernels do not include */
 /*
  * z(n, o) = sum over i of w(o, i) * x(n, i) + bias(o), and its gradients.  z and dz are float.  The grid of the
  * gradients:  first CTAs with one thread for each of images * in, then CTAs with one thread for each of out * in + out.

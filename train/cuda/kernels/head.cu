@@ -129,7 +129,7 @@ loss_of_batch(const loss_args &a, unsigned char *shared)
         bool positive = a.label[n] != 0;
 
         /* No effect, even if the logit is not finite. */
-        if (a.weight[n / a.out] == 0.0f || a.label[n] == LABEL_UNKNOWN_BYTE) {
+        if (a.weight[n / a.out] == 0.0f || a.label[n] == LABEL_UNKNOWN) {
             a.dz[n] = 0;
             continue;
         }
