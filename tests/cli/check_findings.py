@@ -209,8 +209,14 @@ def _(work):
 def _(work):
     folder, out = data("a,b,c", 40), os.path.join(work, "run")
     run(words(folder, out, "--pos-weight", "auto"))
-    split = manifest(folder)["splits"][0]
+    split = next(s for s in manifest(folder)["splits"] if s["name"] == "train")
     assert split["known"]["a"] < split["images"]
+    with open(f"{work}/same.csv", "w", encoding="ascii") as f:
+        for name in "abc":
+            positives, known = split["positives"][name], split["known"][name]
+            f.write(f"{name},{(known - positives) / positives if 0 < positives < known else 1!r}\n")
+    run(words(folder, f"{work}/same", "--pos-weight", f"{work}/same.csv"))
+    assert parameters(f"{out}/best.safetensors") == parameters(f"{work}/same/best.safetensors")
     for text, code, wanted in (("c,2\na,3\nb,1.5\n", 0, None), ("c,2\na,3\n", 2, "no weight for b"),
                                ("c,2\na,3\nb,1\na,3\n", 2, "w.csv:4: a a second time"),
                                ("c,2\nHernia,3\n", 2, "w.csv:2: 'Hernia' is not a finding of")):
