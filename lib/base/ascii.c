@@ -13,6 +13,18 @@
 
 #define DISTANCE_MAX 64
 
+const char *
+path_tail(const char *path, size_t length, unsigned parts)
+{
+    while (length > 0) {
+        parts -= path[length - 1] == '/';
+        if (parts == 0)
+            return path + length;
+        length--;
+    }
+    return path;
+}
+
 bool
 ascii_same(const char *a, size_t a_length, const char *b, size_t b_length)
 {

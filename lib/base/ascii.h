@@ -48,6 +48,9 @@ ascii_trim(const char **text, size_t *length)
         (*length)--;
 }
 
+/* Returns the start of the last `parts` components of a path, or the whole path if it has fewer. */
+const char *path_tail(const char *path, size_t length, unsigned parts);
+
 /* Returns whether the texts are equal, ignoring case. */
 bool ascii_same(const char *a, size_t a_length, const char *b, size_t b_length);
 

@@ -42,7 +42,7 @@ choose_entries(struct convert *c, struct chex_error *err)
     if (!c->skip)
         return error_memory(err);
     if (o->exclude) {
-        enum chex_status status = names_read(o->exclude, &c->exclude, err);
+        enum chex_status status = names_read(o->exclude, labels_name_parts(&c->labels), &c->exclude, err);
 
         if (status != CHEX_OK)
             return status;
@@ -127,6 +127,7 @@ find_images(struct convert *c, struct chex_error *err)
     enum chex_status status;
 
     c->source.stop = o->stop;
+    c->source.name_parts = labels_name_parts(&c->labels);
     status = source_scan(o->inputs, o->input_count, &c->source, err);
     if (status != CHEX_OK)
         return status;

@@ -400,7 +400,7 @@ run_pass(struct job *job, struct chex_error *err)
         .source = &c->source,
         .planned = planned,
         .planned_count = c->plan.image_count,
-        .archive_options = {c->utf8, c->options->max_memory, job->watch->stop},
+        .archive_options = {c->utf8, c->options->max_memory, job->watch->stop, labels_name_parts(&c->labels)},
         .max_size = CONVERT_MAX_FILE,
         .threads = &job->threads,
         .damaged = note_damaged,

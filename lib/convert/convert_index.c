@@ -29,7 +29,8 @@ index_archive(void *context, void *worker, size_t item, struct chex_error *err)
     const struct archive_fault *fault;
     struct image_archive *archive;
     const struct convert_options *o = index->convert->options;
-    const struct image_archive_options options = {index->convert->utf8, o->max_memory, o->stop};
+    const struct image_archive_options options = {index->convert->utf8, o->max_memory, o->stop,
+                                                  labels_name_parts(&index->convert->labels)};
     struct image_member member;
     enum chex_status status = image_archive_open(path, &options, &archive, err);
     bool found = true;

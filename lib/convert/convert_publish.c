@@ -107,8 +107,10 @@ count_split(const struct convert *c, const struct shard_result *result, unsigned
             out->images++;
             out->patients += !seen[e->patient_no];
             seen[e->patient_no] = true;
-            for (f = 0; f < c->labels.findings.count; f++)
+            for (f = 0; f < c->labels.findings.count; f++) {
                 out->positives[f] += e->label[f] == 1;
+                out->known[f] += e->label[f] != CHEX_LABEL_UNKNOWN;
+            }
         }
     }
     out->name = c->plan.splits.name[split];

@@ -10,6 +10,7 @@
 
 #include "input/archive_private.h"
 
+#include "base/ascii.h"
 #include "base/number_format.h"
 #include "input/image_name.h"
 #include "io/content.h"
@@ -241,21 +242,20 @@ is_hidden(const char *path)
 }
 
 /*
- * If the member is an image, write its name, without folders, to a->name.  Returns false if it is not, or (ENOMEM) if
+ * If the member is an image, write its name to a->name.  Returns false if it is not, or (ENOMEM) if
  * its name cannot be read.
  */
 static bool
 take_name(struct image_archive *a)
 {
-    const char *path, *slash;
+    const char *path;
 
     if (archive_entry_filetype(a->entry) != AE_IFREG || archive_entry_hardlink(a->entry))
         return false;
     path = archive_entry_pathname(a->entry);
     if (!path || is_hidden(path))
         return false;
-    slash = strrchr(path, '/');
-    path = slash ? slash + 1 : path;
+    path = path_tail(path, strlen(path), a->options.name_parts > 1 ? a->options.name_parts : 1);
     if (strlen(path) > IMAGE_ARCHIVE_NAME_MAX || !image_name_is_known(path))
         return false;
     memcpy(a->name, path, strlen(path) + 1);

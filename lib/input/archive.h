@@ -38,7 +38,7 @@
 struct image_archive; /* used by one thread at a time */
 
 struct image_member {
-    const char *name; /* without folders; valid until the next call */
+    const char *name; /* the last name_parts components of its path; valid until the next call */
     bool size_known;  /* if false, the size is known only after image_archive_read() */
     uint64_t size;
 };
@@ -59,6 +59,7 @@ struct image_archive_options {
     locale_t utf8;
     uint64_t max_memory;     /* bytes; 0: IMAGE_ARCHIVE_MEMORY */
     const atomic_bool *stop; /* or NULL; all functions that read poll it, at least every fraction of a second */
+    unsigned name_parts;     /* components of a member's name; 0 or 1: without folders */
 };
 
 /*

@@ -84,8 +84,18 @@ static enum chex_status
 add_file(struct source *s, uint32_t folder, const char *name, struct chex_error *err)
 {
     struct source_file *grown = array_grow(s->file, &s->file_capacity, s->count, sizeof(*s->file));
-    char *copy = arena_copy(&s->strings, name, strlen(name));
+    const char *in = s->folder[folder];
+    char path[MAX_PATH];
+    char *copy;
 
+    if (s->name_parts > 1) {
+        int length = snprintf(path, sizeof(path), "%s%s%s", in, strcmp(in, "/") == 0 ? "" : "/", name);
+
+        if ((size_t)length >= sizeof(path))
+            return error_set(err, CHEX_ERR_MISSING, "the path '%s/...' is too long", in);
+        name = path_tail(path, (size_t)length, s->name_parts);
+    }
+    copy = arena_copy(&s->strings, name, strlen(name));
     if (grown)
         s->file = grown;
     if (!grown || !copy)
@@ -472,7 +482,8 @@ source_path(const struct source *source, const struct source_file *file, char *p
             struct chex_error *err)
 {
     const char *folder = source->folder[file->folder];
-    int length = snprintf(path, size, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", file->name);
+    int length = snprintf(path, size, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/",
+                          path_tail(file->name, strlen(file->name), 1));
 
     if (length < 0 || (size_t)length >= size)
         return error_set(err, CHEX_ERR_LIMIT, "the path is too long");

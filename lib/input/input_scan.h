@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 struct source_file {
-    const char *name; /* without its folder */
+    const char *name; /* the last source->name_parts components of its path */
     uint32_t folder;  /* index into source->folder */
 };
 
@@ -33,6 +33,7 @@ struct source {
     const char *unopened_first; /* the path of one of them */
     struct arena strings;
 
+    unsigned name_parts;     /* set before the scan: components of a name; 0 or 1: without folders */
     const atomic_bool *stop; /* set before the scan, or NULL; a true value ends the scan with CHEX_ERR_STOPPED */
 
     size_t file_capacity, folder_capacity, archive_capacity;

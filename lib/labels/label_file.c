@@ -107,6 +107,7 @@ static enum chex_status
 note_corrections(struct label_reading *r, const struct table_row *row, const struct entry *e, struct chex_error *err)
 {
     const struct label_columns *c = &r->columns;
+    const int view = label_view_column(row, c);
     const struct {
         bool wrong;
         int column;
@@ -117,7 +118,7 @@ note_corrections(struct label_reading *r, const struct table_row *row, const str
          c->list, NOTE_SPELLING},
         {c->age >= 0 && isnan(e->age) && !e->impossible_age, c->age, NOTE_AGE},
         {c->sex >= 0 && e->sex == 'U' && ascii_upper(row->field[c->sex][0]) != 'U', c->sex, NOTE_SEX},
-        {c->view >= 0 && strcmp(e->view, "U") == 0 && ascii_upper(row->field[c->view][0]) != 'U', c->view, NOTE_VIEW},
+        {view >= 0 && strcmp(e->view, "U") == 0 && ascii_upper(row->field[view][0]) != 'U', view, NOTE_VIEW},
     };
     enum chex_status status = CHEX_OK;
 
@@ -140,6 +141,7 @@ add_entry(struct label_reading *r, const struct table_row *row, const char *pati
     struct labels *out = r->out;
     struct entry *grown = array_grow(out->entry, &r->capacity, out->count, sizeof(*grown));
     struct entry *e;
+    int view = label_view_column(row, c);
     enum chex_status status;
 
     if (!grown)
@@ -159,8 +161,8 @@ add_entry(struct label_reading *r, const struct table_row *row, const char *pati
         e->age = label_age(row->field[c->age], &e->impossible_age);
     if (c->sex >= 0)
         e->sex = label_sex(row->field[c->sex]);
-    if (c->view >= 0)
-        label_view(row->field[c->view], row->length[c->view], e->view);
+    if (view >= 0)
+        label_view(row->field[view], row->length[view], e->view);
     out->count++;
     return note_corrections(r, row, e, err);
 }
@@ -261,7 +263,7 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
         return status;
     r->out->row_count++;
     r->image_length = label_image(row, &r->columns, r->image);
-    fault = label_name_fault(r->image, r->image_length);
+    fault = label_name_fault(r->image, r->image_length, r->columns.kind->name_parts > 1);
     if (fault)
         return reject(r, row, CHEX_ERR_DAMAGED, fault, err);
     status = label_patient(row, &r->columns, r->image, patient, err);

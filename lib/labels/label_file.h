@@ -18,16 +18,15 @@
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "dataset/findings.h"
+#include "labels/label_kinds.h"
 #include "labels/notes.h"
 
 #include <stdatomic.h>
 
 #define LABELS_MAX_NAME 255 /* bytes of an image's file name; a patient id has at most 63 */
 
-struct label_kind; /* label_kinds.h */
-
 struct entry {
-    const char *name;     /* image file name: no slash, backslash or control character, not "." or ".." */
+    const char *name;     /* image file name: see label_name_fault(); slashes only if the kind has folders */
     const uint8_t *label; /* [findings.count] 0, 1 or CHEX_LABEL_UNKNOWN */
     const char *patient;  /* an id of digits only is padded with zeros to 8 digits: "1" and "00000001" are equal */
     uint32_t patient_no;  /* 0 .. patient_count - 1, in order of first appearance */
@@ -42,9 +41,9 @@ struct entry {
 #define LABELS_SYNTHETIC "SYNTHETIC.txt"
 
 struct labels {
-    const struct label_kind *kind;
-    struct findings findings; /* of labels_options, or of the kind */
-    struct entry *entry;      /* sorted by name (strcmp), unique */
+    const struct label_kind *kind; /* NULL: the labels are not of a file */
+    struct findings findings;      /* of labels_options, or of the kind */
+    struct entry *entry;           /* sorted by name (strcmp), unique */
     size_t count;
     size_t patient_count;
     const char **patient;    /* ids by patient_no */
@@ -98,6 +97,13 @@ struct labels_options {
 enum chex_status labels_read(const char *path, const struct labels_options *options, struct labels *out,
                              struct chex_error *err);
 void labels_release(struct labels *labels);
+
+/* Returns the components of an image's name: 1, or more if the names have folders. */
+static inline unsigned
+labels_name_parts(const struct labels *labels)
+{
+    return labels->kind ? labels->kind->name_parts : 1;
+}
 
 /* Returns the entry of an image, or NULL; a binary search. */
 const struct entry *labels_find(const struct labels *labels, const char *name);

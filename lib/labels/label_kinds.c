@@ -36,6 +36,14 @@ static const struct findings cxr_lt = {
     20,
 };
 
+/* Irvin et al. 2019, in the order of the label files. */
+static const struct findings chexpert = {
+    NAMES("No Finding", "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion", "Edema",
+          "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion", "Pleural Other", "Fracture",
+          "Support Devices"),
+    14,
+};
+
 /* ---- kinds ------------------------------------------------------------------------------------------------------ */
 
 #define AGE_NAMES  NAMES("Patient Age", "Age")
@@ -54,6 +62,7 @@ const struct label_kind label_kind_nih = {
     .sex = SEX_NAMES,
     .view = VIEW_NAMES,
     .suffix = "",
+    .name_parts = 1,
     .nih_names = true,
 };
 
@@ -68,8 +77,28 @@ static const struct label_kind kind_google = {
     .sex = SEX_NAMES,
     .view = VIEW_NAMES,
     .suffix = "",
+    .name_parts = 1,
     .empty = CHEX_LABEL_UNKNOWN,
     .nih_names = true,
+};
+
+/*
+ * A path is CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg.  An empty cell means that the report does
+ * not mention the finding; the baselines of the authors take that as 0.
+ */
+static const struct label_kind kind_chexpert = {
+    .name = "chexpert",
+    .title = "CheXpert",
+    .style = LABEL_COLUMNS,
+    .findings = &chexpert,
+    .image = NAMES("Path"),
+    .age = NAMES("Age"),
+    .sex = NAMES("Sex"),
+    .view = NAMES("AP/PA"),
+    .view_else = NAMES("Frontal/Lateral"),
+    .suffix = "",
+    .name_parts = 3,
+    .patient_is_folder = true,
 };
 
 /* An image with several boxes has several rows.  Each image counts as a patient. */
@@ -82,6 +111,7 @@ static const struct label_kind kind_rsna = {
     .image = NAMES("patientId"),
     .patient = NAMES("patientId"),
     .suffix = ".png",
+    .name_parts = 1,
     .empty = CHEX_LABEL_UNKNOWN,
 };
 
@@ -93,13 +123,15 @@ static const struct label_kind kind_cxr_lt = {
     .image = NAMES("id"),
     .patient = NAMES("subj_id"),
     .suffix = "",
+    .name_parts = 1,
     .empty = CHEX_LABEL_UNKNOWN,
 };
 
 /* Sorted by name. */
-static const struct label_kind *const kinds[] = {&kind_cxr_lt, &kind_google, &label_kind_nih, &kind_rsna};
+static const struct label_kind *const kinds[] = {&kind_chexpert, &kind_cxr_lt, &kind_google, &label_kind_nih,
+                                                 &kind_rsna};
 
-const char *const label_kind_names[] = {"cxr-lt", "google", "nih", "rsna", NULL};
+const char *const label_kind_names[] = {"chexpert", "cxr-lt", "google", "nih", "rsna", NULL};
 
 const struct label_kind *
 label_kind_named(const char *name)
@@ -124,7 +156,7 @@ label_kind_column(const struct label_kind *kind, const char *name)
 static bool
 fits(const struct label_kind *kind, const struct table_row *header)
 {
-    bool all = table_column(header, kind->image) >= 0 && table_column(header, kind->patient) >= 0;
+    bool all = table_column(header, kind->image) >= 0 && (!kind->patient || table_column(header, kind->patient) >= 0);
 
     if (kind->style != LABEL_COLUMNS)
         return all && table_column(header, kind->list) >= 0;

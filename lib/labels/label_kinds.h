@@ -35,6 +35,8 @@ struct label_kind {
     label_names born, studied; /* the age is the year of the study minus the year of birth; both or none */
     const char *suffix;        /* of the image's file name, which the column lacks; or "" */
     uint8_t empty;             /* the label of an empty cell: 0 or CHEX_LABEL_UNKNOWN */
+    unsigned name_parts;       /* components of an image's name: 1, or more if the name has folders */
+    bool patient_is_folder;    /* the first component of the name is the patient */
     bool nih_names;            /* an image named NNNNNNNN_NNN.* must belong to patient NNNNNNNN */
 };
 

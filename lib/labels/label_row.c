@@ -71,7 +71,7 @@ find_missing(const struct label_columns *c, const struct findings *findings)
         return c->kind->image[0];
     if (c->kind->style != LABEL_COLUMNS && c->list < 0)
         return c->kind->list[0];
-    if (c->patient < 0)
+    if (c->kind->patient && c->patient < 0)
         return c->kind->patient[0];
     for (unsigned i = 0; c->kind->style == LABEL_COLUMNS && i < findings->count; i++)
         if (c->finding[i] < 0)
@@ -88,8 +88,8 @@ find_columns(const struct table_row *header, const struct findings *findings, st
         const char *const *names;
         int *out;
     } columns[] = {
-        {kind->image, &c->image}, {kind->list, &c->list}, {kind->patient, &c->patient},
-        {kind->age, &c->age},     {kind->sex, &c->sex},   {kind->view, &c->view},
+        {kind->image, &c->image}, {kind->list, &c->list}, {kind->patient, &c->patient},     {kind->age, &c->age},
+        {kind->sex, &c->sex},     {kind->view, &c->view}, {kind->view_else, &c->view_else},
     };
     enum chex_status status = CHEX_OK;
 
@@ -130,7 +130,13 @@ label_columns_find(const struct table_row *header, const struct label_kind *kind
 size_t
 label_image(const struct table_row *row, const struct label_columns *columns, char out[LABELS_MAX_NAME + 2])
 {
-    return (size_t)snprintf(out, LABELS_MAX_NAME + 2, "%s%s", row->field[columns->image], columns->kind->suffix);
+    const struct label_kind *kind = columns->kind;
+    const char *path = row->field[columns->image];
+
+    /* A name without folders is not cut: a slash in it is a fault. */
+    if (kind->name_parts > 1)
+        path = path_tail(path, row->length[columns->image], kind->name_parts);
+    return (size_t)snprintf(out, LABELS_MAX_NAME + 2, "%s%s", path, kind->suffix);
 }
 
 /* Parse a cell into *label.  Returns whether its value is valid. */
@@ -179,24 +185,34 @@ label_cells(const struct table_row *row, const struct label_columns *columns, co
     return CHEX_OK;
 }
 
-const char *
-label_name_fault(const char *name, size_t length)
+/* Returns whether a component of a path is empty, "." or "..". */
+static bool
+is_unsafe_part(const char *part, size_t length)
 {
+    return length == 0 || (length <= 2 && memcmp(part, "..", length) == 0);
+}
+
+const char *
+label_name_fault(const char *name, size_t length, bool folders)
+{
+    size_t start = 0;
+
     if (length == 0)
         return "empty file name";
     if (length > LABELS_MAX_NAME)
         return "file name longer than 255 bytes";
-    if (length <= 2 && memcmp(name, "..", length) == 0) /* name may be part of a record, without a terminator */
-        return "unsafe file name";
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)name[i];
 
-        if (c == '/' || c == '\\' || c < 0x20 || c == 0x7f)
+        if ((c == '/' && !folders) || c == '\\' || c < 0x20 || c == 0x7f)
             return "unsafe file name";
         if (c == 0xc2 && (unsigned char)name[i + 1] < 0xa0) /* U+0080 to U+009F are control characters too */
             return "unsafe file name";
+        if (c == '/' && is_unsafe_part(name + start, i - start))
+            return "unsafe file name";
+        start = c == '/' ? i + 1 : start;
     }
-    return NULL;
+    return is_unsafe_part(name + start, length - start) ? "unsafe file name" : NULL;
 }
 
 /* Returns whether the name has NIH's form NNNNNNNN_NNN.*, whose first part is the patient. */
@@ -213,7 +229,9 @@ enum chex_status
 label_patient(const struct table_row *row, const struct label_columns *columns, const char *name,
               char out[PATIENT_MAX + 1], struct chex_error *err)
 {
-    const char *fault = patient_fold(row->field[columns->patient], row->length[columns->patient], out);
+    const bool folder = columns->kind->patient_is_folder;
+    const char *id = folder ? name : row->field[columns->patient];
+    const char *fault = patient_fold(id, folder ? strcspn(name, "/") : row->length[columns->patient], out);
     char shown_id[4 * PATIENT_MAX + 1], shown_name[300];
 
     if (fault)
@@ -280,6 +298,13 @@ label_age(const char *text, bool *impossible)
         return NAN;
     *impossible = (negative && years > 0) || years > AGE_MAX;
     return *impossible ? NAN : (float)years;
+}
+
+int
+label_view_column(const struct table_row *row, const struct label_columns *columns)
+{
+    return columns->view_else >= 0 && columns->view >= 0 && row->length[columns->view] == 0 ? columns->view_else
+                                                                                            : columns->view;
 }
 
 char

@@ -16,12 +16,12 @@
 
 struct label_columns {
     const struct label_kind *kind;
-    int image, patient;        /* required columns */
-    int list;                  /* required, unless the kind has a column per finding */
-    int age, sex, view;        /* -1: missing */
-    int finding[FINDINGS_MAX]; /* LABEL_COLUMNS: the column of each finding */
-    size_t fields_min;         /* range of a row's number of fields: the header's tokens without ... */
-    size_t fields_max;         /* ... and with the empty tokens at the header's end */
+    int image, patient;            /* required columns */
+    int list;                      /* required, unless the kind has a column per finding */
+    int age, sex, view, view_else; /* -1: missing */
+    int finding[FINDINGS_MAX];     /* LABEL_COLUMNS: the column of each finding */
+    size_t fields_min;             /* range of a row's number of fields: the header's tokens without ... */
+    size_t fields_max;             /* ... and with the empty tokens at the header's end */
 };
 
 /*
@@ -33,8 +33,8 @@ enum chex_status label_columns_find(const struct table_row *header, const struct
                                     const struct findings *findings, struct label_columns *out, struct chex_error *err);
 
 /*
- * Write the image's name to out: the field of the row with the suffix of the kind, cut at the size of out.  Returns the
- * length of the whole name.
+ * Write the image's name to out: the last components of the field of the row, with the suffix of the kind, cut at the
+ * size of out.  Returns the length of the whole name.
  */
 size_t label_image(const struct table_row *row, const struct label_columns *columns, char out[LABELS_MAX_NAME + 2]);
 
@@ -46,11 +46,12 @@ enum chex_status label_cells(const struct table_row *row, const struct label_col
                              const struct findings *findings, uint8_t *label, struct chex_error *err);
 
 /*
- * Check an image's name.  Returns NULL, or why the name is unusable: empty, overlong, a slash or backslash, a control
- * character, "." or "..".  May read the byte after the name.  Names are never opened, only compared with the names in a
- * folder; but they are also written to messages and shards.
+ * Check an image's name.  Returns NULL, or why the name is unusable: empty, overlong, a backslash, a control character,
+ * "." or "..", or a slash.  With `folders`, slashes are allowed, but no component may be empty, "." or "..".  May read
+ * the byte after the name.  Names are never opened, only compared with the names in a folder; but they are also written
+ * to messages and shards.
  */
-const char *label_name_fault(const char *name, size_t length);
+const char *label_name_fault(const char *name, size_t length, bool folders);
 
 /* Write the normalised patient id of a row with a valid name to out.  CHEX_ERR_USAGE: see labels_read(). */
 enum chex_status label_patient(const struct table_row *row, const struct label_columns *columns, const char *name,
@@ -61,6 +62,9 @@ enum chex_status label_patient(const struct table_row *row, const struct label_c
  * *impossible   set if the number is negative or above 120 years
  */
 float label_age(const char *text, bool *impossible);
+
+/* Returns the column with the view of this row, or -1. */
+int label_view_column(const struct table_row *row, const struct label_columns *columns);
 
 char label_sex(const char *text); /* 'M', 'F', 'U' */
 void label_view(const char *text, size_t length, char out[8]);

@@ -22,6 +22,7 @@ static const char *const image_names[] = {"Image Index", NULL};
 struct adding {
     struct names *out;
     size_t capacity;
+    unsigned parts;
     int column; /* column of the image names in a CSV */
     bool have_header;
 };
@@ -57,21 +58,19 @@ note_odd(struct adding *a, const char *name, size_t length, const char *path, un
     return after && after[0] == '.' ? CHEX_OK : notes_add(&a->out->notes, NOTE_JUNK, path, line, name, length, err);
 }
 
-/* Add the part after the last slash, trimmed like a field of a CSV. */
+/* Add the last components of a path, trimmed like a field of a CSV. */
 static enum chex_status
 add_name(struct adding *a, const char *name, size_t length, const char *path, unsigned long line,
          struct chex_error *err)
 {
-    const char *slash = memrchr(name, '/', length);
+    const char *tail = path_tail(name, length, a->parts);
     const char **grown;
     const char *copy;
     char shown[64];
 
-    if (slash) {
-        length -= (size_t)(slash + 1 - name);
-        name = slash + 1;
-        ascii_trim(&name, &length);
-    }
+    length -= (size_t)(tail - name);
+    name = tail;
+    ascii_trim(&name, &length);
     if (length == 0)
         return error_set(err, CHEX_ERR_USAGE, "%s:%lu: no file name", path, line);
     if (length > NAME_LENGTH_MAX)
@@ -192,9 +191,9 @@ sort_unique(struct names *names)
 }
 
 enum chex_status
-names_read(const char *path, struct names *out, struct chex_error *err)
+names_read(const char *path, unsigned parts, struct names *out, struct chex_error *err)
 {
-    struct adding a = {.out = out};
+    struct adding a = {.out = out, .parts = parts};
     bool is_csv;
     enum chex_status status = read_list(&a, path, &is_csv, err);
 

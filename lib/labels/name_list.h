@@ -4,7 +4,7 @@
  * A list has one name per line, plain or .gz.  Only the first word of a line is used, so lists with labels after the
  * name also work (chexnet_val_list.txt: a name and fourteen 0/1 values).  If the first line is a CSV header with `Image
  * Index` (BBox_List_2017.csv, Data_Entry), this column has the names.  A name may begin with a folder
- * (images/00000001_000.png): only the part after the last slash is used.
+ * (images/00000001_000.png): only the last `parts` components of the path are used.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ struct names {
  * Read a list.  Zero *out before the call; free it with names_release(), also after a failure.
  * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_USAGE ("PATH:LINE: ...": NUL, overlong line or name)
  */
-enum chex_status names_read(const char *path, struct names *out, struct chex_error *err);
+enum chex_status names_read(const char *path, unsigned parts, struct names *out, struct chex_error *err);
 void names_release(struct names *names);
 bool names_have(const struct names *names, const char *name);
 

@@ -210,6 +210,18 @@ compare_sizes(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Returns whether a label of an image of the plan is unknown. */
+static bool
+has_unknown(const struct slot_plan *plan)
+{
+    const struct labels *labels = plan->labels;
+
+    for (size_t i = 0; i < plan->image_count; i++)
+        if (memchr(labels->entry[plan->image[i]].label, CHEX_LABEL_UNKNOWN, labels->findings.count))
+            return true;
+    return false;
+}
+
 static enum chex_status
 choose_layout(struct slot_plan *plan, struct chex_error *err)
 {
@@ -226,8 +238,8 @@ choose_layout(struct slot_plan *plan, struct chex_error *err)
         if (i == 0 || size[i] != size[distinct - 1])
             size[distinct++] = size[i];
     status = record_choose(plan->spec.size, plan->spec.size, plan->spec.align,
-                           (struct label_form){plan->labels->findings.count, false}, size, distinct, &plan->layout,
-                           err);
+                           (struct label_form){plan->labels->findings.count, has_unknown(plan)}, size, distinct,
+                           &plan->layout, err);
     free(size);
     return status;
 }

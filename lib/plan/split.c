@@ -203,7 +203,7 @@ read_list(const char *folder, const char *name, struct names *out, struct chex_e
     char path[LIST_PATH];
 
     find_list(folder, name, path);
-    return names_read(path, out, err);
+    return names_read(path, 1, out, err);
 }
 
 /*

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const image_names[] = {"Image Index", "image", "name", "filename", NULL};
+static const char *const image_names[] = {"Image Index", "image", "name", "filename", "Path", NULL};
 static const char *const patient_names[] = {"Patient ID", "patient", NULL};
 static const char *const split_names[] = {"split", "set", "fold", "subset", NULL};
 
@@ -100,12 +100,11 @@ read_split(struct split_file *f, const struct table_row *row, int *split, struct
     return CHEX_OK;
 }
 
-/* Read the key: the part of an image's path after the last slash, or a normalised patient id. */
+/* Read the key: the name of an image, without folders before it, or a normalised patient id. */
 static enum chex_status
 read_key(struct split_file *f, const struct table_row *row, const char **key, struct chex_error *err)
 {
     const char *field = row->field[f->key_column];
-    const char *slash = strrchr(field, '/');
     char patient[PATIENT_MAX + 1];
     const char *fault = NULL;
 
@@ -113,7 +112,7 @@ read_key(struct split_file *f, const struct table_row *row, const char **key, st
         fault = patient_fold(field, row->length[f->key_column], patient);
         field = patient;
     } else {
-        field = slash ? slash + 1 : field;
+        field = path_tail(field, row->length[f->key_column], labels_name_parts(f->work->labels));
         if (!*field)
             fault = "no file name";
     }

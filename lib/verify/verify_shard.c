@@ -104,7 +104,7 @@ check_values(struct check *c, const struct scanned_record *record)
         return false;
     }
     if (v->weight == 1)
-        text = label_name_fault(v->name.data, v->name.size);
+        text = label_name_fault(v->name.data, v->name.size, true);
     if (v->weight == 1 && !text)
         text = patient_fold(v->patient.data, v->patient.size, patient);
     if (text)

@@ -31,7 +31,7 @@
 static void
 require_entry(const struct labels *l, const struct entry *e)
 {
-    FUZZ_REQUIRE(label_name_fault(e->name, strlen(e->name)) == NULL);
+    FUZZ_REQUIRE(label_name_fault(e->name, strlen(e->name), l->kind->name_parts > 1) == NULL);
     FUZZ_REQUIRE(strlen(e->patient) > 0 && strlen(e->patient) <= PATIENT_MAX);
     FUZZ_REQUIRE(e->patient_no < l->patient_count && strcmp(l->patient[e->patient_no], e->patient) == 0);
     for (unsigned k = 0; k < l->findings.count; k++)
@@ -253,6 +253,11 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
     "Pleural Thickening,Pneumonia,Pneumothorax,Pneumoperitoneum,Pneumomediastinum,Subcutaneous Emphysema,"         \
     "Tortuous Aorta,Calcification of the Aorta,No Finding,subj_id\n"
 
+#define CHEXPERT                                                                                                  \
+    "Path,Sex,Age,Frontal/Lateral,AP/PA,No Finding,Enlarged Cardiomediastinum,Cardiomegaly,Lung Opacity,"         \
+    "Lung Lesion,Edema,Consolidation,Pneumonia,Atelectasis,Pneumothorax,Pleural Effusion,Pleural Other,Fracture," \
+    "Support Devices\n"
+
 static const struct {
     const char *name, *text;
 } texts[] = {
@@ -267,6 +272,10 @@ static const struct {
              "00436515-870c,562.0,152.0,256.0,453.0,1\n../x,,,,,1.0\n"},
     {"cxr-lt", CXR_LT "00000001_000.png,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,0,1\n"
                       "00000003_000.png,0,0,-1.0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,3\n"},
+    {"chexpert", CHEXPERT "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg,Female,68,Frontal,AP,"
+                          "1.0,,,,,,,,,0.0,,,,1.0\npatient00002/study1/view2_lateral.jpg,Male,5,Lateral,,,-1.0,,,,,,,"
+                          ",,,,,\n"},
+    {"chexpert-paths", CHEXPERT "a/../v.jpg,,,,,,,,,,,,,,,,,,\n/,,,,,,,,,,,,,,,,,,\nv.jpg,,,,,,,,,,,,,,,,,,\n"},
     {"two-kinds", "Finding Labels," GOOGLE "Mass,00000013_008.png,13,60,NO,NO,YES,NO,test\n"},
     {"windows", "\xef\xbb\xbfImage Index,Finding Labels,Patient ID\r\na.png,Mass|Nodule,7\r\nb.png,,8\r\n"},
     {"quoted",

@@ -44,7 +44,7 @@ fuzz_names(const uint8_t *data, size_t size)
     struct names names = {0}, again = {0};
     struct buffer b = {0};
     struct chex_error err = {0};
-    enum chex_status status = names_read(fuzz_file(0, data, size), &names, &err);
+    enum chex_status status = names_read(fuzz_file(0, data, size), 1, &names, &err);
 
     fuzz_require_error(status, &err);
     if (status == CHEX_OK && names.count > 0) {
@@ -55,7 +55,7 @@ fuzz_names(const uint8_t *data, size_t size)
             FUZZ_REQUIRE(names_have(&names, names.name[i]));
             append_quoted(&b, names.name[i], "\"\n");
         }
-        if (names_read(fuzz_file(1, b.data, b.size), &again, &err) != CHEX_OK)
+        if (names_read(fuzz_file(1, b.data, b.size), 1, &again, &err) != CHEX_OK)
             fuzz_fail(__FILE__, __LINE__, err.text);
         FUZZ_REQUIRE(again.count == names.count && again.repeated == 0);
         for (size_t i = 0; i < names.count; i++)

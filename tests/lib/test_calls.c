@@ -66,7 +66,7 @@ read_tables(struct chex_error *err)
     if (status == CHEX_OK && (labels.count != 5 || labels.reject_count != 2))
         status = error_set(err, CHEX_ERR_BUG, "other labels");
     if (status == CHEX_OK)
-        status = names_read(list_path, &names, err);
+        status = names_read(list_path, 1, &names, err);
     if (status == CHEX_OK && !names_have(&names, "e.png"))
         status = error_set(err, CHEX_ERR_BUG, "other names");
     names_release(&names);

@@ -22,7 +22,7 @@ expect_names(const char *text, const char *wanted, size_t repeated)
     char joined[1000] = "";
     size_t used = 0;
 
-    ck_assert_msg(names_read(unit_file("list.txt", text, strlen(text)), &n, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_msg(names_read(unit_file("list.txt", text, strlen(text)), 1, &n, &err) == CHEX_OK, "%s", err.text);
     for (size_t i = 0; i < n.count; i++) {
         used += (size_t)snprintf(joined + used, sizeof(joined) - used, "%s%s", i > 0 ? " " : "", n.name[i]);
         ck_assert(names_have(&n, n.name[i]));
@@ -42,7 +42,7 @@ expect_error(const char *text, size_t size, const char *wanted)
     const char *path = unit_file("wrong.txt", text, size);
     char full[2048];
 
-    ck_assert_int_eq(names_read(path, &n, &err), CHEX_ERR_USAGE);
+    ck_assert_int_eq(names_read(path, 1, &n, &err), CHEX_ERR_USAGE);
     snprintf(full, sizeof(full), "%s%s", path, wanted);
     ck_assert_str_eq(err.text, full);
     names_release(&n);
@@ -111,7 +111,7 @@ START_TEST(a_missing_list_is_missing)
     char path[1100];
 
     snprintf(path, sizeof(path), "%s/none.txt", unit_folder());
-    ck_assert_int_eq(names_read(path, &n, &err), CHEX_ERR_MISSING);
+    ck_assert_int_eq(names_read(path, 1, &n, &err), CHEX_ERR_MISSING);
     ck_assert(!names_have(&n, "a.png"));
     names_release(&n);
 }

@@ -67,7 +67,7 @@ print_names(const char *path)
     struct chex_error err;
     int code = 0;
 
-    if (names_read(path, &names, &err) == CHEX_OK) {
+    if (names_read(path, 1, &names, &err) == CHEX_OK) {
         printf("# repeated %zu\n", names.repeated);
         for (size_t i = 0; i < names.count; i++)
             puts(names.name[i]);

@@ -26,6 +26,10 @@
     "Pleural Thickening,Pneumonia,Pneumothorax,Pneumoperitoneum,Pneumomediastinum,Subcutaneous Emphysema,"      \
     "Tortuous Aorta,Calcification of the Aorta,No Finding"
 
+#define CHEXPERT_FINDINGS                                                                                        \
+    "No Finding,Enlarged Cardiomediastinum,Cardiomegaly,Lung Opacity,Lung Lesion,Edema,Consolidation,Pneumonia," \
+    "Atelectasis,Pneumothorax,Pleural Effusion,Pleural Other,Fracture,Support Devices"
+
 #define UNKNOWN CHEX_LABEL_UNKNOWN
 
 static const struct {
@@ -34,6 +38,7 @@ static const struct {
     {"nih", NIH_COLUMNS},
     {"google", "Image Index,Patient ID," GOOGLE_FINDINGS ",Set Id"},
     {"rsna", "patientId,x,y,width,height,Target"},
+    {"chexpert", "Path,Sex,Age,Frontal/Lateral,AP/PA," CHEXPERT_FINDINGS},
     {"cxr-lt", "id," CXR_LT_FINDINGS ",subj_id"},
 };
 
@@ -171,6 +176,58 @@ START_TEST(cxr_lt_has_20_findings)
 }
 END_TEST
 
+START_TEST(chexpert_rows_have_unknown_labels_and_a_patient_in_the_path)
+{
+    struct labels l = {0};
+
+    read_as(NULL,
+            "Path,Sex,Age,Frontal/Lateral,AP/PA," CHEXPERT_FINDINGS "\n"
+            "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg,Female,68,Frontal,AP,1.0,,,,,,,,,0.0,,,,"
+            "1.0\n"
+            "train/patient00002/study2/view1_frontal.jpg,Female,87,Frontal,PA,,,-1.0,1.0,,-1.0,-1.0,,-1.0,,-1.0,,1.0,"
+            "\n"
+            "train/patient00002/study1/view2_lateral.jpg,Unknown,83,Lateral,,,,,1.0,,,-1.0,,,,,,1.0,\n",
+            &l);
+    ck_assert_str_eq(l.kind->name, "chexpert");
+    ck_assert_uint_eq(l.patient_count, 2);
+    ck_assert_str_eq(l.entry[0].name, "patient00001/study1/view1_frontal.jpg");
+    ck_assert_str_eq(l.entry[0].patient, "patient00001");
+    ck_assert_mem_eq(l.entry[0].label, ((uint8_t[14]){[0] = 1, [13] = 1}), 14);
+    ck_assert_str_eq(l.entry[1].name, "patient00002/study1/view2_lateral.jpg");
+    ck_assert_str_eq(l.entry[1].view, "LATERAL");
+    ck_assert_int_eq(l.entry[1].sex, 'U');
+    ck_assert_mem_eq(l.entry[2].label,
+                     ((uint8_t[14]){0, 0, UNKNOWN, 1, 0, UNKNOWN, UNKNOWN, 0, UNKNOWN, 0, UNKNOWN, 0, 1, 0}), 14);
+    ck_assert_str_eq(l.entry[2].view, "PA");
+    ck_assert_float_eq(l.entry[2].age, 87);
+    labels_release(&l);
+}
+END_TEST
+
+START_TEST(unsafe_paths_are_rejected)
+{
+    static const char *const wrong[] = {"p/../v.jpg", "../s/v.jpg", "p//v.jpg",   "p/s/",         "/",
+                                        "p/./v.jpg",  "p/s/..",     "p/s\\v.jpg", "p/\x01/v.jpg", "p/\xc2\x85/v.jpg",
+                                        "/s/v.jpg"};
+    struct labels l = {0};
+    struct buffer csv = {0};
+    size_t count = sizeof(wrong) / sizeof(wrong[0]);
+
+    ck_assert_int_eq(buffer_printf(&csv, NULL, "Path," CHEXPERT_FINDINGS "\nx/p/s/v.jpg,,,,,,,,,,,,,,\n"), CHEX_OK);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_int_eq(buffer_printf(&csv, NULL, "%s,,,,,,,,,,,,,,\n", wrong[i]), CHEX_OK);
+    ck_assert_int_eq(buffer_append(&csv, "", 1, NULL), CHEX_OK);
+    read_as("chexpert", (const char *)csv.data, &l);
+    buffer_release(&csv);
+    ck_assert_uint_eq(l.count, 1);
+    ck_assert_str_eq(l.entry[0].name, "p/s/v.jpg");
+    ck_assert_uint_eq(l.reject_count, count);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_str_eq(l.reject[i].reason, "unsafe file name");
+    labels_release(&l);
+}
+END_TEST
+
 START_TEST(another_list_of_findings_chooses_columns)
 {
     const struct findings two = {(const char *const[]){"Set_Id", "lung opacity", NULL}, 2};
@@ -237,6 +294,8 @@ label_kinds_case(Suite *suite)
     tcase_add_test(kinds, googles_labels_of_nih_images_are_read);
     tcase_add_test(kinds, rsna_boxes_become_one_label_per_image);
     tcase_add_test(kinds, cxr_lt_has_20_findings);
+    tcase_add_test(kinds, chexpert_rows_have_unknown_labels_and_a_patient_in_the_path);
+    tcase_add_test(kinds, unsafe_paths_are_rejected);
     tcase_add_test(kinds, another_list_of_findings_chooses_columns);
     tcase_add_test(kinds, a_cell_with_another_value_is_an_error);
     tcase_add_test(kinds, the_suffix_counts_for_the_length_of_a_name);

@@ -275,10 +275,10 @@ END_TEST
 /* As in a record, where another field follows. */
 START_TEST(a_name_ends_with_its_length)
 {
-    ck_assert_ptr_nonnull(label_name_fault(".\n", 1));
-    ck_assert_ptr_nonnull(label_name_fault("..\n", 2));
-    ck_assert_ptr_null(label_name_fault("a/", 1));
-    ck_assert_ptr_null(label_name_fault("...", 3));
+    ck_assert_ptr_nonnull(label_name_fault(".\n", 1, false));
+    ck_assert_ptr_nonnull(label_name_fault("..\n", 2, false));
+    ck_assert_ptr_null(label_name_fault("a/", 1, false));
+    ck_assert_ptr_null(label_name_fault("...", 3, false));
 }
 END_TEST
 

@@ -198,14 +198,19 @@ START_TEST(wrong_values_with_correct_checksums_are_reported)
 
     name = memmem(record, layout->stride, "00000000_000.png", 16);
     ck_assert_ptr_nonnull(name);
-    for (const char *p = "/\n\\\x1b"; *p; p++) { /* the writer never writes these: a name is not a path */
+    for (const char *p = "\n\\\x1b"; *p; p++) { /* the writer never writes these */
         name[8] = (uint8_t)*p;
         record_seal(layout, record);
         small_put_shard(&s, 0);
         snprintf(text, sizeof(text), "%s[0@0]: unsafe file name (00000000%c000.png)\n", s.shard[0].name, *p);
         heard_expect(&s, VERIFY_FULL, text);
     }
-    name[8] = '_';
+    memcpy(name + 8, "/../", 4);
+    record_seal(layout, record);
+    small_put_shard(&s, 0);
+    snprintf(text, sizeof(text), "%s[0@0]: unsafe file name (00000000/../.png)\n", s.shard[0].name);
+    heard_expect(&s, VERIFY_FULL, text);
+    memcpy(name + 8, "_000", 4);
 
     record_text_offsets(layout, s.manifest.view_size, s.manifest.patient_size, s.manifest.name_size, at);
     was = record[at[1]];
