@@ -194,6 +194,12 @@ def _(work):
     run(words(data("a,b,c"), first))
     run(words(data("a,c"), second, "--init", f"{first}/best.safetensors"))
     assert header(f"{second}/best.safetensors")["__metadata__"]["labels"] == "a,c"
+    # The shape of the last layer decides, not the number of names in the metadata.
+    text = slurp(f"{second}/best.safetensors").replace(b'"labels":"a,c"', b'"labels":"a.c"')
+    with open(f"{work}/names.safetensors", "wb") as f:
+        f.write(text)
+    says(run(words(data("a,c"), f"{work}/third", "--init", f"{work}/names.safetensors"), 6),
+         "its findings are 'a.c' .1., those of the data set 'a,c' .2.")
 
 
 @case("a model of the 14 findings scores a data set with the same list and unknown labels")

@@ -86,12 +86,11 @@ enum chex_status checkpoint_write_model(const struct folder *folder, const char 
                                         char *hex, struct chex_error *err);
 
 /*
- * Check that the findings in the metadata of a model are those of the graph, in the same order.  other_count: a model
- * with another number of findings is allowed.  A file or a graph without names is not checked.
+ * Check that the findings in the metadata of a model are those of the graph, in the same order.  A file or a graph
+ * without names is not checked.
  * CHEX_ERR_INCOMPATIBLE "its findings are 'A,B' (2), those of the data set 'A,C' (2)"; CHEX_ERR_MEMORY
  */
-enum chex_status checkpoint_check_findings(const struct safetensors *s, const struct graph *g, bool other_count,
-                                           struct chex_error *err);
+enum chex_status checkpoint_check_findings(const struct safetensors *s, const struct graph *g, struct chex_error *err);
 
 /* Compute the SHA-256 of a file in the folder. */
 enum chex_status checkpoint_hash(const struct folder *folder, const char *file, char hex[DIGEST_HEX],

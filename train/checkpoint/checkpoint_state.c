@@ -149,7 +149,7 @@ count_names(const char *names)
 }
 
 enum chex_status
-checkpoint_check_findings(const struct safetensors *s, const struct graph *g, bool other_count, struct chex_error *err)
+checkpoint_check_findings(const struct safetensors *s, const struct graph *g, struct chex_error *err)
 {
     const char *theirs = safetensors_metadata(s, "labels"), *ours;
     struct buffer findings = {0};
@@ -160,7 +160,7 @@ checkpoint_check_findings(const struct safetensors *s, const struct graph *g, bo
         return CHEX_OK;
     status = append_findings(g, &findings, err);
     ours = (const char *)findings.data;
-    if (status == CHEX_OK && strcmp(theirs, ours) != 0 && !(other_count && count_names(theirs) != count_names(ours)))
+    if (status == CHEX_OK && strcmp(theirs, ours) != 0)
         status = error_set(err, CHEX_ERR_INCOMPATIBLE, "its findings are '%s' (%u), those of the data set '%s' (%u)",
                            shorten(theirs, shown[0]), count_names(theirs), shorten(ours, shown[1]), count_names(ours));
     buffer_release(&findings);
@@ -204,7 +204,7 @@ checkpoint_read_state(const struct folder *folder, const char *name, const struc
     if (status == CHEX_OK)
         status = checkpoint_parse_state(&s, state, err);
     if (status == CHEX_OK && g)
-        status = checkpoint_check_findings(&s, g, false, err);
+        status = checkpoint_check_findings(&s, g, err);
     safetensors_close(&s);
     return status == CHEX_OK ? status : error_context(err, status, "'%s/%s'", folder->path, file);
 }

@@ -94,10 +94,13 @@ trainer_read_model(const struct trainer_task *task, int folder_fd, const char *p
     struct safetensors s;
     enum chex_status status = safetensors_open(folder_fd, path, &s, err);
 
-    if (status == CHEX_OK)
-        status = checkpoint_check_findings(&s, task->graph, other_head, err);
+    if (status == CHEX_OK && !other_head)
+        status = checkpoint_check_findings(&s, task->graph, err);
     if (status == CHEX_OK)
         status = weights_read(task->graph, &s, other_head, to->params, to->stats, report, err);
+    /* A last layer that does not fit is left out, and so are its findings. */
+    if (status == CHEX_OK && other_head && !report->head_left)
+        status = checkpoint_check_findings(&s, task->graph, err);
     safetensors_close(&s);
     return status == CHEX_OK ? status : error_context(err, trainer_not_usable(status, err), "'%s'", path);
 }
