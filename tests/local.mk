@@ -6,7 +6,6 @@
 tests_unit_SOURCES = \
 	tests/calls.c \
 	tests/calls.h \
-	tests/cases.h \
 	tests/unit.c \
 	tests/unit.h
 tests_unit_CPPFLAGS = $(tools_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) \

@@ -13,17 +13,15 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/suites-XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# A suite NAME is made by NAME_suite(), and one of the main files runs it.
-run_by() {
-    sed -n 's/.*srunner_.*[( ]\([a-z0-9_]*\)_suite()).*/\1/p' "$@" | sort -r
-}
-find "$here" -name 'test_*.c' -exec sed -n 's/.*suite_create("\([^"]*\)").*/\1/p' {} + | sort -r > "$folder/made"
-run_by "$here/unit.c" "$here/cuda/run/unit_gpu.c" | cmp -s - "$folder/made" || {
-    echo 'suites.sh: unit.c and unit_gpu.c run other suites than those that test_*.c create'
+# A file that is linked with neither program would not run.
+find "$here" -name 'test_*.c' | while read -r file; do
+    grep -rqE --include=local.mk "/${file##*/}( |\$)" "$here" || echo "suites.sh: no local.mk has $file"
+done > "$folder/forgotten"
+if [ -s "$folder/forgotten" ]; then
+    cat "$folder/forgotten"
     exit 1
-}
-main=$(basename "$program" | tr - _).c
-run_by "$(find "$here" -name "$main")" > "$folder/names"
+fi
+"$program" --suites | sort -r > "$folder/names"
 if [ -n "${SUITES:-}" ]; then
     # shellcheck disable=SC2086  # a list of words
     printf '%s\n' $SUITES > "$folder/names"

@@ -80,52 +80,102 @@ unit_count_files(const char *path)
     return count;
 }
 
-int
-main(void)
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+#define SUITES 64
+
+static struct unit_item *items;
+static size_t item_count;
+static struct suite {
+    const char *name;
+    Suite *suite;
+} suites[SUITES];
+
+void
+unit_add(struct unit_item *item)
 {
-    SRunner *runner;
-    int failed;
+    item->next = items;
+    items = item;
+    item_count++;
+}
+
+/* The order of constructors is unspecified. */
+static int
+by_place(const void *a, const void *b)
+{
+    const struct unit_item *one = *(struct unit_item *const *)a, *other = *(struct unit_item *const *)b;
+    int order = strcmp(one->file, other->file);
+
+    return order != 0 ? order : (one->line > other->line) - (one->line < other->line);
+}
+
+static Suite *
+suite_of(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < SUITES && suites[i].name; i++)
+        if (strcmp(suites[i].name, name) == 0)
+            return suites[i].suite;
+    if (i == SUITES) {
+        fprintf(stderr, "unit.c: more than %d suites\n", SUITES);
+        exit(EXIT_FAILURE);
+    }
+    suites[i] = (struct suite){name, suite_create(name)};
+    return suites[i].suite;
+}
+
+static void
+make_suites(void)
+{
+    struct unit_item **sorted = calloc(item_count, sizeof(*sorted)), *item = items;
+    const struct unit_item *last = NULL;
+    TCase *tests = NULL;
+    size_t i;
+
+    for (i = 0; sorted && i < item_count; i++, item = item->next)
+        sorted[i] = item;
+    if (sorted)
+        qsort(sorted, item_count, sizeof(*sorted), by_place);
+    for (i = 0; sorted && i < item_count; i++) {
+        item = sorted[i];
+        if (item->suite) {
+            last = item;
+            tests = item->left_out ? NULL : tcase_create(item->name);
+            if (tests) {
+                tcase_add_checked_fixture(tests, item->setup, item->teardown);
+                suite_add_tcase(suite_of(item->suite), tests);
+            }
+        } else if (!last || strcmp(last->file, item->file) != 0) {
+            fprintf(stderr, "%s:%d: a test before the first TEST_CASE of its file\n", item->file, item->line);
+            exit(EXIT_FAILURE);
+        } else if (tests) {
+            tcase_add_loop_test_raise_signal(tests, item->test, item->signal, item->from, item->end);
+        }
+    }
+    free(sorted);
+}
+
+/* The option --suites prints the names of the suites. */
+int
+main(int argc, char **argv)
+{
+    SRunner *runner = srunner_create(NULL);
+    bool lists = argc > 1 && strcmp(argv[1], "--suites") == 0;
+    int failed = 0;
 
     setenv("CK_DEFAULT_TIMEOUT", UNIT_TIMEOUT, 0);
-    runner = srunner_create(error_suite());
-    unit_folder();
-    srunner_add_suite(runner, crc32c_suite());
-    srunner_add_suite(runner, file_suite());
-    srunner_add_suite(runner, png_suite());
-    srunner_add_suite(runner, inflate_suite());
-    srunner_add_suite(runner, png_fast_suite());
-    srunner_add_suite(runner, cross_check_suite());
-    srunner_add_suite(runner, jpeg_suite());
-    srunner_add_suite(runner, decode_suite());
-    srunner_add_suite(runner, resample_suite());
-    srunner_add_suite(runner, table_suite());
-    srunner_add_suite(runner, findings_suite());
-    srunner_add_suite(runner, labels_suite());
-    srunner_add_suite(runner, names_suite());
-    srunner_add_suite(runner, split_suite());
-    srunner_add_suite(runner, record_suite());
-    srunner_add_suite(runner, plan_suite());
-    srunner_add_suite(runner, manifest_suite());
-    srunner_add_suite(runner, store_suite());
-    srunner_add_suite(runner, verify_suite());
-    srunner_add_suite(runner, random_suite());
-    srunner_add_suite(runner, graph_suite());
-    srunner_add_suite(runner, step_suite());
-    srunner_add_suite(runner, metrics_suite());
-    srunner_add_suite(runner, rank_times_suite());
-    srunner_add_suite(runner, evaluate_suite());
-    srunner_add_suite(runner, safetensors_suite());
-    srunner_add_suite(runner, loader_suite());
-    srunner_add_suite(runner, reader_suite());
-    srunner_add_suite(runner, checkpoint_suite());
-    srunner_add_suite(runner, collective_suite());
-    srunner_add_suite(runner, settings_suite());
-    srunner_add_suite(runner, backends_suite());
-    srunner_add_suite(runner, padding_suite());
-    srunner_add_suite(runner, seam_suite());
-    srunner_add_suite(runner, unknown_suite());
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
+    make_suites();
+    for (size_t i = 0; i < SUITES && suites[i].name; i++) {
+        srunner_add_suite(runner, suites[i].suite);
+        if (lists)
+            puts(suites[i].name);
+    }
+    if (!lists) {
+        unit_folder();
+        srunner_run_all(runner, CK_ENV);
+        failed = srunner_ntests_failed(runner);
+    }
     srunner_free(runner);
     remove_folder(folder);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -550,7 +550,7 @@ def _(work):
         process = harness.start(command(out), [os.path.realpath(out)], f"sync:{nth}:once:wait9999999", until=go_on)
         try:
             mpi.wait_for(lambda folder=out, p=process: place(folder, "step", step=7) or p.poll() is not None)
-            assert not place(out, "note", what="checkpoint", text="step-000006"), f"sync {nth} is none of the checkpoint"
+            assert not place(out, "note", what="checkpoint", text="step-000006"), f"sync {nth} is of another file"
         finally:
             write(go_on, "")
         done = harness.finish(process)

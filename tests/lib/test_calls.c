@@ -10,7 +10,6 @@
 
 #include "calls.h"
 
-#include "cases.h"
 #include "image/decode.h"
 #include "input/input_scan.h"
 #include "io/lock.h"
@@ -99,7 +98,9 @@ assign_splits(struct chex_error *err)
     return status;
 }
 
-START_TEST(tables_and_splits_without_memory)
+TEST_CASE("store", "calls that fail", NULL, NULL);
+
+TEST(tables_and_splits_without_memory)
 {
     struct labels_options options = {0};
     struct chex_error err;
@@ -110,16 +111,14 @@ START_TEST(tables_and_splits_without_memory)
     each_allocation_fails(assign_splits);
     labels_release(&read_labels);
 }
-END_TEST
 
-START_TEST(tables_that_cannot_be_read)
+TEST(tables_that_cannot_be_read)
 {
     write_tables();
     /* A single failure, or two in a row, are tried again. */
     calls_each(CALL_READ, ENXIO, read_tables, NULL, CHEX_ERR_READ, 0);
     calls_each(CALL_STAT, EIO, read_tables, NULL, CHEX_ERR_READ, 99);
 }
-END_TEST
 
 /* ---- images --------------------------------------------------------------------------------------------------- */
 
@@ -150,7 +149,7 @@ decode_all(struct chex_error *err)
 }
 
 /* If the fast path has no memory, libpng may still have enough. */
-START_TEST(images_without_memory)
+TEST(images_without_memory)
 {
     struct fixture f = {.width = 40, .height = 30, .colour = GRAY, .depth = 8, .sample = any_sample};
 
@@ -163,7 +162,6 @@ START_TEST(images_without_memory)
     for (unsigned i = 0; i < 3; i++)
         buffer_release(&images[i]);
 }
-END_TEST
 
 /* ---- sources -------------------------------------------------------------------------------------------------- */
 
@@ -211,12 +209,11 @@ scan_sources(struct chex_error *err)
 }
 
 /* If a file cannot be read, it is unknown whether two files are copies. */
-START_TEST(sources_without_memory)
+TEST(sources_without_memory)
 {
     make_sources();
     calls_each(CALL_MEMORY, ENOMEM, scan_sources, NULL, CHEX_ERR_MEMORY, 0);
 }
-END_TEST
 
 /* ---- data sets ------------------------------------------------------------------------------------------------ */
 
@@ -273,7 +270,7 @@ verify_alone(struct chex_error *err)
     return status;
 }
 
-START_TEST(a_data_set_is_verified_without_memory)
+TEST(a_data_set_is_verified_without_memory)
 {
     small_make(&small, "calls-memory");
     small_put_manifest(&small, true);
@@ -282,9 +279,8 @@ START_TEST(a_data_set_is_verified_without_memory)
     each_allocation_fails(verify_alone);
     small_release(&small);
 }
-END_TEST
 
-START_TEST(a_data_set_that_cannot_be_read_is_not_good)
+TEST(a_data_set_that_cannot_be_read_is_not_good)
 {
     small_make(&small, "calls-read");
     small_put_manifest(&small, true);
@@ -294,7 +290,6 @@ START_TEST(a_data_set_that_cannot_be_read_is_not_good)
     calls_each(CALL_STAT, EIO, verify_full, NULL, CHEX_ERR_READ, 99); /* a single failure is tried again */
     small_release(&small);
 }
-END_TEST
 
 /* ---- the store ------------------------------------------------------------------------------------------------ */
 
@@ -391,50 +386,28 @@ teardown_store(void)
     bench_release(&bench);
 }
 
-START_TEST(shards_are_written_without_memory)
+TEST_CASE("store", "calls of the store that fail", setup_store, teardown_store);
+
+TEST(shards_are_written_without_memory)
 {
     calls_each(CALL_MEMORY, ENOMEM, fill_store, go_on, CHEX_ERR_MEMORY, 0);
 }
-END_TEST
 
-START_TEST(shards_are_written_to_a_disk_that_fails)
+TEST(shards_are_written_to_a_disk_that_fails)
 {
     calls_each(CALL_WRITE, ENOSPC, fill_store, go_on, CHEX_ERR_WRITE, 99);
     calls_each(CALL_SYNC, EIO, fill_store, go_on, CHEX_ERR_WRITE, 99);
     calls_each(CALL_RENAME, EACCES, fill_store, go_on, CHEX_ERR_WRITE, 99);
 }
-END_TEST
 
-START_TEST(shards_that_cannot_be_read_back)
+TEST(shards_that_cannot_be_read_back)
 {
     calls_each(CALL_READ, ENXIO, fill_store, go_on, CHEX_ERR_WRITE, 99);
     calls_each(CALL_STAT, EIO, fill_store, go_on, CHEX_ERR_WRITE, 99);
 }
-END_TEST
 
-START_TEST(shards_whose_files_cannot_be_closed_or_removed)
+TEST(shards_whose_files_cannot_be_closed_or_removed)
 {
     calls_each(CALL_CLOSE, EIO, fill_store, go_on, CHEX_ERR_WRITE, 99);
     calls_each(CALL_UNLINK, EROFS, fill_store, go_on, CHEX_ERR_WRITE, 99);
-}
-END_TEST
-
-void
-calls_case(Suite *suite)
-{
-    TCase *calls = tcase_create("calls that fail"), *store = tcase_create("calls of the store that fail");
-
-    tcase_add_test(calls, tables_and_splits_without_memory);
-    tcase_add_test(calls, tables_that_cannot_be_read);
-    tcase_add_test(calls, images_without_memory);
-    tcase_add_test(calls, sources_without_memory);
-    tcase_add_test(calls, a_data_set_is_verified_without_memory);
-    tcase_add_test(calls, a_data_set_that_cannot_be_read_is_not_good);
-    suite_add_tcase(suite, calls);
-    tcase_add_checked_fixture(store, setup_store, teardown_store);
-    tcase_add_test(store, shards_are_written_without_memory);
-    tcase_add_test(store, shards_are_written_to_a_disk_that_fails);
-    tcase_add_test(store, shards_that_cannot_be_read_back);
-    tcase_add_test(store, shards_whose_files_cannot_be_closed_or_removed);
-    suite_add_tcase(suite, store);
 }

@@ -563,7 +563,7 @@ def is_slow(text, beginning):
 
 def check_faults_table(tally):
     """Each test that tests/faults/README.md names is there, and "(slow)" is behind those of check-slow alone."""
-    units = set(re.findall(r"^START_TEST\((\w+)\)", sources("*.c"), re.M))
+    units = set(re.findall(r"^(?:LOOP_|SIGNAL_)?TEST\((\w+)[,)]", sources("*.c"), re.M))
     files = {letter: sources(pattern) for letter, pattern in FAULT_FILES.items()}
     rows = [line for line in read("tests/faults/README.md").splitlines() if re.match(r"\| (\d|-)", line)]
     faults = [f"only {len(rows)} rows"] * (len(rows) < 80)

@@ -56,13 +56,4 @@ float *gpu_read(const struct gpu_plan *p, enum arena_id arena);
 double gpu_distance(const float *got, const float *wanted, size_t count);
 void gpu_is_near(const struct gpu_plan *got, const struct gpu_plan *wanted, enum arena_id arena, double most);
 
-/* The suites, for gpu.c. */
-Suite *cuda_suite(void);
-Suite *cuda_cudnn_suite(void);
-Suite *cuda_engine_suite(void);
-Suite *cuda_faults_suite(void);
-Suite *cuda_ranks_suite(void);
-Suite *cuda_splits_suite(void);
-Suite *cuda_state_suite(void);
-
 #endif

@@ -16,13 +16,13 @@ tests_unit_gpu_SOURCES = \
 	tests/cuda/run/test_cuda_ranks.c \
 	tests/cuda/run/test_cuda_splits.c \
 	tests/cuda/run/test_cuda_state.c \
-	tests/cuda/run/unit_gpu.c \
 	tests/fakes/comm/post_office.c \
 	tests/fakes/comm/post_office.h \
 	tests/train/backend/step_fixture.c \
 	tests/train/backend/step_fixture.h \
 	tests/lib/ranks/rank_fixture.c \
 	tests/lib/ranks/rank_fixture.h \
+	tests/unit.c \
 	tests/unit.h
 nodist_tests_unit_gpu_SOURCES = tests/emulated/train/backends.c
 tests_unit_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)

@@ -68,7 +68,9 @@ compare_steps(const struct plan_options *o, unsigned steps, unsigned batches)
     step_plan_free(&ref.p);
 }
 
-START_TEST(ten_steps_of_densenet_micro_are_those_of_the_reference)
+TEST_CASE("cuda", "cuda", NULL, NULL);
+
+TEST(ten_steps_of_densenet_micro_are_those_of_the_reference)
 {
     struct chex_error err;
     struct plan_options o;
@@ -79,9 +81,8 @@ START_TEST(ten_steps_of_densenet_micro_are_those_of_the_reference)
     compare_steps(&o, 10, 1);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(steps_of_several_micro_batches_are_those_of_the_reference)
+TEST(steps_of_several_micro_batches_are_those_of_the_reference)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -89,9 +90,8 @@ START_TEST(steps_of_several_micro_batches_are_those_of_the_reference)
     compare_steps(&o, 3, GPU_MICRO);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(optimizers_and_losses_are_those_of_the_reference)
+LOOP_TEST(optimizers_and_losses_are_those_of_the_reference, OPTIMIZER_ADAM, OPTIMIZER_SGD + 1)
 {
     static const double positive[OUTPUTS] = {1, 2, 0.5, 3, 1};
     struct graph *g = gpu_graph();
@@ -104,7 +104,6 @@ START_TEST(optimizers_and_losses_are_those_of_the_reference)
     compare_steps(&o, 2, 1);
     graph_free(g);
 }
-END_TEST
 
 /* A normalised tensor of this graph has a single consumer, which applies BN itself: the tensor is never stored. */
 static bool
@@ -146,7 +145,7 @@ is_finished_by_reader(const struct graph *g, unsigned buffer)
 }
 
 /* Compares every value and gradient that is kept, after a step of two micro-batches. */
-START_TEST(all_that_is_kept_is_that_of_the_reference)
+TEST(all_that_is_kept_is_that_of_the_reference)
 {
     enum { COUNTS = 1 }; /* images of the last micro-batch that are not padding */
     struct graph *g = gpu_graph();
@@ -186,7 +185,6 @@ START_TEST(all_that_is_kept_is_that_of_the_reference)
     step_plan_free(&ref.p);
     graph_free(g);
 }
-END_TEST
 
 /* ---- one graph a step -------------------------------------------------------------------------------------------- */
 
@@ -232,7 +230,7 @@ late_bytes(const struct graph *g)
     return (4 * g->param_floats + g->stat_floats) * sizeof(float);
 }
 
-START_TEST(a_step_is_one_graph_and_the_host_waits_for_none)
+TEST(a_step_is_one_graph_and_the_host_waits_for_none)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -248,9 +246,8 @@ START_TEST(a_step_is_one_graph_and_the_host_waits_for_none)
     ck_assert_uint_le(c.waits, 4 * GPU_MICRO);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(without_graphs_and_in_any_order_of_streams_and_threads_the_bits_are_the_same)
+TEST(without_graphs_and_in_any_order_of_streams_and_threads_the_bits_are_the_same)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -275,10 +272,9 @@ START_TEST(without_graphs_and_in_any_order_of_streams_and_threads_the_bits_are_t
     free(wanted);
     graph_free(g);
 }
-END_TEST
 
 /* A copy, an event or nothing precedes the first kernel of each list; all other kernels may start early. */
-START_TEST(kernels_may_begin_early_and_the_bits_are_the_same)
+TEST(kernels_may_begin_early_and_the_bits_are_the_same)
 {
     enum { STEPS = 3, BATCHES = 2, LISTS = STEPS * (3 + 3 * BATCHES) };
     struct graph *g = gpu_graph();
@@ -305,10 +301,9 @@ START_TEST(kernels_may_begin_early_and_the_bits_are_the_same)
     free(wanted);
     graph_free(g);
 }
-END_TEST
 
 /* On a GPU without such launches, or if the driver compiled the kernels from older PTX, they would not wait. */
-START_TEST(where_kernels_do_not_wait_none_begins_early)
+LOOP_TEST(where_kernels_do_not_wait_none_begins_early, 0, 3)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -333,7 +328,6 @@ START_TEST(where_kernels_do_not_wait_none_begins_early)
     backend_cuda.device_close(device);
     graph_free(g);
 }
-END_TEST
 
 /* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
@@ -358,7 +352,7 @@ score_both(struct gpu_plan *gpu, struct gpu_plan *ref, enum arena_id weights)
 }
 
 /* The weights are prepared again after any change of their inputs or of their memory. */
-START_TEST(weights_to_score_with_are_made_once_for_an_evaluation)
+TEST(weights_to_score_with_are_made_once_for_an_evaluation)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -389,10 +383,9 @@ START_TEST(weights_to_score_with_are_made_once_for_an_evaluation)
     step_plan_free(&ref.p);
     graph_free(g);
 }
-END_TEST
 
 /* Includes convolutions in front of a sum; with cuDNN, the BNs after its convolutions are kernels. */
-START_TEST(an_evaluation_of_a_resnet_is_that_of_the_reference)
+LOOP_TEST(an_evaluation_of_a_resnet_is_that_of_the_reference, 0, 3)
 {
     struct chex_error err;
     struct plan_options o;
@@ -414,25 +407,4 @@ START_TEST(an_evaluation_of_a_resnet_is_that_of_the_reference)
     step_plan_free(&gpu.p);
     step_plan_free(&ref.p);
     graph_free(g);
-}
-END_TEST
-
-Suite *
-cuda_suite(void)
-{
-    Suite *s = suite_create("cuda");
-    TCase *c = tcase_create("cuda");
-
-    tcase_add_test(c, ten_steps_of_densenet_micro_are_those_of_the_reference);
-    tcase_add_test(c, steps_of_several_micro_batches_are_those_of_the_reference);
-    tcase_add_loop_test(c, optimizers_and_losses_are_those_of_the_reference, OPTIMIZER_ADAM, OPTIMIZER_SGD + 1);
-    tcase_add_test(c, all_that_is_kept_is_that_of_the_reference);
-    tcase_add_test(c, a_step_is_one_graph_and_the_host_waits_for_none);
-    tcase_add_test(c, without_graphs_and_in_any_order_of_streams_and_threads_the_bits_are_the_same);
-    tcase_add_test(c, kernels_may_begin_early_and_the_bits_are_the_same);
-    tcase_add_loop_test(c, where_kernels_do_not_wait_none_begins_early, 0, 3);
-    tcase_add_test(c, weights_to_score_with_are_made_once_for_an_evaluation);
-    tcase_add_loop_test(c, an_evaluation_of_a_resnet_is_that_of_the_reference, 0, 3);
-    suite_add_tcase(s, c);
-    return s;
 }

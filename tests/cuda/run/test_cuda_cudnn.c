@@ -280,7 +280,9 @@ compare_engines(struct cudnn *c, const struct value *v, const struct convolution
     free_problem(&p);
 }
 
-START_TEST(cudnn_and_own_kernels_have_the_same_values)
+TEST_CASE("cuda_cudnn", "cuda_cudnn", NULL, NULL);
+
+LOOP_TEST(cudnn_and_own_kernels_have_the_same_values, 0, (int)((CONVOLUTIONS) * (VALUES)))
 {
     const struct convolution *s = &convolutions[_i % (int)CONVOLUTIONS];
     const struct value *v = &values[_i / (int)CONVOLUTIONS];
@@ -299,7 +301,6 @@ START_TEST(cudnn_and_own_kernels_have_the_same_values)
     cudnn_free(c);
     ck_assert_uint_eq(fake_cudnn_count().descriptors, 0);
 }
-END_TEST
 
 /* ---- queries ----------------------------------------------------------------------------------------------------- */
 
@@ -316,7 +317,7 @@ takes(struct cudnn *c, const struct convolution *s, enum conv_kind kind, unsigne
 }
 
 /* cuDNN is asked about a GPU that does not exist; nothing is run. */
-START_TEST(a_device_may_be_described)
+TEST(a_device_may_be_described)
 {
     struct chex_error err;
     struct cudnn *c;
@@ -328,9 +329,8 @@ START_TEST(a_device_may_be_described)
     ck_assert_ptr_null(c);
     ck_assert_uint_eq(fake_cudnn_count().descriptors, 0);
 }
-END_TEST
 
-START_TEST(a_convolution_that_cudnn_refuses_is_not_an_error)
+LOOP_TEST(a_convolution_that_cudnn_refuses_is_not_an_error, 0, 4)
 {
     static const char *refused[] = {"forward", "data", "add", "weights"};
     struct chex_error err;
@@ -345,10 +345,9 @@ START_TEST(a_convolution_that_cudnn_refuses_is_not_an_error)
     cudnn_free(c);
     ck_assert_uint_eq(fake_cudnn_count().descriptors, 0);
 }
-END_TEST
 
 /* cuDNN must not be asked about a convolution with a fused BN, with partial sums or with splits. */
-START_TEST(only_plain_convolutions_are_asked_about)
+TEST(only_plain_convolutions_are_asked_about)
 {
     static float some[8];
     struct problem p = make_problem(&values[0], &convolutions[0], CONV_FPROP, 0);
@@ -375,11 +374,10 @@ START_TEST(only_plain_convolutions_are_asked_about)
     cudnn_free(c);
     free_problem(&p);
 }
-END_TEST
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(without_the_library_there_is_a_reason)
+TEST(without_the_library_there_is_a_reason)
 {
     char text[BACKEND_LIBRARY];
     struct chex_error err;
@@ -401,10 +399,9 @@ START_TEST(without_the_library_there_is_a_reason)
     ck_assert_int_eq(cudnn_new(PRECISION_FP16, NULL, &c, &err), CHEX_ERR_UNSUPPORTED);
     ck_assert_str_eq(err.text, "cuDNN, the GPU: CUDNN_STATUS 1001; --engine own does without it");
 }
-END_TEST
 
 /* Every descriptor that cannot be created or finalized gives an error or another engine, and no leak. */
-START_TEST(a_failure_of_cudnn_is_an_error_or_a_refusal)
+LOOP_TEST(a_failure_of_cudnn_is_an_error_or_a_refusal, 0, 2)
 {
     static const char *const calls[] = {"cudnnBackendCreateDescriptor", "cudnnBackendFinalize"};
     struct problem p = make_problem(&values[0], &convolutions[0], CONV_DGRAD, 1);
@@ -439,9 +436,8 @@ START_TEST(a_failure_of_cudnn_is_an_error_or_a_refusal)
     ck_assert_uint_ge(failures, 4);
     free_problem(&p);
 }
-END_TEST
 
-START_TEST(a_convolution_that_fails_says_so)
+TEST(a_convolution_that_fails_says_so)
 {
     struct problem p = make_problem(&values[0], &convolutions[0], CONV_FPROP, 0);
     struct placed placed = place(&values[0], &p);
@@ -462,22 +458,4 @@ START_TEST(a_convolution_that_fails_says_so)
     must(cudaFree(op.workspace));
     drop(&placed);
     free_problem(&p);
-}
-END_TEST
-
-Suite *
-cuda_cudnn_suite(void)
-{
-    Suite *s = suite_create("cuda_cudnn");
-    TCase *t = tcase_create("cuda_cudnn");
-
-    tcase_add_loop_test(t, cudnn_and_own_kernels_have_the_same_values, 0, (int)(CONVOLUTIONS * VALUES));
-    tcase_add_test(t, a_device_may_be_described);
-    tcase_add_loop_test(t, a_convolution_that_cudnn_refuses_is_not_an_error, 0, 4);
-    tcase_add_test(t, only_plain_convolutions_are_asked_about);
-    tcase_add_test(t, without_the_library_there_is_a_reason);
-    tcase_add_loop_test(t, a_failure_of_cudnn_is_an_error_or_a_refusal, 0, 2);
-    tcase_add_test(t, a_convolution_that_fails_says_so);
-    suite_add_tcase(s, t);
-    return s;
 }

@@ -137,11 +137,13 @@ network(int number)
     return g;
 }
 
+TEST_CASE("cuda_engine", "cuda_engine", NULL, NULL);
+
 /*
  * A ResNet and two DenseNets, whose convolutions read and write slices of slabs; as a graph, and as single launches.
  * In the graph own kernels may start early, except after a convolution of cuDNN.
  */
-START_TEST(steps_with_cudnn_equal_the_reference)
+LOOP_TEST(steps_with_cudnn_equal_the_reference, 0, 6)
 {
     struct graph *g = network(_i / 2);
     struct plan_options o = gpu_options(g);
@@ -152,10 +154,9 @@ START_TEST(steps_with_cudnn_equal_the_reference)
     compare_with_ref(&o, 7);
     graph_free(g);
 }
-END_TEST
 
 /* Own kernels run what cuDNN refuses. */
-START_TEST(steps_partly_refused_by_cudnn_equal_the_reference)
+LOOP_TEST(steps_partly_refused_by_cudnn_equal_the_reference, 0, 4)
 {
     static const char *const refused[] = {"forward", "data", "add", "weights"};
     static const unsigned kinds[] = {6, 5, 7, 3};
@@ -167,10 +168,9 @@ START_TEST(steps_partly_refused_by_cudnn_equal_the_reference)
     compare_with_ref(&o, kinds[_i]);
     graph_free(g);
 }
-END_TEST
 
 /* In half precision the gradients of both engines differ only by rounding. */
-START_TEST(both_engines_agree_in_half_precision)
+LOOP_TEST(both_engines_agree_in_half_precision, 0, 2)
 {
     struct graph *g = small_resnet();
     struct plan_options o = gpu_options(g);
@@ -191,7 +191,6 @@ START_TEST(both_engines_agree_in_half_precision)
     step_plan_free(&theirs.p);
     graph_free(g);
 }
-END_TEST
 
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
 
@@ -211,7 +210,7 @@ facts_of(const struct plan_options *o)
     return facts;
 }
 
-START_TEST(the_engine_is_a_part_of_the_algorithms)
+TEST(the_engine_is_a_part_of_the_algorithms)
 {
     struct graph *g = small_resnet();
     struct plan_options o = gpu_options(g);
@@ -224,9 +223,8 @@ START_TEST(the_engine_is_a_part_of_the_algorithms)
     ck_assert_str_ne(theirs.algorithms, own.algorithms);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(an_engine_that_is_not_there_is_an_error)
+TEST(an_engine_that_is_not_there_is_an_error)
 {
     struct graph *g = small_resnet();
     struct plan_options o = gpu_options(g);
@@ -252,9 +250,8 @@ START_TEST(an_engine_that_is_not_there_is_an_error)
     backend_ref.device_close(device);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(a_gpu_is_known_by_a_word_of_its_name)
+TEST(a_gpu_is_known_by_a_word_of_its_name)
 {
     static const struct {
         const char *name, *like;
@@ -276,10 +273,9 @@ START_TEST(a_gpu_is_known_by_a_word_of_its_name)
     for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         ck_assert_str_eq(cuda_gpu_like(cases[i].name, cases[i].major)->name, cases[i].like);
 }
-END_TEST
 
 /* The larger of the memory time and the product time, at 70 % of the peak of a Hopper. */
-START_TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
+TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
 {
     const struct cuda_gpu *gpu = cuda_gpu_like("H200", 9);
     const struct cuda_chip chip = {
@@ -312,22 +308,4 @@ START_TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
     plan_model_free(&p);
     cuda_layout_free(&l);
     graph_free(g);
-}
-END_TEST
-
-Suite *
-cuda_engine_suite(void)
-{
-    Suite *s = suite_create("cuda_engine");
-    TCase *t = tcase_create("cuda_engine");
-
-    tcase_add_loop_test(t, steps_with_cudnn_equal_the_reference, 0, 6);
-    tcase_add_loop_test(t, steps_partly_refused_by_cudnn_equal_the_reference, 0, 4);
-    tcase_add_loop_test(t, both_engines_agree_in_half_precision, 0, 2);
-    tcase_add_test(t, the_engine_is_a_part_of_the_algorithms);
-    tcase_add_test(t, an_engine_that_is_not_there_is_an_error);
-    tcase_add_test(t, a_gpu_is_known_by_a_word_of_its_name);
-    tcase_add_test(t, the_model_of_a_launch_of_cudnn_has_its_bytes_and_products);
-    suite_add_tcase(s, t);
-    return s;
 }

@@ -21,7 +21,9 @@ says(const struct chex_error *err, const char *what)
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(devices_describe_themselves)
+TEST_CASE("cuda_faults", "cuda_faults", NULL, NULL);
+
+TEST(devices_describe_themselves)
 {
     struct device *device[3];
     struct chex_error err;
@@ -48,9 +50,8 @@ START_TEST(devices_describe_themselves)
     backend_cuda.device_close(device[1]);
     backend_cuda.device_close(NULL);
 }
-END_TEST
 
-START_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_plan)
+LOOP_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_plan, 0, 2)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -79,7 +80,6 @@ START_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a
     backend_cuda.device_close(imagined);
     graph_free(g);
 }
-END_TEST
 
 /* The error of a call when devices are counted or opened, the resulting status, and words of its text. */
 static const struct refusal {
@@ -99,7 +99,7 @@ static const struct refusal {
     {"cudaSetDevice", cudaErrorSystemDriverMismatch, CHEX_ERR_UNSUPPORTED, {"combination", "nvidia-smi"}},
 };
 
-START_TEST(a_device_that_cannot_be_used_says_why)
+LOOP_TEST(a_device_that_cannot_be_used_says_why, 0, sizeof(refusals) / sizeof(refusals[0]))
 {
     const struct refusal *r = &refusals[_i];
     struct device *device;
@@ -112,17 +112,15 @@ START_TEST(a_device_that_cannot_be_used_says_why)
     ck_assert(says(&err, r->words[0]) && says(&err, r->words[1]));
     ck_assert_ptr_null(device);
 }
-END_TEST
 
-START_TEST(a_machine_without_a_driver_has_no_device)
+TEST(a_machine_without_a_driver_has_no_device)
 {
     emulator_fail("cudaGetDeviceCount", 1, cudaErrorInsufficientDriver);
     emulator_fail("cudaDriverGetVersion", 1, cudaErrorInsufficientDriver);
     ck_assert_uint_eq(backend_cuda.device_count(), 0);
 }
-END_TEST
 
-START_TEST(a_plan_that_is_too_large_names_the_memory_needed_and_free)
+TEST(a_plan_that_is_too_large_names_the_memory_needed_and_free)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -140,7 +138,6 @@ START_TEST(a_plan_that_is_too_large_names_the_memory_needed_and_free)
     backend_cuda.device_close(device);
     graph_free(g);
 }
-END_TEST
 
 /* ---- kernels and memory that fail -------------------------------------------------------------------------------- */
 
@@ -239,7 +236,7 @@ static const char *const calls[] = {
 };
 
 /* Makes each call fail in turn, until none is left. */
-START_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text)
+LOOP_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text, 0, sizeof(calls) / sizeof(calls[0]))
 {
     struct chex_error err;
     unsigned n = 0, failed = 0, step = 1;
@@ -263,12 +260,11 @@ START_TEST(an_error_of_any_call_is_one_of_the_backend_with_a_text)
     }
     ck_assert_msg(failed > 0, "%s is never called", calls[_i]);
 }
-END_TEST
 
 static const char *const kernels[] = {"input_float", "sum_all_float", "linear_gradient_float", "loss_float",
                                       "optimizer_float"};
 
-START_TEST(a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how)
+LOOP_TEST(a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how, 0, 10)
 {
     struct chex_error err;
 
@@ -279,22 +275,4 @@ START_TEST(a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how)
         ck_assert(says(&err, kernels[_i % 5]));
     else if (_i < 5)
         ck_assert(says(&err, "--no-graph"));
-}
-END_TEST
-
-Suite *
-cuda_faults_suite(void)
-{
-    Suite *s = suite_create("cuda_faults");
-    TCase *c = tcase_create("cuda_faults");
-
-    tcase_add_test(c, devices_describe_themselves);
-    tcase_add_loop_test(c, a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_plan, 0, 2);
-    tcase_add_loop_test(c, a_device_that_cannot_be_used_says_why, 0, sizeof(refusals) / sizeof(refusals[0]));
-    tcase_add_test(c, a_machine_without_a_driver_has_no_device);
-    tcase_add_test(c, a_plan_that_is_too_large_names_the_memory_needed_and_free);
-    tcase_add_loop_test(c, an_error_of_any_call_is_one_of_the_backend_with_a_text, 0, sizeof(calls) / sizeof(calls[0]));
-    tcase_add_loop_test(c, a_kernel_that_fails_is_named_without_graphs_and_a_graph_says_how, 0, 10);
-    suite_add_tcase(s, c);
-    return s;
 }

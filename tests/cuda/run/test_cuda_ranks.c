@@ -183,7 +183,9 @@ be_four(void)
 
 #define CASES 7
 
-START_TEST(ranks_make_the_step_of_one_process_with_the_same_bits)
+TEST_CASE("cuda_ranks", "cuda_ranks", ranks_setup, NULL);
+
+LOOP_TEST(ranks_make_the_step_of_one_process_with_the_same_bits, 0, CASES)
 {
     static const enum arena_id arenas[] = {ARENA_PARAMETERS, ARENA_STATISTICS, ARENA_GRADIENTS, ARENA_MOMENT1};
     static const struct {
@@ -232,12 +234,11 @@ START_TEST(ranks_make_the_step_of_one_process_with_the_same_bits)
     step_plan_free(&ref.p);
     graph_free(g);
 }
-END_TEST
 
 /* ---- sums on the device ------------------------------------------------------------------------------------------ */
 
 /* The order of addition differs, and messages use doubles. */
-START_TEST(nccl_makes_the_sums_of_messages_but_for_rounding)
+TEST(nccl_makes_the_sums_of_messages_but_for_rounding)
 {
     static float *staged[ARENA_COUNT];
     struct graph *g = gpu_graph();
@@ -258,10 +259,9 @@ START_TEST(nccl_makes_the_sums_of_messages_but_for_rounding)
     ck_assert_msg(apart < 1e-5, "running statistics are %g apart", apart);
     graph_free(g);
 }
-END_TEST
 
 /* The graph of a step contains its sums although there is no other rank. */
-START_TEST(one_rank_with_nccl_makes_the_step_without)
+LOOP_TEST(one_rank_with_nccl_makes_the_step_without, 0, 3)
 {
     struct graph *g = gpu_graph();
     float *with, *without;
@@ -280,13 +280,12 @@ START_TEST(one_rank_with_nccl_makes_the_step_without)
     ck_assert_mem_eq(with, without, g->param_floats * sizeof(float));
     graph_free(g);
 }
-END_TEST
 
 /*
  * Kernels of backward run between the first sum and the last one, on the slower rank.  At most four of them belong to
  * the update, which the other rank may have started before.
  */
-START_TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
+TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
 {
     struct graph *g = gpu_graph();
     struct fake_nccl_counts counts;
@@ -304,7 +303,6 @@ START_TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
                   (unsigned long long)counts.kernels_before_first, (unsigned long long)counts.kernels_before_last);
     graph_free(g);
 }
-END_TEST
 
 /* Tests rules of tests/fakes/nccl/ on which other tests here depend: a violation ends with SIGABRT. */
 
@@ -327,11 +325,10 @@ play_wait(struct rank *r, struct collective *c)
     (void)cudaStreamSynchronize(stream);
 }
 
-START_TEST(a_host_that_waits_for_a_sum_otherwise_than_by_polling_is_caught)
+SIGNAL_TEST(a_host_that_waits_for_a_sum_otherwise_than_by_polling_is_caught, SIGABRT)
 {
     ranks_play(1, 3, play_wait);
 }
-END_TEST
 
 /* ---- one rank cannot go on --------------------------------------------------------------------------------------- */
 
@@ -359,7 +356,7 @@ play_fault(struct rank *r, struct collective *c)
     o.reduce->ops->free(o.reduce);
 }
 
-START_TEST(a_fault_of_one_rank_halts_all)
+TEST(a_fault_of_one_rank_halts_all)
 {
     struct graph *g = gpu_graph();
     int of;
@@ -370,7 +367,6 @@ START_TEST(a_fault_of_one_rank_halts_all)
         ck_assert(!left[of].result.applied && left[of].result.halted && left[of].result.faults == 1);
     graph_free(g);
 }
-END_TEST
 
 /* Rank 1 is gone before its sums. */
 static void
@@ -401,7 +397,7 @@ play_lost(struct rank *r, struct collective *c)
     backend_cuda.device_close(device);
 }
 
-START_TEST(a_rank_that_is_lost_is_named_and_the_plan_is_freed)
+LOOP_TEST(a_rank_that_is_lost_is_named_and_the_plan_is_freed, 0, 2)
 {
     struct graph *g = gpu_graph();
     char host[128];
@@ -416,23 +412,4 @@ START_TEST(a_rank_that_is_lost_is_named_and_the_plan_is_freed)
     ck_assert_int_eq(rank[2].status, CHEX_ERR_LOST);
     ck_assert_msg(strstr(rank[0].err.text, host), "%s", rank[0].err.text);
     graph_free(g);
-}
-END_TEST
-
-Suite *
-cuda_ranks_suite(void)
-{
-    Suite *s = suite_create("cuda_ranks");
-    TCase *c = tcase_create("cuda_ranks");
-
-    tcase_add_checked_fixture(c, ranks_setup, NULL);
-    tcase_add_loop_test(c, ranks_make_the_step_of_one_process_with_the_same_bits, 0, CASES);
-    tcase_add_test(c, nccl_makes_the_sums_of_messages_but_for_rounding);
-    tcase_add_loop_test(c, one_rank_with_nccl_makes_the_step_without, 0, 3);
-    tcase_add_test(c, the_first_sum_does_not_wait_for_the_end_of_the_way_back);
-    tcase_add_test_raise_signal(c, a_host_that_waits_for_a_sum_otherwise_than_by_polling_is_caught, SIGABRT);
-    tcase_add_test(c, a_fault_of_one_rank_halts_all);
-    tcase_add_loop_test(c, a_rank_that_is_lost_is_named_and_the_plan_is_freed, 0, 2);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -90,7 +90,9 @@ static const struct split_case {
     unsigned images, least; /* least: number of splits that some wgrad must have */
 } split_cases[] = {{18, 2}, {MOST_IMAGES, 9}};
 
-START_TEST(gradients_summed_over_splits_equal_the_reference)
+TEST_CASE("cuda_splits", "cuda_splits", NULL, NULL);
+
+LOOP_TEST(gradients_summed_over_splits_equal_the_reference, 0, sizeof(split_cases) / sizeof(*split_cases))
 {
     const struct split_case *c = &split_cases[_i];
     struct large_batch *b = calloc(1, sizeof(*b));
@@ -110,17 +112,4 @@ START_TEST(gradients_summed_over_splits_equal_the_reference)
     step_plan_free(&ref.p);
     graph_free(g);
     free(b);
-}
-END_TEST
-
-Suite *
-cuda_splits_suite(void)
-{
-    Suite *s = suite_create("cuda_splits");
-    TCase *c = tcase_create("cuda_splits");
-
-    tcase_add_loop_test(c, gradients_summed_over_splits_equal_the_reference, 0,
-                        sizeof(split_cases) / sizeof(*split_cases));
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -30,7 +30,9 @@ tell_part(void *context, enum step_part part, double begin, double end)
     told->count++;
 }
 
-START_TEST(times_are_measured_on_the_device)
+TEST_CASE("cuda_state", "cuda_state", NULL, NULL);
+
+TEST(times_are_measured_on_the_device)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -59,12 +61,11 @@ START_TEST(times_are_measured_on_the_device)
     }
     graph_free(g);
 }
-END_TEST
 
 #define EVENTS 1e-3 /* seconds of the emulated clock, longer than the events of a step */
 
 /* While the host queues no work the device is idle, and its parts take no longer. */
-START_TEST(a_device_without_work_is_idle)
+TEST(a_device_without_work_is_idle)
 {
     const struct step_end end = {.requests = 0};
     struct graph *g = gpu_graph();
@@ -99,11 +100,10 @@ START_TEST(a_device_without_work_is_idle)
     free(parameters);
     graph_free(g);
 }
-END_TEST
 
 /* ---- steps that change nothing ----------------------------------------------------------------------------------- */
 
-START_TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)
+TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)
 {
     const struct step_end end = {.requests = 0};
     struct graph *g = gpu_graph();
@@ -141,7 +141,6 @@ START_TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)
     free(b);
     graph_free(g);
 }
-END_TEST
 
 /* A loss of 1e300 is finite, but its gradient overflows a half; a loss of 1e-6 works with any loss scale. */
 static void
@@ -163,7 +162,7 @@ set_scale(struct gpu_plan *p, double scale, uint32_t good)
     step_check_ok(backend_cuda.set_state(p->p.plan, &state, &err), &err);
 }
 
-START_TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has_an_end)
+TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has_an_end)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -213,10 +212,9 @@ START_TEST(the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has
     step_plan_free(&p.p);
     graph_free(g);
 }
-END_TEST
 
 /* Steps that were queued before the host knew. */
-START_TEST(steps_after_a_halt_change_nothing)
+TEST(steps_after_a_halt_change_nothing)
 {
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
@@ -247,11 +245,10 @@ START_TEST(steps_after_a_halt_change_nothing)
     step_plan_free(&p.p);
     graph_free(g);
 }
-END_TEST
 
 /* ---- evaluation in the middle of steps --------------------------------------------------------------------------- */
 
-START_TEST(an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_step_before)
+TEST(an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_step_before)
 {
     static const struct crop view[4 * GPU_BATCH] = {{0, 0, false}, {1, 2, true}, {3, 3, true},  {4, 4, false},
                                                     {2, 1, false}, {0, 0, true}, {1, 1, false}, {4, 0, true}};
@@ -299,9 +296,8 @@ START_TEST(an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_st
     step_plan_free(&other.p);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(images_of_two_stores_in_turn_equal_the_batch)
+TEST(images_of_two_stores_in_turn_equal_the_batch)
 {
     static const uint32_t index[GPU_BATCH] = {1, 0};
     struct graph *g = gpu_graph();
@@ -338,9 +334,8 @@ START_TEST(images_of_two_stores_in_turn_equal_the_batch)
     backend_cuda.store_free(store[1]);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(a_store_that_is_too_large_does_not_crash)
+TEST(a_store_that_is_too_large_does_not_crash)
 {
     struct image_store *store;
     struct device *device;
@@ -352,23 +347,4 @@ START_TEST(a_store_that_is_too_large_does_not_crash)
     ck_assert_ptr_nonnull(strstr(err.text, "free"));
     ck_assert_int_eq(backend_cuda.store_new(device, UINT32_MAX, UINT32_MAX, &store, &err), CHEX_ERR_MEMORY);
     backend_cuda.device_close(device);
-}
-END_TEST
-
-Suite *
-cuda_state_suite(void)
-{
-    Suite *s = suite_create("cuda_state");
-    TCase *c = tcase_create("cuda_state");
-
-    tcase_add_test(c, times_are_measured_on_the_device);
-    tcase_add_test(c, a_device_without_work_is_idle);
-    tcase_add_test(c, a_first_micro_batch_without_an_image_leaves_the_others_their_sum);
-    tcase_add_test(c, the_loss_scale_falls_with_a_skipped_step_grows_with_good_ones_and_has_an_end);
-    tcase_add_test(c, steps_after_a_halt_change_nothing);
-    tcase_add_test(c, an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_step_before);
-    tcase_add_test(c, images_of_two_stores_in_turn_equal_the_batch);
-    tcase_add_test(c, a_store_that_is_too_large_does_not_crash);
-    suite_add_tcase(s, c);
-    return s;
 }

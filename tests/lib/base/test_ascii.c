@@ -5,13 +5,13 @@
  */
 #include <config.h>
 
+#include "base/ascii.h"
+#include "io/csv.h"
 #include "unit.h"
 
-#include "base/ascii.h"
-#include "cases.h"
-#include "io/csv.h"
+TEST_CASE("table", "characters", NULL, NULL);
 
-START_TEST(escaped_text_is_printable_and_fits)
+TEST(escaped_text_is_printable_and_fits)
 {
     char out[16];
 
@@ -22,10 +22,9 @@ START_TEST(escaped_text_is_printable_and_fits)
     ck_assert_str_eq(ascii_escape("12345678\n\n", 10, out, sizeof(out)), "12345678\\x0a...");
     ck_assert_str_eq(ascii_escape("", 0, out, sizeof(out)), "");
 }
-END_TEST
 
 /* kitten and sitting: the textbook example, 3. */
-START_TEST(distance_counts_edits_without_case)
+TEST(distance_counts_edits_without_case)
 {
     ck_assert_uint_eq(ascii_distance("kitten", 6, "SITTING", 7), 3);
     ck_assert_uint_eq(ascii_distance("", 0, "abc", 3), 3);
@@ -34,15 +33,4 @@ START_TEST(distance_counts_edits_without_case)
     ck_assert_uint_eq(
         ascii_distance("a", 1, "0123456789012345678901234567890123456789012345678901234567890123456789", 70),
         ASCII_FAR);
-}
-END_TEST
-
-void
-ascii_case(Suite *suite)
-{
-    TCase *tests = tcase_create("characters");
-
-    tcase_add_test(tests, escaped_text_is_printable_and_fits);
-    tcase_add_test(tests, distance_counts_edits_without_case);
-    suite_add_tcase(suite, tests);
 }

@@ -30,7 +30,9 @@ crc_by_definition(const uint8_t *data, size_t size)
     return ~crc;
 }
 
-START_TEST(crc32c_matches_rfc3720)
+TEST_CASE("crc32c", "crc32c", NULL, NULL);
+
+TEST(crc32c_matches_rfc3720)
 {
     uint8_t block[32];
 
@@ -45,26 +47,23 @@ START_TEST(crc32c_matches_rfc3720)
         block[i] = (uint8_t)(sizeof(block) - 1 - i);
     ck_assert_uint_eq(chex_crc32c(0, block, sizeof(block)), 0x113fdb5cu);
 }
-END_TEST
 
-START_TEST(the_check_value_and_its_masked_form)
+TEST(the_check_value_and_its_masked_form)
 {
     ck_assert_uint_eq(chex_crc32c(0, "123456789", 9), 0xe3069283u);
     ck_assert_uint_eq(chex_crc32c_mask(0xe3069283u), 0xc78ab0e5u);
     ck_assert_uint_eq(chex_crc32c_mask(0), 0xa282ead8u);
     ck_assert_uint_eq(chex_crc32c_mask(0xffffffffu), 0xa282ead7u);
 }
-END_TEST
 
-START_TEST(nothing_changes_nothing)
+TEST(nothing_changes_nothing)
 {
     ck_assert_uint_eq(chex_crc32c(0, "", 0), 0);
     ck_assert_uint_eq(chex_crc32c(0xe3069283u, NULL, 0), 0xe3069283u);
 }
-END_TEST
 
 /* Sizes and alignments around those at which the fast versions switch between code paths. */
-START_TEST(every_size_and_alignment_agrees_with_the_definition)
+TEST(every_size_and_alignment_agrees_with_the_definition)
 {
     static uint8_t data[2100];
 
@@ -74,9 +73,8 @@ START_TEST(every_size_and_alignment_agrees_with_the_definition)
         for (size_t offset = 0; offset < 16; offset += 5)
             ck_assert_uint_eq(chex_crc32c(0, data + offset, size), crc_by_definition(data + offset, size));
 }
-END_TEST
 
-START_TEST(pieces_give_the_same_as_the_whole)
+TEST(pieces_give_the_same_as_the_whole)
 {
     static uint8_t data[1000];
     uint32_t whole;
@@ -87,26 +85,8 @@ START_TEST(pieces_give_the_same_as_the_whole)
     for (size_t cut = 0; cut <= sizeof(data); cut++)
         ck_assert_uint_eq(chex_crc32c(chex_crc32c(0, data, cut), data + cut, sizeof(data) - cut), whole);
 }
-END_TEST
 
-START_TEST(the_version_equals_the_version_of_the_package)
+TEST(the_version_equals_the_version_of_the_package)
 {
     ck_assert_str_eq(chex_version(), PACKAGE_VERSION);
-}
-END_TEST
-
-Suite *
-crc32c_suite(void)
-{
-    Suite *suite = suite_create("crc32c");
-    TCase *tests = tcase_create("crc32c");
-
-    tcase_add_test(tests, crc32c_matches_rfc3720);
-    tcase_add_test(tests, the_check_value_and_its_masked_form);
-    tcase_add_test(tests, nothing_changes_nothing);
-    tcase_add_test(tests, every_size_and_alignment_agrees_with_the_definition);
-    tcase_add_test(tests, pieces_give_the_same_as_the_whole);
-    tcase_add_test(tests, the_version_equals_the_version_of_the_package);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -6,13 +6,15 @@
 #include <config.h>
 
 #include "base/sha256.h"
-#include "cases.h"
+#include "unit.h"
 
 #include <stddef.h>
 #include <string.h>
 
+TEST_CASE("split", "digest", NULL, NULL);
+
 /* FIPS 180-2, appendix B, examples 1 to 3; the empty text: NIST CAVP, SHA256ShortMsg.rsp, Len = 0. */
-START_TEST(sha256_matches_fips_180)
+TEST(sha256_matches_fips_180)
 {
     static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
     static char a[1000];
@@ -53,9 +55,8 @@ START_TEST(sha256_matches_fips_180)
     digest_free(d);
     digest_free(NULL);
 }
-END_TEST
 
-START_TEST(a_digest_that_was_left_unfinished_starts_again)
+TEST(a_digest_that_was_left_unfinished_starts_again)
 {
     struct digest *d = digest_new();
     uint8_t sum[DIGEST_SIZE];
@@ -69,15 +70,4 @@ START_TEST(a_digest_that_was_left_unfinished_starts_again)
     digest_hex(sum, DIGEST_SIZE, hex);
     ck_assert_str_eq(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     digest_free(d);
-}
-END_TEST
-
-void
-digest_case(Suite *suite)
-{
-    TCase *digest = tcase_create("digest");
-
-    tcase_add_test(digest, sha256_matches_fips_180);
-    tcase_add_test(digest, a_digest_that_was_left_unfinished_starts_again);
-    suite_add_tcase(suite, digest);
 }

@@ -16,7 +16,9 @@
 
 /* ---- errors --------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_failure_sets_status_cause_and_text)
+TEST_CASE("error", "error", NULL, NULL);
+
+TEST(a_failure_sets_status_cause_and_text)
 {
     struct chex_error err;
 
@@ -32,9 +34,8 @@ START_TEST(a_failure_sets_status_cause_and_text)
     ck_assert_int_eq(err.status, CHEX_ERR_MEMORY);
     ck_assert_str_eq(err.text, "out of memory");
 }
-END_TEST
 
-START_TEST(a_failed_call_is_the_cause_and_stays_it)
+TEST(a_failed_call_is_the_cause_and_stays_it)
 {
     struct chex_error err = {0};
 
@@ -50,9 +51,8 @@ START_TEST(a_failed_call_is_the_cause_and_stays_it)
     error_set(&err, CHEX_ERR_DAMAGED, "no call");
     ck_assert_int_eq(err.cause, 0);
 }
-END_TEST
 
-START_TEST(without_an_error_struct_there_is_still_a_status)
+TEST(without_an_error_struct_there_is_still_a_status)
 {
     ck_assert_int_eq(error_read(NULL, ENOENT, "%s", "nor this"), CHEX_ERR_MISSING);
     ck_assert_int_eq(error_write(NULL, ENOMEM, "%s", "nor this"), CHEX_ERR_MEMORY);
@@ -60,9 +60,8 @@ START_TEST(without_an_error_struct_there_is_still_a_status)
     ck_assert_int_eq(error_context(NULL, CHEX_ERR_READ, "%s", "nor this"), CHEX_ERR_READ);
     ck_assert_int_eq(error_memory(NULL), CHEX_ERR_MEMORY);
 }
-END_TEST
 
-START_TEST(context_goes_before_the_text_and_may_change_the_status)
+TEST(context_goes_before_the_text_and_may_change_the_status)
 {
     struct chex_error err = {0};
 
@@ -73,10 +72,9 @@ START_TEST(context_goes_before_the_text_and_may_change_the_status)
     error_context(&err, CHEX_ERR_WRITE, "%s", "shard 3");
     ck_assert_str_eq(err.text, "shard 3: 'a.png': read error at byte 7");
 }
-END_TEST
 
 /* Contexts of every length on texts of every length, around the available room. */
-START_TEST(long_texts_are_cut_and_terminated)
+TEST(long_texts_are_cut_and_terminated)
 {
     static char filler[2 * CHEX_ERROR_TEXT];
     const int lengths[] = {0, 1, 500, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 2000};
@@ -101,9 +99,8 @@ START_TEST(long_texts_are_cut_and_terminated)
         ck_assert_mem_eq(e.guard, "~~~~~~~~", sizeof(e.guard));
     }
 }
-END_TEST
 
-START_TEST(every_status_has_a_name_of_its_own)
+TEST(every_status_has_a_name_of_its_own)
 {
     unsigned named = 0;
 
@@ -123,10 +120,9 @@ START_TEST(every_status_has_a_name_of_its_own)
     ck_assert_str_eq(chex_status_name((enum chex_status)(CHEX_ERR_BUG + 1)), "unknown");
     ck_assert_str_eq(chex_status_name((enum chex_status) - 1), "unknown");
 }
-END_TEST
 
 /* The numbers of chex.h must not change, because programs are compiled with them. */
-START_TEST(statuses_of_data_have_a_range_of_numbers)
+TEST(statuses_of_data_have_a_range_of_numbers)
 {
     static const enum chex_status data[] = {CHEX_ERR_EMPTY,    CHEX_ERR_TRUNCATED,   CHEX_ERR_CHECKSUM,
                                             CHEX_ERR_DAMAGED,  CHEX_ERR_UNSUPPORTED, CHEX_ERR_LIMIT,
@@ -141,12 +137,11 @@ START_TEST(statuses_of_data_have_a_range_of_numbers)
         ck_assert(!chex_status_is_data(other[i]) && other[i] == i);
     ck_assert(CHEX_ERR_BUG == 99 && !chex_status_is_data(CHEX_ERR_BUG));
 }
-END_TEST
 
 /*
  * A missing file is the fault of one input.  A lack of file descriptors or memory is not, and must not reject images.
  */
-START_TEST(errno_becomes_the_status_that_steers)
+TEST(errno_becomes_the_status_that_steers)
 {
     const int missing[] = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EISDIR};
     const int resources[] = {ENOMEM, EMFILE, ENFILE};
@@ -162,11 +157,12 @@ START_TEST(errno_becomes_the_status_that_steers)
     ck_assert_int_eq(error_write(NULL, EDQUOT, "x"), CHEX_ERR_WRITE);
     ck_assert_int_eq(error_write(NULL, EROFS, "x"), CHEX_ERR_WRITE);
 }
-END_TEST
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
 
-START_TEST(sizes_that_do_not_fit_are_refused)
+TEST_CASE("error", "mem", NULL, NULL);
+
+TEST(sizes_that_do_not_fit_are_refused)
 {
     size_t out = 7;
 
@@ -180,9 +176,8 @@ START_TEST(sizes_that_do_not_fit_are_refused)
     ck_assert(!size_add(SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1, &out));
     ck_assert_uint_eq(out, 7);
 }
-END_TEST
 
-START_TEST(a_buffer_keeps_the_appended_text)
+TEST(a_buffer_keeps_the_appended_text)
 {
     struct buffer b = {0};
     uint8_t piece[37];
@@ -200,10 +195,9 @@ START_TEST(a_buffer_keeps_the_appended_text)
     ck_assert_ptr_null(b.data);
     buffer_release(&b);
 }
-END_TEST
 
 /* Texts of every length around the available room. */
-START_TEST(a_formatted_text_of_any_length_is_appended)
+TEST(a_formatted_text_of_any_length_is_appended)
 {
     struct buffer b = {0};
     size_t size = 0;
@@ -219,10 +213,9 @@ START_TEST(a_formatted_text_of_any_length_is_appended)
     ck_assert_uint_eq(strlen((char *)b.data), size);
     buffer_release(&b);
 }
-END_TEST
 
 /* Appending n bytes one by one moves them O(log n) times. */
-START_TEST(a_buffer_at_least_doubles)
+TEST(a_buffer_at_least_doubles)
 {
     struct buffer b = {0};
     size_t last = 0, moves = 0;
@@ -238,9 +231,8 @@ START_TEST(a_buffer_at_least_doubles)
     ck_assert_uint_eq(b.size, 100000);
     buffer_release(&b);
 }
-END_TEST
 
-START_TEST(a_buffer_that_cannot_grow_keeps_its_content)
+TEST(a_buffer_that_cannot_grow_keeps_its_content)
 {
     struct chex_error err = {0};
     struct buffer b = {0};
@@ -253,9 +245,8 @@ START_TEST(a_buffer_that_cannot_grow_keeps_its_content)
     ck_assert_mem_eq(b.data, "abc", 3);
     buffer_release(&b);
 }
-END_TEST
 
-START_TEST(an_array_grows_by_doubling)
+TEST(an_array_grows_by_doubling)
 {
     size_t capacity = 0, count = 0;
     uint32_t *array = NULL;
@@ -274,9 +265,8 @@ START_TEST(an_array_grows_by_doubling)
     ck_assert_ptr_eq(array_grow(array, &capacity, 5, sizeof(*array)), array);
     free(array);
 }
-END_TEST
 
-START_TEST(an_array_that_cannot_grow_is_left_as_it_is)
+TEST(an_array_that_cannot_grow_is_left_as_it_is)
 {
     size_t capacity = SIZE_MAX / 2 + 1;
 
@@ -286,9 +276,8 @@ START_TEST(an_array_that_cannot_grow_is_left_as_it_is)
     ck_assert_ptr_null(array_grow(NULL, &capacity, capacity, 16));
     ck_assert_uint_eq(capacity, SIZE_MAX / 8);
 }
-END_TEST
 
-START_TEST(strings_of_an_arena_stay_where_they_are)
+TEST(strings_of_an_arena_stay_where_they_are)
 {
     enum { COUNT = 5000, LARGE = 200000 };
     static char *copy[COUNT];
@@ -320,33 +309,4 @@ START_TEST(strings_of_an_arena_stay_where_they_are)
     ck_assert_ptr_null(arena_copy(&arena, "x", SIZE_MAX - 1));
     arena_release(&arena);
     arena_release(&arena);
-}
-END_TEST
-
-Suite *
-error_suite(void)
-{
-    Suite *suite = suite_create("error");
-    TCase *error = tcase_create("error");
-    TCase *mem = tcase_create("mem");
-
-    tcase_add_test(error, a_failure_sets_status_cause_and_text);
-    tcase_add_test(error, a_failed_call_is_the_cause_and_stays_it);
-    tcase_add_test(error, without_an_error_struct_there_is_still_a_status);
-    tcase_add_test(error, context_goes_before_the_text_and_may_change_the_status);
-    tcase_add_test(error, long_texts_are_cut_and_terminated);
-    tcase_add_test(error, every_status_has_a_name_of_its_own);
-    tcase_add_test(error, statuses_of_data_have_a_range_of_numbers);
-    tcase_add_test(error, errno_becomes_the_status_that_steers);
-    suite_add_tcase(suite, error);
-    tcase_add_test(mem, sizes_that_do_not_fit_are_refused);
-    tcase_add_test(mem, a_buffer_keeps_the_appended_text);
-    tcase_add_test(mem, a_formatted_text_of_any_length_is_appended);
-    tcase_add_test(mem, a_buffer_at_least_doubles);
-    tcase_add_test(mem, a_buffer_that_cannot_grow_keeps_its_content);
-    tcase_add_test(mem, an_array_grows_by_doubling);
-    tcase_add_test(mem, an_array_that_cannot_grow_is_left_as_it_is);
-    tcase_add_test(mem, strings_of_an_arena_stay_where_they_are);
-    suite_add_tcase(suite, mem);
-    return suite;
 }

@@ -5,16 +5,16 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "base/keyed_hash.h"
-#include "cases.h"
+#include "unit.h"
 
 #include <string.h>
 
 enum { SIZE = 1000 };
 
-START_TEST(each_bit_and_each_length_counts)
+TEST_CASE("plan", "keyed hash", NULL, NULL);
+
+TEST(each_bit_and_each_length_counts)
 {
     static uint8_t data[SIZE], copy[SIZE + 1];
     struct hash_key key;
@@ -35,24 +35,12 @@ START_TEST(each_bit_and_each_length_counts)
     for (size_t size = 0; size < SIZE; size++)
         ck_assert_uint_ne(keyed_hash(&key, data, size), keyed_hash(&key, data, size + 1));
 }
-END_TEST
 
-START_TEST(another_key_gives_another_hash)
+TEST(another_key_gives_another_hash)
 {
     struct hash_key a, b;
 
     hash_key_make(&a);
     hash_key_make(&b);
     ck_assert_uint_ne(keyed_hash(&a, "abc", 3), keyed_hash(&b, "abc", 3));
-}
-END_TEST
-
-void
-keyed_hash_case(Suite *suite)
-{
-    TCase *tests = tcase_create("keyed hash");
-
-    tcase_add_test(tests, each_bit_and_each_length_counts);
-    tcase_add_test(tests, another_key_gives_another_hash);
-    suite_add_tcase(suite, tests);
 }

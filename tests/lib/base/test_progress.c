@@ -5,14 +5,14 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "base/clock.h"
 #include "base/number_format.h"
 #include "base/progress.h"
-#include "cases.h"
+#include "unit.h"
 
-START_TEST(numbers_are_written_as_people_read_them)
+TEST_CASE("plan", "progress", NULL, NULL);
+
+TEST(numbers_are_written_as_people_read_them)
 {
     static const struct {
         uint64_t n;
@@ -40,9 +40,8 @@ START_TEST(numbers_are_written_as_people_read_them)
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         ck_assert_str_eq(format_seconds(times[i].seconds, text), times[i].text);
 }
-END_TEST
 
-START_TEST(two_sizes_that_differ_read_differently)
+TEST(two_sizes_that_differ_read_differently)
 {
     char text[FORMAT_TEXT];
 
@@ -52,7 +51,6 @@ START_TEST(two_sizes_that_differ_read_differently)
     ck_assert_str_eq(format_bytes_compared(4412032, 4412032, text), "4.4 MB");
     ck_assert_str_eq(format_bytes_compared(UINT64_MAX, UINT64_MAX - 1, text), "18,446,744,073,709,551,615 bytes");
 }
-END_TEST
 
 /* Advances the clock: sets the stored last time back by this number of seconds. */
 static void
@@ -62,7 +60,7 @@ let_pass(struct progress *p, double seconds)
     p->sampled -= seconds;
 }
 
-START_TEST(the_rate_is_an_average_at_first_and_fades_in_a_stall)
+TEST(the_rate_is_an_average_at_first_and_fades_in_a_stall)
 {
     struct progress p;
 
@@ -81,9 +79,8 @@ START_TEST(the_rate_is_an_average_at_first_and_fades_in_a_stall)
     progress_update(&p, 1000);
     ck_assert_double_eq(progress_left(&p), 0);
 }
-END_TEST
 
-START_TEST(progress_of_an_earlier_run_does_not_raise_the_rate)
+TEST(progress_of_an_earlier_run_does_not_raise_the_rate)
 {
     struct progress p;
 
@@ -94,17 +91,4 @@ START_TEST(progress_of_an_earlier_run_does_not_raise_the_rate)
     ck_assert_double_eq_tol(p.rate, 1, 0.1);
     ck_assert_double_eq_tol(progress_left(&p), 90, 5);
     ck_assert_double_ge(clock_now(), 0);
-}
-END_TEST
-
-void
-progress_case(Suite *suite)
-{
-    TCase *progress = tcase_create("progress");
-
-    tcase_add_test(progress, numbers_are_written_as_people_read_them);
-    tcase_add_test(progress, two_sizes_that_differ_read_differently);
-    tcase_add_test(progress, the_rate_is_an_average_at_first_and_fades_in_a_stall);
-    tcase_add_test(progress, progress_of_an_earlier_run_does_not_raise_the_rate);
-    suite_add_tcase(suite, progress);
 }

@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "base/clock.h"
 #include "base/queue.h"
-#include "cases.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +61,9 @@ free_alone(struct queue *q)
     ck_assert_int_eq(threads_end(&alone, &err), CHEX_OK);
 }
 
-START_TEST(a_queue_has_no_more_entries_than_requested)
+TEST_CASE("store", "queue", NULL, NULL);
+
+TEST(a_queue_has_no_more_entries_than_requested)
 {
     struct queue *q = queue_alone(2);
     struct queue_entry *a = queue_reserve(q, 1), *b = queue_reserve(q, 1);
@@ -74,9 +74,8 @@ START_TEST(a_queue_has_no_more_entries_than_requested)
     ck_assert_ptr_eq(queue_reserve(q, 1), a);
     free_alone(q);
 }
-END_TEST
 
-START_TEST(bytes_are_bounded_but_for_one_that_is_larger_and_alone)
+TEST(bytes_are_bounded_but_for_one_that_is_larger_and_alone)
 {
     struct queue *q = queue_alone(8);
     struct queue_entry *a = queue_reserve(q, 600), *b;
@@ -95,9 +94,8 @@ START_TEST(bytes_are_bounded_but_for_one_that_is_larger_and_alone)
     ck_assert_ptr_nonnull(queue_reserve(q, 1000));
     free_alone(q);
 }
-END_TEST
 
-START_TEST(an_unused_reservation_is_free_after_push)
+TEST(an_unused_reservation_is_free_after_push)
 {
     struct queue *q = queue_alone(8);
     struct queue_entry *a = queue_reserve(q, 1000), *b;
@@ -109,9 +107,8 @@ START_TEST(an_unused_reservation_is_free_after_push)
     ck_assert_uint_eq(b->bytes.size, 0);
     free_alone(q);
 }
-END_TEST
 
-START_TEST(entries_come_out_as_they_went_in)
+TEST(entries_come_out_as_they_went_in)
 {
     struct queue *q = queue_alone(8);
     struct queue_entry *e;
@@ -136,9 +133,8 @@ START_TEST(entries_come_out_as_they_went_in)
     ck_assert(queue_is_drained(q));
     free_alone(q);
 }
-END_TEST
 
-START_TEST(a_closed_queue_with_entries_is_not_drained)
+TEST(a_closed_queue_with_entries_is_not_drained)
 {
     struct queue *q = queue_alone(2);
 
@@ -151,7 +147,6 @@ START_TEST(a_closed_queue_with_entries_is_not_drained)
     ck_assert(!queue_is_drained(q));
     free_alone(q);
 }
-END_TEST
 
 /* ---- readers and workers -------------------------------------------------------------------------------------- */
 
@@ -279,7 +274,7 @@ seen_once(void)
 
 static const unsigned counts[] = {1, 2, 8};
 
-START_TEST(each_fetched_entry_is_processed_once)
+TEST(each_fetched_entry_is_processed_once)
 {
     for (int r = 0; r < 3; r++) {
         for (int t = 0; t < 3; t++) {
@@ -289,9 +284,8 @@ START_TEST(each_fetched_entry_is_processed_once)
         }
     }
 }
-END_TEST
 
-START_TEST(a_reader_that_fails_ends_the_run)
+TEST(a_reader_that_fails_ends_the_run)
 {
     for (int r = 0; r < 3; r++) {
         for (int t = 0; t < 3; t++) {
@@ -304,9 +298,8 @@ START_TEST(a_reader_that_fails_ends_the_run)
         }
     }
 }
-END_TEST
 
-START_TEST(a_worker_that_fails_ends_the_readers)
+TEST(a_worker_that_fails_ends_the_readers)
 {
     for (int r = 0; r < 3; r++) {
         for (int t = 0; t < 3; t++) {
@@ -319,9 +312,8 @@ START_TEST(a_worker_that_fails_ends_the_readers)
         }
     }
 }
-END_TEST
 
-START_TEST(a_stop_ends_readers_and_workers)
+TEST(a_stop_ends_readers_and_workers)
 {
     for (int r = 0; r < 3; r++) {
         for (int t = 0; t < 3; t++) {
@@ -333,7 +325,6 @@ START_TEST(a_stop_ends_readers_and_workers)
         }
     }
 }
-END_TEST
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_SANITIZER 1
@@ -359,7 +350,7 @@ forbid_threads(void)
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-START_TEST(where_no_thread_can_be_started_the_caller_does_it_all)
+TEST(where_no_thread_can_be_started_the_caller_does_it_all)
 {
     forbid_threads();
     for (int fail = 0; fail < 4; fail++) {
@@ -374,25 +365,4 @@ START_TEST(where_no_thread_can_be_started_the_caller_does_it_all)
         ck_assert_uint_eq(seen_once(), fail == 0 ? ITEMS : fail == 1 ? 500 : 501);
     }
 }
-END_TEST
 #endif
-
-void
-queue_case(Suite *suite)
-{
-    TCase *tests = tcase_create("queue");
-
-    tcase_add_test(tests, a_queue_has_no_more_entries_than_requested);
-    tcase_add_test(tests, bytes_are_bounded_but_for_one_that_is_larger_and_alone);
-    tcase_add_test(tests, an_unused_reservation_is_free_after_push);
-    tcase_add_test(tests, entries_come_out_as_they_went_in);
-    tcase_add_test(tests, a_closed_queue_with_entries_is_not_drained);
-    tcase_add_test(tests, each_fetched_entry_is_processed_once);
-    tcase_add_test(tests, a_reader_that_fails_ends_the_run);
-    tcase_add_test(tests, a_worker_that_fails_ends_the_readers);
-    tcase_add_test(tests, a_stop_ends_readers_and_workers);
-#ifndef HAS_SANITIZER
-    tcase_add_test(tests, where_no_thread_can_be_started_the_caller_does_it_all);
-#endif
-    suite_add_tcase(suite, tests);
-}

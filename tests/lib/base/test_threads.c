@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "base/clock.h"
 #include "base/threads.h"
-#include "cases.h"
+#include "unit.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -125,7 +123,9 @@ expect_seen(size_t up_to)
     ck_assert_uint_eq(atomic_load(&job.mistakes), 0);
 }
 
-START_TEST(every_item_is_worked_on_once)
+TEST_CASE("store", "threads", setup, NULL);
+
+TEST(every_item_is_worked_on_once)
 {
     for (size_t i = 0; i < COUNTS; i++) {
         struct parallel p;
@@ -140,9 +140,8 @@ START_TEST(every_item_is_worked_on_once)
         ck_assert_uint_eq(job.last_tick, ITEMS); /* once at the end */
     }
 }
-END_TEST
 
-START_TEST(no_more_threads_than_items_are_started)
+TEST(no_more_threads_than_items_are_started)
 {
     for (size_t count = 0; count <= 3; count++) {
         for (unsigned threads = 0; threads <= 32; threads += 8) {
@@ -157,9 +156,8 @@ START_TEST(no_more_threads_than_items_are_started)
         }
     }
 }
-END_TEST
 
-START_TEST(workers_ticks_and_stop_may_be_left_out)
+TEST(workers_ticks_and_stop_may_be_left_out)
 {
     struct parallel p = parallel_of(ITEMS, 3);
 
@@ -171,10 +169,9 @@ START_TEST(workers_ticks_and_stop_may_be_left_out)
     ck_assert_uint_eq(job.ticks, 0);
     expect_seen(ITEMS);
 }
-END_TEST
 
 /* The first eight items fail at the same time; the error of the first is returned, whichever thread is fastest. */
-START_TEST(the_error_of_the_lowest_item_is_returned)
+TEST(the_error_of_the_lowest_item_is_returned)
 {
     for (unsigned round = 0; round < 20; round++) {
         pthread_barrier_t together;
@@ -193,9 +190,8 @@ START_TEST(the_error_of_the_lowest_item_is_returned)
         pthread_barrier_destroy(&together);
     }
 }
-END_TEST
 
-START_TEST(a_failure_ends_the_run)
+TEST(a_failure_ends_the_run)
 {
     for (size_t i = 0; i < COUNTS; i++) {
         struct parallel p;
@@ -214,9 +210,8 @@ START_TEST(a_failure_ends_the_run)
         ck_assert_uint_eq(job.last_tick, 100);
     }
 }
-END_TEST
 
-START_TEST(a_run_stops_on_request)
+TEST(a_run_stops_on_request)
 {
     for (size_t i = 0; i < COUNTS; i++) {
         struct parallel p;
@@ -235,9 +230,8 @@ START_TEST(a_run_stops_on_request)
         expect_seen(0);
     }
 }
-END_TEST
 
-START_TEST(a_request_after_the_last_item_is_too_late)
+TEST(a_request_after_the_last_item_is_too_late)
 {
     struct parallel p = parallel_of(ITEMS, 1);
 
@@ -245,18 +239,16 @@ START_TEST(a_request_after_the_last_item_is_too_late)
     ck_assert_int_eq(parallel_for(&p, &err), CHEX_OK);
     expect_seen(ITEMS);
 }
-END_TEST
 
-START_TEST(a_failure_counts_more_than_a_request)
+TEST(a_failure_counts_more_than_a_request)
 {
     struct parallel p = parallel_of(ITEMS, 2);
 
     job.stop_at = job.fail_from = 10;
     ck_assert_int_eq(parallel_for(&p, &err), CHEX_ERR_LIMIT);
 }
-END_TEST
 
-START_TEST(without_memory_for_a_worker_the_run_ends)
+TEST(without_memory_for_a_worker_the_run_ends)
 {
     for (size_t i = 0; i < COUNTS; i++) {
         struct parallel p;
@@ -269,7 +261,6 @@ START_TEST(without_memory_for_a_worker_the_run_ends)
         expect_seen(0);
     }
 }
-END_TEST
 
 /* ---- ticks ---------------------------------------------------------------------------------------------------- */
 
@@ -282,7 +273,7 @@ slow_work(void *context, void *worker, size_t item, struct chex_error *e)
     return work(context, worker, item, e);
 }
 
-START_TEST(the_caller_ticks_while_others_work)
+TEST(the_caller_ticks_while_others_work)
 {
     for (unsigned threads = 1; threads <= 2; threads++) {
         double begun = clock_now();
@@ -297,24 +288,4 @@ START_TEST(the_caller_ticks_while_others_work)
         /* The last tick is at the end; all others are at least THREADS_WAIT apart. */
         ck_assert_uint_le(job.ticks, (unsigned)((clock_now() - begun) / THREADS_WAIT) + 1);
     }
-}
-END_TEST
-
-void
-threads_case(Suite *suite)
-{
-    TCase *tests = tcase_create("threads");
-
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, every_item_is_worked_on_once);
-    tcase_add_test(tests, no_more_threads_than_items_are_started);
-    tcase_add_test(tests, workers_ticks_and_stop_may_be_left_out);
-    tcase_add_test(tests, the_error_of_the_lowest_item_is_returned);
-    tcase_add_test(tests, a_failure_ends_the_run);
-    tcase_add_test(tests, a_run_stops_on_request);
-    tcase_add_test(tests, a_request_after_the_last_item_is_too_late);
-    tcase_add_test(tests, a_failure_counts_more_than_a_request);
-    tcase_add_test(tests, without_memory_for_a_worker_the_run_ends);
-    tcase_add_test(tests, the_caller_ticks_while_others_work);
-    suite_add_tcase(suite, tests);
 }

@@ -10,7 +10,6 @@
 #include "convert/convert.h"
 
 #include "calls.h"
-#include "cases.h"
 #include "io/lock.h"
 #include "lib/image/png_fixture.h"
 #include "lib/input/archive_fixture.h"
@@ -148,14 +147,15 @@ convert_again(void)
     chex_dataset_close(ds);
 }
 
-START_TEST(a_conversion_without_memory)
+TEST_CASE("store", "convert", setup, NULL);
+
+TEST(a_conversion_without_memory)
 {
     calls_each(CALL_MEMORY, ENOMEM, convert, NULL, CHEX_ERR_MEMORY, SPARE);
     convert_again();
 }
-END_TEST
 
-START_TEST(the_list_of_missing_images_without_memory_or_a_disk)
+TEST(the_list_of_missing_images_without_memory_or_a_disk)
 {
     struct stat st;
 
@@ -172,16 +172,14 @@ START_TEST(the_list_of_missing_images_without_memory_or_a_disk)
     calls_each(CALL_MEMORY, ENOMEM, convert, NULL, CHEX_ERR_MEMORY, SPARE);
     calls_each(CALL_WRITE, ENOSPC, convert, NULL, CHEX_ERR_WRITE, SPARE);
 }
-END_TEST
 
-START_TEST(a_conversion_to_a_disk_that_fails)
+TEST(a_conversion_to_a_disk_that_fails)
 {
     calls_each(CALL_WRITE, ENOSPC, convert, convert_again, CHEX_ERR_WRITE, SPARE);
     calls_each(CALL_RENAME, EACCES, convert, convert_again, CHEX_ERR_WRITE, SPARE);
 }
-END_TEST
 
-START_TEST(a_stop_ends_the_planning_and_nothing_is_written)
+TEST(a_stop_ends_the_planning_and_nothing_is_written)
 {
     atomic_bool stop = true;
     struct chex_error err;
@@ -193,7 +191,6 @@ START_TEST(a_stop_ends_the_planning_and_nothing_is_written)
     options.stop = NULL;
     convert_again();
 }
-END_TEST
 
 static atomic_bool stop_now;
 
@@ -207,7 +204,7 @@ stop_at_reject(void *context, const char *name, const struct chex_error *why)
 }
 
 /* Images 2 and 4 are rejects, so after the first of them one image is not converted. */
-START_TEST(a_stop_between_two_images_leaves_the_rest_to_the_next_run)
+TEST(a_stop_between_two_images_leaves_the_rest_to_the_next_run)
 {
     struct chex_error err;
 
@@ -220,7 +217,6 @@ START_TEST(a_stop_between_two_images_leaves_the_rest_to_the_next_run)
     options.force = false;
     convert_again();
 }
-END_TEST
 
 /* The archive may be read any number of times. */
 static void
@@ -231,7 +227,7 @@ count_members_and_convert_again(void)
 }
 
 /* The content of a damaged archive is rejected after all other images are in their slots, which may finish a shard. */
-START_TEST(a_disk_that_fails_once_with_a_damaged_archive)
+TEST(a_disk_that_fails_once_with_a_damaged_archive)
 {
     struct stat st;
 
@@ -242,20 +238,4 @@ START_TEST(a_disk_that_fails_once_with_a_damaged_archive)
     options.allow_missing = false;
     for (options.spec.seed = 0; options.spec.seed < 4; options.spec.seed++)
         calls_each(CALL_SYNC, EIO, convert, count_members_and_convert_again, CHEX_ERR_WRITE, SPARE);
-}
-END_TEST
-
-void
-convert_case(Suite *suite)
-{
-    TCase *convert = tcase_create("convert");
-
-    tcase_add_checked_fixture(convert, setup, NULL);
-    tcase_add_test(convert, a_conversion_without_memory);
-    tcase_add_test(convert, the_list_of_missing_images_without_memory_or_a_disk);
-    tcase_add_test(convert, a_conversion_to_a_disk_that_fails);
-    tcase_add_test(convert, a_stop_ends_the_planning_and_nothing_is_written);
-    tcase_add_test(convert, a_stop_between_two_images_leaves_the_rest_to_the_next_run);
-    tcase_add_test(convert, a_disk_that_fails_once_with_a_damaged_archive);
-    suite_add_tcase(suite, convert);
 }

@@ -20,7 +20,9 @@ diagonal(uint32_t x, uint32_t y, int channel)
     return (x + y) & 255;
 }
 
-START_TEST(a_larger_share_includes_the_images_of_a_smaller_one)
+TEST_CASE("cross_check", "cross_check", NULL, NULL);
+
+TEST(a_larger_share_includes_the_images_of_a_smaller_one)
 {
     const double per_cent[] = {0, 0.1, 1, 50, 100};
     uint32_t count[5] = {0};
@@ -46,9 +48,8 @@ START_TEST(a_larger_share_includes_the_images_of_a_smaller_one)
     ck_assert_msg(count[3] > 55390 && count[3] < 56730, "%u", count[3]);
     ck_assert_uint_eq(count[4], 112120);
 }
-END_TEST
 
-START_TEST(each_difference_is_reported)
+TEST(each_difference_is_reported)
 {
     struct fixture f = {.width = 40, .height = 30, .colour = GRAY, .depth = 8, .sample = diagonal};
     struct decode_limits limits = {.max_pixels = 1 << 20, .min_side = 1};
@@ -84,17 +85,4 @@ START_TEST(each_difference_is_reported)
     image_release(&image);
     image_release(&again);
     decoder_release(&d);
-}
-END_TEST
-
-Suite *
-cross_check_suite(void)
-{
-    Suite *suite = suite_create("cross_check");
-    TCase *tcase = tcase_create("cross_check");
-
-    tcase_add_test(tcase, a_larger_share_includes_the_images_of_a_smaller_one);
-    tcase_add_test(tcase, each_difference_is_reported);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -7,12 +7,10 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "convert/rank_work.h"
 #include "fakes/comm/post_office.h"
 #include "ranks/collective_private.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -131,7 +129,9 @@ expect_all(enum chex_status status, const char *text)
 
 /* ---- meetings ------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_process_that_is_alone_waits_for_none)
+TEST_CASE("store", "ranks", setup, teardown);
+
+TEST(a_process_that_is_alone_waits_for_none)
 {
     struct comm alone = comm_self();
     uint64_t sum[2] = {7, 8};
@@ -150,9 +150,8 @@ START_TEST(a_process_that_is_alone_waits_for_none)
     ck_assert_int_eq(alone.ops->send(&alone, 1, 0, "", 0, &err), CHEX_ERR_BUG);
     collective_free(work.ranks);
 }
-END_TEST
 
-START_TEST(all_ranks_get_the_sums)
+TEST(all_ranks_get_the_sums)
 {
     run_ranks();
     expect_all(CHEX_OK, NULL);
@@ -162,10 +161,9 @@ START_TEST(all_ranks_get_the_sums)
         ck_assert_uint_eq(member[i].sum[3], 0);
     }
 }
-END_TEST
 
 /* Messages come late, and a rank may already be at the next meeting. */
-START_TEST(meetings_one_after_the_other_are_not_mixed_up)
+TEST(meetings_one_after_the_other_are_not_mixed_up)
 {
     post_office_release(&office);
     post_office_init(&office, RANKS, 7);
@@ -176,9 +174,8 @@ START_TEST(meetings_one_after_the_other_are_not_mixed_up)
     for (int i = 0; i < RANKS; i++)
         ck_assert_uint_eq(member[i].wrong, 0);
 }
-END_TEST
 
-START_TEST(after_an_error_the_sums_still_cover_all_ranks)
+TEST(after_an_error_the_sums_still_cover_all_ranks)
 {
     member[2].status = CHEX_ERR_WRITE;
     run_ranks();
@@ -186,9 +183,8 @@ START_TEST(after_an_error_the_sums_still_cover_all_ranks)
     for (int i = 0; i < RANKS; i++)
         ck_assert_uint_eq(member[i].wrong, 0);
 }
-END_TEST
 
-START_TEST(the_first_error_in_the_order_of_ranks_counts_and_rank_0_reports_it_with_the_name)
+TEST(the_first_error_in_the_order_of_ranks_counts_and_rank_0_reports_it_with_the_name)
 {
     member[2].status = CHEX_ERR_WRITE;
     member[3].status = CHEX_ERR_READ;
@@ -197,9 +193,8 @@ START_TEST(the_first_error_in_the_order_of_ranks_counts_and_rank_0_reports_it_wi
     ck_assert_ptr_eq(strstr(member[0].err.text, "rank 2 "), member[0].err.text);
     ck_assert_ptr_nonnull(strstr(member[0].err.text, ": error of 2"));
 }
-END_TEST
 
-START_TEST(rank_0_reports_its_own_error_without_a_name)
+TEST(rank_0_reports_its_own_error_without_a_name)
 {
     member[0].status = CHEX_ERR_LOCKED;
     member[3].status = CHEX_ERR_WRITE;
@@ -207,20 +202,18 @@ START_TEST(rank_0_reports_its_own_error_without_a_name)
     expect_all(CHEX_ERR_LOCKED, "error of 0");
     ck_assert_str_eq(member[0].err.text, "error of 0");
 }
-END_TEST
 
 /* The ranks stop because of the error, and stopping does not hide it. */
-START_TEST(an_error_stops_the_ranks_that_still_work)
+TEST(an_error_stops_the_ranks_that_still_work)
 {
     member[0].waits_for_stop = member[1].waits_for_stop = member[3].waits_for_stop = true;
     member[2].status = CHEX_ERR_READ;
     run_ranks();
     expect_all(CHEX_ERR_READ, "error of 2");
 }
-END_TEST
 
 /* Rank 2 works, or already waits for the others. */
-START_TEST(a_request_to_stop_at_one_rank_stops_all)
+LOOP_TEST(a_request_to_stop_at_one_rank_stops_all, 0, 2)
 {
     static const atomic_bool request = true;
 
@@ -230,9 +223,8 @@ START_TEST(a_request_to_stop_at_one_rank_stops_all)
     run_ranks();
     expect_all(CHEX_ERR_STOPPED, "stopped on request");
 }
-END_TEST
 
-START_TEST(another_version_of_the_program_is_reported)
+TEST(another_version_of_the_program_is_reported)
 {
     member[3].old = true;
     run_ranks();
@@ -241,12 +233,11 @@ START_TEST(another_version_of_the_program_is_reported)
         ck_assert_str_eq(member[i].err.text, "rank 3 runs another version of this program");
     }
 }
-END_TEST
 
 /* ---- lost ranks ----------------------------------------------------------------------------------------------- */
 
 /* Rank 0 waits, works until it has to stop, or has an error of its own, which explains more than the loss. */
-START_TEST(ranks_that_work_or_wait_notice_that_one_is_lost)
+LOOP_TEST(ranks_that_work_or_wait_notice_that_one_is_lost, 0, 3)
 {
     for (int i = 0; i < RANKS; i++)
         member[i].timeout = 2; /* a busy machine is silent for a while, too */
@@ -264,10 +255,9 @@ START_TEST(ranks_that_work_or_wait_notice_that_one_is_lost)
         ck_assert(collective_broken(member[i].ranks) && collective_reports_errors(member[i].ranks) == (i == 0));
     }
 }
-END_TEST
 
 /* The ranks of a conversion read labels and lists before they meet for the first time. */
-START_TEST(a_slow_start_has_six_times_as_long)
+TEST(a_slow_start_has_six_times_as_long)
 {
     for (int i = 0; i < RANKS; i++) {
         member[i].timeout = 0.5;
@@ -277,25 +267,4 @@ START_TEST(a_slow_start_has_six_times_as_long)
     run_ranks();
     ck_assert_int_eq(member[0].returned, CHEX_ERR_LOST);
     ck_assert_ptr_nonnull(strstr(member[0].err.text, " is lost: no message for 3 s"));
-}
-END_TEST
-
-void
-ranks_case(Suite *suite)
-{
-    TCase *tests = tcase_create("ranks");
-
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, a_process_that_is_alone_waits_for_none);
-    tcase_add_test(tests, all_ranks_get_the_sums);
-    tcase_add_test(tests, meetings_one_after_the_other_are_not_mixed_up);
-    tcase_add_test(tests, after_an_error_the_sums_still_cover_all_ranks);
-    tcase_add_test(tests, the_first_error_in_the_order_of_ranks_counts_and_rank_0_reports_it_with_the_name);
-    tcase_add_test(tests, rank_0_reports_its_own_error_without_a_name);
-    tcase_add_test(tests, an_error_stops_the_ranks_that_still_work);
-    tcase_add_loop_test(tests, a_request_to_stop_at_one_rank_stops_all, 0, 2);
-    tcase_add_test(tests, another_version_of_the_program_is_reported);
-    tcase_add_loop_test(tests, ranks_that_work_or_wait_notice_that_one_is_lost, 0, 3);
-    tcase_add_test(tests, a_slow_start_has_six_times_as_long);
-    suite_add_tcase(suite, tests);
 }

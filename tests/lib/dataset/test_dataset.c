@@ -6,7 +6,7 @@
 #include <config.h>
 
 #include "calls.h"
-#include "cases.h"
+#include "unit.h"
 
 #include "dataset/tfrecord.h"
 #include "small_dataset.h"
@@ -17,7 +17,9 @@
 
 /* ---- record by record ------------------------------------------------------------------------------------------- */
 
-START_TEST(a_data_set_is_read_by_the_public_names)
+TEST_CASE("manifest", "dataset", NULL, NULL);
+
+TEST(a_data_set_is_read_by_the_public_names)
 {
     struct small_dataset s;
     struct chex_dataset *ds;
@@ -63,9 +65,8 @@ START_TEST(a_data_set_is_read_by_the_public_names)
     chex_dataset_close(ds);
     small_release(&s);
 }
-END_TEST
 
-START_TEST(an_incomplete_data_set_is_not_opened)
+TEST(an_incomplete_data_set_is_not_opened)
 {
     struct small_dataset s;
     struct chex_dataset *ds;
@@ -91,7 +92,6 @@ START_TEST(an_incomplete_data_set_is_not_opened)
     ck_assert_int_eq(chex_dataset_open(s.path, &ds, &err), CHEX_ERR_MISSING);
     small_release(&s);
 }
-END_TEST
 
 /* ---- batch by batch ------------------------------------------------------------------------------------------ */
 
@@ -109,7 +109,7 @@ check_image(const struct chex_batch *batch, size_t at, unsigned number)
 }
 
 /* Train has images 0 to 5 in two shards; val has 6 and 7 and a padding record. */
-START_TEST(a_split_is_read_in_batches_of_any_size)
+TEST(a_split_is_read_in_batches_of_any_size)
 {
     static const struct {
         const char *split;
@@ -142,9 +142,8 @@ START_TEST(a_split_is_read_in_batches_of_any_size)
     chex_dataset_close(ds);
     small_release(&s);
 }
-END_TEST
 
-START_TEST(arrays_that_are_not_wanted_are_not_filled)
+TEST(arrays_that_are_not_wanted_are_not_filled)
 {
     uint8_t labels[8 * 14];
     struct chex_batch batch = {.capacity = 8, .labels = labels};
@@ -168,10 +167,9 @@ START_TEST(arrays_that_are_not_wanted_are_not_filled)
     chex_dataset_close(ds);
     small_release(&s);
 }
-END_TEST
 
 /* The unreadable record is named.  After a repair, the same call gives the batch that it would have given. */
-START_TEST(a_batch_that_failed_may_be_read_again)
+TEST(a_batch_that_failed_may_be_read_again)
 {
     uint8_t pixels[4 * SMALL_PIXELS], labels[4 * 14];
     struct chex_batch batch = {.capacity = 4, .pixels = pixels, .labels = labels};
@@ -206,7 +204,6 @@ START_TEST(a_batch_that_failed_may_be_read_again)
     chex_dataset_close(ds);
     small_release(&s);
 }
-END_TEST
 
 static struct small_dataset faulty;
 
@@ -229,26 +226,11 @@ read_batches(struct chex_error *err)
     return status == CHEX_OK && images != 6 ? error_set(err, CHEX_ERR_BUG, "%zu images", images) : status;
 }
 
-START_TEST(each_failed_call_of_a_reader_is_said)
+TEST(each_failed_call_of_a_reader_is_said)
 {
     small_make(&faulty, "faulty");
     calls_each(CALL_MEMORY, ENOMEM, read_batches, NULL, CHEX_ERR_MEMORY, 0);
     calls_each(CALL_READ, ENXIO, read_batches, NULL, CHEX_ERR_READ, 0);
     calls_each(CALL_OPEN, EMFILE, read_batches, NULL, CHEX_ERR_MEMORY, 0);
     small_release(&faulty);
-}
-END_TEST
-
-void
-dataset_case(Suite *suite)
-{
-    TCase *tc = tcase_create("dataset");
-
-    tcase_add_test(tc, a_data_set_is_read_by_the_public_names);
-    tcase_add_test(tc, an_incomplete_data_set_is_not_opened);
-    tcase_add_test(tc, a_split_is_read_in_batches_of_any_size);
-    tcase_add_test(tc, arrays_that_are_not_wanted_are_not_filled);
-    tcase_add_test(tc, a_batch_that_failed_may_be_read_again);
-    tcase_add_test(tc, each_failed_call_of_a_reader_is_said);
-    suite_add_tcase(suite, tc);
 }

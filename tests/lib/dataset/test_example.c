@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "dataset/example.h"
 #include "record_fixture.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +40,9 @@ message_8x8(void)
     return &m;
 }
 
-START_TEST(entries_may_come_in_any_order_without_padding)
+TEST_CASE("record", "example", NULL, NULL);
+
+TEST(entries_may_come_in_any_order_without_padding)
 {
     struct message *m = message_8x8();
     struct chex_record r;
@@ -61,10 +61,9 @@ START_TEST(entries_may_come_in_any_order_without_padding)
     example_free(e);
     example_free(NULL);
 }
-END_TEST
 
 /* TensorFlow does the same, so both see the same file before training. */
-START_TEST(the_last_value_of_a_repeated_key_counts)
+TEST(the_last_value_of_a_repeated_key_counts)
 {
     struct message *m = message_8x8();
     Chex__Int64List sides = CHEX__INT64_LIST__INIT;
@@ -89,9 +88,8 @@ START_TEST(the_last_value_of_a_repeated_key_counts)
     ck_assert_int_eq(parse(m, &r, &e), CHEX_ERR_DAMAGED);
     ck_assert_str_eq(err.text, "missing or wrong key image/raw");
 }
-END_TEST
 
-START_TEST(every_key_must_be_there)
+TEST(every_key_must_be_there)
 {
     for (unsigned i = 0; i < MESSAGE_ENTRIES; i++) {
         struct message *m = message_8x8();
@@ -108,10 +106,9 @@ START_TEST(every_key_must_be_there)
         ck_assert_ptr_null(e);
     }
 }
-END_TEST
 
 /* Each value in turn becomes a list of floats, or of two numbers, or is missing. */
-START_TEST(every_value_must_be_of_its_type)
+TEST(every_value_must_be_of_its_type)
 {
     static int64_t two[] = {0, 0};
     static float real[] = {0, 0};
@@ -145,9 +142,8 @@ START_TEST(every_value_must_be_of_its_type)
         }
     }
 }
-END_TEST
 
-START_TEST(values_out_of_range_are_refused)
+TEST(values_out_of_range_are_refused)
 {
     static const struct {
         const char *key;
@@ -167,10 +163,9 @@ START_TEST(values_out_of_range_are_refused)
         ck_assert_int_eq(parse(m, &r, &e), CHEX_ERR_DAMAGED);
     }
 }
-END_TEST
 
 /* A sign or a blank is not a digit: "-9380" would be shard 4294957916. */
-START_TEST(a_slot_of_another_form_is_refused)
+TEST(a_slot_of_another_form_is_refused)
 {
     static const char *const wrong[] = {
         "0123456789abcdef/-9380/00004", "0123456789abcdef/00311/+0037", "0123456789abcdef/ 0311/00037",
@@ -189,10 +184,9 @@ START_TEST(a_slot_of_another_form_is_refused)
         ck_assert_str_eq(err.text, "missing or wrong key record/slot");
     }
 }
-END_TEST
 
 /* It is consistent, so only the rule itself refuses it: its 64 pixels are missing. */
-START_TEST(an_image_without_a_byte_is_refused)
+TEST(an_image_without_a_byte_is_refused)
 {
     static const char *const keys[] = {"image/height", "image/width", "image/channels"};
 
@@ -211,9 +205,8 @@ START_TEST(an_image_without_a_byte_is_refused)
         ck_assert_msg(strstr(err.text, keys[i]) != NULL, "%s", err.text);
     }
 }
-END_TEST
 
-START_TEST(other_messages_than_an_example_are_refused)
+TEST(other_messages_than_an_example_are_refused)
 {
     static const uint8_t garbage[] = {0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f};
     struct chex_record r;
@@ -224,10 +217,9 @@ START_TEST(other_messages_than_an_example_are_refused)
     ck_assert_int_eq(example_parse(garbage, 0, &e, &r, &err), CHEX_ERR_DAMAGED);
     ck_assert_ptr_null(e);
 }
-END_TEST
 
 /* Many entries of two bytes each, or numbers of one byte. */
-START_TEST(a_small_record_does_not_fill_the_memory)
+TEST(a_small_record_does_not_fill_the_memory)
 {
     static uint8_t data[1 << 20];
     const size_t size = sizeof(data);
@@ -244,22 +236,4 @@ START_TEST(a_small_record_does_not_fill_the_memory)
     ck_assert_int_eq(example_parse(data, size, &e, &r, &err), CHEX_ERR_LIMIT);
     ck_assert_str_eq(err.text, "a tf.train.Example of too many parts for an image");
     ck_assert_ptr_null(e);
-}
-END_TEST
-
-void
-example_case(Suite *suite)
-{
-    TCase *example = tcase_create("example");
-
-    tcase_add_test(example, entries_may_come_in_any_order_without_padding);
-    tcase_add_test(example, the_last_value_of_a_repeated_key_counts);
-    tcase_add_test(example, every_key_must_be_there);
-    tcase_add_test(example, every_value_must_be_of_its_type);
-    tcase_add_test(example, values_out_of_range_are_refused);
-    tcase_add_test(example, a_slot_of_another_form_is_refused);
-    tcase_add_test(example, an_image_without_a_byte_is_refused);
-    tcase_add_test(example, other_messages_than_an_example_are_refused);
-    tcase_add_test(example, a_small_record_does_not_fill_the_memory);
-    suite_add_tcase(suite, example);
 }

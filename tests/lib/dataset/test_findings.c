@@ -53,8 +53,10 @@ expect_fault(const char *text, enum findings_fault fault, const char *wanted)
     ck_assert_str_eq(unknown, wanted);
 }
 
+TEST_CASE("findings", "findings", NULL, NULL);
+
 /* Order: Rajpurkar et al., CheXNet (2017), table 2. */
-START_TEST(the_order_of_findings_follows_chexnet)
+TEST(the_order_of_findings_follows_chexnet)
 {
     static const char *const order[] = {"Atelectasis", "Cardiomegaly", "Effusion",           "Infiltration",  "Mass",
                                         "Nodule",      "Pneumonia",    "Pneumothorax",       "Consolidation", "Edema",
@@ -67,9 +69,8 @@ START_TEST(the_order_of_findings_follows_chexnet)
     }
     ck_assert_ptr_null(findings_nih14.name[14]);
 }
-END_TEST
 
-START_TEST(names_are_known_in_their_spellings)
+TEST(names_are_known_in_their_spellings)
 {
     ck_assert_int_eq(index_of("effusion"), 2);
     ck_assert_int_eq(index_of(" EFFUSION\t"), 2);
@@ -79,9 +80,8 @@ START_TEST(names_are_known_in_their_spellings)
     ck_assert_int_eq(index_of("Pleural  thickening"), 12);
     ck_assert_int_eq(index_of("PleuralThickening"), 12);
 }
-END_TEST
 
-START_TEST(unknown_findings_are_not_found)
+TEST(unknown_findings_are_not_found)
 {
     ck_assert_int_eq(index_of(""), -1);
     ck_assert_int_eq(index_of("No Finding"), -1);
@@ -89,9 +89,8 @@ START_TEST(unknown_findings_are_not_found)
     ck_assert_int_eq(index_of("Mass|Nodule"), -1);
     ck_assert_int_eq(index_of("Effusion, of a name that is far longer than any there is"), -1);
 }
-END_TEST
 
-START_TEST(no_finding_is_known_in_its_spellings)
+TEST(no_finding_is_known_in_its_spellings)
 {
     ck_assert(is_none("No Finding"));
     ck_assert(is_none("no_finding"));
@@ -101,9 +100,8 @@ START_TEST(no_finding_is_known_in_its_spellings)
     ck_assert(!is_none("No"));
     ck_assert(!is_none("Mass"));
 }
-END_TEST
 
-START_TEST(a_text_of_findings_sets_their_labels)
+TEST(a_text_of_findings_sets_their_labels)
 {
     expect_mask("No Finding", 0);
     expect_mask("no finding|No Finding", 0);
@@ -112,9 +110,8 @@ START_TEST(a_text_of_findings_sets_their_labels)
     expect_mask(" Mass | nodule ", 1 << 4 | 1 << 5);
     expect_mask("Mass|Mass", 1 << 4);
 }
-END_TEST
 
-START_TEST(every_fault_of_a_set_is_named)
+TEST(every_fault_of_a_set_is_named)
 {
     expect_fault("", FINDINGS_EMPTY, "");
     expect_fault("  \t", FINDINGS_EMPTY, "");
@@ -126,9 +123,8 @@ START_TEST(every_fault_of_a_set_is_named)
     expect_fault("Lung Opacity", FINDINGS_UNKNOWN, "Lung Opacity");
     expect_fault("Ma\x1b[31mss", FINDINGS_UNKNOWN, "Ma\x1b[31mss");
 }
-END_TEST
 
-START_TEST(a_misspelt_name_gets_the_nearest_within_three_edits)
+TEST(a_misspelt_name_gets_the_nearest_within_three_edits)
 {
     ck_assert_str_eq(finding_suggest(&findings_nih14, "Oedema", 6), "Edema");
     ck_assert_str_eq(finding_suggest(&findings_nih14, "No Findings", 11), "No Finding");
@@ -136,22 +132,4 @@ START_TEST(a_misspelt_name_gets_the_nearest_within_three_edits)
     ck_assert_str_eq(finding_suggest(&findings_nih14, "Pleural_Thickning", 17), "Pleural_Thickening");
     ck_assert_ptr_null(finding_suggest(&findings_nih14, "Fracture", 8));
     ck_assert_ptr_null(finding_suggest(&findings_nih14, "", 0));
-}
-END_TEST
-
-Suite *
-findings_suite(void)
-{
-    Suite *suite = suite_create("findings");
-    TCase *tests = tcase_create("findings");
-
-    tcase_add_test(tests, the_order_of_findings_follows_chexnet);
-    tcase_add_test(tests, names_are_known_in_their_spellings);
-    tcase_add_test(tests, unknown_findings_are_not_found);
-    tcase_add_test(tests, no_finding_is_known_in_its_spellings);
-    tcase_add_test(tests, a_text_of_findings_sets_their_labels);
-    tcase_add_test(tests, every_fault_of_a_set_is_named);
-    tcase_add_test(tests, a_misspelt_name_gets_the_nearest_within_three_edits);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

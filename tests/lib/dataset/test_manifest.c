@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cases.h"
 #include "small_dataset.h"
 #include "unit.h"
 
@@ -40,7 +39,9 @@ parse(const char *text, size_t size, struct chex_error *err)
     return status;
 }
 
-START_TEST(a_written_manifest_is_read_back_unchanged)
+TEST_CASE("manifest", "manifest", NULL, NULL);
+
+TEST(a_written_manifest_is_read_back_unchanged)
 {
     struct small_dataset s;
     struct manifest m = {0};
@@ -77,9 +78,8 @@ START_TEST(a_written_manifest_is_read_back_unchanged)
     free(text);
     small_release(&s);
 }
-END_TEST
 
-START_TEST(the_text_does_not_depend_on_the_locale)
+TEST(the_text_does_not_depend_on_the_locale)
 {
     struct small_dataset s;
     char *text, *foreign;
@@ -98,10 +98,9 @@ START_TEST(the_text_does_not_depend_on_the_locale)
     free(foreign);
     small_release(&s);
 }
-END_TEST
 
 /* Finds the offsets of the layout in a record. */
-START_TEST(the_dtype_points_at_the_fields)
+TEST(the_dtype_points_at_the_fields)
 {
     struct small_dataset s;
     size_t at[3];
@@ -126,7 +125,6 @@ START_TEST(the_dtype_points_at_the_fields)
     free(text);
     small_release(&s);
 }
-END_TEST
 
 /* ---- refusals -------------------------------------------------------------------------------------------------- */
 
@@ -245,7 +243,7 @@ replace(const char *text, const char *old, const char *new)
     return out;
 }
 
-START_TEST(a_hostile_value_is_refused_and_named)
+LOOP_TEST(a_hostile_value_is_refused_and_named, 0, sizeof(hostile) / sizeof(hostile[0]))
 {
     struct small_dataset s;
     struct chex_error err = {.text = ""};
@@ -269,9 +267,8 @@ START_TEST(a_hostile_value_is_refused_and_named)
     free(changed);
     small_release(&s);
 }
-END_TEST
 
-START_TEST(an_unknown_outer_key_is_allowed)
+TEST(an_unknown_outer_key_is_allowed)
 {
     struct small_dataset s;
     char *text, *changed;
@@ -287,9 +284,8 @@ START_TEST(an_unknown_outer_key_is_allowed)
     free(changed);
     small_release(&s);
 }
-END_TEST
 
-START_TEST(every_truncation_is_refused_and_a_lost_byte_does_not_crash)
+TEST(every_truncation_is_refused_and_a_lost_byte_does_not_crash)
 {
     struct small_dataset s;
     char *text, *cut;
@@ -310,7 +306,6 @@ START_TEST(every_truncation_is_refused_and_a_lost_byte_does_not_crash)
     free(text);
     small_release(&s);
 }
-END_TEST
 
 static void
 refuse(const char *text, size_t size, enum chex_status wanted, const char *part)
@@ -325,7 +320,7 @@ refuse(const char *text, size_t size, enum chex_status wanted, const char *part)
  * A flipped bit in a number or a name gives another valid one; the checksum over the text detects it.  If the bit is in
  * the name of the checksum's key, the manifest has no checksum, and everything else is unchanged.
  */
-START_TEST(every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum)
+LOOP_TEST(every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum, 0, 8)
 {
     struct small_dataset s;
     size_t size, i, key, taken = 0;
@@ -350,9 +345,8 @@ START_TEST(every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum)
     free(text);
     small_release(&s);
 }
-END_TEST
 
-START_TEST(depth_number_and_size_are_bounded_before_the_text_is_read)
+TEST(depth_number_and_size_are_bounded_before_the_text_is_read)
 {
     size_t size = (size_t)MANIFEST_MAX + 1, i;
     char *text = malloc(size);
@@ -372,9 +366,8 @@ START_TEST(depth_number_and_size_are_bounded_before_the_text_is_read)
     refuse(text, size, CHEX_ERR_LIMIT, "bytes are more than");
     free(text);
 }
-END_TEST
 
-START_TEST(the_writer_refuses_the_same_manifests_as_the_reader)
+TEST(the_writer_refuses_the_same_manifests_as_the_reader)
 {
     struct small_dataset s;
     struct buffer b = {0};
@@ -389,26 +382,4 @@ START_TEST(the_writer_refuses_the_same_manifests_as_the_reader)
     ck_assert_int_eq(manifest_format(&s.manifest, &b, &err), CHEX_ERR_BUG);
     buffer_release(&b);
     small_release(&s);
-}
-END_TEST
-
-Suite *
-manifest_suite(void)
-{
-    Suite *suite = suite_create("manifest");
-    TCase *tc = tcase_create("manifest");
-
-    tcase_add_test(tc, a_written_manifest_is_read_back_unchanged);
-    tcase_add_test(tc, the_text_does_not_depend_on_the_locale);
-    tcase_add_test(tc, the_dtype_points_at_the_fields);
-    tcase_add_loop_test(tc, a_hostile_value_is_refused_and_named, 0, sizeof(hostile) / sizeof(hostile[0]));
-    tcase_add_test(tc, an_unknown_outer_key_is_allowed);
-    tcase_add_test(tc, every_truncation_is_refused_and_a_lost_byte_does_not_crash);
-    tcase_add_loop_test(tc, every_flipped_bit_is_noticed_or_in_the_name_of_the_checksum, 0, 8);
-    tcase_add_test(tc, depth_number_and_size_are_bounded_before_the_text_is_read);
-    tcase_add_test(tc, the_writer_refuses_the_same_manifests_as_the_reader);
-    suite_add_tcase(suite, tc);
-    manifest_check_case(suite);
-    dataset_case(suite);
-    return suite;
 }

@@ -6,11 +6,11 @@
 #include <config.h>
 
 #include "calls.h"
-#include "cases.h"
 #include "dataset/manifest_json.h"
 #include "plan/split.h"
 #include "small_dataset.h"
 #include "store/journal.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <math.h>
@@ -146,12 +146,13 @@ spoil_all_ways(spoil *act, const char *folder)
     return way - 1;
 }
 
-START_TEST(a_manifest_that_could_not_be_read_is_not_written)
+TEST_CASE("manifest", "not written", NULL, NULL);
+
+TEST(a_manifest_that_could_not_be_read_is_not_written)
 {
     ck_assert_int_eq(spoil_all_ways(spoil_scalars, "scalars"), 20);
     ck_assert_int_eq(spoil_all_ways(spoil_splits, "splits"), 13);
 }
-END_TEST
 
 /* ---- the schema ----------------------------------------------------------------------------------------------- */
 
@@ -203,7 +204,7 @@ compare_keys(const json_t *schema, const json_t *object, const struct manifest_f
     ck_assert_uint_eq(json_object_size(properties), count + more);
 }
 
-START_TEST(the_schema_has_the_keys_and_the_limits_of_the_table)
+TEST(the_schema_has_the_keys_and_the_limits_of_the_table)
 {
     const char *source = getenv("srcdir");
     char path[4096];
@@ -215,7 +216,6 @@ START_TEST(the_schema_has_the_keys_and_the_limits_of_the_table)
     compare_keys(schema, schema, manifest_fields, 1); /* and the checksum */
     json_decref(schema);
 }
-END_TEST
 
 /* ---- journals ------------------------------------------------------------------------------------------------- */
 
@@ -223,7 +223,9 @@ END_TEST
 #define HEAD "{\"shard\":1,\"size\":9,\"sha256\":\"" SHA "\",\"crc32c\":\"01234567\","
 #define SUMS "\"images\":3,\"sum\":4,\"squares\":5,"
 
-START_TEST(lines_of_a_journal_are_strict)
+TEST_CASE("manifest", "lines of a journal", NULL, NULL);
+
+TEST(lines_of_a_journal_are_strict)
 {
     static const struct {
         const char *line;
@@ -259,7 +261,6 @@ START_TEST(lines_of_a_journal_are_strict)
         shard_result_release(&r);
     }
 }
-END_TEST
 
 /* Writes a line and reads it. */
 static enum chex_status
@@ -280,21 +281,7 @@ write_and_read_line(struct chex_error *err)
     return status;
 }
 
-START_TEST(a_line_of_a_journal_without_memory)
+TEST(a_line_of_a_journal_without_memory)
 {
     calls_each(CALL_MEMORY, ENOMEM, write_and_read_line, NULL, CHEX_ERR_MEMORY, 0);
-}
-END_TEST
-
-void
-manifest_check_case(Suite *suite)
-{
-    TCase *manifest = tcase_create("not written"), *journal = tcase_create("lines of a journal");
-
-    tcase_add_test(manifest, a_manifest_that_could_not_be_read_is_not_written);
-    tcase_add_test(manifest, the_schema_has_the_keys_and_the_limits_of_the_table);
-    suite_add_tcase(suite, manifest);
-    tcase_add_test(journal, lines_of_a_journal_are_strict);
-    tcase_add_test(journal, a_line_of_a_journal_without_memory);
-    suite_add_tcase(suite, journal);
 }

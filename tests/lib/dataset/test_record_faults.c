@@ -5,12 +5,10 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "dataset/example.h"
 #include "dataset/tfrecord.h"
 #include "record_fixture.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +59,9 @@ passes(const uint8_t *record, bool check_data)
            (!check_data || tfrecord_check_data(record, size, NULL) == CHEX_OK);
 }
 
-START_TEST(every_flipped_bit_is_noticed)
+TEST_CASE("record", "faults", setup, teardown);
+
+TEST(every_flipped_bit_is_noticed)
 {
     ck_assert(passes(bad, true));
     for (size_t bit = 0; bit < layout.stride * 8; bit++) {
@@ -72,10 +72,9 @@ START_TEST(every_flipped_bit_is_noticed)
     }
     ck_assert(passes(bad, true));
 }
-END_TEST
 
 /* With correct checksums too, each set of values has one encoding. */
-START_TEST(a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed)
+TEST(a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed)
 {
     size_t values_changed = 0;
 
@@ -96,9 +95,8 @@ START_TEST(a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed)
     /* Texts are any bytes; each digit of the id, the age and the labels have at least one bit that can differ. */
     ck_assert_uint_ge(values_changed, (2 + 8 + 16) * 8 + CHEX_ID_LENGTH + 14);
 }
-END_TEST
 
-START_TEST(faults_name_the_byte)
+TEST(faults_name_the_byte)
 {
     struct chex_error err = {0};
     struct record_values v;
@@ -118,7 +116,6 @@ START_TEST(faults_name_the_byte)
     snprintf(wanted, sizeof(wanted), "length %zu differs from the manifest's stride %zu", layout.stride, layout.stride);
     ck_assert_str_eq(err.text, wanted);
 }
-END_TEST
 
 /* The general reader allocates memory, so with many records it reads only every eighth. */
 static void
@@ -141,7 +138,7 @@ read_with_both(const uint8_t *record, size_t round)
 }
 
 /* Random changes, mostly after the pixels, with correct checksums: nothing is read out of bounds. */
-START_TEST(mutations_do_no_harm)
+TEST(mutations_do_no_harm)
 {
     uint64_t state = 7;
 
@@ -159,10 +156,9 @@ START_TEST(mutations_do_no_harm)
         read_with_both(bad, round);
     }
 }
-END_TEST
 
 /* A forger would change the lengths of the texts: all pairs of bytes in the headers of the three entries. */
-START_TEST(forged_lengths_do_no_harm)
+TEST(forged_lengths_do_no_harm)
 {
     static const uint8_t lengths[] = {0, 127, 255};
     size_t text[3], end, round = 0;
@@ -181,9 +177,8 @@ START_TEST(forged_lengths_do_no_harm)
         }
     }
 }
-END_TEST
 
-START_TEST(garbage_does_no_harm)
+TEST(garbage_does_no_harm)
 {
     uint64_t state = 8;
 
@@ -197,11 +192,10 @@ START_TEST(garbage_does_no_harm)
         read_with_both(bad, round);
     }
 }
-END_TEST
 
 /* The strict reader of one layout meets records of another one. */
 /* An id is printed if a record belongs elsewhere, so escape sequences and broken UTF-8 are refused. */
-START_TEST(an_id_of_other_bytes_is_refused)
+TEST(an_id_of_other_bytes_is_refused)
 {
     static const char wrong[] = {'\033', '\n', '\x80', '\xff', 'A', 'g', '/', ' '};
 
@@ -214,9 +208,8 @@ START_TEST(an_id_of_other_bytes_is_refused)
         ck_assert_msg(!passes(bad, true), "byte %zu", i);
     }
 }
-END_TEST
 
-START_TEST(a_record_of_another_layout_is_refused)
+TEST(a_record_of_another_layout_is_refused)
 {
     const struct text_sizes other = {2, 8, 200};
     uint64_t state = 9;
@@ -232,22 +225,4 @@ START_TEST(a_record_of_another_layout_is_refused)
             ck_assert_int_eq(record_decode(&l, good, &back, NULL), CHEX_ERR_DAMAGED);
         free(record);
     }
-}
-END_TEST
-
-void
-record_faults_case(Suite *suite)
-{
-    TCase *faults = tcase_create("faults");
-
-    tcase_add_checked_fixture(faults, setup, teardown);
-    tcase_add_test(faults, every_flipped_bit_is_noticed);
-    tcase_add_test(faults, a_flipped_bit_under_a_good_checksum_is_another_value_or_noticed);
-    tcase_add_test(faults, faults_name_the_byte);
-    tcase_add_test(faults, mutations_do_no_harm);
-    tcase_add_test(faults, forged_lengths_do_no_harm);
-    tcase_add_test(faults, garbage_does_no_harm);
-    tcase_add_test(faults, an_id_of_other_bytes_is_refused);
-    tcase_add_test(faults, a_record_of_another_layout_is_refused);
-    suite_add_tcase(suite, faults);
 }

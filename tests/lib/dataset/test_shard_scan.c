@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "calls.h"
-#include "cases.h"
 #include "dataset/tfrecord.h"
 #include "io/digest_file.h"
 #include "small_dataset.h"
@@ -97,7 +96,9 @@ scan_shard(struct shard_scan *scan, struct seen *seen, struct chex_error *err)
 #define IMAGE_1 "1:0 00000001_000.png\n"
 #define IMAGE_2 "2:0 00000002_000.png\n"
 
-START_TEST(each_record_is_shown_and_summed_up)
+TEST_CASE("verify", "scan", setup, teardown);
+
+TEST(each_record_is_shown_and_summed_up)
 {
     struct seen seen = {.end = UINT32_MAX};
     _Atomic uint64_t bytes = 5;
@@ -116,9 +117,8 @@ START_TEST(each_record_is_shown_and_summed_up)
     ck_assert_str_eq(scan.sha256_hex, small.sha256[0]);
     ck_assert_uint_eq(seen.pixel, 40);
 }
-END_TEST
 
-START_TEST(a_damaged_record_does_not_hide_the_next)
+TEST(a_damaged_record_does_not_hide_the_next)
 {
     const struct record_layout *l = &small.manifest.layout;
     const struct {
@@ -161,10 +161,9 @@ START_TEST(a_damaged_record_does_not_hide_the_next)
         record_seal(l, record);
     }
 }
-END_TEST
 
 /* The kernel returns the pages before the block, and then the error. */
-START_TEST(records_before_a_bad_block_or_the_end_of_the_file_are_shown)
+TEST(records_before_a_bad_block_or_the_end_of_the_file_are_shown)
 {
     for (size_t at = 1; at < small.size; at += stride / 3) {
         for (unsigned cut = 0; cut < 2; cut++) {
@@ -187,9 +186,8 @@ START_TEST(records_before_a_bad_block_or_the_end_of_the_file_are_shown)
         }
     }
 }
-END_TEST
 
-START_TEST(a_scan_reads_the_requested_records_and_ends_on_request)
+TEST(a_scan_reads_the_requested_records_and_ends_on_request)
 {
     struct seen seen = {.end = UINT32_MAX, .odd = true};
     struct shard_scan scan = {.wants = is_odd};
@@ -209,10 +207,9 @@ START_TEST(a_scan_reads_the_requested_records_and_ends_on_request)
     ck_assert_int_eq(scan_shard(&ended, &seen, &err), CHEX_ERR_STOPPED);
     ck_assert_str_eq(seen.text, "");
 }
-END_TEST
 
 /* A damaged pixel does not matter then; images of 8x8 are read nevertheless, larger ones are not. */
-START_TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
+TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
 {
     struct seen seen = {.end = UINT32_MAX};
     struct shard_scan scan = {.texts = true};
@@ -251,10 +248,9 @@ START_TEST(of_texts_no_checksum_is_checked_and_no_large_image_read)
     ck_assert_str_eq(seen.text, "0:0 abc\n");
     ck_assert_uint_eq(scan.bytes_read, large.stride - large.pixel_size);
 }
-END_TEST
 
 /* If the size is a multiple of the stride, continue one stride further; otherwise only the record's length is known. */
-START_TEST(of_any_other_file_the_lengths_say_where_records_are)
+TEST(of_any_other_file_the_lengths_say_where_records_are)
 {
     for (unsigned extra = 0; extra < 2; extra++) {
         struct seen seen = {.end = UINT32_MAX};
@@ -272,7 +268,6 @@ START_TEST(of_any_other_file_the_lengths_say_where_records_are)
         ck_assert_str_eq(seen.text, extra ? "0:0\n1:2\n" : "0:0\n1:2\n2:0\n");
     }
 }
-END_TEST
 
 static enum chex_status
 count_piece(void *context, const uint8_t *data, size_t size, struct chex_error *err)
@@ -286,7 +281,7 @@ count_piece(void *context, const uint8_t *data, size_t size, struct chex_error *
     return CHEX_OK;
 }
 
-START_TEST(the_digest_of_a_file_is_the_digest_of_its_bytes)
+TEST(the_digest_of_a_file_is_the_digest_of_its_bytes)
 {
     char hex[DIGEST_HEX];
     size_t left = small.size;
@@ -303,21 +298,4 @@ START_TEST(the_digest_of_a_file_is_the_digest_of_its_bytes)
     ck_assert_int_eq(digest_file(fd, NULL, NULL, hex, &err), CHEX_ERR_READ);
     calls_bad_block(-1);
     close(fd);
-}
-END_TEST
-
-void
-shard_scan_case(Suite *suite)
-{
-    TCase *tests = tcase_create("scan");
-
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, each_record_is_shown_and_summed_up);
-    tcase_add_test(tests, a_damaged_record_does_not_hide_the_next);
-    tcase_add_test(tests, records_before_a_bad_block_or_the_end_of_the_file_are_shown);
-    tcase_add_test(tests, a_scan_reads_the_requested_records_and_ends_on_request);
-    tcase_add_test(tests, of_texts_no_checksum_is_checked_and_no_large_image_read);
-    tcase_add_test(tests, of_any_other_file_the_lengths_say_where_records_are);
-    tcase_add_test(tests, the_digest_of_a_file_is_the_digest_of_its_bytes);
-    suite_add_tcase(suite, tests);
 }

@@ -80,7 +80,9 @@ static const struct sample samples[] = {
     AT(100, "abc", "not a PNG or JPEG"),
 };
 
-START_TEST(other_files_than_images_are_named)
+TEST_CASE("decode", "decode", NULL, NULL);
+
+TEST(other_files_than_images_are_named)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         const struct sample *s = &samples[i];
@@ -95,9 +97,8 @@ START_TEST(other_files_than_images_are_named)
         buffer_release(&file);
     }
 }
-END_TEST
 
-START_TEST(an_empty_file_is_empty)
+TEST(an_empty_file_is_empty)
 {
     struct chex_error err;
 
@@ -105,7 +106,6 @@ START_TEST(an_empty_file_is_empty)
     ck_assert_str_eq(err.text, "empty file (download interrupted?)");
     ck_assert_int_eq(decode("", 0, &err), CHEX_ERR_EMPTY);
 }
-END_TEST
 
 static unsigned
 flat(uint32_t x, uint32_t y, int channel)
@@ -114,7 +114,7 @@ flat(uint32_t x, uint32_t y, int channel)
     return 99;
 }
 
-START_TEST(a_png_is_known_by_its_first_bytes)
+TEST(a_png_is_known_by_its_first_bytes)
 {
     struct fixture f = {.width = 3, .height = 2, .colour = GRAY, .depth = 8, .sample = flat};
     struct buffer file = {0};
@@ -134,28 +134,12 @@ START_TEST(a_png_is_known_by_its_first_bytes)
         ck_assert_int_eq(decode(file.data, size, &err), CHEX_ERR_TRUNCATED);
     buffer_release(&file);
 }
-END_TEST
 
-START_TEST(a_jpeg_is_known_by_its_first_bytes)
+TEST(a_jpeg_is_known_by_its_first_bytes)
 {
     struct chex_error err;
 
     ck_assert_int_eq(decode("\xff\xd8\xff\xe0", 4, &err), CHEX_ERR_TRUNCATED);
     ck_assert_str_eq(err.text, "truncated at byte 4");
     ck_assert_int_eq(decode("\xff\xd8", 2, &err), CHEX_ERR_TRUNCATED);
-}
-END_TEST
-
-Suite *
-decode_suite(void)
-{
-    Suite *suite = suite_create("decode");
-    TCase *c = tcase_create("decode");
-
-    tcase_add_test(c, other_files_than_images_are_named);
-    tcase_add_test(c, an_empty_file_is_empty);
-    tcase_add_test(c, a_png_is_known_by_its_first_bytes);
-    tcase_add_test(c, a_jpeg_is_known_by_its_first_bytes);
-    suite_add_tcase(suite, c);
-    return suite;
 }

@@ -73,7 +73,9 @@ accepted(uint8_t *data, size_t size)
 
 /* ---- forms --------------------------------------------------------------------------------------------------- */
 
-START_TEST(every_form_gives_the_samples_of_libjpeg)
+TEST_CASE("jpeg", "jpeg", NULL, NULL);
+
+TEST(every_form_gives_the_samples_of_libjpeg)
 {
     for (int i = 0; i < 16; i++) {
         struct jpeg_form form = {
@@ -94,10 +96,9 @@ START_TEST(every_form_gives_the_samples_of_libjpeg)
         ck_assert_uint_eq(traits.warnings, 0);
     }
 }
-END_TEST
 
 /* Luma of BT.601, JFIF 1.02: 0.299 R + 0.587 G + 0.114 B = 76.2 for red. */
-START_TEST(a_flat_colour_becomes_its_luma)
+TEST(a_flat_colour_becomes_its_luma)
 {
     static const struct {
         uint8_t colour[4];
@@ -121,9 +122,8 @@ START_TEST(a_flat_colour_becomes_its_luma)
         free(data);
     }
 }
-END_TEST
 
-START_TEST(bytes_after_the_end_are_a_warning)
+TEST(bytes_after_the_end_are_a_warning)
 {
     size_t size;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size), *longer;
@@ -134,9 +134,8 @@ START_TEST(bytes_after_the_end_are_a_warning)
     data[size] = '\n';
     ck_assert_uint_eq(accepted(data, size + 1).warnings, 1);
 }
-END_TEST
 
-START_TEST(a_wish_to_stop_ends_an_image)
+TEST(a_wish_to_stop_ends_an_image)
 {
     const atomic_bool wanted = true;
     const struct decode_limits limits = {.max_pixels = 1 << 20, .min_side = 1, .stop = &wanted};
@@ -150,7 +149,6 @@ START_TEST(a_wish_to_stop_ends_an_image)
     image_release(&image);
     free(data);
 }
-END_TEST
 
 /* ---- truncation ---------------------------------------------------------------------------------------------- */
 
@@ -177,7 +175,7 @@ check_cut(const uint8_t *data, size_t whole, size_t size, bool may_be_kept)
     free(head);
 }
 
-START_TEST(a_file_cut_at_any_byte_is_refused)
+TEST(a_file_cut_at_any_byte_is_refused)
 {
     static const struct jpeg_form forms[] = {{.components = 1},
                                              {.components = 3, .restart = 3},
@@ -193,18 +191,16 @@ START_TEST(a_file_cut_at_any_byte_is_refused)
         free(data);
     }
 }
-END_TEST
 
-START_TEST(a_truncation_inside_the_image_reports_the_byte)
+TEST(a_truncation_inside_the_image_reports_the_byte)
 {
     size_t size;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
 
     refused(data, 400, CHEX_ERR_TRUNCATED, "truncated at byte 400");
 }
-END_TEST
 
-START_TEST(a_missing_end_marker_is_refused_unless_lenient)
+TEST(a_missing_end_marker_is_refused_unless_lenient)
 {
     size_t size;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
@@ -217,11 +213,10 @@ START_TEST(a_missing_end_marker_is_refused_unless_lenient)
     image_release(&image);
     refused(data, size - 2, CHEX_ERR_TRUNCATED, "no end-of-image marker (file cut short?)");
 }
-END_TEST
 
 /* ---- damage -------------------------------------------------------------------------------------------------- */
 
-START_TEST(surplus_bytes_inside_the_image_are_damage)
+TEST(surplus_bytes_inside_the_image_are_damage)
 {
     const size_t surplus = 100; /* more than a decoder reads ahead */
     struct image image = {0};
@@ -241,9 +236,8 @@ START_TEST(surplus_bytes_inside_the_image_are_damage)
     image_release(&image);
     free(data);
 }
-END_TEST
 
-START_TEST(a_lost_restart_marker_is_damage)
+TEST(a_lost_restart_marker_is_damage)
 {
     size_t size, at;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1, .restart = 4}, &size);
@@ -257,9 +251,8 @@ START_TEST(a_lost_restart_marker_is_damage)
     image_release(&image);
     free(data);
 }
-END_TEST
 
-START_TEST(a_flipped_bit_does_no_harm)
+TEST(a_flipped_bit_does_no_harm)
 {
     size_t size;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 3, .restart = 3}, &size);
@@ -279,30 +272,27 @@ START_TEST(a_flipped_bit_does_no_harm)
     image_release(&image);
     free(data);
 }
-END_TEST
 
-START_TEST(no_image_in_the_file_is_damage)
+TEST(no_image_in_the_file_is_damage)
 {
     uint8_t *data = malloc(4);
 
     memcpy(data, "\xff\xd8\xff\xd9", 4);
     refused(data, 4, CHEX_ERR_DAMAGED, "damaged JPEG (JPEG datastream contains no image)");
 }
-END_TEST
 
 /* ---- unsupported and limits ---------------------------------------------------------------------------------- */
 
-START_TEST(cmyk_is_named)
+TEST(cmyk_is_named)
 {
     size_t size;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 4}, &size);
 
     refused(data, size, CHEX_ERR_UNSUPPORTED, "CMYK JPEG");
 }
-END_TEST
 
 /* The frame marker, ITU-T T.81 table B.1, names the process. */
-START_TEST(coding_processes_other_than_baseline_and_progressive_are_named)
+TEST(coding_processes_other_than_baseline_and_progressive_are_named)
 {
     static const struct {
         uint8_t marker;
@@ -328,10 +318,9 @@ START_TEST(coding_processes_other_than_baseline_and_progressive_are_named)
         refused(data, size, CHEX_ERR_UNSUPPORTED, cases[i].text);
     }
 }
-END_TEST
 
 /* Markers that libjpeg skips before the frame header must not hide the process: TEM, restarts, an empty comment. */
-START_TEST(the_process_is_found_after_unusual_markers)
+TEST(the_process_is_found_after_unusual_markers)
 {
     static const uint8_t odd[][4] = {
         {0xff, 0x01, 0xff, 0x01}, {0xff, 0xd0, 0xff, 0xd0}, {0xff, 0xd7, 0xff, 0x01}, {0xff, 0xe2, 0, 0}};
@@ -352,9 +341,8 @@ START_TEST(the_process_is_found_after_unusual_markers)
         free(data);
     }
 }
-END_TEST
 
-START_TEST(twelve_bits_are_named)
+TEST(twelve_bits_are_named)
 {
     size_t size;
     uint8_t *data = jpeg_make(&(struct jpeg_form){.components = 1}, &size);
@@ -362,9 +350,8 @@ START_TEST(twelve_bits_are_named)
     data[find_marker(data, size, 0xc0) + 4] = 12;
     refused(data, size, CHEX_ERR_UNSUPPORTED, "12-bit JPEG");
 }
-END_TEST
 
-START_TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
+TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
 {
     const struct decode_limits limits = {.max_pixels = 64 << 20, .min_side = 64};
     size_t size, at;
@@ -382,7 +369,6 @@ START_TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
     ck_assert_ptr_null(image.pixels.data);
     free(data);
 }
-END_TEST
 
 /* A valid file: each of the 63 AC coefficients is sent in its own scan, and then refined bit by bit. */
 static int
@@ -398,7 +384,7 @@ many_scans(jpeg_scan_info *scans)
     return n;
 }
 
-START_TEST(more_than_500_scans_are_refused)
+TEST(more_than_500_scans_are_refused)
 {
     jpeg_scan_info scans[1 + 63 * 9];
     int count = many_scans(scans);
@@ -408,32 +394,4 @@ START_TEST(more_than_500_scans_are_refused)
     accepted(data, size);
     data = jpeg_make(&(struct jpeg_form){.components = 1, .scans = scans, .scan_count = count}, &size);
     refused(data, size, CHEX_ERR_LIMIT, "more than 500 scans");
-}
-END_TEST
-
-Suite *
-jpeg_suite(void)
-{
-    Suite *suite = suite_create("jpeg");
-    TCase *c = tcase_create("jpeg");
-
-    tcase_add_test(c, every_form_gives_the_samples_of_libjpeg);
-    tcase_add_test(c, a_flat_colour_becomes_its_luma);
-    tcase_add_test(c, bytes_after_the_end_are_a_warning);
-    tcase_add_test(c, a_wish_to_stop_ends_an_image);
-    tcase_add_test(c, a_file_cut_at_any_byte_is_refused);
-    tcase_add_test(c, a_truncation_inside_the_image_reports_the_byte);
-    tcase_add_test(c, a_missing_end_marker_is_refused_unless_lenient);
-    tcase_add_test(c, surplus_bytes_inside_the_image_are_damage);
-    tcase_add_test(c, a_lost_restart_marker_is_damage);
-    tcase_add_test(c, a_flipped_bit_does_no_harm);
-    tcase_add_test(c, no_image_in_the_file_is_damage);
-    tcase_add_test(c, cmyk_is_named);
-    tcase_add_test(c, coding_processes_other_than_baseline_and_progressive_are_named);
-    tcase_add_test(c, the_process_is_found_after_unusual_markers);
-    tcase_add_test(c, twelve_bits_are_named);
-    tcase_add_test(c, sizes_outside_the_limits_are_refused_before_anything_is_allocated);
-    tcase_add_test(c, more_than_500_scans_are_refused);
-    suite_add_tcase(suite, c);
-    return suite;
 }

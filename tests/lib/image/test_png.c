@@ -128,7 +128,9 @@ check_sizes(struct fixture f)
     }
 }
 
-START_TEST(every_colour_type_and_depth_becomes_gray_by_the_formula)
+TEST_CASE("png", "forms", NULL, NULL);
+
+TEST(every_colour_type_and_depth_becomes_gray_by_the_formula)
 {
     static const int forms[][2] = {{GRAY, 1}, {GRAY, 2},       {GRAY, 4},        {GRAY, 8}, {GRAY, 16}, {RGB, 8},
                                    {RGB, 16}, {GRAY_ALPHA, 8}, {GRAY_ALPHA, 16}, {RGBA, 8}, {RGBA, 16}};
@@ -136,10 +138,9 @@ START_TEST(every_colour_type_and_depth_becomes_gray_by_the_formula)
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
         check_sizes((struct fixture){.colour = forms[i][0], .depth = forms[i][1], .sample = noise});
 }
-END_TEST
 
 /* The key is compared at full depth: 16-bit samples that differ only in the low byte are not transparent. */
-START_TEST(the_transparent_colour_becomes_black_and_its_neighbours_do_not)
+TEST(the_transparent_colour_becomes_black_and_its_neighbours_do_not)
 {
     static const int forms[][2] = {{GRAY, 1}, {GRAY, 2}, {GRAY, 4}, {GRAY, 8}, {GRAY, 16}, {RGB, 8}, {RGB, 16}};
 
@@ -156,9 +157,8 @@ START_TEST(the_transparent_colour_becomes_black_and_its_neighbours_do_not)
         check_sizes(f);
     }
 }
-END_TEST
 
-START_TEST(palettes_of_every_depth_are_looked_up)
+TEST(palettes_of_every_depth_are_looked_up)
 {
     static const int depths[] = {1, 2, 4, 8};
     uint8_t palette[3 * 256], trns[256];
@@ -180,7 +180,6 @@ START_TEST(palettes_of_every_depth_are_looked_up)
         }
     }
 }
-END_TEST
 
 static unsigned
 ramp(uint32_t x, uint32_t y, int channel)
@@ -189,17 +188,15 @@ ramp(uint32_t x, uint32_t y, int channel)
     return y * 256 + x;
 }
 
-START_TEST(all_65536_values_of_16_bits_are_scaled_by_the_formula)
+TEST(all_65536_values_of_16_bits_are_scaled_by_the_formula)
 {
     check_form(&(struct fixture){.width = 256, .height = 256, .colour = GRAY, .depth = 16, .sample = ramp});
 }
-END_TEST
 
-START_TEST(all_pairs_of_gray_and_alpha_are_composited_by_the_formula)
+TEST(all_pairs_of_gray_and_alpha_are_composited_by_the_formula)
 {
     check_form(&(struct fixture){.width = 256, .height = 256, .colour = GRAY_ALPHA, .depth = 8, .sample = ramp});
 }
-END_TEST
 
 static unsigned
 half_lumas(uint32_t x, uint32_t y, int channel)
@@ -211,7 +208,7 @@ half_lumas(uint32_t x, uint32_t y, int channel)
 }
 
 /* 19595 x + 38470 (x + 52) + 7471 (x + 184) = 65536 (x + 51) + 32768 */
-START_TEST(half_a_step_of_luma_is_rounded_up)
+TEST(half_a_step_of_luma_is_rounded_up)
 {
     struct fixture f = {.width = 72, .height = 1, .colour = RGB, .depth = 8, .sample = half_lumas};
 
@@ -219,7 +216,6 @@ START_TEST(half_a_step_of_luma_is_rounded_up)
     ck_assert_uint_eq(expected(&f, 71, 0), 123);
     check_form(&f);
 }
-END_TEST
 
 /* ---- traits -------------------------------------------------------------------------------------------------- */
 
@@ -250,7 +246,7 @@ one_translucent_pixel(uint32_t x, uint32_t y, int channel)
 }
 
 /* Like the 519 files of the data set that are RGBA with R = G = B and alpha 255. */
-START_TEST(gray_in_rgba_is_neither_coloured_nor_transparent)
+TEST(gray_in_rgba_is_neither_coloured_nor_transparent)
 {
     struct fixture f = {.width = 6, .height = 5, .colour = RGBA, .depth = 8, .sample = gray_noise};
 
@@ -260,9 +256,8 @@ START_TEST(gray_in_rgba_is_neither_coloured_nor_transparent)
     f.colour = RGB;
     ck_assert(!traits_of(&f).colour);
 }
-END_TEST
 
-START_TEST(one_coloured_pixel_is_noticed)
+TEST(one_coloured_pixel_is_noticed)
 {
     struct fixture f = {.width = 6, .height = 5, .colour = RGBA, .depth = 8, .sample = one_coloured_pixel};
 
@@ -271,16 +266,14 @@ START_TEST(one_coloured_pixel_is_noticed)
     f.colour = RGB;
     ck_assert(traits_of(&f).colour);
 }
-END_TEST
 
-START_TEST(one_translucent_pixel_is_noticed)
+TEST(one_translucent_pixel_is_noticed)
 {
     struct fixture f = {.width = 6, .height = 5, .colour = GRAY_ALPHA, .depth = 8, .sample = one_translucent_pixel};
 
     ck_assert(traits_of(&f).transparent);
     ck_assert(!traits_of(&f).colour);
 }
-END_TEST
 
 static unsigned
 always_2(uint32_t x, uint32_t y, int channel)
@@ -289,7 +282,7 @@ always_2(uint32_t x, uint32_t y, int channel)
     return 2;
 }
 
-START_TEST(a_palette_counts_only_with_the_colours_that_are_used)
+TEST(a_palette_counts_only_with_the_colours_that_are_used)
 {
     static const uint8_t palette[] = {255, 0, 0, 0, 0, 255, 9, 9, 9}, trns[] = {0, 128, 255};
     struct fixture f = {.width = 3, .height = 3, .colour = INDEXED, .depth = 8, .sample = always_2};
@@ -304,7 +297,6 @@ START_TEST(a_palette_counts_only_with_the_colours_that_are_used)
     ck_assert(traits_of(&f).colour);
     ck_assert(traits_of(&f).transparent);
 }
-END_TEST
 
 /* ---- other parts of the file --------------------------------------------------------------------------------- */
 
@@ -322,7 +314,7 @@ check_plain(const struct buffer *file, struct image_traits *traits)
     image_release(&image);
 }
 
-START_TEST(gamma_and_other_ancillary_chunks_change_nothing)
+TEST(gamma_and_other_ancillary_chunks_change_nothing)
 {
     struct buffer file = {0}, raw = {0}, packed = {0};
     struct image_traits traits;
@@ -345,9 +337,8 @@ START_TEST(gamma_and_other_ancillary_chunks_change_nothing)
     buffer_release(&raw);
     buffer_release(&packed);
 }
-END_TEST
 
-START_TEST(image_data_may_be_cut_into_chunks_anywhere)
+TEST(image_data_may_be_cut_into_chunks_anywhere)
 {
     struct buffer raw = {0}, packed = {0};
     struct image_traits traits;
@@ -368,9 +359,8 @@ START_TEST(image_data_may_be_cut_into_chunks_anywhere)
     buffer_release(&raw);
     buffer_release(&packed);
 }
-END_TEST
 
-START_TEST(of_an_animation_the_first_frame_is_taken)
+TEST(of_an_animation_the_first_frame_is_taken)
 {
     struct buffer file = {0}, raw = {0}, packed = {0};
     struct image_traits traits;
@@ -390,9 +380,8 @@ START_TEST(of_an_animation_the_first_frame_is_taken)
     buffer_release(&raw);
     buffer_release(&packed);
 }
-END_TEST
 
-START_TEST(a_buffer_is_reused_for_images_of_other_sizes)
+TEST(a_buffer_is_reused_for_images_of_other_sizes)
 {
     struct buffer large = {0}, small = {0};
     struct image image = {0};
@@ -413,31 +402,4 @@ START_TEST(a_buffer_is_reused_for_images_of_other_sizes)
     buffer_release(&large);
     buffer_release(&small);
     image_release(&image);
-}
-END_TEST
-
-Suite *
-png_suite(void)
-{
-    Suite *suite = suite_create("png");
-    TCase *forms = tcase_create("forms");
-
-    tcase_add_test(forms, every_colour_type_and_depth_becomes_gray_by_the_formula);
-    tcase_add_test(forms, the_transparent_colour_becomes_black_and_its_neighbours_do_not);
-    tcase_add_test(forms, palettes_of_every_depth_are_looked_up);
-    tcase_add_test(forms, all_65536_values_of_16_bits_are_scaled_by_the_formula);
-    tcase_add_test(forms, all_pairs_of_gray_and_alpha_are_composited_by_the_formula);
-    tcase_add_test(forms, half_a_step_of_luma_is_rounded_up);
-    tcase_add_test(forms, gray_in_rgba_is_neither_coloured_nor_transparent);
-    tcase_add_test(forms, one_coloured_pixel_is_noticed);
-    tcase_add_test(forms, one_translucent_pixel_is_noticed);
-    tcase_add_test(forms, a_palette_counts_only_with_the_colours_that_are_used);
-    tcase_add_test(forms, gamma_and_other_ancillary_chunks_change_nothing);
-    tcase_add_test(forms, image_data_may_be_cut_into_chunks_anywhere);
-    tcase_add_test(forms, of_an_animation_the_first_frame_is_taken);
-    tcase_add_test(forms, a_buffer_is_reused_for_images_of_other_sizes);
-    suite_add_tcase(suite, forms);
-    png_faults_case(suite);
-    png_bounds_case(suite);
-    return suite;
 }

@@ -57,8 +57,10 @@ decode(const struct buffer *file, const atomic_bool *stop, unsigned *warnings, s
     return status;
 }
 
+TEST_CASE("png", "bounds", NULL, NULL);
+
 /* The limit is 32 MiB and four times the image; in the file it takes a thousandth of that. */
-START_TEST(data_after_the_pixels_is_limited)
+TEST(data_after_the_pixels_is_limited)
 {
     static const size_t pieces[] = {1 << 20, 8192, 100};
     struct fixture f = plain;
@@ -80,10 +82,9 @@ START_TEST(data_after_the_pixels_is_limited)
         buffer_release(&file);
     }
 }
-END_TEST
 
 /* Random numbers do not compress: the last row is longer than the read-ahead, but it is not surplus. */
-START_TEST(a_wide_last_row_is_not_taken_for_surplus)
+TEST(a_wide_last_row_is_not_taken_for_surplus)
 {
     enum { WIDTH = 60000 };
     struct fixture f = {.width = WIDTH, .height = 2, .colour = RGB, .depth = 16, .sample = texture};
@@ -110,9 +111,8 @@ START_TEST(a_wide_last_row_is_not_taken_for_surplus)
     buffer_release(&packed);
     buffer_release(&file);
 }
-END_TEST
 
-START_TEST(a_wish_to_stop_ends_an_image)
+TEST(a_wish_to_stop_ends_an_image)
 {
     const atomic_bool wanted = true, not_wanted = false;
     struct fixture forms[] = {plain, plain, plain};
@@ -139,10 +139,9 @@ START_TEST(a_wish_to_stop_ends_an_image)
         buffer_release(&file);
     }
 }
-END_TEST
 
 /* libpng 1.6.48 accepts an IEND with a wrong checksum, 1.6.47 does not; neither is called. */
-START_TEST(checksums_are_compared_before_libpng_is_asked)
+TEST(checksums_are_compared_before_libpng_is_asked)
 {
     static const char *const types[] = {"IHDR", "tIME", "IDAT", "tEXt", "IEND", "late"};
     struct buffer file = {0}, raw = {0}, packed = {0};
@@ -177,17 +176,4 @@ START_TEST(checksums_are_compared_before_libpng_is_asked)
     buffer_release(&raw);
     buffer_release(&packed);
     buffer_release(&file);
-}
-END_TEST
-
-void
-png_bounds_case(Suite *suite)
-{
-    TCase *c = tcase_create("bounds");
-
-    tcase_add_test(c, data_after_the_pixels_is_limited);
-    tcase_add_test(c, a_wide_last_row_is_not_taken_for_surplus);
-    tcase_add_test(c, a_wish_to_stop_ends_an_image);
-    tcase_add_test(c, checksums_are_compared_before_libpng_is_asked);
-    suite_add_tcase(suite, c);
 }

@@ -75,7 +75,9 @@ compare_kinds(uint32_t width, uint32_t height, uint32_t *random)
     free(got);
 }
 
-START_TEST(every_wavefront_equals_plain_c)
+TEST_CASE("png_fast", "fast", NULL, NULL);
+
+TEST(every_wavefront_equals_plain_c)
 {
     uint32_t random = 1, i;
 
@@ -89,7 +91,6 @@ START_TEST(every_wavefront_equals_plain_c)
     compare_kinds(64, 1, &random);
     compare_kinds(63, 32, &random);
 }
-END_TEST
 
 /* ---- files ---------------------------------------------------------------------------------------------------- */
 
@@ -182,13 +183,12 @@ expect(const struct fixture *f, bool taken)
     fastpng_free(fast);
 }
 
-START_TEST(the_forms_of_the_data_set_are_taken)
+TEST(the_forms_of_the_data_set_are_taken)
 {
     expect(&(struct fixture){.width = 100, .height = 70, .colour = GRAY, .depth = 8, .sample = smooth}, true);
     expect(&(struct fixture){.width = 1, .height = 1, .colour = GRAY, .depth = 8, .sample = smooth}, true);
     expect(&(struct fixture){.width = 65, .height = 33, .colour = RGBA, .depth = 8, .sample = smooth_opaque}, true);
 }
-END_TEST
 
 /* PNG specification, 9.4, for pixels that are all 255. */
 static uint8_t
@@ -240,7 +240,7 @@ make_filtered_rgba(struct buffer *b, uint32_t width, uint32_t height, uint32_t *
     free(raw);
 }
 
-START_TEST(gray_and_opaque_rgba_is_taken_with_any_filters)
+TEST(gray_and_opaque_rgba_is_taken_with_any_filters)
 {
     struct fastpng *fast = fastpng_new();
     struct buffer b = {0};
@@ -258,9 +258,8 @@ START_TEST(gray_and_opaque_rgba_is_taken_with_any_filters)
     buffer_release(&b);
     fastpng_free(fast);
 }
-END_TEST
 
-START_TEST(other_forms_are_left_to_libpng)
+TEST(other_forms_are_left_to_libpng)
 {
     static const uint8_t trns[] = {0, 7};
 
@@ -278,10 +277,9 @@ START_TEST(other_forms_are_left_to_libpng)
             .width = 65, .height = 33, .colour = GRAY, .depth = 8, .sample = smooth, .trns = trns, .trns_size = 2},
         false);
 }
-END_TEST
 
 /* Any header with a correct checksum, and any order of chunks. */
-START_TEST(headers_that_are_out_of_bounds_are_not_taken)
+TEST(headers_that_are_out_of_bounds_are_not_taken)
 {
     static const struct {
         unsigned at; /* byte of IHDR */
@@ -326,9 +324,8 @@ START_TEST(headers_that_are_out_of_bounds_are_not_taken)
     buffer_release(&b);
     fastpng_free(fast);
 }
-END_TEST
 
-START_TEST(chunks_in_another_place_are_not_taken)
+TEST(chunks_in_another_place_are_not_taken)
 {
     enum { NOTHING, LONG_END, SECOND_DATA, LATE_TIME, NO_DATA, LONG_HEADER, SURPLUS, FORMS };
     struct fixture f = {.width = 40, .height = 30, .colour = GRAY, .depth = 8, .sample = smooth};
@@ -367,9 +364,8 @@ START_TEST(chunks_in_another_place_are_not_taken)
     buffer_release(&packed);
     fastpng_free(fast);
 }
-END_TEST
 
-START_TEST(a_file_cut_anywhere_is_not_taken)
+TEST(a_file_cut_anywhere_is_not_taken)
 {
     struct fixture f = {.width = 40, .height = 40, .colour = GRAY, .depth = 8, .sample = smooth};
     struct fastpng *fast = fastpng_new();
@@ -387,9 +383,8 @@ START_TEST(a_file_cut_anywhere_is_not_taken)
     buffer_release(&b);
     fastpng_free(fast);
 }
-END_TEST
 
-START_TEST(every_flipped_bit_is_left_to_libpng)
+TEST(every_flipped_bit_is_left_to_libpng)
 {
     struct fixture f = {.width = 40, .height = 40, .colour = GRAY, .depth = 8, .sample = smooth};
     struct fastpng *fast = fastpng_new();
@@ -406,10 +401,9 @@ START_TEST(every_flipped_bit_is_left_to_libpng)
     buffer_release(&b);
     fastpng_free(fast);
 }
-END_TEST
 
 /* Damage with correct chunk checksums: only zlib's own rules and Adler-32 can detect it. */
-START_TEST(damage_under_a_right_checksum_is_never_taken_alone)
+TEST(damage_under_a_right_checksum_is_never_taken_alone)
 {
     struct fixture f = {.width = 48, .height = 36, .colour = GRAY, .depth = 8, .sample = smooth};
     struct fastpng *fast = fastpng_new();
@@ -433,24 +427,4 @@ START_TEST(damage_under_a_right_checksum_is_never_taken_alone)
     buffer_release(&good);
     buffer_release(&b);
     fastpng_free(fast);
-}
-END_TEST
-
-Suite *
-png_fast_suite(void)
-{
-    Suite *suite = suite_create("png_fast");
-    TCase *tcase = tcase_create("fast");
-
-    tcase_add_test(tcase, every_wavefront_equals_plain_c);
-    tcase_add_test(tcase, the_forms_of_the_data_set_are_taken);
-    tcase_add_test(tcase, gray_and_opaque_rgba_is_taken_with_any_filters);
-    tcase_add_test(tcase, other_forms_are_left_to_libpng);
-    tcase_add_test(tcase, headers_that_are_out_of_bounds_are_not_taken);
-    tcase_add_test(tcase, chunks_in_another_place_are_not_taken);
-    tcase_add_test(tcase, a_file_cut_anywhere_is_not_taken);
-    tcase_add_test(tcase, every_flipped_bit_is_left_to_libpng);
-    tcase_add_test(tcase, damage_under_a_right_checksum_is_never_taken_alone);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

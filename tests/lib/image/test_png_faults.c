@@ -145,7 +145,9 @@ check_cut(const struct buffer *file, const struct fixture *f, size_t size)
     buffer_release(&head);
 }
 
-START_TEST(a_file_cut_at_any_byte_is_refused)
+TEST_CASE("png", "faults", NULL, NULL);
+
+TEST(a_file_cut_at_any_byte_is_refused)
 {
     struct fixture f = plain;
 
@@ -159,18 +161,16 @@ START_TEST(a_file_cut_at_any_byte_is_refused)
         buffer_release(&file);
     }
 }
-END_TEST
 
-START_TEST(a_truncation_inside_the_image_reports_the_byte)
+TEST(a_truncation_inside_the_image_reports_the_byte)
 {
     struct buffer file = make(&plain);
 
     file.size = fixture_find(&file, "IDAT") + 20;
     refused(&file, CHEX_ERR_TRUNCATED, "truncated at byte 53");
 }
-END_TEST
 
-START_TEST(a_missing_iend_is_refused_unless_lenient)
+TEST(a_missing_iend_is_refused_unless_lenient)
 {
     struct buffer file = make(&plain);
     struct image image = {0};
@@ -184,11 +184,10 @@ START_TEST(a_missing_iend_is_refused_unless_lenient)
     image_release(&image);
     refused(&file, CHEX_ERR_TRUNCATED, "no IEND (file cut short?)");
 }
-END_TEST
 
 /* ---- checksums ----------------------------------------------------------------------------------------------- */
 
-START_TEST(a_wrong_crc_is_reported_with_its_chunk)
+TEST(a_wrong_crc_is_reported_with_its_chunk)
 {
     static const uint8_t palette[3 * 256] = {0};
     static const char *const types[] = {"IHDR", "PLTE", "IDAT", "IEND"};
@@ -208,9 +207,8 @@ START_TEST(a_wrong_crc_is_reported_with_its_chunk)
         refused(&file, CHEX_ERR_CHECKSUM, text);
     }
 }
-END_TEST
 
-START_TEST(a_wrong_crc_of_an_ancillary_chunk_is_a_warning)
+TEST(a_wrong_crc_of_an_ancillary_chunk_is_a_warning)
 {
     struct buffer file = {0}, stream = stream_of_plain(0, 0);
 
@@ -224,9 +222,8 @@ START_TEST(a_wrong_crc_of_an_ancillary_chunk_is_a_warning)
     buffer_release(&stream);
     accepted(&file, 2);
 }
-END_TEST
 
-START_TEST(a_wrong_adler_checksum_is_damage)
+TEST(a_wrong_adler_checksum_is_damage)
 {
     struct buffer stream = stream_of_plain(0, 0), file;
 
@@ -235,10 +232,9 @@ START_TEST(a_wrong_adler_checksum_is_damage)
     refused(&file, CHEX_ERR_DAMAGED, "image data damaged (IDAT: incorrect data check)");
     buffer_release(&stream);
 }
-END_TEST
 
 /* libpng has all rows before it reads the second chunk, so it would only warn. */
-START_TEST(a_wrong_adler_checksum_in_a_chunk_of_its_own_is_damage)
+TEST(a_wrong_adler_checksum_in_a_chunk_of_its_own_is_damage)
 {
     struct buffer stream = stream_of_plain(0, 0), file = {0};
 
@@ -250,10 +246,9 @@ START_TEST(a_wrong_adler_checksum_in_a_chunk_of_its_own_is_damage)
     refused(&file, CHEX_ERR_DAMAGED, "image data damaged (IDAT: incorrect data check)");
     buffer_release(&stream);
 }
-END_TEST
 
 /* Every byte of a file without ancillary chunks is covered by a checksum, so every flip is detected. */
-START_TEST(every_flipped_bit_is_refused)
+TEST(every_flipped_bit_is_refused)
 {
     struct buffer file = make(&plain);
 
@@ -276,12 +271,11 @@ START_TEST(every_flipped_bit_is_refused)
     }
     buffer_release(&file);
 }
-END_TEST
 
 /* ---- image data ---------------------------------------------------------------------------------------------- */
 
 /* A stream with too few rows, and one that is cut, in a complete file. */
-START_TEST(too_little_image_data_is_damage)
+TEST(too_little_image_data_is_damage)
 {
     for (size_t rows = 0; rows < 2; rows++) {
         struct buffer stream = stream_of_plain(rows, 0), file;
@@ -291,9 +285,8 @@ START_TEST(too_little_image_data_is_damage)
         buffer_release(&stream);
     }
 }
-END_TEST
 
-START_TEST(a_filter_that_does_not_exist_is_damage)
+TEST(a_filter_that_does_not_exist_is_damage)
 {
     struct buffer raw = {0}, packed = {0}, file;
 
@@ -305,9 +298,8 @@ START_TEST(a_filter_that_does_not_exist_is_damage)
     buffer_release(&raw);
     buffer_release(&packed);
 }
-END_TEST
 
-START_TEST(surplus_of_any_kind_is_a_warning)
+TEST(surplus_of_any_kind_is_a_warning)
 {
     struct buffer stream = stream_of_plain(0, 5), file = make_with_stream(stream.data, stream.size);
 
@@ -330,9 +322,8 @@ START_TEST(surplus_of_any_kind_is_a_warning)
     accepted(&file, 1); /* a byte after the file */
     buffer_release(&stream);
 }
-END_TEST
 
-START_TEST(an_index_outside_the_palette_is_damage)
+TEST(an_index_outside_the_palette_is_damage)
 {
     static const uint8_t palette[3 * 5] = {0};
     struct fixture f = {.width = 8, .height = 2, .colour = INDEXED, .depth = 4, .sample = texture};
@@ -350,9 +341,8 @@ START_TEST(an_index_outside_the_palette_is_damage)
     buffer_release(&raw);
     buffer_release(&packed);
 }
-END_TEST
 
-START_TEST(a_palette_image_without_palette_is_damage)
+TEST(a_palette_image_without_palette_is_damage)
 {
     struct fixture f = plain;
     struct buffer file;
@@ -361,7 +351,6 @@ START_TEST(a_palette_image_without_palette_is_damage)
     file = make(&f);
     refused(&file, CHEX_ERR_DAMAGED, "damaged PNG (IDAT: Missing PLTE before IDAT)");
 }
-END_TEST
 
 /* ---- header and limits --------------------------------------------------------------------------------------- */
 
@@ -376,7 +365,7 @@ make_with_header_byte(size_t at, uint8_t value)
     return file;
 }
 
-START_TEST(impossible_headers_are_damage)
+TEST(impossible_headers_are_damage)
 {
     static const uint8_t wrong[][2] = {{3, 0}, {0, 0x80}, {7, 0}, {8, 3}, {9, 5}, {10, 1}, {11, 1}, {12, 2}};
 
@@ -392,9 +381,8 @@ START_TEST(impossible_headers_are_damage)
         buffer_release(&file);
     }
 }
-END_TEST
 
-START_TEST(a_file_that_went_through_a_text_mode_transfer_is_damage)
+TEST(a_file_that_went_through_a_text_mode_transfer_is_damage)
 {
     struct buffer file = make(&plain);
 
@@ -403,9 +391,8 @@ START_TEST(a_file_that_went_through_a_text_mode_transfer_is_damage)
     ck_assert(is_png(file.data, file.size));
     refused(&file, CHEX_ERR_DAMAGED, "damaged PNG (PNG file corrupted by ASCII conversion)");
 }
-END_TEST
 
-START_TEST(an_unknown_critical_chunk_is_damage)
+TEST(an_unknown_critical_chunk_is_damage)
 {
     struct buffer file = {0};
 
@@ -413,7 +400,6 @@ START_TEST(an_unknown_critical_chunk_is_damage)
     fixture_chunk(&file, "CRIT", "?", 1);
     refused(&file, CHEX_ERR_DAMAGED, "damaged PNG (CRIT: unhandled critical chunk)");
 }
-END_TEST
 
 /* The buffer stays empty: no memory was allocated for the pixels. */
 static void
@@ -434,7 +420,7 @@ check_limit(uint32_t width, uint32_t height, const struct decode_limits *limits,
     buffer_release(&file);
 }
 
-START_TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
+TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
 {
     const struct decode_limits usual = {.max_pixels = 64 << 20, .min_side = 64};
     const struct decode_limits odd = {.max_pixels = 1000, .min_side = 1};
@@ -446,10 +432,9 @@ START_TEST(sizes_outside_the_limits_are_refused_before_anything_is_allocated)
     check_limit(63, 64, &usual, "63x64 is below --min-size 64");
     check_limit(64, 63, &usual, "64x63 is below --min-size 64");
 }
-END_TEST
 
 /* 16 MiB of zeros in 16 kB, in each chunk that can contain a compressed text or profile: skipped, not inflated. */
-START_TEST(compressed_texts_and_profiles_are_skipped)
+TEST(compressed_texts_and_profiles_are_skipped)
 {
     static const char *const types[] = {"iCCP", "zTXt", "iTXt", "sPLT"};
     size_t size = (size_t)16 << 20;
@@ -468,31 +453,4 @@ START_TEST(compressed_texts_and_profiles_are_skipped)
     free(zeros);
     buffer_release(&bomb);
     buffer_release(&stream);
-}
-END_TEST
-
-void
-png_faults_case(Suite *suite)
-{
-    TCase *faults = tcase_create("faults");
-
-    tcase_add_test(faults, a_file_cut_at_any_byte_is_refused);
-    tcase_add_test(faults, a_truncation_inside_the_image_reports_the_byte);
-    tcase_add_test(faults, a_missing_iend_is_refused_unless_lenient);
-    tcase_add_test(faults, a_wrong_crc_is_reported_with_its_chunk);
-    tcase_add_test(faults, a_wrong_crc_of_an_ancillary_chunk_is_a_warning);
-    tcase_add_test(faults, a_wrong_adler_checksum_is_damage);
-    tcase_add_test(faults, a_wrong_adler_checksum_in_a_chunk_of_its_own_is_damage);
-    tcase_add_test(faults, every_flipped_bit_is_refused);
-    tcase_add_test(faults, too_little_image_data_is_damage);
-    tcase_add_test(faults, a_filter_that_does_not_exist_is_damage);
-    tcase_add_test(faults, surplus_of_any_kind_is_a_warning);
-    tcase_add_test(faults, an_index_outside_the_palette_is_damage);
-    tcase_add_test(faults, a_palette_image_without_palette_is_damage);
-    tcase_add_test(faults, impossible_headers_are_damage);
-    tcase_add_test(faults, a_file_that_went_through_a_text_mode_transfer_is_damage);
-    tcase_add_test(faults, an_unknown_critical_chunk_is_damage);
-    tcase_add_test(faults, sizes_outside_the_limits_are_refused_before_anything_is_allocated);
-    tcase_add_test(faults, compressed_texts_and_profiles_are_skipped);
-    suite_add_tcase(suite, faults);
 }

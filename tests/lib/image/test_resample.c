@@ -112,7 +112,9 @@ static const struct {
     {RESAMPLE_LANCZOS, 40, 2, 3, 1, {115, 128, 132}},
 };
 
-START_TEST(bilinear_and_lanczos_equal_pillow)
+TEST_CASE("resample", "resample", NULL, NULL);
+
+TEST(bilinear_and_lanczos_equal_pillow)
 {
     for (size_t i = 0; i < sizeof(pillow) / sizeof(pillow[0]); i++) {
         struct resampler r = {0};
@@ -127,7 +129,6 @@ START_TEST(bilinear_and_lanczos_equal_pillow)
         resampler_release(&r);
     }
 }
-END_TEST
 
 /* ---- plain references ---------------------------------------------------------------------------------------- */
 
@@ -153,7 +154,7 @@ area_mean(const struct image *in, uint32_t width, uint32_t height, uint32_t ox, 
 }
 
 /* The double is accurate to 1e-6; if the mean is that close to a half, both roundings are accepted. */
-START_TEST(area_is_the_mean_of_the_covered_area)
+TEST(area_is_the_mean_of_the_covered_area)
 {
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         uint32_t width = sizes[i][2], height = sizes[i][3];
@@ -175,7 +176,6 @@ START_TEST(area_is_the_mean_of_the_covered_area)
         resampler_release(&r);
     }
 }
-END_TEST
 
 static uint8_t
 checkerboard(uint32_t x, uint32_t y)
@@ -184,7 +184,7 @@ checkerboard(uint32_t x, uint32_t y)
 }
 
 /* The mean is 127.5 exactly. */
-START_TEST(area_rounds_a_half_up)
+TEST(area_rounds_a_half_up)
 {
     struct resampler r = {0};
     struct image in;
@@ -198,7 +198,6 @@ START_TEST(area_rounds_a_half_up)
     image_release(&in);
     resampler_release(&r);
 }
-END_TEST
 
 static uint8_t
 white(uint32_t x, uint32_t y)
@@ -208,7 +207,7 @@ white(uint32_t x, uint32_t y)
 }
 
 /* 70,000 times 255: the sum of a row exceeds 24 bits, and that of the image 32. */
-START_TEST(long_lines_do_not_overflow)
+TEST(long_lines_do_not_overflow)
 {
     for (int m = 0; m < 3; m++) {
         struct resampler r = {0};
@@ -224,7 +223,6 @@ START_TEST(long_lines_do_not_overflow)
         resampler_release(&r);
     }
 }
-END_TEST
 
 /* ---- properties ---------------------------------------------------------------------------------------------- */
 
@@ -258,7 +256,7 @@ check_flat(enum resample_method method, const uint32_t size[4], uint8_t (*sample
     resampler_release(&r);
 }
 
-START_TEST(a_flat_image_stays_flat)
+TEST(a_flat_image_stays_flat)
 {
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         for (int m = 0; m < 3; m++) {
@@ -268,7 +266,6 @@ START_TEST(a_flat_image_stays_flat)
         }
     }
 }
-END_TEST
 
 static uint8_t
 transposed_noise(uint32_t x, uint32_t y)
@@ -277,7 +274,7 @@ transposed_noise(uint32_t x, uint32_t y)
 }
 
 /* Only one direction each: rows and columns use different code, with blocks and remainders. */
-START_TEST(rows_and_columns_are_treated_alike)
+TEST(rows_and_columns_are_treated_alike)
 {
     static const uint32_t lengths[][2] = {{64, 16}, {37, 11}, {11, 37}, {5, 1}, {1, 5}, {200, 3}, {33, 34}};
 
@@ -306,7 +303,6 @@ START_TEST(rows_and_columns_are_treated_alike)
         }
     }
 }
-END_TEST
 
 /* Compares every implementation of this CPU with the last one, plain C. */
 static void
@@ -339,7 +335,7 @@ compare_kinds(enum resample_method method, uint32_t width, uint32_t height, uint
     resampler_release(&r);
 }
 
-START_TEST(every_implementation_equals_plain_c)
+TEST(every_implementation_equals_plain_c)
 {
     static const uint32_t lengths[][2] = {{1024, 256}, {512, 128}, {128, 32},  {64, 32}, {64, 8},  {72, 18}, {4, 1},
                                           {8, 2},      {12, 3},    {640, 160}, {90, 13}, {31, 62}, {50, 50}};
@@ -356,10 +352,9 @@ START_TEST(every_implementation_equals_plain_c)
     compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, noise);
     compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, white);
 }
-END_TEST
 
 /* The sums by definition, in integers: Pillow's factors of a reduction by 4 inside an image, over 32. */
-START_TEST(a_reduction_by_four_is_the_sum_of_its_definition)
+TEST(a_reduction_by_four_is_the_sum_of_its_definition)
 {
     static const unsigned factor[8] = {1, 3, 5, 7, 7, 5, 3, 1};
     const uint32_t side = 300;
@@ -382,9 +377,8 @@ START_TEST(a_reduction_by_four_is_the_sum_of_its_definition)
     image_release(&in);
     resampler_release(&r);
 }
-END_TEST
 
-START_TEST(tables_are_kept_and_renewed_as_sizes_and_methods_change)
+TEST(tables_are_kept_and_renewed_as_sizes_and_methods_change)
 {
     struct resampler kept = {0};
 
@@ -408,9 +402,8 @@ START_TEST(tables_are_kept_and_renewed_as_sizes_and_methods_change)
     }
     resampler_release(&kept);
 }
-END_TEST
 
-START_TEST(the_same_size_is_a_copy_with_every_method)
+TEST(the_same_size_is_a_copy_with_every_method)
 {
     for (int m = 0; m < 4; m++) {
         enum resample_method method = m < 3 ? methods[m] : RESAMPLE_NONE;
@@ -427,9 +420,8 @@ START_TEST(the_same_size_is_a_copy_with_every_method)
         resampler_release(&r);
     }
 }
-END_TEST
 
-START_TEST(none_refuses_another_size)
+TEST(none_refuses_another_size)
 {
     struct resampler r = {0};
     struct chex_error err;
@@ -443,9 +435,8 @@ START_TEST(none_refuses_another_size)
     image_release(&in);
     resampler_release(&r);
 }
-END_TEST
 
-START_TEST(methods_have_names)
+TEST(methods_have_names)
 {
     static const char *const names[] = {"bilinear", "area", "lanczos", "none"};
 
@@ -456,27 +447,4 @@ START_TEST(methods_have_names)
     ck_assert_int_lt(name_index(resample_names, "bicubic"), 0);
     ck_assert_int_lt(name_index(resample_names, ""), 0);
     ck_assert_int_lt(name_index(resample_names, "Bilinear"), 0);
-}
-END_TEST
-
-Suite *
-resample_suite(void)
-{
-    Suite *suite = suite_create("resample");
-    TCase *c = tcase_create("resample");
-
-    tcase_add_test(c, bilinear_and_lanczos_equal_pillow);
-    tcase_add_test(c, area_is_the_mean_of_the_covered_area);
-    tcase_add_test(c, area_rounds_a_half_up);
-    tcase_add_test(c, long_lines_do_not_overflow);
-    tcase_add_test(c, a_flat_image_stays_flat);
-    tcase_add_test(c, rows_and_columns_are_treated_alike);
-    tcase_add_test(c, every_implementation_equals_plain_c);
-    tcase_add_test(c, a_reduction_by_four_is_the_sum_of_its_definition);
-    tcase_add_test(c, tables_are_kept_and_renewed_as_sizes_and_methods_change);
-    tcase_add_test(c, the_same_size_is_a_copy_with_every_method);
-    tcase_add_test(c, none_refuses_another_size);
-    tcase_add_test(c, methods_have_names);
-    suite_add_tcase(suite, c);
-    return suite;
 }

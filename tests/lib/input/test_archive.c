@@ -5,13 +5,11 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "archive_fixture.h"
 #include "calls.h"
-#include "cases.h"
 #include "input/archive.h"
 #include "input/unlabeled.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +39,9 @@ next(struct image_archive *a, struct image_member *m)
     return found;
 }
 
-START_TEST(images_come_in_the_order_of_the_archive_and_may_be_skipped)
+TEST_CASE_IF(image_archive_version(), "plan", "archive", NULL, NULL);
+
+TEST(images_come_in_the_order_of_the_archive_and_may_be_skipped)
 {
     struct buffer b = {0}, data = {0};
     struct image_archive *a;
@@ -75,9 +75,8 @@ START_TEST(images_come_in_the_order_of_the_archive_and_may_be_skipped)
     buffer_release(&data);
     buffer_release(&b);
 }
-END_TEST
 
-START_TEST(a_member_that_is_too_large_does_not_damage_the_archive)
+TEST(a_member_that_is_too_large_does_not_damage_the_archive)
 {
     struct buffer b = {0}, data = {0};
     struct image_archive *a;
@@ -98,7 +97,6 @@ START_TEST(a_member_that_is_too_large_does_not_damage_the_archive)
     buffer_release(&data);
     buffer_release(&b);
 }
-END_TEST
 
 /* Reads an archive to its end; returns the number of complete images. */
 static unsigned
@@ -114,7 +112,7 @@ read_all(struct image_archive *a)
     return good;
 }
 
-START_TEST(wherever_a_tar_is_cut_that_is_a_fault)
+TEST(wherever_a_tar_is_cut_that_is_a_fault)
 {
     struct buffer b = {0};
     size_t whole, cut;
@@ -136,7 +134,6 @@ START_TEST(wherever_a_tar_is_cut_that_is_a_fault)
     }
     buffer_release(&b);
 }
-END_TEST
 
 /* Requires the text of the fault, or "", for a tar of some members and this number of zeros, plain and in gzip. */
 static void
@@ -171,7 +168,7 @@ require_end(const struct buffer *tar, unsigned images, size_t zeros, const char 
     }
 }
 
-START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_gigabytes_of_them)
+TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_gigabytes_of_them)
 {
     static const char no_end[] = "the archive has no end (the file ends there)";
     static const char text[] = "more than 1 MiB of zeros after its last member: download interrupted?";
@@ -200,10 +197,9 @@ START_TEST(a_tar_ends_with_a_block_of_zeros_and_not_with_gigabytes_of_them)
     require_end(&b, 3, 512, "", "");
     buffer_release(&b);
 }
-END_TEST
 
 /* libarchive ends this text with a LF; our message must be a single line. */
-START_TEST(an_error_of_a_member_is_reported_in_one_line)
+TEST(an_error_of_a_member_is_reported_in_one_line)
 {
     /* A zip with a member of 2 bytes, deflated with fixed codes; the header gives 3 bytes. */
     static const uint8_t zip[] = "PK\3\4\x14\0\0\0\x08\0\0\0\0\0\0\0\0\0\x04\0\0\0\x03\0\0\0\x05\0\0\0"
@@ -223,7 +219,6 @@ START_TEST(an_error_of_a_member_is_reported_in_one_line)
     buffer_release(&b);
     image_archive_close(a);
 }
-END_TEST
 
 static const char *archive_path;
 
@@ -254,7 +249,7 @@ read_archive(struct chex_error *why)
     return status;
 }
 
-START_TEST(a_lack_of_memory_and_a_read_error_are_not_damage)
+TEST(a_lack_of_memory_and_a_read_error_are_not_damage)
 {
     struct buffer b = {0}, packed = {0};
 
@@ -271,10 +266,9 @@ START_TEST(a_lack_of_memory_and_a_read_error_are_not_damage)
     buffer_release(&packed);
     buffer_release(&b);
 }
-END_TEST
 
 /* Before the archive is opened, and between two members. */
-START_TEST(a_wish_to_stop_is_heard_and_no_fault)
+TEST(a_wish_to_stop_is_heard_and_no_fault)
 {
     atomic_bool stop = true;
     const struct image_archive_options options = {.stop = &stop};
@@ -311,9 +305,8 @@ START_TEST(a_wish_to_stop_is_heard_and_no_fault)
     buffer_release(&packed);
     buffer_release(&b);
 }
-END_TEST
 
-START_TEST(other_files_than_archives_are_not_opened)
+TEST(other_files_than_archives_are_not_opened)
 {
     struct image_archive *a;
     char text[2000];
@@ -326,14 +319,13 @@ START_TEST(other_files_than_archives_are_not_opened)
     ck_assert_int_eq(image_archive_open("/absent", NULL, &a, &err), CHEX_ERR_MISSING);
     image_archive_close(NULL);
 }
-END_TEST
 
 /* A zip of a folder and a member that is encrypted, or (by its flags) not encrypted. */
 static const uint8_t zip_with_folder[] = "PK\3\4\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0x/"
                                          "PK\3\4\x14\0\1\0\0\0\0\0\0\0\0\0\0\0\x0d\0\0\0\1\0\0\0\7\0\0\0"
                                          "x/a.png0123456789abc";
 
-START_TEST(an_encrypted_zip_is_not_opened)
+TEST(an_encrypted_zip_is_not_opened)
 {
     enum { FLAGS = 32 + 6 };
     struct image_archive *a;
@@ -351,35 +343,14 @@ START_TEST(an_encrypted_zip_is_not_opened)
     ck_assert_str_eq(m.name, "a.png");
     image_archive_close(a);
 }
-END_TEST
 
-START_TEST(without_libarchive_nothing_is_opened)
+TEST_CASE_IF(!image_archive_version(), "plan", "archive", NULL, NULL);
+
+TEST(without_libarchive_nothing_is_opened)
 {
     struct image_archive *a;
 
     ck_assert_int_eq(image_archive_open("/absent", NULL, &a, &err), CHEX_ERR_USAGE);
     ck_assert_ptr_null(a);
     ck_assert_ptr_nonnull(strstr(err.text, "built without libarchive"));
-}
-END_TEST
-
-void
-archive_case(Suite *suite)
-{
-    TCase *tests = tcase_create("archive");
-
-    if (image_archive_version()) {
-        tcase_add_test(tests, images_come_in_the_order_of_the_archive_and_may_be_skipped);
-        tcase_add_test(tests, a_member_that_is_too_large_does_not_damage_the_archive);
-        tcase_add_test(tests, wherever_a_tar_is_cut_that_is_a_fault);
-        tcase_add_test(tests, a_tar_ends_with_a_block_of_zeros_and_not_with_gigabytes_of_them);
-        tcase_add_test(tests, an_error_of_a_member_is_reported_in_one_line);
-        tcase_add_test(tests, a_lack_of_memory_and_a_read_error_are_not_damage);
-        tcase_add_test(tests, a_wish_to_stop_is_heard_and_no_fault);
-        tcase_add_test(tests, other_files_than_archives_are_not_opened);
-        tcase_add_test(tests, an_encrypted_zip_is_not_opened);
-    } else {
-        tcase_add_test(tests, without_libarchive_nothing_is_opened);
-    }
-    suite_add_tcase(suite, tests);
 }

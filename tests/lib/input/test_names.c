@@ -50,31 +50,30 @@ expect_error(const char *text, size_t size, const char *wanted)
 
 #define EXPECT_ERROR(text, wanted) expect_error(text, sizeof(text) - 1, wanted)
 
-START_TEST(names_are_sorted_and_unique)
+TEST_CASE("names", "names", NULL, NULL);
+
+TEST(names_are_sorted_and_unique)
 {
     expect_names("b.png\na.png\nc.png", "a.png b.png c.png", 0);
     expect_names("b.png\r\na.png\r\nb.png\r\nb.png\r\n", "a.png b.png", 2);
     expect_names("\n\n  a.png  \n\t\n", "a.png", 0);
     expect_names("", "", 0);
 }
-END_TEST
 
 /* NIH's lists have no newline at their end; CheXNet's have labels after the name. */
-START_TEST(only_the_first_word_of_a_line_counts)
+TEST(only_the_first_word_of_a_line_counts)
 {
     expect_names("00028178_000.png 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n00025128_008.png\t0 0 0 0 1 1",
                  "00025128_008.png 00028178_000.png", 0);
 }
-END_TEST
 
-START_TEST(folders_before_a_name_are_dropped)
+TEST(folders_before_a_name_are_dropped)
 {
     expect_names("images/00000001_000.png\n/data/images_001/images/00000002_000.png\n00000003_000.png",
                  "00000001_000.png 00000002_000.png 00000003_000.png", 0);
 }
-END_TEST
 
-START_TEST(a_csv_counts_by_its_column)
+TEST(a_csv_counts_by_its_column)
 {
     expect_names("Image Index,Finding Label,Bbox [x,y,w,h],,,\nb.png,Mass,1,2,3,4\na.png,Mass,1,2,3,4\n"
                  "b.png,Nodule,1,2,3,4\n",
@@ -84,9 +83,8 @@ START_TEST(a_csv_counts_by_its_column)
     expect_names("Image Index\nb.png\nimages/ a.png\n", "a.png b.png", 0);
     expect_names("other,columns\nb.png,x\n", "b.png,x other,columns", 0);
 }
-END_TEST
 
-START_TEST(faults_are_reported_with_their_line)
+TEST(faults_are_reported_with_their_line)
 {
     char text[400];
 
@@ -102,9 +100,8 @@ START_TEST(faults_are_reported_with_their_line)
                  "longer than 255 bytes");
     expect_names(text + 1, text + 1, 0);
 }
-END_TEST
 
-START_TEST(a_missing_list_is_missing)
+TEST(a_missing_list_is_missing)
 {
     struct names n = {0};
     struct chex_error err;
@@ -115,9 +112,8 @@ START_TEST(a_missing_list_is_missing)
     ck_assert(!names_have(&n, "a.png"));
     names_release(&n);
 }
-END_TEST
 
-START_TEST(unlabeled_images_are_sorted_and_listed_once)
+TEST(unlabeled_images_are_sorted_and_listed_once)
 {
     static const char *const names[] = {"b", "a", "c", "a", "B", "c"};
     struct unlabeled s = {0};
@@ -132,9 +128,8 @@ START_TEST(unlabeled_images_are_sorted_and_listed_once)
     ck_assert(!s.capped);
     unlabeled_release(&s);
 }
-END_TEST
 
-START_TEST(of_too_many_unlabeled_images_the_first_by_name_are_kept)
+TEST(of_too_many_unlabeled_images_the_first_by_name_are_kept)
 {
     struct unlabeled s = {0};
     struct chex_error err;
@@ -151,23 +146,4 @@ START_TEST(of_too_many_unlabeled_images_the_first_by_name_are_kept)
     ck_assert_str_eq(s.name[UNLABELED_MAX - 1], "00999999");
     ck_assert(s.capped);
     unlabeled_release(&s);
-}
-END_TEST
-
-Suite *
-names_suite(void)
-{
-    Suite *suite = suite_create("names");
-    TCase *tests = tcase_create("names");
-
-    tcase_add_test(tests, names_are_sorted_and_unique);
-    tcase_add_test(tests, only_the_first_word_of_a_line_counts);
-    tcase_add_test(tests, folders_before_a_name_are_dropped);
-    tcase_add_test(tests, a_csv_counts_by_its_column);
-    tcase_add_test(tests, faults_are_reported_with_their_line);
-    tcase_add_test(tests, a_missing_list_is_missing);
-    tcase_add_test(tests, unlabeled_images_are_sorted_and_listed_once);
-    tcase_add_test(tests, of_too_many_unlabeled_images_the_first_by_name_are_kept);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -5,12 +5,10 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "calls.h"
-#include "cases.h"
 #include "file_fixture.h"
 #include "io/lock.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +21,9 @@
 
 /* ---- folders -------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_missing_folder_is_made_with_its_parents)
+TEST_CASE("file", "file", files_setup, files_teardown);
+
+TEST(a_missing_folder_is_made_with_its_parents)
 {
     char path[600];
     struct folder f;
@@ -50,10 +50,9 @@ START_TEST(a_missing_folder_is_made_with_its_parents)
     folder_close(&f); /* a zeroed one: fd 0 is not closed */
     ck_assert_int_ge(fcntl(0, F_GETFD), 0);
 }
-END_TEST
 
 /* Otherwise a power loss could remove a whole data set. */
-START_TEST(the_name_of_a_new_folder_is_synced)
+TEST(the_name_of_a_new_folder_is_synced)
 {
     const char *tails[] = {"/synced", "/synced///"};
     char path[600];
@@ -78,9 +77,8 @@ START_TEST(the_name_of_a_new_folder_is_synced)
     ck_assert_int_eq(status, CHEX_OK);
     folder_close(&f);
 }
-END_TEST
 
-START_TEST(a_file_that_is_not_there_is_removed_already)
+TEST(a_file_that_is_not_there_is_removed_already)
 {
     files_put("a", "x");
     ck_assert_int_eq(folder_remove(&files.folder, "a", &files.err), CHEX_OK);
@@ -90,9 +88,8 @@ START_TEST(a_file_that_is_not_there_is_removed_already)
     files_expect_error(folder_remove(&files.folder, "d", &files.err), CHEX_ERR_WRITE, "cannot remove");
     ck_assert(files_has("d"));
 }
-END_TEST
 
-START_TEST(a_folder_that_is_moved_meanwhile_stays_the_same)
+TEST(a_folder_that_is_moved_meanwhile_stays_the_same)
 {
     char moved[600];
     struct safe_file *f = files_create("a", SAFE_FILE_NEW, 0);
@@ -103,7 +100,6 @@ START_TEST(a_folder_that_is_moved_meanwhile_stays_the_same)
     ck_assert_int_eq(safe_file_commit(f, true, &files.err), CHEX_OK);
     files_expect("a", "x");
 }
-END_TEST
 
 static mode_t
 mode_of(int folder_fd, const char *name)
@@ -114,7 +110,7 @@ mode_of(int folder_fd, const char *name)
     return st.st_mode & 07777;
 }
 
-START_TEST(a_scratch_folder_and_its_files_are_private_to_the_user)
+TEST(a_scratch_folder_and_its_files_are_private_to_the_user)
 {
     mode_t before = umask(0);
     struct folder scratch;
@@ -138,9 +134,8 @@ START_TEST(a_scratch_folder_and_its_files_are_private_to_the_user)
     ck_assert_uint_eq(mode_of(files.folder.fd, "scratch"), 0700);
     folder_close(&scratch);
 }
-END_TEST
 
-START_TEST(a_link_or_a_folder_writable_by_others_is_refused_as_scratch_folder)
+TEST(a_link_or_a_folder_writable_by_others_is_refused_as_scratch_folder)
 {
     static const mode_t modes[] = {0777, 01777, 0770, 0720, 0702};
     struct folder scratch;
@@ -161,11 +156,10 @@ START_TEST(a_link_or_a_folder_writable_by_others_is_refused_as_scratch_folder)
     files_expect_error(folder_open_private(&files.folder, "file", true, &scratch, &files.err), CHEX_ERR_WRITE,
                        "cannot open the folder");
 }
-END_TEST
 
 /* ---- new files ------------------------------------------------------------------------------------------------ */
 
-START_TEST(a_new_file_has_its_name_only_after_commit)
+TEST(a_new_file_has_its_name_only_after_commit)
 {
     struct safe_file *f = files_create("a", SAFE_FILE_NEW, 0);
 
@@ -178,9 +172,8 @@ START_TEST(a_new_file_has_its_name_only_after_commit)
     ck_assert(!files_has(files_temporary("a")));
     files_expect("a", "oNe two");
 }
-END_TEST
 
-START_TEST(an_abandoned_new_file_leaves_nothing)
+TEST(an_abandoned_new_file_leaves_nothing)
 {
     struct safe_file *f = files_create("a", SAFE_FILE_NEW, 0);
 
@@ -189,9 +182,8 @@ START_TEST(an_abandoned_new_file_leaves_nothing)
     ck_assert(!files_has(files_temporary("a")) && !files_has("a"));
     safe_file_free(NULL);
 }
-END_TEST
 
-START_TEST(a_file_is_replaced_atomically)
+TEST(a_file_is_replaced_atomically)
 {
     struct safe_file *f;
 
@@ -206,10 +198,9 @@ START_TEST(a_file_is_replaced_atomically)
     ck_assert_int_eq(safe_file_put(&files.folder, "empty", NULL, 0, &files.err), CHEX_OK);
     files_expect("empty", "");
 }
-END_TEST
 
 /* A process with this number on another host writes to the same folder over a network. */
-START_TEST(the_temporary_file_of_a_rival_is_neither_overwritten_nor_removed)
+TEST(the_temporary_file_of_a_rival_is_neither_overwritten_nor_removed)
 {
     struct safe_file *f;
 
@@ -221,9 +212,8 @@ START_TEST(the_temporary_file_of_a_rival_is_neither_overwritten_nor_removed)
     files_expect("a", "ours");
     files_expect(files_temporary("a"), "the rival's");
 }
-END_TEST
 
-START_TEST(a_new_file_that_cannot_be_renamed_is_removed)
+TEST(a_new_file_that_cannot_be_renamed_is_removed)
 {
     struct safe_file *f = files_create("d", SAFE_FILE_NEW, 0);
 
@@ -231,9 +221,8 @@ START_TEST(a_new_file_that_cannot_be_renamed_is_removed)
     files_expect_error(safe_file_commit(f, true, &files.err), CHEX_ERR_WRITE, "cannot rename to");
     ck_assert(!files_has(files_temporary("d")));
 }
-END_TEST
 
-START_TEST(a_folder_that_takes_no_files_is_a_write_error)
+TEST(a_folder_that_takes_no_files_is_a_write_error)
 {
     struct folder proc;
     struct safe_file *f;
@@ -244,11 +233,10 @@ START_TEST(a_folder_that_takes_no_files_is_a_write_error)
                        "cannot create '/proc/self/a'");
     folder_close(&proc);
 }
-END_TEST
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_part_survives_and_goes_on)
+TEST(a_part_survives_and_goes_on)
 {
     struct safe_file *f = files_create("s", SAFE_FILE_PARTIAL, 8);
     uint8_t back[16];
@@ -266,10 +254,9 @@ START_TEST(a_part_survives_and_goes_on)
     ck_assert(!files_has(".s.part"));
     files_expect("s", "soonlate");
 }
-END_TEST
 
 /* Old content from a damaged file system or a copy would get into the shard, outside its checksum. */
-START_TEST(a_part_has_its_size_from_the_start)
+TEST(a_part_has_its_size_from_the_start)
 {
     struct safe_file *f = files_create("s", SAFE_FILE_PARTIAL, 100000);
 
@@ -280,9 +267,8 @@ START_TEST(a_part_has_its_size_from_the_start)
     ck_assert_int_eq(safe_file_commit(f, true, &files.err), CHEX_OK);
     files_expect("t", "0123");
 }
-END_TEST
 
-START_TEST(a_part_that_cannot_be_renamed_stays)
+TEST(a_part_that_cannot_be_renamed_stays)
 {
     struct safe_file *f = files_create("d", SAFE_FILE_PARTIAL, 4);
 
@@ -290,9 +276,8 @@ START_TEST(a_part_that_cannot_be_renamed_stays)
     files_expect_error(safe_file_commit(f, true, &files.err), CHEX_ERR_WRITE, "cannot rename to");
     ck_assert(files_has(".d.part"));
 }
-END_TEST
 
-START_TEST(a_link_in_the_place_of_a_part_is_not_followed)
+TEST(a_link_in_the_place_of_a_part_is_not_followed)
 {
     struct safe_file *f;
 
@@ -306,7 +291,6 @@ START_TEST(a_link_in_the_place_of_a_part_is_not_followed)
     files_expect("n", "new");
     files_expect("precious", "do not touch");
 }
-END_TEST
 
 /* ---- limits --------------------------------------------------------------------------------------------------- */
 
@@ -319,7 +303,7 @@ limit_file_size(rlim_t bytes)
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-START_TEST(a_file_size_limit_is_a_write_error_and_leaves_nothing)
+TEST(a_file_size_limit_is_a_write_error_and_leaves_nothing)
 {
     static const char large[20000];
     struct safe_file *f;
@@ -335,9 +319,8 @@ START_TEST(a_file_size_limit_is_a_write_error_and_leaves_nothing)
     ck_assert(!files_has("b") && !files_has(files_temporary("b")));
     limit_file_size(RLIM_INFINITY);
 }
-END_TEST
 
-START_TEST(a_part_that_is_too_large_is_refused_at_once)
+TEST(a_part_that_is_too_large_is_refused_at_once)
 {
     struct safe_file *f;
 
@@ -347,37 +330,4 @@ START_TEST(a_part_that_is_too_large_is_refused_at_once)
     ck_assert_ptr_null(f);
     ck_assert(!files_has("s"));
     limit_file_size(RLIM_INFINITY);
-}
-END_TEST
-
-Suite *
-file_suite(void)
-{
-    Suite *suite = suite_create("file");
-    TCase *file = tcase_create("file");
-
-    tcase_add_checked_fixture(file, files_setup, files_teardown);
-    tcase_add_test(file, a_missing_folder_is_made_with_its_parents);
-    tcase_add_test(file, the_name_of_a_new_folder_is_synced);
-    tcase_add_test(file, a_file_that_is_not_there_is_removed_already);
-    tcase_add_test(file, a_folder_that_is_moved_meanwhile_stays_the_same);
-    tcase_add_test(file, a_scratch_folder_and_its_files_are_private_to_the_user);
-    tcase_add_test(file, a_link_or_a_folder_writable_by_others_is_refused_as_scratch_folder);
-    tcase_add_test(file, a_new_file_has_its_name_only_after_commit);
-    tcase_add_test(file, an_abandoned_new_file_leaves_nothing);
-    tcase_add_test(file, a_file_is_replaced_atomically);
-    tcase_add_test(file, the_temporary_file_of_a_rival_is_neither_overwritten_nor_removed);
-    tcase_add_test(file, a_new_file_that_cannot_be_renamed_is_removed);
-    tcase_add_test(file, a_folder_that_takes_no_files_is_a_write_error);
-    tcase_add_test(file, a_part_survives_and_goes_on);
-    tcase_add_test(file, a_part_has_its_size_from_the_start);
-    tcase_add_test(file, a_part_that_cannot_be_renamed_stays);
-    tcase_add_test(file, a_link_in_the_place_of_a_part_is_not_followed);
-    tcase_add_test(file, a_file_size_limit_is_a_write_error_and_leaves_nothing);
-    tcase_add_test(file, a_part_that_is_too_large_is_refused_at_once);
-    suite_add_tcase(suite, file);
-    file_read_case(suite);
-    lock_case(suite);
-    lock_faults_case(suite);
-    return suite;
 }

@@ -5,12 +5,10 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "calls.h"
-#include "cases.h"
 #include "file_fixture.h"
 #include "io/file.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-START_TEST(a_file_is_read_up_to_the_limit)
+TEST_CASE("file", "file read", files_setup, files_teardown);
+
+TEST(a_file_is_read_up_to_the_limit)
 {
     files_put("a", "0123456789");
     files_put("empty", "");
@@ -34,9 +34,8 @@ START_TEST(a_file_is_read_up_to_the_limit)
     ck_assert_uint_eq(files.content.size, 0);
     ck_assert_int_eq(file_read(files.folder.fd, "a", UINT64_MAX, &files.content, &files.err), CHEX_OK);
 }
-END_TEST
 
-START_TEST(only_regular_files_are_read_and_others_refused_without_waiting)
+TEST(only_regular_files_are_read_and_others_refused_without_waiting)
 {
     files_expect_error(file_read(files.folder.fd, "missing", 9, &files.content, &files.err), CHEX_ERR_MISSING,
                        "No such file");
@@ -52,16 +51,14 @@ START_TEST(only_regular_files_are_read_and_others_refused_without_waiting)
     files_expect_error(file_read(files.folder.fd, "loop", 9, &files.content, &files.err), CHEX_ERR_MISSING,
                        "symbolic links");
 }
-END_TEST
 
 /* Files in /proc have size 0 but have content, like a file that grew between stat and read. */
-START_TEST(more_bytes_than_the_size_said_are_noticed)
+TEST(more_bytes_than_the_size_said_are_noticed)
 {
     files_expect_error(file_read(AT_FDCWD, "/proc/self/status", 1 << 20, &files.content, &files.err), CHEX_ERR_READ,
                        "changed while it was read");
     ck_assert_uint_eq(files.content.size, 0);
 }
-END_TEST
 
 static atomic_bool stop_growing;
 
@@ -76,7 +73,7 @@ grow(void *argument)
     return NULL;
 }
 
-START_TEST(a_growing_file_is_read_completely_or_not_at_all)
+TEST(a_growing_file_is_read_completely_or_not_at_all)
 {
     int fd = openat(files.folder.fd, "log", O_CREAT | O_WRONLY | O_APPEND, 0666);
     unsigned changed = 0, tries;
@@ -99,9 +96,8 @@ START_TEST(a_growing_file_is_read_completely_or_not_at_all)
     close(fd);
     ck_assert_uint_eq(changed, 1);
 }
-END_TEST
 
-START_TEST(a_piece_is_read_up_to_the_end)
+TEST(a_piece_is_read_up_to_the_end)
 {
     uint8_t data[16];
     uint64_t size;
@@ -120,10 +116,9 @@ START_TEST(a_piece_is_read_up_to_the_end)
     files_expect_error(file_pread(fd, 5, data, 1, &got, &files.err), CHEX_ERR_READ,
                        "read error at byte 5: Bad file descriptor");
 }
-END_TEST
 
 /* Calls on the output are only interrupted. */
-START_TEST(an_interrupted_call_is_not_an_error)
+TEST(an_interrupted_call_is_not_an_error)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_WRITE, CALL_STAT, CALL_READ};
 
@@ -144,10 +139,9 @@ START_TEST(an_interrupted_call_is_not_an_error)
         }
     }
 }
-END_TEST
 
 /* A call that is interrupted forever must not keep the process from ending. */
-START_TEST(a_call_that_is_interrupted_for_ever_ends)
+TEST(a_call_that_is_interrupted_for_ever_ends)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_SYNC, CALL_STAT, CALL_READ};
     struct buffer b = {0};
@@ -165,9 +159,8 @@ START_TEST(a_call_that_is_interrupted_for_ever_ends)
     }
     buffer_release(&b);
 }
-END_TEST
 
-START_TEST(an_input_that_cannot_be_opened_for_a_moment_is_read)
+TEST(an_input_that_cannot_be_opened_for_a_moment_is_read)
 {
     static const int errors[] = {EIO, ESTALE, ETIMEDOUT, EAGAIN};
     struct buffer b = {0};
@@ -183,10 +176,9 @@ START_TEST(an_input_that_cannot_be_opened_for_a_moment_is_read)
     }
     buffer_release(&b);
 }
-END_TEST
 
 /* The page at address 0 is not mapped, so reading it through /proc/self/mem gives EIO, like a bad block. */
-START_TEST(an_input_output_error_is_tried_again_and_then_reported)
+TEST(an_input_output_error_is_tried_again_and_then_reported)
 {
     struct timespec a, b;
     uint8_t data[16];
@@ -201,23 +193,4 @@ START_TEST(an_input_output_error_is_tried_again_and_then_reported)
     /* 20 + 80 + 320 ms, file.c */
     ck_assert_double_ge((double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9, 0.419);
     close(fd);
-}
-END_TEST
-
-void
-file_read_case(Suite *suite)
-{
-    TCase *tests = tcase_create("file read");
-
-    tcase_add_checked_fixture(tests, files_setup, files_teardown);
-    tcase_add_test(tests, a_file_is_read_up_to_the_limit);
-    tcase_add_test(tests, only_regular_files_are_read_and_others_refused_without_waiting);
-    tcase_add_test(tests, more_bytes_than_the_size_said_are_noticed);
-    tcase_add_test(tests, a_growing_file_is_read_completely_or_not_at_all);
-    tcase_add_test(tests, a_piece_is_read_up_to_the_end);
-    tcase_add_test(tests, an_interrupted_call_is_not_an_error);
-    tcase_add_test(tests, a_call_that_is_interrupted_for_ever_ends);
-    tcase_add_test(tests, an_input_that_cannot_be_opened_for_a_moment_is_read);
-    tcase_add_test(tests, an_input_output_error_is_tried_again_and_then_reported);
-    suite_add_tcase(suite, tests);
 }

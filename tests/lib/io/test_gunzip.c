@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "io/gunzip.h"
 #include "lib/input/archive_fixture.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -62,7 +60,9 @@ unpack(const void *data, size_t size, const uint8_t *text, size_t *got)
     return status;
 }
 
-START_TEST(gzip_files_of_one_or_more_members_are_decompressed)
+TEST_CASE("plan", "gunzip", NULL, NULL);
+
+TEST(gzip_files_of_one_or_more_members_are_decompressed)
 {
     uint8_t *text = make_text();
     struct buffer b = {0};
@@ -81,9 +81,8 @@ START_TEST(gzip_files_of_one_or_more_members_are_decompressed)
     buffer_release(&b);
     free(text);
 }
-END_TEST
 
-START_TEST(after_a_gzip_stream_only_zeros_are_accepted)
+TEST(after_a_gzip_stream_only_zeros_are_accepted)
 {
     enum { MORE = 3 << 20 }; /* than one read returns */
     static const uint8_t zeros[MORE];
@@ -115,10 +114,9 @@ START_TEST(after_a_gzip_stream_only_zeros_are_accepted)
     buffer_release(&b);
     free(text);
 }
-END_TEST
 
 /* RFC 1952, 2.3: eight bytes follow the data, CRC-32 and length. */
-START_TEST(a_gzip_file_that_is_cut_or_changed_is_noticed)
+TEST(a_gzip_file_that_is_cut_or_changed_is_noticed)
 {
     uint8_t *text = make_text();
     struct buffer b = {0};
@@ -141,7 +139,6 @@ START_TEST(a_gzip_file_that_is_cut_or_changed_is_noticed)
     buffer_release(&b);
     free(text);
 }
-END_TEST
 
 /* Appends bits at *bit in the order of deflate: numbers start with the lowest bit, Huffman codes with the highest. */
 static void
@@ -178,7 +175,7 @@ gzip_with_match(const uint8_t *text, size_t before, unsigned literals, unsigned 
     ck_assert_int_eq(buffer_append(out, block, sizeof(block), &err), CHEX_OK);
 }
 
-START_TEST(nothing_that_was_never_in_the_data_is_handed_out)
+TEST(nothing_that_was_never_in_the_data_is_handed_out)
 {
     static const struct {
         size_t before;
@@ -204,17 +201,4 @@ START_TEST(nothing_that_was_never_in_the_data_is_handed_out)
         free(true_text);
     }
     free(text);
-}
-END_TEST
-
-void
-gunzip_case(Suite *suite)
-{
-    TCase *tests = tcase_create("gunzip");
-
-    tcase_add_test(tests, gzip_files_of_one_or_more_members_are_decompressed);
-    tcase_add_test(tests, after_a_gzip_stream_only_zeros_are_accepted);
-    tcase_add_test(tests, a_gzip_file_that_is_cut_or_changed_is_noticed);
-    tcase_add_test(tests, nothing_that_was_never_in_the_data_is_handed_out);
-    suite_add_tcase(suite, tests);
 }

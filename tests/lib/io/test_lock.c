@@ -5,10 +5,8 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "lock_fixture.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-START_TEST(a_lock_names_its_owner)
+TEST_CASE("file", "lock", lock_setup, lock_teardown);
+
+TEST(a_lock_names_its_owner)
 {
     char wanted[512], text[512] = "";
     struct lock lock;
@@ -35,9 +35,8 @@ START_TEST(a_lock_names_its_owner)
     ck_assert_uint_eq(lock_files(), 0);
     lock_expect_taken(false);
 }
-END_TEST
 
-START_TEST(a_lock_of_a_living_process_is_not_taken)
+TEST(a_lock_of_a_living_process_is_not_taken)
 {
     char wanted[256];
     int ready[2];
@@ -67,9 +66,8 @@ START_TEST(a_lock_of_a_living_process_is_not_taken)
     close(ready[0]);
     close(ready[1]);
 }
-END_TEST
 
-START_TEST(a_lock_of_a_dead_process_is_taken_over)
+TEST(a_lock_of_a_dead_process_is_taken_over)
 {
     lock_write_holder(locked.host, lock_dead_pid(), locked.boot);
     lock_expect_taken(false);
@@ -79,7 +77,6 @@ START_TEST(a_lock_of_a_dead_process_is_taken_over)
     lock_write_holder(locked.host, -1, locked.boot);
     lock_expect_taken(false);
 }
-END_TEST
 
 /* The lock of this process if it were from before the machine was booted; *up is that time. */
 static struct lock_holder
@@ -97,7 +94,7 @@ holder_of_earlier_boot(struct lock_holder *self)
     return holder;
 }
 
-START_TEST(a_lock_from_before_the_last_boot_is_taken_over)
+TEST(a_lock_from_before_the_last_boot_is_taken_over)
 {
     struct lock_holder self, holder = holder_of_earlier_boot(&self), read;
     char text[LOCK_TEXT];
@@ -107,10 +104,9 @@ START_TEST(a_lock_from_before_the_last_boot_is_taken_over)
     ck_assert(lock_parse_holder(text, &read));
     ck_assert_int_eq(lock_life(&read, &self), LOCK_DEAD);
 }
-END_TEST
 
 /* Virtual machines or containers with the same name: other boot ids, and possibly alive. */
-START_TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
+TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
 {
     struct lock_holder self, holder = holder_of_earlier_boot(&self);
 
@@ -135,9 +131,8 @@ START_TEST(a_lock_of_another_machine_of_this_name_is_taken_only_by_force)
     lock_expect_locked(false, "(--break-lock if that is dead)");
     lock_expect_taken(true);
 }
-END_TEST
 
-START_TEST(only_a_regular_file_is_a_lock_and_nothing_else_is_waited_for)
+TEST(only_a_regular_file_is_a_lock_and_nothing_else_is_waited_for)
 {
     struct lock lock;
 
@@ -150,18 +145,16 @@ START_TEST(only_a_regular_file_is_a_lock_and_nothing_else_is_waited_for)
     }
     lock_expect_taken(true);
 }
-END_TEST
 
-START_TEST(a_lock_of_another_host_is_taken_only_by_force)
+TEST(a_lock_of_another_host_is_taken_only_by_force)
 {
     lock_write_holder("n07.cluster", lock_dead_pid(), locked.boot);
     lock_expect_locked(false, "is in use by host n07.cluster pid ");
     lock_expect_locked(false, "since 2024-02-29T10:31:00");
     lock_expect_taken(true);
 }
-END_TEST
 
-START_TEST(a_lock_that_nobody_understands_is_taken_only_by_force)
+TEST(a_lock_that_nobody_understands_is_taken_only_by_force)
 {
     static const char *const texts[] = {"", "\n", "host", "garbage\n", "host a\npid x\nboot b\nsince c\n"};
 
@@ -171,10 +164,9 @@ START_TEST(a_lock_that_nobody_understands_is_taken_only_by_force)
         lock_expect_taken(true);
     }
 }
-END_TEST
 
 /* The option overrides any content of the file. */
-START_TEST(a_lock_that_is_far_too_long_is_taken_only_by_force)
+TEST(a_lock_that_is_far_too_long_is_taken_only_by_force)
 {
     char text[2000];
 
@@ -184,26 +176,23 @@ START_TEST(a_lock_that_is_far_too_long_is_taken_only_by_force)
     lock_expect_locked(false, LOCK_NAME);
     lock_expect_taken(true);
 }
-END_TEST
 
 /* The parent is alive, but has another start time than the holder: the number was reused. */
-START_TEST(a_number_that_was_used_again_is_another_process)
+TEST(a_number_that_was_used_again_is_another_process)
 {
     lock_write_holder(locked.host, (long)getppid(), locked.boot);
     lock_expect_taken(false);
 }
-END_TEST
 
 /* A container has its own process numbers, so the process is unknown here. */
-START_TEST(a_lock_of_another_pid_namespace_is_taken_only_by_force)
+TEST(a_lock_of_another_pid_namespace_is_taken_only_by_force)
 {
     lock_write_holder_of(locked.host, (long)getppid(), locked.boot, lock_own_space() + 1, 1);
     lock_expect_locked(false, "(--break-lock if that is dead)");
     lock_expect_taken(true);
 }
-END_TEST
 
-START_TEST(a_lock_that_was_broken_is_noticed_and_left_alone)
+TEST(a_lock_that_was_broken_is_noticed_and_left_alone)
 {
     struct lock lock;
 
@@ -215,9 +204,8 @@ START_TEST(a_lock_that_was_broken_is_noticed_and_left_alone)
     ck_assert_uint_eq(lock_files(), 1);
     lock_expect_taken(true);
 }
-END_TEST
 
-START_TEST(a_folder_that_cannot_be_written_to_cannot_be_locked)
+TEST(a_folder_that_cannot_be_written_to_cannot_be_locked)
 {
     struct folder proc;
     struct lock lock;
@@ -228,10 +216,9 @@ START_TEST(a_folder_that_cannot_be_written_to_cannot_be_locked)
     ck_assert(!lock.held);
     folder_close(&proc);
 }
-END_TEST
 
 /* Both find the same dead lock at the same time. */
-START_TEST(of_two_that_take_over_one_wins)
+TEST(of_two_that_take_over_one_wins)
 {
     enum { ROUNDS = 8, PROCESSES = 2 };
 
@@ -272,28 +259,4 @@ START_TEST(of_two_that_take_over_one_wins)
         ck_assert_uint_eq(winners, 1);
         ck_assert_uint_eq(lock_files(), 1);
     }
-}
-END_TEST
-
-void
-lock_case(Suite *suite)
-{
-    TCase *lock = tcase_create("lock");
-
-    tcase_add_checked_fixture(lock, lock_setup, lock_teardown);
-    tcase_add_test(lock, a_lock_names_its_owner);
-    tcase_add_test(lock, a_lock_of_a_living_process_is_not_taken);
-    tcase_add_test(lock, a_lock_of_a_dead_process_is_taken_over);
-    tcase_add_test(lock, a_lock_from_before_the_last_boot_is_taken_over);
-    tcase_add_test(lock, a_lock_of_another_machine_of_this_name_is_taken_only_by_force);
-    tcase_add_test(lock, only_a_regular_file_is_a_lock_and_nothing_else_is_waited_for);
-    tcase_add_test(lock, a_lock_of_another_host_is_taken_only_by_force);
-    tcase_add_test(lock, a_lock_that_nobody_understands_is_taken_only_by_force);
-    tcase_add_test(lock, a_lock_that_is_far_too_long_is_taken_only_by_force);
-    tcase_add_test(lock, a_number_that_was_used_again_is_another_process);
-    tcase_add_test(lock, a_lock_of_another_pid_namespace_is_taken_only_by_force);
-    tcase_add_test(lock, a_lock_that_was_broken_is_noticed_and_left_alone);
-    tcase_add_test(lock, a_folder_that_cannot_be_written_to_cannot_be_locked);
-    tcase_add_test(lock, of_two_that_take_over_one_wins);
-    suite_add_tcase(suite, lock);
 }

@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "calls.h"
-#include "cases.h"
 #include "lock_fixture.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +26,10 @@ take_and_drop(void)
     return status == CHEX_OK ? lock_drop(&lock, &locked.err) : status;
 }
 
+TEST_CASE("file", "lock faults", lock_setup, lock_teardown);
+
 /* exFAT, some network file systems */
-START_TEST(without_hard_links_a_lock_is_still_taken)
+TEST(without_hard_links_a_lock_is_still_taken)
 {
     static const int errors[] = {EPERM, ENOSYS, ENOTSUP, EMLINK};
 
@@ -44,16 +44,14 @@ START_TEST(without_hard_links_a_lock_is_still_taken)
     ck_assert_uint_eq(calls_end(), 1);
     ck_assert_uint_eq(lock_files(), 0);
 }
-END_TEST
 
-START_TEST(a_link_whose_answer_was_lost_is_a_lock)
+TEST(a_link_whose_answer_was_lost_is_a_lock)
 {
     calls_fail(CALL_RENAME, 1, false, EEXIST);
     ck_assert_msg(take_and_drop() == CHEX_OK, "%s", locked.err.text);
     ck_assert_uint_eq(calls_end(), 1);
     ck_assert_uint_eq(lock_files(), 0);
 }
-END_TEST
 
 static void
 rival_takes_over(void)
@@ -70,7 +68,7 @@ rival_takes_over_without_links(void)
 }
 
 /* Between the check of a dead lock and its rename. */
-START_TEST(the_lock_of_a_rival_that_was_faster_is_put_back)
+TEST(the_lock_of_a_rival_that_was_faster_is_put_back)
 {
     for (unsigned links = 0; links < 2; links++) {
         enum chex_status status;
@@ -85,19 +83,17 @@ START_TEST(the_lock_of_a_rival_that_was_faster_is_put_back)
         lock_expect_taken(true);
     }
 }
-END_TEST
 
-START_TEST(if_two_processes_break_a_lock_the_new_lock_of_the_first_survives)
+TEST(if_two_processes_break_a_lock_the_new_lock_of_the_first_survives)
 {
     lock_write_holder("n08.cluster", 1, locked.boot);
     calls_before_rename(rival_takes_over);
     lock_expect_locked(true, "in use by host n07.cluster");
     lock_expect_taken(true);
 }
-END_TEST
 
 /* The process that got the lock meanwhile removed our file as a leftover; the link then fails with ENOENT. */
-START_TEST(a_rival_that_cleans_up_is_given_four_tries)
+TEST(a_rival_that_cleans_up_is_given_four_tries)
 {
     calls_fail(CALL_RENAME, 1, false, ENOENT);
     ck_assert_int_eq(take_and_drop(), CHEX_OK);
@@ -108,9 +104,8 @@ START_TEST(a_rival_that_cleans_up_is_given_four_tries)
     ck_assert_msg(strstr(locked.err.text, "is being taken over by another process"), "%s", locked.err.text);
     ck_assert_uint_eq(lock_files(), 0);
 }
-END_TEST
 
-START_TEST(a_lock_that_is_a_link_to_nothing_is_taken_only_by_force)
+TEST(a_lock_that_is_a_link_to_nothing_is_taken_only_by_force)
 {
     struct lock lock;
 
@@ -122,9 +117,8 @@ START_TEST(a_lock_that_is_a_link_to_nothing_is_taken_only_by_force)
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
     ck_assert_uint_eq(lock_files(), 0);
 }
-END_TEST
 
-START_TEST(a_stale_lock_that_cannot_be_moved_aside_stays)
+TEST(a_stale_lock_that_cannot_be_moved_aside_stays)
 {
     lock_write_holder(locked.host, lock_dead_pid(), locked.boot);
     calls_fail(CALL_RENAME, 2, true, EACCES); /* 1 is the link, which succeeded */
@@ -133,9 +127,8 @@ START_TEST(a_stale_lock_that_cannot_be_moved_aside_stays)
     ck_assert_uint_eq(lock_files(), 1);
     lock_expect_taken(false);
 }
-END_TEST
 
-START_TEST(a_lock_that_cannot_be_read_is_anothers)
+TEST(a_lock_that_cannot_be_read_is_anothers)
 {
     lock_write_holder(locked.host, lock_dead_pid(), locked.boot);
     calls_fail(CALL_STAT, 1, true, EIO);
@@ -144,9 +137,8 @@ START_TEST(a_lock_that_cannot_be_read_is_anothers)
     ck_assert_msg(strstr(locked.err.text, LOCK_NAME), "%s", locked.err.text);
     lock_expect_taken(false);
 }
-END_TEST
 
-START_TEST(a_lock_is_written_completely_or_not_at_all)
+TEST(a_lock_is_written_completely_or_not_at_all)
 {
     static const enum call kinds[] = {CALL_WRITE, CALL_SYNC, CALL_CLOSE};
 
@@ -164,9 +156,8 @@ START_TEST(a_lock_is_written_completely_or_not_at_all)
     ck_assert_int_eq(take_and_drop(), CHEX_OK);
     ck_assert_uint_eq(calls_end(), 1);
 }
-END_TEST
 
-START_TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
+TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
 {
     struct lock lock;
 
@@ -189,9 +180,8 @@ START_TEST(a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed)
     ck_assert(!lock_is_held(&locked.folder));
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
 }
-END_TEST
 
-START_TEST(an_own_lock_that_cannot_be_read_was_not_taken_over)
+TEST(an_own_lock_that_cannot_be_read_was_not_taken_over)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_STAT, CALL_READ};
     static const int errors[] = {EACCES, EPERM, EIO, ENXIO};
@@ -211,10 +201,9 @@ START_TEST(an_own_lock_that_cannot_be_read_was_not_taken_over)
     calls_end();
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
 }
-END_TEST
 
 /* Empty, cut anywhere, or too long. */
-START_TEST(an_own_lock_that_is_damaged_was_not_taken_over)
+TEST(an_own_lock_that_is_damaged_was_not_taken_over)
 {
     char text[2 * LOCK_TEXT];
     struct lock lock;
@@ -232,9 +221,8 @@ START_TEST(an_own_lock_that_is_damaged_was_not_taken_over)
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_ERR_WRITE);
     ck_assert_uint_eq(lock_files(), 1);
 }
-END_TEST
 
-START_TEST(an_own_lock_that_another_process_replaced_names_that_process)
+TEST(an_own_lock_that_another_process_replaced_names_that_process)
 {
     struct lock lock;
 
@@ -246,7 +234,6 @@ START_TEST(an_own_lock_that_another_process_replaced_names_that_process)
     ck_assert_int_eq(lock_check(&lock, &locked.err), CHEX_ERR_LOCKED);
     ck_assert_msg(strstr(locked.err.text, "was removed"), "%s", locked.err.text);
 }
-END_TEST
 
 static void
 write_next_to_lock(const char *suffix, const char *text)
@@ -262,7 +249,7 @@ write_next_to_lock(const char *suffix, const char *text)
 }
 
 /* The leftovers of killed processes are removed; files that may belong to a live process, or to no lock, stay. */
-START_TEST(leftovers_of_the_dead_are_removed)
+TEST(leftovers_of_the_dead_are_removed)
 {
     char dead[512], living[512];
     struct lock lock;
@@ -280,28 +267,4 @@ START_TEST(leftovers_of_the_dead_are_removed)
     ck_assert_msg(lock_take(&lock, &locked.folder, false, &locked.err) == CHEX_OK, "%s", locked.err.text);
     ck_assert_uint_eq(lock_files(), 1 + 4);
     ck_assert_int_eq(lock_drop(&lock, &locked.err), CHEX_OK);
-}
-END_TEST
-
-void
-lock_faults_case(Suite *suite)
-{
-    TCase *lock = tcase_create("lock faults");
-
-    tcase_add_checked_fixture(lock, lock_setup, lock_teardown);
-    tcase_add_test(lock, without_hard_links_a_lock_is_still_taken);
-    tcase_add_test(lock, a_link_whose_answer_was_lost_is_a_lock);
-    tcase_add_test(lock, the_lock_of_a_rival_that_was_faster_is_put_back);
-    tcase_add_test(lock, if_two_processes_break_a_lock_the_new_lock_of_the_first_survives);
-    tcase_add_test(lock, a_rival_that_cleans_up_is_given_four_tries);
-    tcase_add_test(lock, a_lock_that_is_a_link_to_nothing_is_taken_only_by_force);
-    tcase_add_test(lock, a_stale_lock_that_cannot_be_moved_aside_stays);
-    tcase_add_test(lock, a_lock_that_cannot_be_read_is_anothers);
-    tcase_add_test(lock, a_lock_is_written_completely_or_not_at_all);
-    tcase_add_test(lock, a_lock_that_cannot_be_read_again_or_is_gone_is_not_removed);
-    tcase_add_test(lock, an_own_lock_that_cannot_be_read_was_not_taken_over);
-    tcase_add_test(lock, an_own_lock_that_is_damaged_was_not_taken_over);
-    tcase_add_test(lock, an_own_lock_that_another_process_replaced_names_that_process);
-    tcase_add_test(lock, leftovers_of_the_dead_are_removed);
-    suite_add_tcase(suite, lock);
 }

@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "base/ascii.h"
-#include "cases.h"
 #include "io/csv.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +102,9 @@ gzip(const void *data, size_t size, size_t *out_size)
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(rows_end_with_lf_crlf_cr_or_the_file)
+TEST_CASE("table", "rows", NULL, NULL);
+
+TEST(rows_end_with_lf_crlf_cr_or_the_file)
 {
     expect_rows("a,b\nc,d\n", "1:a|b;2:c|d;");
     expect_rows("a,b\r\nc,d\r\n", "1:a|b;2:c|d;");
@@ -112,56 +112,49 @@ START_TEST(rows_end_with_lf_crlf_cr_or_the_file)
     expect_rows("a,b\nc,d", "1:a|b;2:c|d;");
     expect_rows("a,b\r\nc,\"d\"", "1:a|b;2:c|d;");
 }
-END_TEST
 
 /* RFC 4180, section 2. */
-START_TEST(quotes_hold_commas_quotes_and_newlines)
+TEST(quotes_hold_commas_quotes_and_newlines)
 {
     expect_rows("\"a,b\",\"say \"\"x\"\"\"\n", "1:a,b|say \"x\";");
     expect_rows("1,\"two\nlines\"\nnext,row\n", "1:1|two\nlines;3:next|row;");
     expect_rows("1,\"two\r\nlines\"\r\nnext,row\r\n", "1:1|two\r\nlines;3:next|row;");
     expect_rows("\"a\n\n\n\nb\"\nc\n", "1:a\n\n\n\nb;6:c;");
 }
-END_TEST
 
-START_TEST(blank_lines_are_skipped_and_counted)
+TEST(blank_lines_are_skipped_and_counted)
 {
     expect_rows("\n\na\n \t \n\nb\n\n", "3:a;6:b;");
     expect_rows("\r\n\r\na\r\n", "3:a;");
     expect_rows("", "");
     expect_rows("\n", "");
 }
-END_TEST
 
-START_TEST(empty_fields_count_also_at_the_end)
+TEST(empty_fields_count_also_at_the_end)
 {
     expect_rows("a,,\n,,\n,b,\n", "1:a||;2:||;3:|b|;");
 }
-END_TEST
 
-START_TEST(blanks_around_fields_are_dropped)
+TEST(blanks_around_fields_are_dropped)
 {
     expect_rows(" a ,\tb\t,\" c \"\n", "1:a|b|c;");
 }
-END_TEST
 
-START_TEST(a_byte_order_mark_is_skipped)
+TEST(a_byte_order_mark_is_skipped)
 {
     expect_rows("\xef\xbb\xbf"
                 "a,b\n",
                 "1:a|b;");
     expect_rows("\xef\xbb\xbf", "");
 }
-END_TEST
 
-START_TEST(utf8_passes)
+TEST(utf8_passes)
 {
     expect_rows("\xc3\xa9,\xe2\x82\xac,\xf0\x9f\xa9\xbb\n", "1:\xc3\xa9|\xe2\x82\xac|\xf0\x9f\xa9\xbb;");
 }
-END_TEST
 
 /* Sequences that RFC 3629 forbids: a lone or missing continuation byte, overlong, surrogate, above U+10FFFF. */
-START_TEST(other_encodings_than_utf8_are_refused)
+TEST(other_encodings_than_utf8_are_refused)
 {
     static const char *const bad[] = {"\x80",         "\xc3",         "\xc0\xaf",         "\xc1\xbf",
                                       "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80",
@@ -178,17 +171,15 @@ START_TEST(other_encodings_than_utf8_are_refused)
                  ":1: the text is UTF-16; save it as UTF-8");
     EXPECT_ERROR("\xfe\xff\0a\0,", ":1: the text is UTF-16; save it as UTF-8");
 }
-END_TEST
 
-START_TEST(a_nul_byte_is_refused)
+TEST(a_nul_byte_is_refused)
 {
     EXPECT_ERROR("a,b\nc\0,d\n", ":2: a NUL byte, so this is not text");
     EXPECT_OTHER("\0", ":1: all bytes are zero (disk full or download interrupted?)");
     EXPECT_ERROR("a\n\0", ":2: a NUL byte, so this is not text");
 }
-END_TEST
 
-START_TEST(a_binary_file_is_recognised_by_its_first_bytes)
+TEST(a_binary_file_is_recognised_by_its_first_bytes)
 {
     EXPECT_OTHER("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ":1: looks like PNG");
     EXPECT_OTHER("<!DOCTYPE html><html><body>Log in</body></html>\n", ":1: looks like HTML: the download failed");
@@ -201,16 +192,14 @@ START_TEST(a_binary_file_is_recognised_by_its_first_bytes)
     expect_rows("BZh,GIF89a\nBM,PAR1\n", "1:BZh|GIF89a;2:BM|PAR1;");
     expect_rows("x,<html>\n", "1:x|<html>;");
 }
-END_TEST
 
-START_TEST(an_unclosed_quote_is_reported_where_its_row_starts)
+TEST(an_unclosed_quote_is_reported_where_its_row_starts)
 {
     EXPECT_ERROR("a,b\nc,\"d\ne,f\n", ":2: a quote that is not closed");
     EXPECT_ERROR("a,b\nc,\"d", ":2: a quote that is not closed");
 }
-END_TEST
 
-START_TEST(an_unclosed_quote_does_not_swallow_a_large_file)
+TEST(an_unclosed_quote_does_not_swallow_a_large_file)
 {
     size_t size = 200000;
     char *csv = malloc(size);
@@ -222,16 +211,14 @@ START_TEST(an_unclosed_quote_does_not_swallow_a_large_file)
     expect_error(csv, size, ":3: the row is longer than 65536 bytes (a quote that is not closed?)");
     free(csv);
 }
-END_TEST
 
-START_TEST(a_misplaced_quote_is_refused)
+TEST(a_misplaced_quote_is_refused)
 {
     EXPECT_ERROR("a,b\nc\"x,d\n", ":2: a quote in the wrong place");
     EXPECT_ERROR("a,b\n\"c\"x,d\n", ":2: a quote in the wrong place");
 }
-END_TEST
 
-START_TEST(a_line_may_have_65536_bytes_and_no_more)
+TEST(a_line_may_have_65536_bytes_and_no_more)
 {
     size_t size = TABLE_MAX_LINE + 5;
     char *csv = malloc(size);
@@ -251,10 +238,9 @@ START_TEST(a_line_may_have_65536_bytes_and_no_more)
     expect_error(csv, size - 1, ":2: the line is longer than 65536 bytes");
     free(csv);
 }
-END_TEST
 
 /* The window of line_reader.c is 256 KiB; lines, CR LF and UTF-8 must be intact at any offset across its edges. */
-START_TEST(rows_across_the_edges_of_the_window_are_complete)
+TEST(rows_across_the_edges_of_the_window_are_complete)
 {
     size_t size = 0;
     char *csv = malloc(700000);
@@ -280,9 +266,8 @@ START_TEST(rows_across_the_edges_of_the_window_are_complete)
     ck_assert_uint_gt(rows, 40000);
     free(csv);
 }
-END_TEST
 
-START_TEST(more_than_64_fields_are_refused)
+TEST(more_than_64_fields_are_refused)
 {
     char csv[2 * (TABLE_MAX_FIELDS + 1)];
     struct seen s = {0};
@@ -296,9 +281,8 @@ START_TEST(more_than_64_fields_are_refused)
     csv[sizeof(csv) - 1] = '\n';
     expect_error(csv, sizeof(csv), ":1: more than 64 fields");
 }
-END_TEST
 
-START_TEST(an_error_of_the_callback_stops_the_reading)
+TEST(an_error_of_the_callback_stops_the_reading)
 {
     struct seen s = {.stop_at = 2};
     struct chex_error err;
@@ -311,9 +295,8 @@ START_TEST(an_error_of_the_callback_stops_the_reading)
     ck_assert_str_eq(err.text, wanted);
     ck_assert_int_eq(table_read(path, on_row, &s, NULL, NULL), CHEX_OK); /* no room for a text is fine */
 }
-END_TEST
 
-START_TEST(columns_are_found_without_case_blanks_and_underscores)
+TEST(columns_are_found_without_case_blanks_and_underscores)
 {
     static const char *const image[] = {"Image Index", NULL};
     static const char *const split[] = {"set", "Split", NULL};
@@ -324,11 +307,12 @@ START_TEST(columns_are_found_without_case_blanks_and_underscores)
     ck_assert_int_eq(table_column(&row, split), 2);
     ck_assert_int_eq(table_column(&row, none), -1);
 }
-END_TEST
 
 /* ---- files ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(gzip_is_recognised_by_its_bytes_and_may_have_members)
+TEST_CASE("table", "files", NULL, NULL);
+
+TEST(gzip_is_recognised_by_its_bytes_and_may_have_members)
 {
     size_t first_size, second_size;
     uint8_t *first = gzip("a,b\r\nc", 6, &first_size);
@@ -345,10 +329,9 @@ START_TEST(gzip_is_recognised_by_its_bytes_and_may_have_members)
     free(first);
     free(second);
 }
-END_TEST
 
 /* The padding starts at the end of a read; a comment in the header adds the missing bytes. */
-START_TEST(padding_may_begin_where_a_piece_of_the_file_does)
+TEST(padding_may_begin_where_a_piece_of_the_file_does)
 {
     static uint8_t file[65536 + 512];
     size_t size, comment;
@@ -363,9 +346,8 @@ START_TEST(padding_may_begin_where_a_piece_of_the_file_does)
     expect_rows_of(unit_file("padded.csv.gz", file, sizeof(file)), "1:a|b;");
     free(data);
 }
-END_TEST
 
-START_TEST(damaged_gzip_data_is_refused)
+TEST(damaged_gzip_data_is_refused)
 {
     size_t size;
     uint8_t *data = gzip("a,b\nc,d\ne,f\n", 12, &size);
@@ -382,9 +364,8 @@ START_TEST(damaged_gzip_data_is_refused)
     expect_error_of(unit_file("method.gz", "\x1f\x8b\x07\0\0\0\0\0\0\0", 10), CHEX_ERR_USAGE, ":1: damaged gzip data");
     free(data);
 }
-END_TEST
 
-START_TEST(gzip_followed_by_other_data_is_refused)
+TEST(gzip_followed_by_other_data_is_refused)
 {
     size_t size;
     uint8_t *data = gzip("a\n", 2, &size);
@@ -395,10 +376,9 @@ START_TEST(gzip_followed_by_other_data_is_refused)
     expect_error_of(unit_file("garbage.gz", with, size + 7), CHEX_ERR_USAGE, ":1: damaged gzip data");
     free(data);
 }
-END_TEST
 
 /* 257 members of 1 MiB each make a file of some 300 kB. */
-START_TEST(a_small_gzip_file_cannot_be_a_huge_text)
+TEST(a_small_gzip_file_cannot_be_a_huge_text)
 {
     static uint8_t lines[1 << 20];
     size_t size, total = 0;
@@ -426,9 +406,8 @@ START_TEST(a_small_gzip_file_cannot_be_a_huge_text)
     free(member);
     free(file);
 }
-END_TEST
 
-START_TEST(a_missing_file_a_folder_and_a_fifo_are_missing)
+TEST(a_missing_file_a_folder_and_a_fifo_are_missing)
 {
     struct seen s = {0};
     struct chex_error err;
@@ -449,10 +428,9 @@ START_TEST(a_missing_file_a_folder_and_a_fifo_are_missing)
     snprintf(wanted, sizeof(wanted), "'%s': not a regular file", path);
     ck_assert_str_eq(err.text, wanted);
 }
-END_TEST
 
 /* Page 0 of a process cannot be read: on Linux, a regular file that gives EIO. */
-START_TEST(a_read_error_is_not_reported_as_damaged_text)
+TEST(a_read_error_is_not_reported_as_damaged_text)
 {
     struct seen s = {0};
     struct chex_error err;
@@ -462,10 +440,9 @@ START_TEST(a_read_error_is_not_reported_as_damaged_text)
     ck_assert_int_eq(table_read("/proc/self/mem", on_row, &s, NULL, &err), CHEX_ERR_READ);
     ck_assert_ptr_nonnull(strstr(err.text, "'/proc/self/mem': read error at byte 0: "));
 }
-END_TEST
 
 /* SHA-256 of "abc": FIPS 180-2, appendix B.1. */
-START_TEST(the_hash_is_of_the_decompressed_text)
+TEST(the_hash_is_of_the_decompressed_text)
 {
     static const char abc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     size_t size;
@@ -479,44 +456,4 @@ START_TEST(the_hash_is_of_the_decompressed_text)
     ck_assert_int_eq(table_read(unit_file("abc.gz", data, size), on_row, &s, hex, &err), CHEX_OK);
     ck_assert_str_eq(hex, abc);
     free(data);
-}
-END_TEST
-
-Suite *
-table_suite(void)
-{
-    Suite *suite = suite_create("table");
-    TCase *rows = tcase_create("rows");
-    TCase *files = tcase_create("files");
-
-    tcase_add_test(rows, rows_end_with_lf_crlf_cr_or_the_file);
-    tcase_add_test(rows, quotes_hold_commas_quotes_and_newlines);
-    tcase_add_test(rows, blank_lines_are_skipped_and_counted);
-    tcase_add_test(rows, empty_fields_count_also_at_the_end);
-    tcase_add_test(rows, blanks_around_fields_are_dropped);
-    tcase_add_test(rows, a_byte_order_mark_is_skipped);
-    tcase_add_test(rows, utf8_passes);
-    tcase_add_test(rows, other_encodings_than_utf8_are_refused);
-    tcase_add_test(rows, a_nul_byte_is_refused);
-    tcase_add_test(rows, a_binary_file_is_recognised_by_its_first_bytes);
-    tcase_add_test(rows, an_unclosed_quote_is_reported_where_its_row_starts);
-    tcase_add_test(rows, an_unclosed_quote_does_not_swallow_a_large_file);
-    tcase_add_test(rows, a_misplaced_quote_is_refused);
-    tcase_add_test(rows, a_line_may_have_65536_bytes_and_no_more);
-    tcase_add_test(rows, rows_across_the_edges_of_the_window_are_complete);
-    tcase_add_test(rows, more_than_64_fields_are_refused);
-    tcase_add_test(rows, an_error_of_the_callback_stops_the_reading);
-    tcase_add_test(rows, columns_are_found_without_case_blanks_and_underscores);
-    suite_add_tcase(suite, rows);
-    tcase_add_test(files, gzip_is_recognised_by_its_bytes_and_may_have_members);
-    tcase_add_test(files, padding_may_begin_where_a_piece_of_the_file_does);
-    tcase_add_test(files, damaged_gzip_data_is_refused);
-    tcase_add_test(files, gzip_followed_by_other_data_is_refused);
-    tcase_add_test(files, a_small_gzip_file_cannot_be_a_huge_text);
-    tcase_add_test(files, a_missing_file_a_folder_and_a_fifo_are_missing);
-    tcase_add_test(files, a_read_error_is_not_reported_as_damaged_text);
-    tcase_add_test(files, the_hash_is_of_the_decompressed_text);
-    suite_add_tcase(suite, files);
-    ascii_case(suite);
-    return suite;
 }

@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "base/memory.h"
-#include "cases.h"
 #include "kernels/inflate_private.h"
+#include "unit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +113,9 @@ inflater_parts(const struct inflater_kind *kind, const struct buffer *in, uint8_
     return right;
 }
 
-START_TEST(every_kind_inflates_the_output_of_zlib)
+TEST_CASE("inflate", "streams", NULL, NULL);
+
+TEST(every_kind_inflates_the_output_of_zlib)
 {
     const struct inflater_kind *kind;
     uint32_t random = 1, i;
@@ -142,7 +142,6 @@ START_TEST(every_kind_inflates_the_output_of_zlib)
         free(data);
     }
 }
-END_TEST
 
 /* ---- damage --------------------------------------------------------------------------------------------------- */
 
@@ -174,7 +173,7 @@ zlib_takes(struct buffer *b, uint8_t *out, size_t size)
     return uncompress2(out, &got, b->data, &used) == Z_OK && got == size && used == b->size;
 }
 
-START_TEST(every_kind_reports_damage_as_zlib_does)
+TEST(every_kind_reports_damage_as_zlib_does)
 {
     const struct inflater_kind *kind;
     uint32_t random = 5, i, k, taken = 0, refused = 0;
@@ -215,7 +214,6 @@ START_TEST(every_kind_reports_damage_as_zlib_does)
     ck_assert_uint_gt(taken, 100);
     ck_assert_uint_gt(refused, 100);
 }
-END_TEST
 
 /* ---- distances ------------------------------------------------------------------------------------------------ */
 
@@ -272,7 +270,7 @@ make_match(struct buffer *out, unsigned literals, uint32_t distance)
 /* Memory in front of the output, from which no match may copy. */
 #define BEFORE 32
 
-START_TEST(no_distance_reaches_over_the_beginning)
+TEST(no_distance_reaches_over_the_beginning)
 {
     static const struct {
         unsigned literals;
@@ -309,19 +307,4 @@ START_TEST(no_distance_reaches_over_the_beginning)
         }
         buffer_release(&b);
     }
-}
-END_TEST
-
-Suite *
-inflate_suite(void)
-{
-    Suite *suite = suite_create("inflate");
-    TCase *tcase = tcase_create("streams");
-
-    tcase_add_test(tcase, every_kind_inflates_the_output_of_zlib);
-    tcase_add_test(tcase, every_kind_reports_damage_as_zlib_does);
-    tcase_add_test(tcase, no_distance_reaches_over_the_beginning);
-    suite_add_tcase(suite, tcase);
-    inflate_streams_case(suite);
-    return suite;
 }

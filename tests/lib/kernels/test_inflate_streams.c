@@ -8,8 +8,8 @@
  */
 #include <config.h>
 
-#include "cases.h"
 #include "deflate_fixture.h"
+#include "unit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,9 @@
 static const uint8_t small_litlen[288] = {['a'] = 1, ['b'] = 2, [256] = 3, [257] = 3};
 static const uint8_t one_dist[32] = {1};
 
-START_TEST(a_block_with_codes_of_its_own_is_taken)
+TEST_CASE("inflate", "streams made by hand", NULL, NULL);
+
+TEST(a_block_with_codes_of_its_own_is_taken)
 {
     struct bits *b = new_bits();
 
@@ -32,9 +34,8 @@ START_TEST(a_block_with_codes_of_its_own_is_taken)
     put_symbol(b, small_litlen, 258, 256);
     judge(b, NULL);
 }
-END_TEST
 
-START_TEST(too_many_symbols_are_refused)
+TEST(too_many_symbols_are_refused)
 {
     struct bits *b = new_bits();
 
@@ -44,9 +45,8 @@ START_TEST(too_many_symbols_are_refused)
     put_dynamic(b, 258, small_litlen, 31, one_dist);
     judge(b, "too many length or distance symbols");
 }
-END_TEST
 
-START_TEST(code_lengths_in_an_incomplete_or_oversubscribed_code_are_refused)
+TEST(code_lengths_in_an_incomplete_or_oversubscribed_code_are_refused)
 {
     for (unsigned bits = 1; bits <= 3; bits += 2) { /* too many or too few bits for four of them */
         struct bits *b = new_bits();
@@ -60,9 +60,8 @@ START_TEST(code_lengths_in_an_incomplete_or_oversubscribed_code_are_refused)
         judge(b, "invalid code lengths set");
     }
 }
-END_TEST
 
-START_TEST(a_repetition_of_nothing_or_beyond_the_end_is_refused)
+TEST(a_repetition_of_nothing_or_beyond_the_end_is_refused)
 {
     struct bits *b = new_bits();
 
@@ -82,9 +81,8 @@ START_TEST(a_repetition_of_nothing_or_beyond_the_end_is_refused)
         judge(b, "invalid bit length repeat");
     }
 }
-END_TEST
 
-START_TEST(every_kind_of_repetition_is_taken)
+TEST(every_kind_of_repetition_is_taken)
 {
     struct bits *b = new_bits();
     uint8_t length[257] = {[0] = 2, [1] = 2, [2] = 2, [256] = 2};
@@ -118,9 +116,8 @@ START_TEST(every_kind_of_repetition_is_taken)
     put(b, 0, 32);
     judge(b, "invalid literal/lengths set");
 }
-END_TEST
 
-START_TEST(a_code_without_an_end_is_refused)
+TEST(a_code_without_an_end_is_refused)
 {
     struct bits *b = new_bits();
     static const uint8_t length[288] = {['a'] = 1, ['b'] = 1};
@@ -129,9 +126,8 @@ START_TEST(a_code_without_an_end_is_refused)
     put(b, 0, 32);
     judge(b, "invalid code -- missing end-of-block");
 }
-END_TEST
 
-START_TEST(literals_in_an_incomplete_or_oversubscribed_code_are_refused)
+TEST(literals_in_an_incomplete_or_oversubscribed_code_are_refused)
 {
     static const uint8_t few[288] = {['a'] = 1, [256] = 2}, many[288] = {['a'] = 1, ['b'] = 1, [256] = 1};
     struct bits *b = new_bits();
@@ -144,9 +140,8 @@ START_TEST(literals_in_an_incomplete_or_oversubscribed_code_are_refused)
     put(b, 0, 32);
     judge(b, "invalid literal/lengths set");
 }
-END_TEST
 
-START_TEST(distances_in_an_incomplete_or_oversubscribed_code_are_refused)
+TEST(distances_in_an_incomplete_or_oversubscribed_code_are_refused)
 {
     static const uint8_t bad[][32] = {{1, 1, 1}, {2, 2}, {1, 2}, {2}, {15}};
 
@@ -158,9 +153,8 @@ START_TEST(distances_in_an_incomplete_or_oversubscribed_code_are_refused)
         judge(b, "invalid distances set");
     }
 }
-END_TEST
 
-START_TEST(a_distance_that_has_no_code_is_refused)
+TEST(a_distance_that_has_no_code_is_refused)
 {
     static const uint8_t none[32] = {0};
     struct bits *b = new_bits();
@@ -178,7 +172,6 @@ START_TEST(a_distance_that_has_no_code_is_refused)
     put(b, 0, 32);
     judge(b, "invalid distance code");
 }
-END_TEST
 
 /* ---- long codes: the second level ------------------------------------------------------------------------------ */
 
@@ -190,7 +183,7 @@ staircase(uint8_t *length, const uint16_t *symbols)
         length[symbols[i]] = (uint8_t)(i < 15 ? i + 1 : 15);
 }
 
-START_TEST(codes_of_all_lengths_are_looked_up)
+TEST(codes_of_all_lengths_are_looked_up)
 {
     static const uint16_t orders[][16] = {
         {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 257, 264, 256, 285},
@@ -226,11 +219,10 @@ START_TEST(codes_of_all_lengths_are_looked_up)
         judge(b, NULL);
     }
 }
-END_TEST
 
 /* ---- the fixed code, the window -------------------------------------------------------------------------------- */
 
-START_TEST(symbols_without_a_meaning_are_refused)
+TEST(symbols_without_a_meaning_are_refused)
 {
     for (unsigned symbol = 286; symbol < 288; symbol++) {
         struct bits *b = new_bits();
@@ -252,13 +244,12 @@ START_TEST(symbols_without_a_meaning_are_refused)
         judge(b, "invalid distance code");
     }
 }
-END_TEST
 
 /*
  * If such a symbol were ignored, or were the start of another one: a distance of 1 follows, the end, and the checksum
  * of that output.
  */
-START_TEST(an_invalid_distance_code_is_refused)
+TEST(an_invalid_distance_code_is_refused)
 {
     static const uint8_t sum[4] = {0x03, 0xce, 0x01, 0x85}; /* Adler-32 of "aaaa" */
     const struct inflater_kind *kind;
@@ -285,7 +276,6 @@ START_TEST(an_invalid_distance_code_is_refused)
         judge(b, "invalid distance code");
     }
 }
-END_TEST
 
 /* `before` literals, then a match of three bytes at a distance of 24577 to 32768, the size of the window. */
 static void
@@ -305,7 +295,7 @@ reach(unsigned before, unsigned code, unsigned extra, unsigned extra_bits, const
     judge(b, text);
 }
 
-START_TEST(a_distance_may_reach_the_first_byte_and_not_beyond)
+TEST(a_distance_may_reach_the_first_byte_and_not_beyond)
 {
     reach(1, 0, 0, 0, NULL);
     reach(0, 0, 0, 0, "invalid distance too far back");
@@ -316,9 +306,8 @@ START_TEST(a_distance_may_reach_the_first_byte_and_not_beyond)
     reach(32767, 29, 8190, 13, NULL);
     reach(40000, 29, 8191, 13, NULL);
 }
-END_TEST
 
-START_TEST(matches_of_every_length_and_many_distances_equal_zlib)
+TEST(matches_of_every_length_and_many_distances_equal_zlib)
 {
     static const uint16_t base[29] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
                                       31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
@@ -349,7 +338,6 @@ START_TEST(matches_of_every_length_and_many_distances_equal_zlib)
         judge(b, NULL);
     }
 }
-END_TEST
 
 /* ---- stored blocks, the order of blocks ------------------------------------------------------------------------ */
 
@@ -362,7 +350,7 @@ put_stored(struct bits *b, bool last, unsigned size, unsigned complement)
     put(b, complement, 16);
 }
 
-START_TEST(stored_blocks_begin_at_the_next_byte)
+TEST(stored_blocks_begin_at_the_next_byte)
 {
     for (unsigned literals = 0; literals < 9;
          literals++) { /* nine bits each, so the next one starts at every bit of a byte */
@@ -382,9 +370,8 @@ START_TEST(stored_blocks_begin_at_the_next_byte)
         judge(b, NULL);
     }
 }
-END_TEST
 
-START_TEST(stored_blocks_that_contradict_themselves_are_refused)
+TEST(stored_blocks_that_contradict_themselves_are_refused)
 {
     struct bits *b = new_bits();
 
@@ -404,9 +391,8 @@ START_TEST(stored_blocks_that_contradict_themselves_are_refused)
     put(b, 0, 32);
     judge(b, "invalid block type");
 }
-END_TEST
 
-START_TEST(streams_that_end_early_or_late_are_refused)
+TEST(streams_that_end_early_or_late_are_refused)
 {
     struct bits *b = new_bits();
 
@@ -429,9 +415,8 @@ START_TEST(streams_that_end_early_or_late_are_refused)
     put_counts(b, 286, 30);
     judge(b, "short"); /* cut inside the lengths */
 }
-END_TEST
 
-START_TEST(only_zlib_streams_with_a_full_window_are_accepted)
+TEST(only_zlib_streams_with_a_full_window_are_accepted)
 {
     static const uint8_t heads[][2] = {{0x77, 0x9c}, {0x78, 0x9d}, {0x78, 0xbb}, {0x68, 0x81}, {0x1f, 0x8b}};
     static uint8_t data[8 + INFLATER_IN_SLACK] = {0x78, 0x9c, 3, 0, 0, 0, 0, 1}, out[INFLATER_OUT_SLACK];
@@ -445,10 +430,9 @@ START_TEST(only_zlib_streams_with_a_full_window_are_accepted)
     }
     inflater_free(t);
 }
-END_TEST
 
 /* An empty block has ten bits and needs tables: a MB of them would take ten seconds. */
-START_TEST(blocks_without_output_are_taken_in_small_numbers_only)
+TEST(blocks_without_output_are_taken_in_small_numbers_only)
 {
     for (unsigned count = 200; count <= 100000; count *= 500) {
         struct bits *b = new_bits();
@@ -466,32 +450,4 @@ START_TEST(blocks_without_output_are_taken_in_small_numbers_only)
         inflater_free(t);
         free(b);
     }
-}
-END_TEST
-
-void
-inflate_streams_case(Suite *suite)
-{
-    TCase *tcase = tcase_create("streams made by hand");
-
-    tcase_add_test(tcase, a_block_with_codes_of_its_own_is_taken);
-    tcase_add_test(tcase, too_many_symbols_are_refused);
-    tcase_add_test(tcase, code_lengths_in_an_incomplete_or_oversubscribed_code_are_refused);
-    tcase_add_test(tcase, a_repetition_of_nothing_or_beyond_the_end_is_refused);
-    tcase_add_test(tcase, every_kind_of_repetition_is_taken);
-    tcase_add_test(tcase, a_code_without_an_end_is_refused);
-    tcase_add_test(tcase, literals_in_an_incomplete_or_oversubscribed_code_are_refused);
-    tcase_add_test(tcase, distances_in_an_incomplete_or_oversubscribed_code_are_refused);
-    tcase_add_test(tcase, a_distance_that_has_no_code_is_refused);
-    tcase_add_test(tcase, codes_of_all_lengths_are_looked_up);
-    tcase_add_test(tcase, symbols_without_a_meaning_are_refused);
-    tcase_add_test(tcase, an_invalid_distance_code_is_refused);
-    tcase_add_test(tcase, a_distance_may_reach_the_first_byte_and_not_beyond);
-    tcase_add_test(tcase, matches_of_every_length_and_many_distances_equal_zlib);
-    tcase_add_test(tcase, stored_blocks_begin_at_the_next_byte);
-    tcase_add_test(tcase, stored_blocks_that_contradict_themselves_are_refused);
-    tcase_add_test(tcase, streams_that_end_early_or_late_are_refused);
-    tcase_add_test(tcase, only_zlib_streams_with_a_full_window_are_accepted);
-    tcase_add_test(tcase, blocks_without_output_are_taken_in_small_numbers_only);
-    suite_add_tcase(suite, tcase);
 }

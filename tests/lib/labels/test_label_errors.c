@@ -5,17 +5,17 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "label_fixture.h"
 #include "labels/label_file.h"
 #include "labels/label_row.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-START_TEST(a_missing_column_is_named_with_those_found)
+TEST_CASE("labels", "errors", NULL, NULL);
+
+TEST(a_missing_column_is_named_with_those_found)
 {
     labels_expect_error(
         "Image Indx,Finding Labels,Patient ID\na,Mass,1\n",
@@ -31,26 +31,23 @@ START_TEST(a_missing_column_is_named_with_those_found)
                         ":1: column \"Image Index\" occurs twice: fields 1 and 5");
     labels_expect_error("a\x1b,Mass\n", ":1: no column \"Image Index\" (columns found: a\\x1b, Mass)");
 }
-END_TEST
 
-START_TEST(another_separator_than_the_comma_is_named)
+TEST(another_separator_than_the_comma_is_named)
 {
     labels_expect_error("Image Index;Finding Labels;Patient ID;OriginalImage[Width,Height]\na;Mass;1;2,3\n",
                         ":1: the columns are separated by \";\": save the file with commas");
     labels_expect_error("Image Index\tFinding Labels\tPatient ID\na\tMass\t1\n",
                         ":1: the columns are separated by tabs: save the file with commas");
 }
-END_TEST
 
-START_TEST(a_list_of_boxes_is_recognised)
+TEST(a_list_of_boxes_is_recognised)
 {
     labels_expect_error(
         "Image Index,Finding Label,Bbox [x,y,w,h],,,\n00013118_008.png,Atelectasis,225.08,547.02,86.78,79.19\n",
         ":1: this is a list of boxes (BBox_List_2017.csv), not the label file (Data_Entry_2017_v2020.csv)");
 }
-END_TEST
 
-START_TEST(rows_of_another_length_are_errors)
+TEST(rows_of_another_length_are_errors)
 {
     labels_expect_error(LABELS_HEADER "a,Mass,1\nb,Mass\n", ":3: expected 3 fields, got 2");
     labels_expect_error(LABELS_HEADER "a,Mass,1\nb,Mass,1,\n", ":3: expected 3 fields, got 4");
@@ -59,9 +56,8 @@ START_TEST(rows_of_another_length_are_errors)
                         ":3: expected 4 fields, got 3");
     labels_expect_error("Image Index,Finding Labels,Patient ID,,\na,Mass,1,,,\n", ":2: expected 3 fields, got 6");
 }
-END_TEST
 
-START_TEST(an_unknown_finding_is_counted_over_the_file)
+TEST(an_unknown_finding_is_counted_over_the_file)
 {
     labels_expect_error(LABELS_HEADER
                         "a,Mass,1\nb,Pnuemonia,1\nc,Mass|Pnuemonia,1\nd,No Finding,1\ne,Pnuemonia|Nodule,1\n",
@@ -72,17 +68,15 @@ START_TEST(an_unknown_finding_is_counted_over_the_file)
     labels_expect_error(LABELS_HEADER "a,\"x\ny\",1\nb,Mass,1\n",
                         ":2: unknown label \"x\\x0ay\" (1 row, first line 2)");
 }
-END_TEST
 
-START_TEST(a_contradiction_and_an_empty_part_are_errors)
+TEST(a_contradiction_and_an_empty_part_are_errors)
 {
     labels_expect_error(LABELS_HEADER "a,Mass,1\nb,No Finding|Mass,1\n",
                         ":3: \"No Finding|Mass\" is No Finding and a finding");
     labels_expect_error(LABELS_HEADER "a,Mass|,1\n", ":2: a part of the label \"Mass|\" is empty");
 }
-END_TEST
 
-START_TEST(a_bad_patient_id_is_an_error)
+TEST(a_bad_patient_id_is_an_error)
 {
     char csv[256], id[65];
 
@@ -99,9 +93,8 @@ START_TEST(a_bad_patient_id_is_an_error)
     labels_expect_error(LABELS_HEADER "00000002_000.png,Mass,abc\n",
                         ":2: patient id abc does not fit the image 00000002_000.png");
 }
-END_TEST
 
-START_TEST(names_of_other_forms_take_any_patient)
+TEST(names_of_other_forms_take_any_patient)
 {
     struct labels l = {0};
 
@@ -111,24 +104,21 @@ START_TEST(names_of_other_forms_take_any_patient)
     ck_assert_uint_eq(l.count, 4);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(a_file_without_rows_is_an_error)
+TEST(a_file_without_rows_is_an_error)
 {
     labels_expect_error("", ":1: no rows");
     labels_expect_error(LABELS_HEADER, ":1: no rows below the header");
     labels_expect_error(LABELS_HEADER "\n\n", ":1: no rows below the header");
 }
-END_TEST
 
-START_TEST(faults_of_the_text_are_passed_on)
+TEST(faults_of_the_text_are_passed_on)
 {
     labels_expect_error(LABELS_HEADER "a,Mass,1\nb,\"Mass,1\n", ":3: a quote that is not closed");
     labels_expect_error(LABELS_HEADER "a,Mass,\xff\n", ":2: the text is not UTF-8");
 }
-END_TEST
 
-START_TEST(a_missing_file_is_missing)
+TEST(a_missing_file_is_missing)
 {
     struct labels_options options = {0};
     struct labels l = {0};
@@ -138,24 +128,4 @@ START_TEST(a_missing_file_is_missing)
     snprintf(path, sizeof(path), "%s/none.csv", unit_folder());
     ck_assert_int_eq(labels_read(path, &options, &l, &err), CHEX_ERR_MISSING);
     labels_release(&l);
-}
-END_TEST
-
-void
-label_errors_case(Suite *suite)
-{
-    TCase *tests = tcase_create("errors");
-
-    tcase_add_test(tests, a_missing_column_is_named_with_those_found);
-    tcase_add_test(tests, another_separator_than_the_comma_is_named);
-    tcase_add_test(tests, a_list_of_boxes_is_recognised);
-    tcase_add_test(tests, rows_of_another_length_are_errors);
-    tcase_add_test(tests, an_unknown_finding_is_counted_over_the_file);
-    tcase_add_test(tests, a_contradiction_and_an_empty_part_are_errors);
-    tcase_add_test(tests, a_bad_patient_id_is_an_error);
-    tcase_add_test(tests, names_of_other_forms_take_any_patient);
-    tcase_add_test(tests, a_file_without_rows_is_an_error);
-    tcase_add_test(tests, faults_of_the_text_are_passed_on);
-    tcase_add_test(tests, a_missing_file_is_missing);
-    suite_add_tcase(suite, tests);
 }

@@ -7,11 +7,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "label_fixture.h"
 #include "labels/label_kinds.h"
+#include "unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,7 +63,9 @@ read_as(const char *kind, const char *csv, struct labels *out)
     labels_read_text(csv, &options, out);
 }
 
-START_TEST(the_header_decides_the_kind)
+TEST_CASE("labels", "kinds", NULL, NULL);
+
+TEST(the_header_decides_the_kind)
 {
     const struct label_kind *kind;
 
@@ -83,9 +83,8 @@ START_TEST(the_header_decides_the_kind)
         ck_assert_uint_lt(i, HEADERS);
     }
 }
-END_TEST
 
-START_TEST(a_header_of_two_kinds_is_an_error_that_names_both)
+TEST(a_header_of_two_kinds_is_an_error_that_names_both)
 {
     for (size_t i = 0; i < HEADERS; i++) {
         for (size_t k = 0; k < HEADERS; k++) {
@@ -107,9 +106,8 @@ START_TEST(a_header_of_two_kinds_is_an_error_that_names_both)
                         ":1: the columns are those of NIH relabelled by Google and of NIH Data_Entry: choose with "
                         "--label-kind google or --label-kind nih");
 }
-END_TEST
 
-START_TEST(googles_labels_of_nih_images_are_read)
+TEST(googles_labels_of_nih_images_are_read)
 {
     static const char csv[] = NIH_COLUMNS "," GOOGLE_FINDINGS ",Set Id\n"
                                           "00000013_008.png,No Finding,8,13,60,M,AP,3056,2544,0.139,0.139,NO,NO,YES,"
@@ -133,9 +131,8 @@ START_TEST(googles_labels_of_nih_images_are_read)
     ck_assert_uint_eq(labels_mask(l.entry[1].label, 14), 1 << 1 | 1 << 10);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(rsna_boxes_become_one_label_per_image)
+TEST(rsna_boxes_become_one_label_per_image)
 {
     struct labels l = {0};
 
@@ -156,9 +153,8 @@ START_TEST(rsna_boxes_become_one_label_per_image)
     ck_assert(l.no_age && l.no_sex && l.no_view);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(cxr_lt_has_20_findings)
+TEST(cxr_lt_has_20_findings)
 {
     struct labels l = {0};
 
@@ -174,9 +170,8 @@ START_TEST(cxr_lt_has_20_findings)
     ck_assert_str_eq(l.entry[1].patient, "00000003");
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(chexpert_rows_have_unknown_labels_and_a_patient_in_the_path)
+TEST(chexpert_rows_have_unknown_labels_and_a_patient_in_the_path)
 {
     struct labels l = {0};
 
@@ -202,9 +197,8 @@ START_TEST(chexpert_rows_have_unknown_labels_and_a_patient_in_the_path)
     ck_assert_float_eq(l.entry[2].age, 87);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(unsafe_paths_are_rejected)
+TEST(unsafe_paths_are_rejected)
 {
     static const char *const wrong[] = {"p/../v.jpg", "../s/v.jpg", "p//v.jpg",   "p/s/",         "/",
                                         "p/./v.jpg",  "p/s/..",     "p/s\\v.jpg", "p/\x01/v.jpg", "p/\xc2\x85/v.jpg",
@@ -226,9 +220,8 @@ START_TEST(unsafe_paths_are_rejected)
         ck_assert_str_eq(l.reject[i].reason, "unsafe file name");
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(another_list_of_findings_chooses_columns)
+TEST(another_list_of_findings_chooses_columns)
 {
     const struct findings two = {(const char *const[]){"Set_Id", "lung opacity", NULL}, 2};
     struct labels_options options = {.findings = &two};
@@ -247,9 +240,8 @@ START_TEST(another_list_of_findings_chooses_columns)
                   err.text);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(a_cell_with_another_value_is_an_error)
+TEST(a_cell_with_another_value_is_an_error)
 {
     static const char *const wrong[] = {"2", "1.5", "-2", "maybe", "1x", "nan", "0x1", "1,"};
     char csv[200], text[200];
@@ -263,9 +255,8 @@ START_TEST(a_cell_with_another_value_is_an_error)
     labels_expect_error("patientId,Target,TARGET\na,1,0\n", ":1: column \"TARGET\" occurs twice: fields 2 and 3");
     labels_expect_error("patientId,Target\na,1\na,0\n", ":3: a.png has other values than in line 2 (1 such row)");
 }
-END_TEST
 
-START_TEST(the_suffix_counts_for_the_length_of_a_name)
+TEST(the_suffix_counts_for_the_length_of_a_name)
 {
     struct labels l = {0};
     char csv[600], id[64];
@@ -281,23 +272,4 @@ START_TEST(the_suffix_counts_for_the_length_of_a_name)
     ck_assert_str_eq(l.reject[0].reason, "file name longer than 255 bytes");
     ck_assert_str_eq(l.reject[1].reason, "unsafe file name");
     labels_release(&l);
-}
-END_TEST
-
-void
-label_kinds_case(Suite *suite)
-{
-    TCase *kinds = tcase_create("kinds");
-
-    tcase_add_test(kinds, the_header_decides_the_kind);
-    tcase_add_test(kinds, a_header_of_two_kinds_is_an_error_that_names_both);
-    tcase_add_test(kinds, googles_labels_of_nih_images_are_read);
-    tcase_add_test(kinds, rsna_boxes_become_one_label_per_image);
-    tcase_add_test(kinds, cxr_lt_has_20_findings);
-    tcase_add_test(kinds, chexpert_rows_have_unknown_labels_and_a_patient_in_the_path);
-    tcase_add_test(kinds, unsafe_paths_are_rejected);
-    tcase_add_test(kinds, another_list_of_findings_chooses_columns);
-    tcase_add_test(kinds, a_cell_with_another_value_is_an_error);
-    tcase_add_test(kinds, the_suffix_counts_for_the_length_of_a_name);
-    suite_add_tcase(suite, kinds);
 }

@@ -8,12 +8,10 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "label_fixture.h"
 #include "labels/label_file.h"
 #include "labels/label_row.h"
+#include "unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +41,9 @@ age_of(const char *text, size_t *impossible)
 
 /* ---- forms ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(the_release_of_2017_is_read)
+TEST_CASE("labels", "forms", NULL, NULL);
+
+TEST(the_release_of_2017_is_read)
 {
     struct labels l = {0};
     char csv[1000];
@@ -72,9 +72,8 @@ START_TEST(the_release_of_2017_is_read)
     labels_release(&l);
     labels_release(&l); /* twice is fine */
 }
-END_TEST
 
-START_TEST(the_release_of_2020_is_read)
+TEST(the_release_of_2020_is_read)
 {
     struct labels l = {0};
 
@@ -89,9 +88,8 @@ START_TEST(the_release_of_2020_is_read)
     ck_assert_float_eq(l.entry[0].age, 57);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(columns_may_stand_anywhere_and_some_may_be_missing)
+TEST(columns_may_stand_anywhere_and_some_may_be_missing)
 {
     struct labels l = {0};
 
@@ -111,9 +109,8 @@ START_TEST(columns_may_stand_anywhere_and_some_may_be_missing)
     ck_assert_uint_eq(l.impossible_ages, 0);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(patient_ids_of_digits_are_one_with_and_without_zeros)
+TEST(patient_ids_of_digits_are_one_with_and_without_zeros)
 {
     struct labels l = {0};
 
@@ -124,9 +121,8 @@ START_TEST(patient_ids_of_digits_are_one_with_and_without_zeros)
     ck_assert_str_eq(l.entry[4].patient, "p1");
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(many_patients_are_distinguished)
+TEST(many_patients_are_distinguished)
 {
     enum { MANY = 5000 };
     struct labels l = {0};
@@ -148,10 +144,9 @@ START_TEST(many_patients_are_distinguished)
     labels_release(&l);
     free(csv);
 }
-END_TEST
 
 /* These ids collide in a table with the common hash FNV-1a; each would be compared with all ids before it. */
-START_TEST(patients_cannot_be_chosen_to_take_long)
+TEST(patients_cannot_be_chosen_to_take_long)
 {
     enum { MANY = 250000, SLOTS = 1 << 19 };
     struct patients p = {0};
@@ -177,9 +172,8 @@ START_TEST(patients_cannot_be_chosen_to_take_long)
     patients_release(&p);
     arena_release(&strings);
 }
-END_TEST
 
-START_TEST(ages_have_units)
+TEST(ages_have_units)
 {
     static const struct {
         const char *text;
@@ -205,9 +199,8 @@ START_TEST(ages_have_units)
         ck_assert_uint_eq(bad, 1);
     }
 }
-END_TEST
 
-START_TEST(sex_and_view_are_normalised)
+TEST(sex_and_view_are_normalised)
 {
     struct labels l = {0};
 
@@ -228,9 +221,8 @@ START_TEST(sex_and_view_are_normalised)
     ck_assert_str_eq(l.entry[5].view, "U");
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(an_image_is_found_by_its_name)
+TEST(an_image_is_found_by_its_name)
 {
     struct labels l = {0}, none = {0};
 
@@ -242,11 +234,12 @@ START_TEST(an_image_is_found_by_its_name)
     ck_assert_ptr_null(labels_find(&none, "a"));
     labels_release(&l);
 }
-END_TEST
 
 /* ---- rows that are rejected or dropped ------------------------------------------------------------------------- */
 
-START_TEST(unsafe_names_are_rejected_and_the_rest_is_read)
+TEST_CASE("labels", "rejects", NULL, NULL);
+
+TEST(unsafe_names_are_rejected_and_the_rest_is_read)
 {
     static const char *const reason[] = {"unsafe file name", "unsafe file name", "unsafe file name", "unsafe file name",
                                          "unsafe file name", "unsafe file name", "unsafe file name", "empty file name"};
@@ -270,19 +263,17 @@ START_TEST(unsafe_names_are_rejected_and_the_rest_is_read)
     ck_assert_str_eq(l.entry[0].name, "...");
     labels_release(&l);
 }
-END_TEST
 
 /* As in a record, where another field follows. */
-START_TEST(a_name_ends_with_its_length)
+TEST(a_name_ends_with_its_length)
 {
     ck_assert_ptr_nonnull(label_name_fault(".\n", 1, false));
     ck_assert_ptr_nonnull(label_name_fault("..\n", 2, false));
     ck_assert_ptr_null(label_name_fault("a/", 1, false));
     ck_assert_ptr_null(label_name_fault("...", 3, false));
 }
-END_TEST
 
-START_TEST(a_name_may_have_255_bytes_and_no_more)
+TEST(a_name_may_have_255_bytes_and_no_more)
 {
     struct labels l = {0};
     char csv[1000];
@@ -295,9 +286,8 @@ START_TEST(a_name_may_have_255_bytes_and_no_more)
     ck_assert_str_eq(l.reject[0].reason, "file name longer than 255 bytes");
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(an_empty_label_is_rejected_unless_it_means_no_finding)
+TEST(an_empty_label_is_rejected_unless_it_means_no_finding)
 {
     struct labels_options options = {.empty_is_no_finding = true};
     struct labels l = {0};
@@ -317,9 +307,8 @@ START_TEST(an_empty_label_is_rejected_unless_it_means_no_finding)
     ck_assert_uint_eq(labels_mask(l.entry[0].label, 14), 0);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(identical_rows_are_dropped_and_counted)
+TEST(identical_rows_are_dropped_and_counted)
 {
     struct labels l = {0};
 
@@ -334,9 +323,8 @@ START_TEST(identical_rows_are_dropped_and_counted)
     ck_assert_uint_eq(l.unknown_ages, 1);
     labels_release(&l);
 }
-END_TEST
 
-START_TEST(the_same_image_with_other_values_is_an_error_with_both_lines)
+TEST(the_same_image_with_other_values_is_an_error_with_both_lines)
 {
     labels_expect_error(LABELS_HEADER "a,Mass,1\nb,Mass,1\na,Nodule,1\n",
                         ":4: a has other values than in line 2 (1 such row)");
@@ -347,34 +335,4 @@ START_TEST(the_same_image_with_other_values_is_an_error_with_both_lines)
                         ":3: a has other values than in line 2 (1 such row)");
     labels_expect_error(LABELS_FULL "b,Mass,1,5,M,PA\na,Mass,1,5,M,PA\nb,Mass,1,5,F,PA\na,Mass,1,5,M,AP\n",
                         ":4: b has other values than in line 2 (2 such rows)");
-}
-END_TEST
-
-Suite *
-labels_suite(void)
-{
-    Suite *suite = suite_create("labels");
-    TCase *forms = tcase_create("forms");
-    TCase *rejects = tcase_create("rejects");
-
-    tcase_add_test(forms, the_release_of_2017_is_read);
-    tcase_add_test(forms, the_release_of_2020_is_read);
-    tcase_add_test(forms, columns_may_stand_anywhere_and_some_may_be_missing);
-    tcase_add_test(forms, patient_ids_of_digits_are_one_with_and_without_zeros);
-    tcase_add_test(forms, many_patients_are_distinguished);
-    tcase_add_test(forms, patients_cannot_be_chosen_to_take_long);
-    tcase_add_test(forms, ages_have_units);
-    tcase_add_test(forms, sex_and_view_are_normalised);
-    tcase_add_test(forms, an_image_is_found_by_its_name);
-    suite_add_tcase(suite, forms);
-    tcase_add_test(rejects, unsafe_names_are_rejected_and_the_rest_is_read);
-    tcase_add_test(rejects, a_name_ends_with_its_length);
-    tcase_add_test(rejects, a_name_may_have_255_bytes_and_no_more);
-    tcase_add_test(rejects, an_empty_label_is_rejected_unless_it_means_no_finding);
-    tcase_add_test(rejects, identical_rows_are_dropped_and_counted);
-    tcase_add_test(rejects, the_same_image_with_other_values_is_an_error_with_both_lines);
-    suite_add_tcase(suite, rejects);
-    label_errors_case(suite);
-    label_kinds_case(suite);
-    return suite;
 }

@@ -7,11 +7,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "lib/dataset/record_fixture.h"
 #include "plan/plan.h"
+#include "unit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -119,7 +117,9 @@ shuffled(unsigned rows, uint64_t seed)
 
 /* ---- order ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(the_order_follows_a_keyed_hash)
+TEST_CASE("plan", "plan", setup, teardown);
+
+TEST(the_order_follows_a_keyed_hash)
 {
     make_plan(five);
     expect_slots("3_0 2_0 | 1_0 1_1 | 1_2 +1");
@@ -130,9 +130,8 @@ START_TEST(the_order_follows_a_keyed_hash)
     make_plan(five);
     expect_slots("1_0 2_0 | 1_2 1_1 | 3_0 +1");
 }
-END_TEST
 
-START_TEST(the_order_of_the_rows_does_not_matter)
+TEST(the_order_of_the_rows_does_not_matter)
 {
     struct plan_shard *first;
     char id[CHEX_ID_LENGTH + 1], members[DIGEST_HEX];
@@ -162,10 +161,9 @@ START_TEST(the_order_of_the_rows_does_not_matter)
     free(names);
     free(first);
 }
-END_TEST
 
 /* Leaving out images moves the others up and does not change their order. */
-START_TEST(the_order_of_two_images_depends_on_no_other)
+TEST(the_order_of_two_images_depends_on_no_other)
 {
     bool skip[300] = {false};
     char before[300][32];
@@ -185,11 +183,10 @@ START_TEST(the_order_of_two_images_depends_on_no_other)
     for (; at < count; at++)
         ck_assert_str_eq(labels.entry[plan.image[at]].name, before[at]);
 }
-END_TEST
 
 /* ---- shards --------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_tail_is_padded_kept_short_or_dropped)
+TEST(a_tail_is_padded_kept_short_or_dropped)
 {
     const uint32_t sizes[] = {2, 5, 256};
     static const char *const pad[] = {"3_0 2_0 | 1_0 1_1 | 1_2 +1", "3_0 2_0 1_0 1_1 1_2", "3_0 2_0 1_0 1_1 1_2 +251"};
@@ -216,9 +213,8 @@ START_TEST(a_tail_is_padded_kept_short_or_dropped)
     spec.shard_size = 6;
     expect_error("no split fills a shard: nothing is left to convert");
 }
-END_TEST
 
-START_TEST(shards_are_numbered_over_all_splits_and_named_within)
+TEST(shards_are_numbered_over_all_splits_and_named_within)
 {
     static const char rule[] = "Patient ID,split\n1,test\n2,train\n3,site_9\n";
     static const char *const names[] = {
@@ -248,9 +244,8 @@ START_TEST(shards_are_numbered_over_all_splits_and_named_within)
     ck_assert_str_eq(plan.shard[0].name, "chestxray14-test.tfrecord-00000-of-00001");
     ck_assert_uint_eq(plan.dropped, 3);
 }
-END_TEST
 
-START_TEST(more_shards_than_a_slot_can_name_are_refused)
+TEST(more_shards_than_a_slot_can_name_are_refused)
 {
     enum { COUNT = SHARDS_MAX + 1 };
     const char *patient = "00000001";
@@ -268,9 +263,8 @@ START_TEST(more_shards_than_a_slot_can_name_are_refused)
     free(many.entry);
     free(name);
 }
-END_TEST
 
-START_TEST(a_plan_needs_an_image)
+TEST(a_plan_needs_an_image)
 {
     const bool skip[5] = {true, true, true, true, true};
 
@@ -283,11 +277,10 @@ START_TEST(a_plan_needs_an_image)
     spec.align = 128;
     expect_error("must be 64, 512 or 4096");
 }
-END_TEST
 
 /* ---- layout, members, values ---------------------------------------------------------------------------------- */
 
-START_TEST(every_image_fits_into_the_slot_of_every_other)
+TEST(every_image_fits_into_the_slot_of_every_other)
 {
     static const char csv[] = HEADER "a,1,Mass,58,M,PA\n"
                                      "a name of forty characters: quite long..,2,Mass,58,M,LATERAL\n"
@@ -309,10 +302,9 @@ START_TEST(every_image_fits_into_the_slot_of_every_other)
         free(record);
     }
 }
-END_TEST
 
 /* Python: hashlib.sha256("".join(name + "\n" for name in names)).hexdigest() */
-START_TEST(members_are_hashed_by_their_sorted_names)
+TEST(members_are_hashed_by_their_sorted_names)
 {
     static const char rule[] = "Patient ID,split\n1,train\n2,test\n3,test\n";
 
@@ -323,9 +315,8 @@ START_TEST(members_are_hashed_by_their_sorted_names)
     make_plan(five);
     ck_assert_str_eq(plan.members_sha256[0], "b6acc4d0fabd885bd02fd70b403289bd96f6f77741e814c4b9bb683bb19b3b14");
 }
-END_TEST
 
-START_TEST(a_specification_is_one_line)
+TEST(a_specification_is_one_line)
 {
     char text[256];
 
@@ -337,9 +328,8 @@ START_TEST(a_specification_is_one_line)
     spec_format(&spec, text, sizeof(text));
     ck_assert_str_eq(strrchr(text, ','), ", lenient");
 }
-END_TEST
 
-START_TEST(only_differences_of_a_specification_are_reported)
+TEST(only_differences_of_a_specification_are_reported)
 {
     char text[SPEC_DIFFERENCE];
 
@@ -352,7 +342,6 @@ START_TEST(only_differences_of_a_specification_are_reported)
                      "the options are the same, but the label file, the lists or the excluded images differ");
     ck_assert_str_eq(spec_difference("x", ",, ,", text), "it has x, wanted is ,, ,");
 }
-END_TEST
 
 /* ---- identity ------------------------------------------------------------------------------------------------- */
 
@@ -371,7 +360,7 @@ expect_new_id(const char *csv)
     strcpy(seen[seen_count++], plan.dataset_id);
 }
 
-START_TEST(whatever_decides_about_bytes_is_in_the_id)
+TEST(whatever_decides_about_bytes_is_in_the_id)
 {
     const struct spec usual = spec;
     struct spec other[12];
@@ -395,9 +384,8 @@ START_TEST(whatever_decides_about_bytes_is_in_the_id)
         expect_new_id(five);
     }
 }
-END_TEST
 
-START_TEST(whatever_a_record_says_is_in_the_id)
+TEST(whatever_a_record_says_is_in_the_id)
 {
     static const char *const rows[] = {
         "a,1,Mass,58,M,PA",       "b,1,Mass,58,M,PA",       "a,2,Mass,58,M,PA", "a,1,Edema,58,M,PA",
@@ -412,18 +400,16 @@ START_TEST(whatever_a_record_says_is_in_the_id)
         expect_new_id(csv);
     }
 }
-END_TEST
 
 /* Names and patients may contain blanks, so the id must include where each one ends. */
-START_TEST(a_blank_in_a_name_does_not_make_two_data_sets_one)
+TEST(a_blank_in_a_name_does_not_make_two_data_sets_one)
 {
     expect_new_id(HEADER "a,b 0000 c,No Finding,58,M,PA\n");
     expect_new_id(HEADER "a 0000 b,c,No Finding,58,M,PA\n");
 }
-END_TEST
 
 /* Two forms of an unknown age, and an image that is skipped or was never in the file. */
-START_TEST(values_that_no_record_has_are_not_in_the_id)
+TEST(values_that_no_record_has_are_not_in_the_id)
 {
     char id[CHEX_ID_LENGTH + 1];
     const bool skip[2] = {false, true};
@@ -442,36 +428,4 @@ START_TEST(values_that_no_record_has_are_not_in_the_id)
     plan_release(&plan);
     ck_assert_int_eq(plan_make(&spec, &labels, skip, &plan, &err), CHEX_OK);
     ck_assert_str_eq(plan.dataset_id, id);
-}
-END_TEST
-
-Suite *
-plan_suite(void)
-{
-    Suite *suite = suite_create("plan");
-    TCase *tests = tcase_create("plan");
-
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, the_order_follows_a_keyed_hash);
-    tcase_add_test(tests, the_order_of_the_rows_does_not_matter);
-    tcase_add_test(tests, the_order_of_two_images_depends_on_no_other);
-    tcase_add_test(tests, a_tail_is_padded_kept_short_or_dropped);
-    tcase_add_test(tests, shards_are_numbered_over_all_splits_and_named_within);
-    tcase_add_test(tests, more_shards_than_a_slot_can_name_are_refused);
-    tcase_add_test(tests, a_plan_needs_an_image);
-    tcase_add_test(tests, every_image_fits_into_the_slot_of_every_other);
-    tcase_add_test(tests, members_are_hashed_by_their_sorted_names);
-    tcase_add_test(tests, a_specification_is_one_line);
-    tcase_add_test(tests, only_differences_of_a_specification_are_reported);
-    tcase_add_test(tests, whatever_decides_about_bytes_is_in_the_id);
-    tcase_add_test(tests, whatever_a_record_says_is_in_the_id);
-    tcase_add_test(tests, a_blank_in_a_name_does_not_make_two_data_sets_one);
-    tcase_add_test(tests, values_that_no_record_has_are_not_in_the_id);
-    suite_add_tcase(suite, tests);
-    source_case(suite);
-    keyed_hash_case(suite);
-    gunzip_case(suite);
-    archive_case(suite);
-    progress_case(suite);
-    return suite;
 }

@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "plan/coverage.h"
 #include "source_fixture.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,8 +30,10 @@ labels_of(size_t rows)
     return labels;
 }
 
+TEST_CASE("plan", "preflight", inputs_setup, inputs_teardown);
+
 /* From README_CHESTXRAY.pdf: 4,999 images in images_001, 10,000 in each of the next ten, 7,121 in images_012. */
-START_TEST(images_are_counted_by_their_archive)
+TEST(images_are_counted_by_their_archive)
 {
     enum { ROWS = 112120, FIRST = 4999, EACH = 10000, LAST = 7121 };
     struct labels labels = labels_of(ROWS);
@@ -69,9 +69,8 @@ START_TEST(images_are_counted_by_their_archive)
     free(skip);
     labels_release(&labels);
 }
-END_TEST
 
-START_TEST(a_part_of_the_data_set_has_no_archives)
+TEST(a_part_of_the_data_set_has_no_archives)
 {
     struct labels labels = labels_of(30);
     struct preflight p;
@@ -86,16 +85,4 @@ START_TEST(a_part_of_the_data_set_has_no_archives)
     preflight_count(&labels, NULL, &inputs.source, NULL, &p);
     ck_assert(p.missing == 29 && p.found == 1 && p.extra == 1);
     labels_release(&labels);
-}
-END_TEST
-
-void
-preflight_case(Suite *suite)
-{
-    TCase *tests = tcase_create("preflight");
-
-    tcase_add_checked_fixture(tests, inputs_setup, inputs_teardown);
-    tcase_add_test(tests, images_are_counted_by_their_archive);
-    tcase_add_test(tests, a_part_of_the_data_set_has_no_archives);
-    suite_add_tcase(suite, tests);
 }

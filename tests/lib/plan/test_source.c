@@ -5,12 +5,10 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "calls.h"
-#include "cases.h"
 #include "plan/coverage.h"
 #include "source_fixture.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +61,9 @@ expect_error(const char *a, const char *b, enum chex_status status, const char *
 
 /* ---- source --------------------------------------------------------------------------------------------------- */
 
-START_TEST(images_are_found_in_folders_of_folders)
+TEST_CASE("plan", "source", inputs_setup, inputs_teardown);
+
+TEST(images_are_found_in_folders_of_folders)
 {
     inputs_folder("b");
     inputs_folder("b/c");
@@ -80,9 +80,8 @@ START_TEST(images_are_found_in_folders_of_folders)
     ck_assert_uint_eq(inputs.source.folder_count, 4);
     ck_assert_uint_eq(inputs.source.repeated, 0);
 }
-END_TEST
 
-START_TEST(hidden_files_and_folders_are_skipped)
+TEST(hidden_files_and_folders_are_skipped)
 {
     inputs_folder(".thumbnails");
     inputs_file(".thumbnails/1.png", "");
@@ -93,17 +92,15 @@ START_TEST(hidden_files_and_folders_are_skipped)
     /* A folder that the user names is searched even if it is hidden. */
     expect_found(inputs_at(".thumbnails"), NULL, ".thumbnails/1.png");
 }
-END_TEST
 
-START_TEST(an_empty_folder_has_no_images)
+TEST(an_empty_folder_has_no_images)
 {
     expect_found(inputs.base, NULL, "");
     ck_assert_uint_eq(inputs.source.count, 0);
     ck_assert_uint_eq(inputs.source.input_count, 1);
 }
-END_TEST
 
-START_TEST(loops_of_links_end)
+TEST(loops_of_links_end)
 {
     inputs_folder("a");
     inputs_folder("b");
@@ -118,10 +115,9 @@ START_TEST(loops_of_links_end)
     ck_assert_uint_gt(inputs.source.repeated, 0);
     expect_found(inputs_at("a"), NULL, "a/1.png a/over/2.png");
 }
-END_TEST
 
 /* Two links to a folder with two links to the next, and so on: 2^24 paths to the last. */
-START_TEST(links_do_not_multiply)
+TEST(links_do_not_multiply)
 {
     char name[32], target[32];
 
@@ -140,7 +136,6 @@ START_TEST(links_do_not_multiply)
     ck_assert_uint_eq(inputs.source.count, 1);
     ck_assert_uint_eq(inputs.source.folder_count, 1);
 }
-END_TEST
 
 static const char *searched;
 
@@ -156,7 +151,7 @@ search(struct chex_error *e)
 /*
  * Makes each call of a search fail once: transient failures are tried again, and the next attempt lists nothing twice.
  */
-START_TEST(a_transient_failure_loses_no_image)
+TEST(a_transient_failure_loses_no_image)
 {
     static const enum call kinds[] = {CALL_OPEN, CALL_STAT, CALL_LIST};
     static const int errors[] = {EIO, ESTALE, EINTR};
@@ -186,9 +181,8 @@ START_TEST(a_transient_failure_loses_no_image)
     calls_each(CALL_OPEN, EIO, search, NULL, CHEX_ERR_READ, 99);
     calls_each(CALL_LIST, EIO, search, NULL, CHEX_ERR_READ, 99);
 }
-END_TEST
 
-START_TEST(a_stop_ends_the_search)
+TEST(a_stop_ends_the_search)
 {
     const char *paths[] = {inputs.base};
     atomic_bool stop = true;
@@ -197,9 +191,8 @@ START_TEST(a_stop_ends_the_search)
     inputs.source.stop = &stop;
     ck_assert_int_eq(source_scan(paths, 1, &inputs.source, &inputs.err), CHEX_ERR_STOPPED);
 }
-END_TEST
 
-START_TEST(links_to_files_and_folders_are_followed)
+TEST(links_to_files_and_folders_are_followed)
 {
     inputs_folder("store");
     inputs_folder("images");
@@ -209,9 +202,8 @@ START_TEST(links_to_files_and_folders_are_followed)
     link_to("nowhere", "images/3.png"); /* it will be rejected when it is opened */
     expect_found(inputs_at("images"), NULL, "images/more/1.png images/2.png images/3.png");
 }
-END_TEST
 
-START_TEST(copies_are_left_out_and_counted)
+TEST(copies_are_left_out_and_counted)
 {
     inputs_folder("a");
     inputs_folder("b");
@@ -227,9 +219,8 @@ START_TEST(copies_are_left_out_and_counted)
     expect_found(inputs.base, inputs_at("b"), "a/1.png c/2.png");
     ck_assert_uint_eq(inputs.source.repeated, 3);
 }
-END_TEST
 
-START_TEST(a_name_with_two_contents_is_an_error)
+TEST(a_name_with_two_contents_is_an_error)
 {
     char wanted[2048];
 
@@ -246,10 +237,9 @@ START_TEST(a_name_with_two_contents_is_an_error)
     ck_assert_int_eq(mkfifo(inputs_at("b/1.png"), 0666), 0);
     expect_error(inputs.base, NULL, CHEX_ERR_USAGE, wanted); /* a FIFO: it must not wait for a writer */
 }
-END_TEST
 
 /* The same size, too large for memory. */
-START_TEST(large_files_of_one_name_are_compared_in_pieces)
+TEST(large_files_of_one_name_are_compared_in_pieces)
 {
     const off_t size = (off_t)1 << 40;
 
@@ -261,9 +251,8 @@ START_TEST(large_files_of_one_name_are_compared_in_pieces)
         return; /* the file system does not support holes */
     expect_error(inputs.base, NULL, CHEX_ERR_USAGE, "found twice with different content");
 }
-END_TEST
 
-START_TEST(the_order_of_the_inputs_does_not_matter)
+TEST(the_order_of_the_inputs_does_not_matter)
 {
     inputs_folder("a");
     inputs_folder("b");
@@ -276,9 +265,8 @@ START_TEST(the_order_of_the_inputs_does_not_matter)
     expect_error(inputs_at("a"), inputs_at("b"), CHEX_ERR_USAGE, "'2.png' found twice");
     expect_error(inputs_at("b"), inputs_at("a"), CHEX_ERR_USAGE, "'2.png' found twice");
 }
-END_TEST
 
-START_TEST(a_single_image_is_an_input_too)
+TEST(a_single_image_is_an_input_too)
 {
     char here[1024];
 
@@ -295,9 +283,8 @@ START_TEST(a_single_image_is_an_input_too)
     ck_assert_str_eq(inputs.source.folder[inputs.source.file[0].folder], ".");
     ck_assert_int_eq(chdir(here), 0);
 }
-END_TEST
 
-START_TEST(paths_that_are_none_are_errors)
+TEST(paths_that_are_none_are_errors)
 {
     char long_path[5000];
 
@@ -311,9 +298,8 @@ START_TEST(paths_that_are_none_are_errors)
     inputs_file("1.png", "");
     expect_error(inputs_at("1.png/x"), NULL, CHEX_ERR_MISSING, "Not a directory");
 }
-END_TEST
 
-START_TEST(slashes_at_the_end_make_no_difference)
+TEST(slashes_at_the_end_make_no_difference)
 {
     char path[600];
 
@@ -322,10 +308,9 @@ START_TEST(slashes_at_the_end_make_no_difference)
     snprintf(path, sizeof(path), "%s/a///", inputs.base);
     expect_found(path, NULL, "a/1.png");
 }
-END_TEST
 
 /* The search ends at 32 levels. */
-START_TEST(deep_folders_are_searched_and_too_deep_ones_are_not)
+TEST(deep_folders_are_searched_and_too_deep_ones_are_not)
 {
     char path[1024] = "", name[16];
 
@@ -342,9 +327,8 @@ START_TEST(deep_folders_are_searched_and_too_deep_ones_are_not)
     ck_assert_uint_eq(inputs.source.count, 33);
     ck_assert_ptr_nonnull(source_find(&inputs.source, "32.png"));
 }
-END_TEST
 
-START_TEST(a_path_that_is_too_long_is_refused)
+TEST(a_path_that_is_too_long_is_refused)
 {
     char path[1024];
     size_t length;
@@ -358,32 +342,4 @@ START_TEST(a_path_that_is_too_long_is_refused)
     inputs.source.folder[0] = "/";
     ck_assert_int_eq(source_path(&inputs.source, inputs.source.file, path, sizeof(path), &inputs.err), CHEX_OK);
     ck_assert_str_eq(path, "/1.png");
-}
-END_TEST
-
-void
-source_case(Suite *suite)
-{
-    TCase *tests = tcase_create("source");
-
-    tcase_add_checked_fixture(tests, inputs_setup, inputs_teardown);
-    tcase_add_test(tests, images_are_found_in_folders_of_folders);
-    tcase_add_test(tests, hidden_files_and_folders_are_skipped);
-    tcase_add_test(tests, an_empty_folder_has_no_images);
-    tcase_add_test(tests, loops_of_links_end);
-    tcase_add_test(tests, links_do_not_multiply);
-    tcase_add_test(tests, a_transient_failure_loses_no_image);
-    tcase_add_test(tests, a_stop_ends_the_search);
-    tcase_add_test(tests, links_to_files_and_folders_are_followed);
-    tcase_add_test(tests, copies_are_left_out_and_counted);
-    tcase_add_test(tests, a_name_with_two_contents_is_an_error);
-    tcase_add_test(tests, large_files_of_one_name_are_compared_in_pieces);
-    tcase_add_test(tests, the_order_of_the_inputs_does_not_matter);
-    tcase_add_test(tests, a_single_image_is_an_input_too);
-    tcase_add_test(tests, paths_that_are_none_are_errors);
-    tcase_add_test(tests, slashes_at_the_end_make_no_difference);
-    tcase_add_test(tests, deep_folders_are_searched_and_too_deep_ones_are_not);
-    tcase_add_test(tests, a_path_that_is_too_long_is_refused);
-    suite_add_tcase(suite, tests);
-    preflight_case(suite);
 }

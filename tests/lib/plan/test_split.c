@@ -8,10 +8,8 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "plan/split.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -128,8 +126,10 @@ expect_file_error(const char *csv, const struct labels *labels, const char *want
 
 /* ---- by patient ----------------------------------------------------------------------------------------------- */
 
+TEST_CASE("split", "patient", NULL, NULL);
+
 /* With seed 0, floor(100 u) of patients 1, 20, 2, 20, 15, 30805 is 54, 71, 81, 71, 92, 5 (see above). */
-START_TEST(membership_follows_the_hash_of_the_patient)
+TEST(membership_follows_the_hash_of_the_patient)
 {
     const struct labels *l = labels_of("a:1 b:20 c:2 d:20 e:15 f:30805");
     struct split_rule rule = rule_of("patient:70,10,20");
@@ -140,10 +140,9 @@ START_TEST(membership_follows_the_hash_of_the_patient)
     rule = rule_of("patient:55,17,28");
     expect_set(&rule, l, NULL, "train 2/2 val 2/1 test 2/2: 0 1 2 1 2 0");
 }
-END_TEST
 
 /* With seed 7 patients 1, 13, 30805 and "abc" have 56, 79, 9, 12. */
-START_TEST(another_seed_gives_another_split)
+TEST(another_seed_gives_another_split)
 {
     const struct labels *l = labels_of("a:1 b:13 c:30805 d:abc");
     struct split_rule rule = rule_of("patient:9,3,88:7");
@@ -152,9 +151,8 @@ START_TEST(another_seed_gives_another_split)
     rule = rule_of("patient:10,3,87:7");
     expect_set(&rule, l, NULL, "train 1/1 val 1/1 test 2/2: 2 2 0 1");
 }
-END_TEST
 
-START_TEST(a_split_of_no_images_is_not_there)
+TEST(a_split_of_no_images_is_not_there)
 {
     const struct labels *l = labels_of("a:1 b:20 c:2");
     struct split_rule rule = rule_of("patient:0,0,100");
@@ -163,9 +161,8 @@ START_TEST(a_split_of_no_images_is_not_there)
     rule = rule_of("patient:100,0,0");
     expect_set(&rule, l, NULL, "train 3/3: 0 0 0");
 }
-END_TEST
 
-START_TEST(none_is_one_split)
+TEST(none_is_one_split)
 {
     const struct labels *l = labels_of("a:1 b:20 c:1");
     struct split_rule rule = rule_of("none");
@@ -174,9 +171,8 @@ START_TEST(none_is_one_split)
     expect_set(&rule, l, NULL, "all 3/2: 0 0 0");
     expect_set(&rule, l, skip, "all 2/1: 0 - 0");
 }
-END_TEST
 
-START_TEST(skipped_entries_take_no_part)
+TEST(skipped_entries_take_no_part)
 {
     const struct labels *l = labels_of("a:1 b:20 c:2 d:20 e:15 f:30805");
     struct split_rule rule = rule_of("patient:70,10,20");
@@ -184,9 +180,8 @@ START_TEST(skipped_entries_take_no_part)
 
     expect_set(&rule, l, skip, "val 1/1 test 2/2: - 0 1 - 1 -");
 }
-END_TEST
 
-START_TEST(no_image_at_all_is_an_error)
+TEST(no_image_at_all_is_an_error)
 {
     const struct labels *l = labels_of("a:1");
     struct labels none = {0};
@@ -196,12 +191,13 @@ START_TEST(no_image_at_all_is_an_error)
     expect_error(&rule, l, skip, CHEX_ERR_USAGE, "there is no image to put into a split");
     expect_error(&rule, &none, NULL, CHEX_ERR_USAGE, "there is no image to put into a split");
 }
-END_TEST
 
 /* ---- the official lists --------------------------------------------------------------------------------------- */
 
+TEST_CASE("split", "official", NULL, NULL);
+
 /* A tenth is val: patient 21 has 2, patient 30805 has 5, patient 11 has 12 (see above). */
-START_TEST(the_official_lists_are_followed)
+TEST(the_official_lists_are_followed)
 {
     const struct labels *l = labels_of("a:21 b:11 c:30805 d:5 e:5 f:11");
     struct split_rule rule = official();
@@ -212,9 +208,8 @@ START_TEST(the_official_lists_are_followed)
     expect_set(&rule, l, NULL, "train 2/1 val 2/2 test 2/1: 1 0 1 2 2 0");
     expect_set(&rule, l, skip, "train 2/1 val 1/1 test 2/1: 1 0 - 2 2 0");
 }
-END_TEST
 
-START_TEST(the_official_lists_may_be_compressed)
+TEST(the_official_lists_may_be_compressed)
 {
     const struct labels *l = labels_of("a:11 d:5");
     struct split_rule rule = official();
@@ -237,9 +232,8 @@ START_TEST(the_official_lists_may_be_compressed)
     snprintf(plain, sizeof(plain), "%s/%s", unit_folder(), SPLIT_LIST_TEST ".gz");
     unlink(plain);
 }
-END_TEST
 
-START_TEST(a_missing_list_is_missing)
+TEST(a_missing_list_is_missing)
 {
     const struct labels *l = labels_of("a:1");
     struct split_rule rule = official();
@@ -252,9 +246,8 @@ START_TEST(a_missing_list_is_missing)
     rule.path[0] = '\0'; /* the current folder */
     expect_error(&rule, l, NULL, CHEX_ERR_MISSING, "'" SPLIT_LIST_TRAIN "': cannot open: No such file or directory");
 }
-END_TEST
 
-START_TEST(a_patient_in_both_lists_is_an_error)
+TEST(a_patient_in_both_lists_is_an_error)
 {
     static const char lists[] = SPLIT_LIST_TRAIN " and " SPLIT_LIST_TEST ": ";
     const struct labels *l = labels_of("a:13 b:13 c:5");
@@ -270,9 +263,8 @@ START_TEST(a_patient_in_both_lists_is_an_error)
     write_lists("a\nb\n", "b\nc\n"); /* one image in both */
     expect_error(&rule, l, NULL, CHEX_ERR_USAGE, wanted);
 }
-END_TEST
 
-START_TEST(of_many_shared_patients_ten_are_named)
+TEST(of_many_shared_patients_ten_are_named)
 {
     char text[1024] = "", train[256] = "", test[256] = "", wanted[2048];
     struct split_rule rule = official();
@@ -290,9 +282,8 @@ START_TEST(of_many_shared_patients_ten_are_named)
     sprintf(wanted + used, "...");
     expect_error(&rule, labels_of(text), NULL, CHEX_ERR_USAGE, wanted);
 }
-END_TEST
 
-START_TEST(an_entry_in_no_list_is_an_error)
+TEST(an_entry_in_no_list_is_an_error)
 {
     const struct labels *l = labels_of("a:1 b:2 c:3");
     struct split_rule rule = official();
@@ -307,11 +298,12 @@ START_TEST(an_entry_in_no_list_is_an_error)
     skip[2] = true;
     expect_set(&rule, l, skip, "train 1/1: 0 - -");
 }
-END_TEST
 
 /* ---- a file --------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_file_may_go_by_image_or_by_patient)
+TEST_CASE("split", "file", NULL, NULL);
+
+TEST(a_file_may_go_by_image_or_by_patient)
 {
     const struct labels *l = labels_of("a:1 b:2 c:3 d:1");
     struct split_rule rule = file_of("Image Index,split\na,train\nb,val\nc,test\nimages/d,train\nother,x\n");
@@ -327,18 +319,16 @@ START_TEST(a_file_may_go_by_image_or_by_patient)
     rule = file_of("patient,image,split\n9,a,train\n9,b,val\n9,c,test\n9,d,train\n");
     expect_set(&rule, l, NULL, "train 2/1 val 1/1 test 1/1: 0 1 2 0");
 }
-END_TEST
 
-START_TEST(other_names_come_after_train_val_test_by_name)
+TEST(other_names_come_after_train_val_test_by_name)
 {
     const struct labels *l = labels_of("a:1 b:2 c:3 d:4 e:5");
     struct split_rule rule = file_of("name,fold\na,site_b\nb,TEST\nc,10\nd,Val\ne,site_a\nf,unused\n");
 
     expect_set(&rule, l, NULL, "val 1/1 test 1/1 10 1/1 site_a 1/1 site_b 1/1: 4 1 2 0 3");
 }
-END_TEST
 
-START_TEST(a_split_file_need_not_list_skipped_images)
+TEST(a_split_file_need_not_list_skipped_images)
 {
     const struct labels *l = labels_of("a:1 b:2 c:1");
     bool skip[3] = {false, true, true};
@@ -346,9 +336,8 @@ START_TEST(a_split_file_need_not_list_skipped_images)
 
     expect_set(&rule, l, skip, "train 1/1: 0 - -");
 }
-END_TEST
 
-START_TEST(faults_of_a_split_file_are_errors)
+TEST(faults_of_a_split_file_are_errors)
 {
     const struct labels *l = labels_of("a:1 b:2");
     char csv[1024];
@@ -378,9 +367,8 @@ START_TEST(faults_of_a_split_file_are_errors)
         used += (size_t)sprintf(csv + used, "i%d,s%d\n", i, i);
     expect_file_error(csv, l, ":18: more than 16 splits");
 }
-END_TEST
 
-START_TEST(sixteen_splits_are_allowed)
+TEST(sixteen_splits_are_allowed)
 {
     struct split_rule rule;
     char csv[1024], text[512] = "";
@@ -395,9 +383,8 @@ START_TEST(sixteen_splits_are_allowed)
                "s00 1/1 s01 1/1 s02 1/1 s03 1/1 s04 1/1 s05 1/1 s06 1/1 s07 1/1 s08 1/1 s09 1/1 s10 1/1 s11 1/1 s12 "
                "1/1 s13 1/1 s14 1/1 s15 1/1: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15");
 }
-END_TEST
 
-START_TEST(a_file_that_splits_a_patient_is_an_error)
+TEST(a_file_that_splits_a_patient_is_an_error)
 {
     const struct labels *l = labels_of("a:13 b:13 c:2");
     struct split_rule rule = file_of("image,split\na,train\nb,test\nc,test\n");
@@ -406,9 +393,8 @@ START_TEST(a_file_that_splits_a_patient_is_an_error)
     snprintf(wanted, sizeof(wanted), "'%s': patient 00000013 is in train and test", rule.path);
     expect_error(&rule, l, NULL, CHEX_ERR_USAGE, wanted);
 }
-END_TEST
 
-START_TEST(an_entry_that_a_file_does_not_know_is_an_error)
+TEST(an_entry_that_a_file_does_not_know_is_an_error)
 {
     const struct labels *l = labels_of("a:1 b:2 c:3");
     struct split_rule rule = file_of("image,split\nb,test\n");
@@ -417,9 +403,8 @@ START_TEST(an_entry_that_a_file_does_not_know_is_an_error)
     snprintf(wanted, sizeof(wanted), "2 images are in no split of '%s', the first is a", rule.path);
     expect_error(&rule, l, NULL, CHEX_ERR_USAGE, wanted);
 }
-END_TEST
 
-START_TEST(a_missing_split_file_is_missing)
+TEST(a_missing_split_file_is_missing)
 {
     struct split_rule rule = {.kind = SPLIT_FILE};
     char wanted[4500];
@@ -427,41 +412,4 @@ START_TEST(a_missing_split_file_is_missing)
     snprintf(rule.path, sizeof(rule.path), "%s/none.csv", unit_folder());
     snprintf(wanted, sizeof(wanted), "'%s': cannot open: No such file or directory", rule.path);
     expect_error(&rule, labels_of("a:1"), NULL, CHEX_ERR_MISSING, wanted);
-}
-END_TEST
-
-Suite *
-split_suite(void)
-{
-    Suite *suite = suite_create("split");
-    TCase *patient = tcase_create("patient");
-    TCase *lists = tcase_create("official");
-    TCase *file = tcase_create("file");
-
-    digest_case(suite);
-    split_rule_case(suite);
-    tcase_add_test(patient, membership_follows_the_hash_of_the_patient);
-    tcase_add_test(patient, another_seed_gives_another_split);
-    tcase_add_test(patient, a_split_of_no_images_is_not_there);
-    tcase_add_test(patient, none_is_one_split);
-    tcase_add_test(patient, skipped_entries_take_no_part);
-    tcase_add_test(patient, no_image_at_all_is_an_error);
-    suite_add_tcase(suite, patient);
-    tcase_add_test(lists, the_official_lists_are_followed);
-    tcase_add_test(lists, the_official_lists_may_be_compressed);
-    tcase_add_test(lists, a_missing_list_is_missing);
-    tcase_add_test(lists, a_patient_in_both_lists_is_an_error);
-    tcase_add_test(lists, of_many_shared_patients_ten_are_named);
-    tcase_add_test(lists, an_entry_in_no_list_is_an_error);
-    suite_add_tcase(suite, lists);
-    tcase_add_test(file, a_file_may_go_by_image_or_by_patient);
-    tcase_add_test(file, other_names_come_after_train_val_test_by_name);
-    tcase_add_test(file, a_split_file_need_not_list_skipped_images);
-    tcase_add_test(file, faults_of_a_split_file_are_errors);
-    tcase_add_test(file, sixteen_splits_are_allowed);
-    tcase_add_test(file, a_file_that_splits_a_patient_is_an_error);
-    tcase_add_test(file, an_entry_that_a_file_does_not_know_is_an_error);
-    tcase_add_test(file, a_missing_split_file_is_missing);
-    suite_add_tcase(suite, file);
-    return suite;
 }

@@ -5,8 +5,8 @@
  */
 #include <config.h>
 
-#include "cases.h"
 #include "plan/split.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,9 @@ rule_of(const char *text)
     return rule;
 }
 
-START_TEST(rules_are_parsed_and_written_in_one_form)
+TEST_CASE("split", "rule", NULL, NULL);
+
+TEST(rules_are_parsed_and_written_in_one_form)
 {
     static const char *const forms[][2] = {
         {"official", "official"},
@@ -42,9 +44,8 @@ START_TEST(rules_are_parsed_and_written_in_one_form)
     }
     ck_assert_str_eq(rule_of("file:a/b.csv").path, "a/b.csv");
 }
-END_TEST
 
-START_TEST(rules_of_other_forms_are_refused)
+TEST(rules_of_other_forms_are_refused)
 {
     static const char form[] = "a split by patient is patient:TRAIN,VAL,TEST[:SEED] in whole per cent, such as "
                                "patient:70,10,20";
@@ -92,15 +93,4 @@ START_TEST(rules_of_other_forms_are_refused)
     path[sizeof(rule.path) + 4] = '\0';
     ck_assert_int_eq(split_rule_parse(path, &rule, &err), CHEX_OK);
     free(path);
-}
-END_TEST
-
-void
-split_rule_case(Suite *suite)
-{
-    TCase *rule = tcase_create("rule");
-
-    tcase_add_test(rule, rules_are_parsed_and_written_in_one_form);
-    tcase_add_test(rule, rules_of_other_forms_are_refused);
-    suite_add_tcase(suite, rule);
 }

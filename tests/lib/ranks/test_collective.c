@@ -7,8 +7,8 @@
  */
 #include <config.h>
 
-#include "cases.h"
 #include "rank_fixture.h"
+#include "unit.h"
 
 #include "base/clock.h"
 #include "comm/clock.h"
@@ -17,7 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(a_process_that_is_alone_has_all_calls)
+TEST_CASE("collective", "collective", ranks_setup, NULL);
+
+TEST(a_process_that_is_alone_has_all_calls)
 {
     struct comm alone = comm_self();
     struct collective *c;
@@ -51,11 +53,10 @@ START_TEST(a_process_that_is_alone_has_all_calls)
     buffer_release(&all);
     collective_free(c);
 }
-END_TEST
 
 /* ---- sums ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(sums_have_the_bits_of_adding_in_the_order_of_ranks)
+LOOP_TEST(sums_have_the_bits_of_adding_in_the_order_of_ranks, 0, 5)
 {
     static const size_t counts[] = {0, 1, 2, 3, 7, 8, 9, 64, 1000, 4099};
     static const int sizes[] = {1, 2, 3, 4, 8};
@@ -66,10 +67,9 @@ START_TEST(sums_have_the_bits_of_adding_in_the_order_of_ranks)
         ranks_play(sizes[_i], (unsigned)(k + 1), ranks_play_sum);
     }
 }
-END_TEST
 
 /* With these numbers the order matters; otherwise the test above would prove nothing. */
-START_TEST(another_order_of_adding_would_give_other_bits)
+TEST(another_order_of_adding_would_give_other_bits)
 {
     size_t differ = 0;
 
@@ -80,7 +80,6 @@ START_TEST(another_order_of_adding_would_give_other_bits)
     }
     ck_assert_uint_gt(differ, 100);
 }
-END_TEST
 
 enum { ARENA = 10007, BUCKET = 1500 };
 
@@ -112,13 +111,12 @@ play_buckets(struct rank *r, struct collective *c)
     free(arena);
 }
 
-START_TEST(buckets_are_summed_while_others_are_under_way)
+LOOP_TEST(buckets_are_summed_while_others_are_under_way, 0, 5)
 {
     static const int sizes[] = {1, 2, 3, 4, 8};
 
     ranks_play(sizes[_i], 5, play_buckets);
 }
-END_TEST
 
 /* ---- broadcast and gathering ---------------------------------------------------------------------------------- */
 
@@ -137,7 +135,7 @@ play_broadcast(struct rank *r, struct collective *c)
     free(want);
 }
 
-START_TEST(a_broadcast_reaches_all)
+LOOP_TEST(a_broadcast_reaches_all, 0, 4)
 {
     static const size_t counts[] = {0, 1, 5, 1000003};
 
@@ -147,15 +145,13 @@ START_TEST(a_broadcast_reaches_all)
         ranks_play(size, (unsigned)size, play_broadcast);
     }
 }
-END_TEST
 
-START_TEST(a_long_broadcast_goes_in_pieces)
+TEST(a_long_broadcast_goes_in_pieces)
 {
     for (int i = 0; i < POST_RANKS; i++)
         rank[i].count = COLLECTIVE_PIECE + 3;
     ranks_play(3, 1, play_broadcast);
 }
-END_TEST
 
 static void
 play_gather(struct rank *r, struct collective *c)
@@ -182,12 +178,11 @@ play_gather(struct rank *r, struct collective *c)
     buffer_release(&all);
 }
 
-START_TEST(every_rank_gets_the_values_of_all_in_the_order_of_ranks)
+TEST(every_rank_gets_the_values_of_all_in_the_order_of_ranks)
 {
     for (int size = 1; size <= POST_RANKS; size++)
         ranks_play(size, (unsigned)size, play_gather);
 }
-END_TEST
 
 /* ---- clocks ------------------------------------------------------------------------------------------------------ */
 
@@ -228,19 +223,18 @@ play_clock(struct rank *r, struct collective *c)
     }
 }
 
-START_TEST(clocks_are_compared_by_messages_that_come_late)
+TEST(clocks_are_compared_by_messages_that_come_late)
 {
     for (int size = 1; size <= POST_RANKS; size++)
         ranks_play(size, (unsigned)size, play_clock);
 }
-END_TEST
 
 /*
  * The peer's clock is 10 ahead.  Rank 0 sends at 100, which arrives by 113; this rank sends at 120 (110 there), which
  * arrives there by 115.  So the clock is between 5 and 13 ahead.  Better messages narrow that range, worse ones do not
  * change it.
  */
-START_TEST(bounds_of_a_clock_become_tighter_only)
+TEST(bounds_of_a_clock_become_tighter_only)
 {
     struct clock_distance d = {.least = -HUGE_VAL, .most = HUGE_VAL};
 
@@ -254,10 +248,9 @@ START_TEST(bounds_of_a_clock_become_tighter_only)
     clock_distance_to_0(&d, 320, 310.25);
     ck_assert(d.least == 9.75 && d.most == 10.5);
 }
-END_TEST
 
 /* A busy machine: the difference of two equal clocks is measured as -0.1 to 0.1, then 0.2 to 1, then 0 to 0. */
-START_TEST(times_keep_their_order_whatever_is_measured_of_the_clock)
+TEST(times_keep_their_order_whatever_is_measured_of_the_clock)
 {
     static const struct clock_distance found[] = {{-0.1, 0.1}, {0.2, 1}, {-3, -3}, {0, 0}, {-1, 1}};
     struct clock_map m = {.measured = false};
@@ -272,10 +265,9 @@ START_TEST(times_keep_their_order_whatever_is_measured_of_the_clock)
     }
     ck_assert(clock_map_time(&m, now - 1) == now - 1);
 }
-END_TEST
 
 /* No more than the bounds require; linear between them. */
-START_TEST(the_distance_of_a_clock_changes_within_a_piece)
+TEST(the_distance_of_a_clock_changes_within_a_piece)
 {
     struct clock_map m = {.measured = false};
 
@@ -287,28 +279,4 @@ START_TEST(the_distance_of_a_clock_changes_within_a_piece)
     ck_assert(clock_map_time(&m, 104) == 98.5 && clock_map_time(&m, 108) == 102.5);
     clock_map_add(&m, &(struct clock_distance){105, 105}, 110); /* half of the time at most */
     ck_assert(clock_map_time(&m, 108) == 102.5 && clock_map_time(&m, 110) == 103.5);
-}
-END_TEST
-
-Suite *
-collective_suite(void)
-{
-    Suite *suite = suite_create("collective");
-    TCase *tests = tcase_create("collective");
-
-    tcase_add_checked_fixture(tests, ranks_setup, NULL);
-    tcase_add_test(tests, a_process_that_is_alone_has_all_calls);
-    tcase_add_loop_test(tests, sums_have_the_bits_of_adding_in_the_order_of_ranks, 0, 5);
-    tcase_add_test(tests, another_order_of_adding_would_give_other_bits);
-    tcase_add_loop_test(tests, buckets_are_summed_while_others_are_under_way, 0, 5);
-    tcase_add_loop_test(tests, a_broadcast_reaches_all, 0, 4);
-    tcase_add_test(tests, a_long_broadcast_goes_in_pieces);
-    tcase_add_test(tests, every_rank_gets_the_values_of_all_in_the_order_of_ranks);
-    tcase_add_test(tests, clocks_are_compared_by_messages_that_come_late);
-    tcase_add_test(tests, bounds_of_a_clock_become_tighter_only);
-    tcase_add_test(tests, times_keep_their_order_whatever_is_measured_of_the_clock);
-    tcase_add_test(tests, the_distance_of_a_clock_changes_within_a_piece);
-    suite_add_tcase(suite, tests);
-    collective_faults_case(suite);
-    return suite;
 }

@@ -6,8 +6,8 @@
  */
 #include <config.h>
 
-#include "cases.h"
 #include "rank_fixture.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,9 @@ play_agree(struct rank *r, struct collective *c)
     ck_assert_uint_eq(flags, 0x300);
 }
 
-START_TEST(the_error_of_one_is_the_error_of_all_with_its_name)
+TEST_CASE("collective", "faults", ranks_setup, NULL);
+
+TEST(the_error_of_one_is_the_error_of_all_with_its_name)
 {
     char want[256];
 
@@ -43,9 +45,8 @@ START_TEST(the_error_of_one_is_the_error_of_all_with_its_name)
     ck_assert_str_eq(rank[3].err.text, want);
     ck_assert(!rank[0].broken && rank[0].speaks && !rank[1].speaks);
 }
-END_TEST
 
-START_TEST(to_be_stopped_is_less_than_an_error)
+TEST(to_be_stopped_is_less_than_an_error)
 {
     rank[0].status = CHEX_ERR_STOPPED;
     rank[3].status = CHEX_ERR_DAMAGED;
@@ -57,7 +58,6 @@ START_TEST(to_be_stopped_is_less_than_an_error)
     ranks_play(4, 3, play_agree);
     ranks_expect(4, CHEX_ERR_STOPPED);
 }
-END_TEST
 
 /* Rank 1 has an error while the others wait in one of the calls; after the meeting all continue. */
 static void
@@ -89,7 +89,7 @@ play_failure(struct rank *r, struct collective *c)
     buffer_release(&all);
 }
 
-START_TEST(who_waits_hears_of_an_error_elsewhere)
+LOOP_TEST(who_waits_hears_of_an_error_elsewhere, 0, 4)
 {
     char want[256];
 
@@ -112,7 +112,6 @@ START_TEST(who_waits_hears_of_an_error_elsewhere)
         ck_assert(_i == 2 || rank[2].broken == (_i == 1));
     }
 }
-END_TEST
 
 /* The last rank completes the sum before the others and fails after it; theirs must succeed. */
 static void
@@ -124,7 +123,7 @@ play_late_failure(struct rank *r, struct collective *c)
     r->status = collective_agree(c, r->status, NULL, &r->err);
 }
 
-START_TEST(an_error_after_a_sum_does_not_disturb_those_that_are_still_in_it)
+TEST(an_error_after_a_sum_does_not_disturb_those_that_are_still_in_it)
 {
     for (unsigned seed = 1; seed <= 30; seed++) {
         ranks_setup();
@@ -136,7 +135,6 @@ START_TEST(an_error_after_a_sum_does_not_disturb_those_that_are_still_in_it)
             ck_assert(!rank[i].broken);
     }
 }
-END_TEST
 
 static void
 play_different(struct rank *r, struct collective *c)
@@ -154,14 +152,13 @@ play_different(struct rank *r, struct collective *c)
     buffer_release(&all);
 }
 
-START_TEST(ranks_that_make_different_calls_are_a_bug_and_no_hang)
+LOOP_TEST(ranks_that_make_different_calls_are_a_bug_and_no_hang, 0, 3)
 {
     for (int i = 0; i < 3; i++)
         rank[i].count = (size_t)_i;
     ranks_play(3, 1, play_different);
     ranks_expect(3, CHEX_ERR_BUG);
 }
-END_TEST
 
 /* The text of one rank differs. */
 static void
@@ -173,7 +170,7 @@ play_compare(struct rank *r, struct collective *c)
     r->status = collective_compare(c, CHEX_OK, text[collective_rank(c)], &r->err);
 }
 
-START_TEST(ranks_that_do_something_else_are_named_with_the_difference)
+TEST(ranks_that_do_something_else_are_named_with_the_difference)
 {
     char want[256];
 
@@ -186,7 +183,6 @@ START_TEST(ranks_that_do_something_else_are_named_with_the_difference)
     for (int i = 0; i < 4; i++)
         ck_assert_str_eq(rank[i].err.text, want);
 }
-END_TEST
 
 /* ---- lost ranks ----------------------------------------------------------------------------------------------- */
 
@@ -213,7 +209,7 @@ play_lost(struct rank *r, struct collective *c)
     buffer_release(&all);
 }
 
-START_TEST(a_rank_that_falls_silent_is_named_by_all_others)
+LOOP_TEST(a_rank_that_falls_silent_is_named_by_all_others, 0, 3)
 {
     char want[256], who[128];
 
@@ -230,7 +226,6 @@ START_TEST(a_rank_that_falls_silent_is_named_by_all_others)
         ck_assert(rank[i].broken && rank[i].speaks == (i == 0));
     }
 }
-END_TEST
 
 /* Rank 0 is silent, so rank 1 reports the error, and its abort ends the run. */
 static void
@@ -243,7 +238,7 @@ play_without_lead(struct rank *r, struct collective *c)
         collective_abort(c, 8);
 }
 
-START_TEST(where_rank_0_is_lost_the_next_one_speaks)
+TEST(where_rank_0_is_lost_the_next_one_speaks)
 {
     for (int i = 0; i < 3; i++)
         rank[i].options.timeout = PATIENT;
@@ -252,7 +247,6 @@ START_TEST(where_rank_0_is_lost_the_next_one_speaks)
     ck_assert_int_eq(ranks_office.aborted, 1);
     ck_assert_int_eq(ranks_office.exit_code, 8);
 }
-END_TEST
 
 /* Rank 1 works for two timeouts and calls poll() now and then. */
 static void
@@ -265,14 +259,13 @@ play_long_work(struct rank *r, struct collective *c)
     r->status = collective_agree(c, CHEX_OK, NULL, &r->err);
 }
 
-START_TEST(a_rank_that_works_for_long_and_reports_it_is_not_lost)
+TEST(a_rank_that_works_for_long_and_reports_it_is_not_lost)
 {
     for (int i = 0; i < 3; i++)
         rank[i].options.timeout = PATIENT;
     ranks_play(3, 0, play_long_work);
     ranks_expect(3, CHEX_OK);
 }
-END_TEST
 
 /* Ranks 0 and 2 wait for their devices and watch; rank 1 computes for a while, then is silent or has an error. */
 static void
@@ -297,7 +290,7 @@ play_watch(struct rank *r, struct collective *c)
     ck_assert(collective_rank(c) == 1 || (waited >= r->options.timeout / 2 && collective_waited(c) < waited / 2));
 }
 
-START_TEST(who_waits_for_its_device_hears_of_the_others_and_does_not_count_as_waiting_for_them)
+LOOP_TEST(who_waits_for_its_device_hears_of_the_others_and_does_not_count_as_waiting_for_them, 0, 2)
 {
     char want[256], who[128];
 
@@ -314,7 +307,6 @@ START_TEST(who_waits_for_its_device_hears_of_the_others_and_does_not_count_as_wa
         ck_assert(rank[i].broken == (_i == 0));
     }
 }
-END_TEST
 
 static void
 on_waiting(void *context, const char *text)
@@ -337,7 +329,7 @@ set_hurry(int size)
     atomic_store(&ranks_hurry, true);
 }
 
-START_TEST(after_a_signal_nobody_waits_for_long)
+TEST(after_a_signal_nobody_waits_for_long)
 {
     char want[256], who[128];
 
@@ -352,7 +344,6 @@ START_TEST(after_a_signal_nobody_waits_for_long)
                   "%s", rank[0].err.text);
     ck_assert_str_eq(rank[0].told, want);
 }
-END_TEST
 
 /* All ranks were connected after the signal; then rank 1 saves for longer than the grace period. */
 static void
@@ -364,33 +355,10 @@ play_saving(struct rank *r, struct collective *c)
     r->status = collective_agree(c, CHEX_OK, NULL, &r->err);
 }
 
-START_TEST(once_all_met_after_a_signal_saving_may_take_its_time)
+TEST(once_all_met_after_a_signal_saving_may_take_its_time)
 {
     set_hurry(3);
     ranks_play(3, 0, play_saving);
     ranks_expect(3, CHEX_OK);
     ck_assert_str_eq(rank[0].told, "");
-}
-END_TEST
-
-void
-collective_faults_case(Suite *suite)
-{
-    TCase *tests = tcase_create("faults");
-
-    tcase_add_checked_fixture(tests, ranks_setup, NULL);
-    tcase_add_test(tests, the_error_of_one_is_the_error_of_all_with_its_name);
-    tcase_add_test(tests, to_be_stopped_is_less_than_an_error);
-    tcase_add_loop_test(tests, who_waits_hears_of_an_error_elsewhere, 0, 4);
-    tcase_add_test(tests, an_error_after_a_sum_does_not_disturb_those_that_are_still_in_it);
-    tcase_add_loop_test(tests, ranks_that_make_different_calls_are_a_bug_and_no_hang, 0, 3);
-    tcase_add_test(tests, ranks_that_do_something_else_are_named_with_the_difference);
-    tcase_add_loop_test(tests, a_rank_that_falls_silent_is_named_by_all_others, 0, 3);
-    tcase_add_test(tests, where_rank_0_is_lost_the_next_one_speaks);
-    tcase_add_test(tests, a_rank_that_works_for_long_and_reports_it_is_not_lost);
-    tcase_add_loop_test(tests, who_waits_for_its_device_hears_of_the_others_and_does_not_count_as_waiting_for_them, 0,
-                        2);
-    tcase_add_test(tests, after_a_signal_nobody_waits_for_long);
-    tcase_add_test(tests, once_all_met_after_a_signal_saving_may_take_its_time);
-    suite_add_tcase(suite, tests);
 }

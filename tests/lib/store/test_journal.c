@@ -5,17 +5,17 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "resume_fixture.h"
 #include "store_fixture.h"
+#include "unit.h"
 
 #include <string.h>
 #include <unistd.h>
 
+TEST_CASE("store", "journal", resume_setup, resume_teardown);
+
 /* A kill between the rename of a shard and its line, or a torn write of a line: cuts the journal anywhere. */
-START_TEST(a_journal_may_end_anywhere)
+TEST(a_journal_may_end_anywhere)
 {
     struct buffer journal;
 
@@ -27,9 +27,8 @@ START_TEST(a_journal_may_end_anywhere)
     }
     buffer_release(&journal);
 }
-END_TEST
 
-START_TEST(garbage_after_the_last_good_line_is_dropped)
+TEST(garbage_after_the_last_good_line_is_dropped)
 {
     static const char *const tails[] = {"garbage\n", "{\"shard\":1", "{}\n", "{\"shard\":99,\"size\":1}\n",
                                         "\n",        "[]\n"};
@@ -46,13 +45,12 @@ START_TEST(garbage_after_the_last_good_line_is_dropped)
         bench_close(&resumed);
     }
 }
-END_TEST
 
 /*
  * The shard is renamed, but its line is missing.  It is checked like a part, and finished without images if none was
  * rejected.
  */
-START_TEST(a_shard_that_the_journal_does_not_know_is_taken_over)
+TEST(a_shard_that_the_journal_does_not_know_is_taken_over)
 {
     struct buffer journal;
     uint8_t *newline;
@@ -73,7 +71,6 @@ START_TEST(a_shard_that_the_journal_does_not_know_is_taken_over)
     resume_expect_state(1, 0);
     resume_complete(1);
 }
-END_TEST
 
 /* Overwrites the text that starts with `from` in the line of the first shard with `to`. */
 static void
@@ -93,7 +90,7 @@ change_journal(const char *from, const char *to)
 }
 
 /* A damaged byte of the journal must not reach the manifest, nor be used as an index. */
-START_TEST(a_line_that_does_not_fit_its_shard_is_not_believed)
+TEST(a_line_that_does_not_fit_its_shard_is_not_believed)
 {
     static const char *const changes[][2] = {
         {"\"rejects\":0", "\"rejects\":1"},  {"\"images\":4", "\"images\":2"},  {"\"sha256\":\"", "\"sha256\":\"~"},
@@ -109,18 +106,4 @@ START_TEST(a_line_that_does_not_fit_its_shard_is_not_believed)
         resume_expect_reference();
         bench_close(&resumed);
     }
-}
-END_TEST
-
-void
-journal_case(Suite *suite)
-{
-    TCase *tests = tcase_create("journal");
-
-    tcase_add_checked_fixture(tests, resume_setup, resume_teardown);
-    tcase_add_test(tests, a_journal_may_end_anywhere);
-    tcase_add_test(tests, garbage_after_the_last_good_line_is_dropped);
-    tcase_add_test(tests, a_shard_that_the_journal_does_not_know_is_taken_over);
-    tcase_add_test(tests, a_line_that_does_not_fit_its_shard_is_not_believed);
-    suite_add_tcase(suite, tests);
 }

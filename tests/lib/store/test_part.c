@@ -6,12 +6,10 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "io/lock.h"
 #include "lib/dataset/record_fixture.h"
 #include "store_fixture.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,7 +48,9 @@ take(struct lock *lock, unsigned part, unsigned of)
 
 /* ---- locks ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(parts_of_one_number_work_side_by_side_and_keep_all_others_out)
+TEST_CASE("store", "part", setup, teardown);
+
+TEST(parts_of_one_number_work_side_by_side_and_keep_all_others_out)
 {
     struct lock first, second, other;
 
@@ -73,9 +73,8 @@ START_TEST(parts_of_one_number_work_side_by_side_and_keep_all_others_out)
     ck_assert(lock_check(&other, NULL) == CHEX_OK);
     lock_drop(&other, NULL);
 }
-END_TEST
 
-START_TEST(the_lock_of_a_dead_part_is_in_nobodys_way)
+TEST(the_lock_of_a_dead_part_is_in_nobodys_way)
 {
     struct lock lock;
     pid_t child = fork();
@@ -88,10 +87,9 @@ START_TEST(the_lock_of_a_dead_part_is_in_nobodys_way)
     ck_assert(!bench_has(&bench, ".chex.lock-00002-of-00004"));
     lock_drop(&lock, NULL);
 }
-END_TEST
 
 /* Its parent has not waited for it; in a container without an init no process ever does. */
-START_TEST(the_lock_of_a_zombie_is_taken_over)
+TEST(the_lock_of_a_zombie_is_taken_over)
 {
     struct lock lock;
     siginfo_t ended;
@@ -105,7 +103,6 @@ START_TEST(the_lock_of_a_zombie_is_taken_over)
     lock_drop(&lock, NULL);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
-END_TEST
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
@@ -147,24 +144,22 @@ run_last(size_t shards_done)
     ck_assert_str_eq(now, reference);
 }
 
-START_TEST(parts_in_sequence_make_the_complete_data_set)
+TEST(parts_in_sequence_make_the_complete_data_set)
 {
     for (unsigned part = PARTS; part-- > 0;)
         run_part(part, PARTS);
     ck_assert(bench_has(&bench, ".chex-journal-00001-of-00003.jsonl"));
     run_last(SHARDS);
 }
-END_TEST
 
-START_TEST(the_last_process_finishes_a_lost_part)
+TEST(the_last_process_finishes_a_lost_part)
 {
     run_part(0, PARTS);
     run_part(2, PARTS);
     run_last(SHARDS - SHARDS / PARTS);
 }
-END_TEST
 
-START_TEST(another_number_of_parts_goes_on)
+TEST(another_number_of_parts_goes_on)
 {
     run_part(1, PARTS);
     run_part(0, 4);
@@ -175,18 +170,16 @@ START_TEST(another_number_of_parts_goes_on)
     bench_close(&bench);
     run_last(3); /* 1 and 4; 0 and 4 */
 }
-END_TEST
 
-START_TEST(shards_that_are_read_by_many_threads_are_the_same)
+TEST(shards_that_are_read_by_many_threads_are_the_same)
 {
     for (unsigned part = 0; part < PARTS; part++)
         run_part(part, PARTS);
     bench.options.threads = 4;
     run_last(SHARDS);
 }
-END_TEST
 
-START_TEST(a_journal_of_another_data_set_is_refused_whatever_part_wrote_it)
+TEST(a_journal_of_another_data_set_is_refused_whatever_part_wrote_it)
 {
     bench_text(&bench, ".chex-journal-00007-of-00009.jsonl",
                "{\"journal\":1,\"dataset_id\":\"0123456789abcdef\",\"spec\":\"another\"}\n");
@@ -196,11 +189,10 @@ START_TEST(a_journal_of_another_data_set_is_refused_whatever_part_wrote_it)
     bench_open(&bench);
     ck_assert(!bench_has(&bench, ".chex-journal-00007-of-00009.jsonl"));
 }
-END_TEST
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(every_shard_is_in_one_part)
+TEST(every_shard_is_in_one_part)
 {
     for (unsigned count = 1; count <= 20; count++) {
         for (size_t shard = 0; shard < 50; shard++) {
@@ -213,9 +205,8 @@ START_TEST(every_shard_is_in_one_part)
     }
     ck_assert(part_has((struct part){0}, 7) && part_is_whole((struct part){0}));
 }
-END_TEST
 
-START_TEST(the_numbers_in_names_are_exact)
+TEST(the_numbers_in_names_are_exact)
 {
     static const char *const wrong[] = {"",
                                         "-00001-of-0004",
@@ -234,9 +225,8 @@ START_TEST(the_numbers_in_names_are_exact)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         ck_assert_msg(!part_parse_suffix(wrong[i], &part), "'%s'", wrong[i]);
 }
-END_TEST
 
-START_TEST(only_names_of_journals_are_names_of_journals)
+TEST(only_names_of_journals_are_names_of_journals)
 {
     char name[JOURNAL_NAME_SIZE];
 
@@ -249,25 +239,4 @@ START_TEST(only_names_of_journals_are_names_of_journals)
     ck_assert(!journal_is_name(".chex-journal-00003-of-00016"));
     ck_assert(!journal_is_name(".chex-journal-notes.jsonl"));
     ck_assert(!journal_is_name("chex-journal.jsonl"));
-}
-END_TEST
-
-void
-part_case(Suite *suite)
-{
-    TCase *tests = tcase_create("part");
-
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, parts_of_one_number_work_side_by_side_and_keep_all_others_out);
-    tcase_add_test(tests, the_lock_of_a_dead_part_is_in_nobodys_way);
-    tcase_add_test(tests, the_lock_of_a_zombie_is_taken_over);
-    tcase_add_test(tests, parts_in_sequence_make_the_complete_data_set);
-    tcase_add_test(tests, the_last_process_finishes_a_lost_part);
-    tcase_add_test(tests, another_number_of_parts_goes_on);
-    tcase_add_test(tests, shards_that_are_read_by_many_threads_are_the_same);
-    tcase_add_test(tests, a_journal_of_another_data_set_is_refused_whatever_part_wrote_it);
-    tcase_add_test(tests, every_shard_is_in_one_part);
-    tcase_add_test(tests, the_numbers_in_names_are_exact);
-    tcase_add_test(tests, only_names_of_journals_are_names_of_journals);
-    suite_add_tcase(suite, tests);
 }

@@ -7,13 +7,11 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "calls.h"
-#include "cases.h"
 #include "lib/dataset/record_fixture.h"
 #include "resume_fixture.h"
 #include "store_fixture.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +30,9 @@ swap(const char *a, const char *b)
 
 /* ---- runs that end -------------------------------------------------------------------------------------------- */
 
-START_TEST(a_run_may_end_after_any_number_of_slots)
+TEST_CASE("store", "resume", resume_setup, resume_teardown);
+
+TEST(a_run_may_end_after_any_number_of_slots)
 {
     for (uint32_t filled = 0; filled <= RESUME_IMAGES; filled++) {
         size_t order[RESUME_IMAGES];
@@ -64,9 +64,8 @@ START_TEST(a_run_may_end_after_any_number_of_slots)
         bench_close(&resumed);
     }
 }
-END_TEST
 
-START_TEST(a_run_may_end_after_every_slot)
+TEST(a_run_may_end_after_every_slot)
 {
     for (size_t i = 0; i < RESUME_IMAGES; i++) {
         bench_open(&resumed);
@@ -75,9 +74,8 @@ START_TEST(a_run_may_end_after_every_slot)
     }
     resume_complete(1);
 }
-END_TEST
 
-START_TEST(the_state_of_an_earlier_run_is_reported)
+TEST(the_state_of_an_earlier_run_is_reported)
 {
     bench_open(&resumed);
     resume_expect_state(0, 0);
@@ -90,7 +88,6 @@ START_TEST(the_state_of_an_earlier_run_is_reported)
     resume_expect_wanted("2 6 7 8 9 10");
     ck_assert_uint_le(store_space_needed(resumed.store), 8 * resumed.plan.layout.stride);
 }
-END_TEST
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
@@ -106,7 +103,7 @@ three_slots(void)
     bench_close(&resumed);
 }
 
-START_TEST(a_flipped_byte_in_a_part_empties_its_slot)
+TEST(a_flipped_byte_in_a_part_empties_its_slot)
 {
     const struct record_layout *l = &resumed.plan.layout;
     const size_t offsets[] = {0,
@@ -129,9 +126,8 @@ START_TEST(a_flipped_byte_in_a_part_empties_its_slot)
         bench_close(&resumed);
     }
 }
-END_TEST
 
-START_TEST(a_part_of_another_size_is_read_as_far_as_it_goes)
+TEST(a_part_of_another_size_is_read_as_far_as_it_goes)
 {
     const long sizes[] = {0, 5, (long)resumed.plan.layout.stride, (long)(2 * resumed.plan.layout.stride - 1),
                           (long)(4 * resumed.plan.layout.stride + 7)};
@@ -148,11 +144,10 @@ START_TEST(a_part_of_another_size_is_read_as_far_as_it_goes)
         bench_close(&resumed);
     }
 }
-END_TEST
 
 /* Good records, but of another place, another data set, or padding records. */
 /* A bad block of the disk: its records are written again, also in a finished shard. */
-START_TEST(unreadable_files_are_made_again)
+TEST(unreadable_files_are_made_again)
 {
     for (unsigned slots = 3; slots <= 4; slots++) {
         unsigned failed = 1, lost = 0;
@@ -179,9 +174,8 @@ START_TEST(unreadable_files_are_made_again)
         ck_assert_msg(slots == 4 || lost >= 3, "%u", lost);
     }
 }
-END_TEST
 
-START_TEST(data_before_a_bad_block_is_kept)
+TEST(data_before_a_bad_block_is_kept)
 {
     static const char *const wanted[] = {"0 1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10", "2 3 4 5 6 7 8 9 10"};
     static const size_t slots[] = {0, 1, 3}; /* the block is at the end of this one, after the bytes of the journal */
@@ -197,9 +191,8 @@ START_TEST(data_before_a_bad_block_is_kept)
         bench_close(&resumed);
     }
 }
-END_TEST
 
-START_TEST(a_record_in_the_wrong_slot_is_not_believed)
+TEST(a_record_in_the_wrong_slot_is_not_believed)
 {
     struct buffer part;
     uint8_t *other;
@@ -224,9 +217,8 @@ START_TEST(a_record_in_the_wrong_slot_is_not_believed)
     bench_fill(&resumed, 1);
     resume_expect_reference();
 }
-END_TEST
 
-START_TEST(parts_that_changed_places_are_not_believed)
+TEST(parts_that_changed_places_are_not_believed)
 {
     char first[128];
 
@@ -241,11 +233,10 @@ START_TEST(parts_that_changed_places_are_not_believed)
     bench_fill(&resumed, 1);
     resume_expect_reference();
 }
-END_TEST
 
 /* ---- finished shards ------------------------------------------------------------------------------------------ */
 
-START_TEST(finished_shards_are_not_done_again)
+TEST(finished_shards_are_not_done_again)
 {
     resume_finished_without_rejects();
     bench_open(&resumed);
@@ -255,10 +246,9 @@ START_TEST(finished_shards_are_not_done_again)
     ck_assert_int_eq(store_finish(resumed.store, &resumed.err), CHEX_OK);
     resume_expect_reference();
 }
-END_TEST
 
 /* A rejected file that was repaired is now an image, as if it had always been one. */
-START_TEST(a_repaired_file_is_taken_by_the_next_run)
+TEST(a_repaired_file_is_taken_by_the_next_run)
 {
     resume_finished_run();
     resumed.rejected[2] = resumed.rejected[9] = false;
@@ -271,9 +261,8 @@ START_TEST(a_repaired_file_is_taken_by_the_next_run)
     bench_run(&resumed, 1);
     resume_expect_reference();
 }
-END_TEST
 
-START_TEST(a_damaged_shard_is_done_again)
+TEST(a_damaged_shard_is_done_again)
 {
     resume_finished_without_rejects();
     bench_flip(&resumed, resumed.plan.shard[1].name, (long)(2 * resumed.plan.layout.stride + 100), 0x80);
@@ -287,10 +276,9 @@ START_TEST(a_damaged_shard_is_done_again)
     resume_expect_wanted("0");
     resume_complete(1);
 }
-END_TEST
 
 /* Slot 3 of the last shard is a padding record, which needs no image. */
-START_TEST(a_damaged_padding_record_is_made_again)
+TEST(a_damaged_padding_record_is_made_again)
 {
     resume_finished_without_rejects();
     bench_flip(&resumed, resumed.plan.shard[2].name, (long)(3 * resumed.plan.layout.stride + 100), 1);
@@ -300,9 +288,8 @@ START_TEST(a_damaged_padding_record_is_made_again)
     ck_assert_int_eq(store_finish(resumed.store, &resumed.err), CHEX_OK);
     resume_expect_reference();
 }
-END_TEST
 
-START_TEST(a_shard_that_is_missing_cut_or_longer_is_done_again)
+TEST(a_shard_that_is_missing_cut_or_longer_is_done_again)
 {
     const char *name = resumed.plan.shard[1].name;
 
@@ -320,39 +307,12 @@ START_TEST(a_shard_that_is_missing_cut_or_longer_is_done_again)
     bench_resize(&resumed, name, (long)(4 * resumed.plan.layout.stride + 64));
     resume_complete(1);
 }
-END_TEST
 
-START_TEST(shards_that_changed_places_are_done_again)
+TEST(shards_that_changed_places_are_done_again)
 {
     resume_finished_without_rejects();
     swap(resumed.plan.shard[0].name, resumed.plan.shard[1].name);
     bench_open(&resumed);
     resume_expect_state(1, 0);
     resume_complete(1);
-}
-END_TEST
-
-void
-resume_case(Suite *suite)
-{
-    TCase *tests = tcase_create("resume");
-
-    tcase_add_checked_fixture(tests, resume_setup, resume_teardown);
-    tcase_add_test(tests, a_run_may_end_after_any_number_of_slots);
-    tcase_add_test(tests, a_run_may_end_after_every_slot);
-    tcase_add_test(tests, the_state_of_an_earlier_run_is_reported);
-    tcase_add_test(tests, a_flipped_byte_in_a_part_empties_its_slot);
-    tcase_add_test(tests, a_part_of_another_size_is_read_as_far_as_it_goes);
-    tcase_add_test(tests, unreadable_files_are_made_again);
-    tcase_add_test(tests, data_before_a_bad_block_is_kept);
-    tcase_add_test(tests, a_record_in_the_wrong_slot_is_not_believed);
-    tcase_add_test(tests, parts_that_changed_places_are_not_believed);
-    tcase_add_test(tests, finished_shards_are_not_done_again);
-    tcase_add_test(tests, a_repaired_file_is_taken_by_the_next_run);
-    tcase_add_test(tests, a_damaged_shard_is_done_again);
-    tcase_add_test(tests, a_damaged_padding_record_is_made_again);
-    tcase_add_test(tests, a_shard_that_is_missing_cut_or_longer_is_done_again);
-    tcase_add_test(tests, shards_that_changed_places_are_done_again);
-    suite_add_tcase(suite, tests);
-    journal_case(suite);
 }

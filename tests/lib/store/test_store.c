@@ -7,13 +7,11 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "base/threads.h"
 #include "calls.h"
-#include "cases.h"
 #include "lib/dataset/record_fixture.h"
 #include "store_fixture.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -52,7 +50,9 @@ fill_with_threads(unsigned threads)
     ck_assert_msg(store_finish(bench.store, &bench.err) == CHEX_OK, "%s", bench.err.text);
 }
 
-START_TEST(neither_order_nor_threads_change_a_byte)
+TEST_CASE("store", "store", NULL, teardown);
+
+TEST(neither_order_nor_threads_change_a_byte)
 {
     const unsigned threads[] = {1, 2, 7};
     struct spec spec = bench_spec();
@@ -81,9 +81,8 @@ START_TEST(neither_order_nor_threads_change_a_byte)
         ck_assert_str_eq(now, first);
     }
 }
-END_TEST
 
-START_TEST(a_slot_is_wanted_until_it_is_decided)
+TEST(a_slot_is_wanted_until_it_is_decided)
 {
     struct spec spec = bench_spec();
 
@@ -106,11 +105,10 @@ START_TEST(a_slot_is_wanted_until_it_is_decided)
     ck_assert_uint_eq(store_space_needed(bench.store), 0);
     bench_expect_shards(&bench);
 }
-END_TEST
 
 /* ---- padding records ------------------------------------------------------------------------------------------ */
 
-START_TEST(every_choice_of_rejects_is_filled_by_the_rule)
+TEST(every_choice_of_rejects_is_filled_by_the_rule)
 {
     struct spec spec = bench_spec();
 
@@ -125,9 +123,8 @@ START_TEST(every_choice_of_rejects_is_filled_by_the_rule)
         bench_close(&bench);
     }
 }
-END_TEST
 
-START_TEST(a_reject_keeps_its_reason)
+TEST(a_reject_keeps_its_reason)
 {
     struct spec spec = bench_spec();
     const struct shard_result *r;
@@ -142,10 +139,9 @@ START_TEST(a_reject_keeps_its_reason)
     ck_assert(r->reject_count == 2 && r->reject[0].index == 0 && r->reject[1].index == 2);
     ck_assert_str_eq(r->reject[1].text, "item 2 is \"bad\"");
 }
-END_TEST
 
 /* The lender is the first usable image of the same split. */
-START_TEST(a_shard_without_any_image_borrows_from_its_split)
+TEST(a_shard_without_any_image_borrows_from_its_split)
 {
     struct spec spec = bench_spec();
     char late[DIGEST_HEX], early[DIGEST_HEX];
@@ -173,9 +169,8 @@ START_TEST(a_shard_without_any_image_borrows_from_its_split)
     bench_digest(&bench, late);
     ck_assert_str_eq(late, early);
 }
-END_TEST
 
-START_TEST(a_split_without_any_image_ends_the_run)
+TEST(a_split_without_any_image_ends_the_run)
 {
     struct spec spec = bench_spec();
 
@@ -190,9 +185,8 @@ START_TEST(a_split_without_any_image_ends_the_run)
     ck_assert_int_eq(store_finish(bench.store, &bench.err), CHEX_ERR_DAMAGED);
     ck_assert_str_eq(bench.err.text, "no image of split 'test' could be read");
 }
-END_TEST
 
-START_TEST(tails_are_written_as_planned)
+TEST(tails_are_written_as_planned)
 {
     struct spec spec = bench_spec();
     const enum tail tails[] = {TAIL_PAD, TAIL_SHORT, TAIL_DROP};
@@ -208,10 +202,9 @@ START_TEST(tails_are_written_as_planned)
         bench_release(&bench);
     }
 }
-END_TEST
 
 /* A tail of one image with --tail short, and that image is bad: the shard has nothing to copy. */
-START_TEST(a_short_shard_may_borrow_too)
+TEST(a_short_shard_may_borrow_too)
 {
     struct spec spec = bench_spec();
 
@@ -222,14 +215,13 @@ START_TEST(a_short_shard_may_borrow_too)
     bench_fill(&bench, 1);
     bench_expect_shards(&bench);
 }
-END_TEST
 
 /* ---- errors --------------------------------------------------------------------------------------------------- */
 
 /*
  * The limit is reached when the part is created (space is reserved), or in a write if the file system cannot reserve.
  */
-START_TEST(a_write_error_keeps_the_data_that_the_next_run_needs)
+TEST(a_write_error_keeps_the_data_that_the_next_run_needs)
 {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
     struct rlimit limit = none;
@@ -259,10 +251,9 @@ START_TEST(a_write_error_keeps_the_data_that_the_next_run_needs)
     bench_fill(&bench, 1);
     bench_expect_shards(&bench);
 }
-END_TEST
 
 /* It can still be read, with good checksums, until the page cache evicts it. */
-START_TEST(data_that_was_not_synced_is_not_trusted_by_the_next_run)
+TEST(data_that_was_not_synced_is_not_trusted_by_the_next_run)
 {
     struct spec spec = bench_spec();
     size_t item = 0;
@@ -282,10 +273,9 @@ START_TEST(data_that_was_not_synced_is_not_trusted_by_the_next_run)
     bench_fill(&bench, 1);
     bench_expect_shards(&bench);
 }
-END_TEST
 
 /* NFS reports a quota this way.  With few descriptors a part is closed between two puts. */
-START_TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
+TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
 {
     struct spec spec = bench_spec();
     struct rlimit before, few;
@@ -316,10 +306,9 @@ START_TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
     bench_fill(&bench, 1);
     bench_expect_shards(&bench);
 }
-END_TEST
 
 /* Every record is read back before the shard gets its name. */
-START_TEST(a_record_in_the_wrong_slot_is_not_published)
+TEST(a_record_in_the_wrong_slot_is_not_published)
 {
     struct spec spec = bench_spec();
     unsigned shards;
@@ -346,36 +335,4 @@ START_TEST(a_record_in_the_wrong_slot_is_not_published)
     ck_assert_uint_eq(bench.state.slots_full, 3);
     bench_fill(&bench, 1);
     bench_expect_shards(&bench);
-}
-END_TEST
-
-Suite *
-store_suite(void)
-{
-    Suite *suite = suite_create("store");
-    TCase *tests = tcase_create("store");
-
-    tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, neither_order_nor_threads_change_a_byte);
-    tcase_add_test(tests, a_slot_is_wanted_until_it_is_decided);
-    tcase_add_test(tests, every_choice_of_rejects_is_filled_by_the_rule);
-    tcase_add_test(tests, a_reject_keeps_its_reason);
-    tcase_add_test(tests, a_shard_without_any_image_borrows_from_its_split);
-    tcase_add_test(tests, a_split_without_any_image_ends_the_run);
-    tcase_add_test(tests, tails_are_written_as_planned);
-    tcase_add_test(tests, a_short_shard_may_borrow_too);
-    tcase_add_test(tests, a_write_error_keeps_the_data_that_the_next_run_needs);
-    tcase_add_test(tests, data_that_was_not_synced_is_not_trusted_by_the_next_run);
-    tcase_add_test(tests, a_part_that_cannot_be_closed_is_an_error_and_not_believed);
-    tcase_add_test(tests, a_record_in_the_wrong_slot_is_not_published);
-    suite_add_tcase(suite, tests);
-    resume_case(suite);
-    folder_case(suite);
-    threads_case(suite);
-    ranks_case(suite);
-    part_case(suite);
-    calls_case(suite);
-    convert_case(suite);
-    queue_case(suite);
-    return suite;
 }

@@ -6,14 +6,12 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "calls.h"
-#include "cases.h"
 #include "dataset/dali_index.h"
 #include "dataset/manifest.h"
 #include "io/lock.h"
 #include "store_fixture.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,7 +130,9 @@ expect_refused(struct bench *b, const char *text)
 
 /* ---- complete data sets --------------------------------------------------------------------------------------- */
 
-START_TEST(a_complete_data_set_is_left_as_it_is)
+TEST_CASE("store", "folder", setup, teardown);
+
+TEST(a_complete_data_set_is_left_as_it_is)
 {
     char a[DIGEST_HEX], z[DIGEST_HEX];
 
@@ -156,10 +156,9 @@ START_TEST(a_complete_data_set_is_left_as_it_is)
     bench_open(&bench);
     ck_assert(!bench.state.complete && !bench_has(&bench, MANIFEST_NAME));
 }
-END_TEST
 
 /* The run that wrote the manifest may have been killed before the folder was synced. */
-START_TEST(the_journal_of_a_complete_data_set_goes_when_the_manifest_is_on_the_disk)
+TEST(the_journal_of_a_complete_data_set_goes_when_the_manifest_is_on_the_disk)
 {
     enum chex_status status;
 
@@ -173,7 +172,6 @@ START_TEST(the_journal_of_a_complete_data_set_goes_when_the_manifest_is_on_the_d
     bench_open(&bench);
     ck_assert(!bench_has(&bench, JOURNAL_NAME));
 }
-END_TEST
 
 static void
 count_tick(void *context)
@@ -182,7 +180,7 @@ count_tick(void *context)
 }
 
 /* Reading a large data set takes long: heartbeats must go on, and a signal must stop it. */
-START_TEST(a_repair_keeps_in_touch_and_can_be_stopped)
+TEST(a_repair_keeps_in_touch_and_can_be_stopped)
 {
     atomic_bool stop = true;
     unsigned ticks = 0;
@@ -203,10 +201,9 @@ START_TEST(a_repair_keeps_in_touch_and_can_be_stopped)
     bench_fill(&bench, 1);
     bench_expect_shards(&bench);
 }
-END_TEST
 
 /* A kill between the shard and the end of the run must not hide that another image was included. */
-START_TEST(a_repaired_shard_that_is_another_is_known_after_a_kill_too)
+TEST(a_repaired_shard_that_is_another_is_known_after_a_kill_too)
 {
     for (size_t item = 0; item < 2; item++) {
         uint8_t *record;
@@ -229,17 +226,15 @@ START_TEST(a_repaired_shard_that_is_another_is_known_after_a_kill_too)
         bench_move(&bench);
     }
 }
-END_TEST
 
-START_TEST(without_rejects_no_list_is_written)
+TEST(without_rejects_no_list_is_written)
 {
     bench_text(&bench, REJECTS_NAME, "of an earlier run");
     complete(&bench);
     ck_assert(!bench_has(&bench, REJECTS_NAME));
 }
-END_TEST
 
-START_TEST(another_data_set_is_replaced_only_by_force)
+TEST(another_data_set_is_replaced_only_by_force)
 {
     char fresh[DIGEST_HEX], replaced[DIGEST_HEX];
 
@@ -263,9 +258,8 @@ START_TEST(another_data_set_is_replaced_only_by_force)
     bench_digest(&other, replaced);
     ck_assert_str_eq(replaced, fresh);
 }
-END_TEST
 
-START_TEST(a_manifest_that_cannot_be_read_is_replaced_only_by_force)
+TEST(a_manifest_that_cannot_be_read_is_replaced_only_by_force)
 {
     static const char *const texts[] = {"", "{", "{}", "not JSON at all"};
 
@@ -279,10 +273,9 @@ START_TEST(a_manifest_that_cannot_be_read_is_replaced_only_by_force)
     bench_open(&bench);
     ck_assert(bench.state.complete);
 }
-END_TEST
 
 /* The manifest alone is not enough: tests a shard that is missing or cut and, with --verify, one that differs. */
-START_TEST(a_complete_data_set_that_was_damaged_is_refused)
+TEST(a_complete_data_set_that_was_damaged_is_refused)
 {
     complete(&bench);
     bench_flip(&bench, bench.plan.shard[1].name, 100, 1);
@@ -299,7 +292,6 @@ START_TEST(a_complete_data_set_that_was_damaged_is_refused)
     ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_DAMAGED);
     ck_assert_msg(strstr(bench.err.text, "--repair"), "%s", bench.err.text);
 }
-END_TEST
 
 /* ---- unfinished ones ------------------------------------------------------------------------------------------ */
 
@@ -307,7 +299,7 @@ END_TEST
  * By its id.  But a published data set is not replaced, nor one with all shards: that may be a published one under
  * --repair.
  */
-START_TEST(an_unfinished_data_set_is_replaced_by_who_names_it)
+TEST(an_unfinished_data_set_is_replaced_by_who_names_it)
 {
     bench_open(&bench);
     bench_item(&bench, 0);
@@ -326,9 +318,8 @@ START_TEST(an_unfinished_data_set_is_replaced_by_who_names_it)
     complete(&bench);
     expect_refused(&other, "holds another data set");
 }
-END_TEST
 
-START_TEST(another_unfinished_data_set_is_replaced_only_by_force)
+TEST(another_unfinished_data_set_is_replaced_only_by_force)
 {
     bench_open(&bench);
     for (size_t i = 0; i < 6; i++)
@@ -343,18 +334,16 @@ START_TEST(another_unfinished_data_set_is_replaced_only_by_force)
     bench_fill(&other, 1);
     bench_expect_shards(&other);
 }
-END_TEST
 
 /* The content of the file is printed, so it must be escaped. */
-START_TEST(a_journal_of_other_data_is_shown_without_control_characters)
+TEST(a_journal_of_other_data_is_shown_without_control_characters)
 {
     bench_text(&bench, JOURNAL_NAME, "{\"journal\":1,\"dataset_id\":\"\\u001b[2J\",\"spec\":\"\\u0007bell\"}\n");
     expect_refused(&bench, "\\x07bell");
     ck_assert_ptr_null(strpbrk(bench.err.text, "\x1b\x07"));
 }
-END_TEST
 
-START_TEST(a_journal_that_is_none_is_refused)
+TEST(a_journal_that_is_none_is_refused)
 {
     static const char *const texts[] = {"{\"a\":1}\n", "[1]\n",
                                         "{\"journal\":2,\"dataset_id\":\"0123456789abcdef\",\"spec\":\"\"}\n"};
@@ -367,9 +356,8 @@ START_TEST(a_journal_that_is_none_is_refused)
     bench_run(&bench, 1);
     bench_expect_shards(&bench);
 }
-END_TEST
 
-START_TEST(shards_without_manifest_and_journal_are_replaced_only_by_force)
+TEST(shards_without_manifest_and_journal_are_replaced_only_by_force)
 {
     bench_run(&bench, 1);
     ck_assert_int_eq(unlinkat(bench.folder.fd, JOURNAL_NAME, 0), 0);
@@ -380,11 +368,10 @@ START_TEST(shards_without_manifest_and_journal_are_replaced_only_by_force)
     bench_fill(&bench, 1);
     bench_expect_shards(&bench);
 }
-END_TEST
 
 /* ---- foreign files, leftovers --------------------------------------------------------------------------------- */
 
-START_TEST(files_of_others_are_never_touched)
+TEST(files_of_others_are_never_touched)
 {
     put_foreign();
     bench_open(&bench);
@@ -401,9 +388,8 @@ START_TEST(files_of_others_are_never_touched)
     expect_foreign();
     bench_expect_shards(&other);
 }
-END_TEST
 
-START_TEST(temporary_files_of_killed_runs_are_removed)
+TEST(temporary_files_of_killed_runs_are_removed)
 {
     static const char *const leftovers[] = {
         "." MANIFEST_NAME ".tmp.123",
@@ -418,9 +404,8 @@ START_TEST(temporary_files_of_killed_runs_are_removed)
         ck_assert_msg(!bench_has(&bench, leftovers[i]), "%s", leftovers[i]);
     ck_assert_uint_eq(files(), 1); /* the journal */
 }
-END_TEST
 
-START_TEST(a_folder_in_the_place_of_a_file_is_an_error)
+TEST(a_folder_in_the_place_of_a_file_is_an_error)
 {
     ck_assert_int_eq(mkdirat(bench.folder.fd, JOURNAL_NAME, 0777), 0);
     ck_assert_int_ne(bench_try_open(&bench), CHEX_OK);
@@ -434,12 +419,11 @@ START_TEST(a_folder_in_the_place_of_a_file_is_an_error)
     ck_assert_int_eq(bench_try_open(&bench), CHEX_ERR_WRITE);
     ck_assert(bench_has(&bench, MANIFEST_NAME));
 }
-END_TEST
 
 /* ---- DALI ----------------------------------------------------------------------------------------------------- */
 
 /* The format of DALI's tfrecord2idx: offset and size of each record. */
-START_TEST(an_index_has_a_line_for_each_record)
+TEST(an_index_has_a_line_for_each_record)
 {
     size_t stride = bench.plan.layout.stride, used = 0;
     char wanted[256];
@@ -468,31 +452,4 @@ START_TEST(an_index_has_a_line_for_each_record)
     other.options.force = true;
     bench_open(&other);
     ck_assert(!bench_has(&bench, "chestxray14-all.tfrecord-00001-of-00002.idx"));
-}
-END_TEST
-
-void
-folder_case(Suite *suite)
-{
-    TCase *tests = tcase_create("folder");
-
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, a_complete_data_set_is_left_as_it_is);
-    tcase_add_test(tests, the_journal_of_a_complete_data_set_goes_when_the_manifest_is_on_the_disk);
-    tcase_add_test(tests, a_repair_keeps_in_touch_and_can_be_stopped);
-    tcase_add_test(tests, a_repaired_shard_that_is_another_is_known_after_a_kill_too);
-    tcase_add_test(tests, without_rejects_no_list_is_written);
-    tcase_add_test(tests, another_data_set_is_replaced_only_by_force);
-    tcase_add_test(tests, a_manifest_that_cannot_be_read_is_replaced_only_by_force);
-    tcase_add_test(tests, a_complete_data_set_that_was_damaged_is_refused);
-    tcase_add_test(tests, an_unfinished_data_set_is_replaced_by_who_names_it);
-    tcase_add_test(tests, another_unfinished_data_set_is_replaced_only_by_force);
-    tcase_add_test(tests, a_journal_of_other_data_is_shown_without_control_characters);
-    tcase_add_test(tests, a_journal_that_is_none_is_refused);
-    tcase_add_test(tests, shards_without_manifest_and_journal_are_replaced_only_by_force);
-    tcase_add_test(tests, files_of_others_are_never_touched);
-    tcase_add_test(tests, temporary_files_of_killed_runs_are_removed);
-    tcase_add_test(tests, a_folder_in_the_place_of_a_file_is_an_error);
-    tcase_add_test(tests, an_index_has_a_line_for_each_record);
-    suite_add_tcase(suite, tests);
 }

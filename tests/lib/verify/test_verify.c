@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
 #include "dataset/tfrecord.h"
 #include "lib/dataset/small_dataset.h"
 #include "unit.h"
 #include "verify_fixture.h"
 
-START_TEST(a_good_data_set_has_no_faults)
+TEST_CASE("verify", "verify", NULL, NULL);
+
+TEST(a_good_data_set_has_no_faults)
 {
     struct small_dataset s;
     struct heard h;
@@ -38,10 +39,9 @@ START_TEST(a_good_data_set_has_no_faults)
     ck_assert_uint_eq(v.bytes_read, 0);
     small_release(&s);
 }
-END_TEST
 
 /* Fault rows 54 to 56: every single bit of the file. */
-START_TEST(every_flipped_bit_is_noticed_in_its_record)
+LOOP_TEST(every_flipped_bit_is_noticed_in_its_record, 0, 8)
 {
     struct small_dataset s;
     struct heard h;
@@ -66,10 +66,9 @@ START_TEST(every_flipped_bit_is_noticed_in_its_record)
     }
     small_release(&s);
 }
-END_TEST
 
 /* Fault rows 57 and 58. */
-START_TEST(every_truncation_is_noticed)
+TEST(every_truncation_is_noticed)
 {
     struct small_dataset s;
     struct heard h;
@@ -92,9 +91,8 @@ START_TEST(every_truncation_is_noticed)
     }
     small_release(&s);
 }
-END_TEST
 
-START_TEST(sizes_are_reported_in_records)
+TEST(sizes_are_reported_in_records)
 {
     struct small_dataset s;
     size_t stride;
@@ -123,9 +121,8 @@ START_TEST(sizes_are_reported_in_records)
                  "chestxray14-val.tfrecord-00000-of-00001[-1@0]: cannot open: No such file or directory (-)\n");
     small_release(&s);
 }
-END_TEST
 
-START_TEST(the_damaged_field_is_named)
+TEST(the_damaged_field_is_named)
 {
     struct small_dataset s;
     size_t stride, data;
@@ -167,10 +164,9 @@ START_TEST(the_damaged_field_is_named)
     heard_expect(&s, VERIFY_FULL, text);
     small_release(&s);
 }
-END_TEST
 
 /* Fault rows 56, 59, 60, 66: the checksums are correct. */
-START_TEST(wrong_values_with_correct_checksums_are_reported)
+TEST(wrong_values_with_correct_checksums_are_reported)
 {
     struct small_dataset s;
     const struct record_layout *layout;
@@ -238,10 +234,9 @@ START_TEST(wrong_values_with_correct_checksums_are_reported)
     heard_expect(&s, VERIFY_FULL, text);
     small_release(&s);
 }
-END_TEST
 
 /* Fault rows 61 to 63, and a label that was changed together with its checksum. */
-START_TEST(records_in_the_wrong_place_are_noticed)
+TEST(records_in_the_wrong_place_are_noticed)
 {
     struct small_dataset s;
     size_t stride;
@@ -286,10 +281,9 @@ START_TEST(records_in_the_wrong_place_are_noticed)
     free(moved);
     small_release(&s);
 }
-END_TEST
 
 /* The first record contains the data set id and the number of the shard; its checksums and pixels are not read. */
-START_TEST(the_quick_check_finds_a_shard_of_another_data_set_or_place)
+TEST(the_quick_check_finds_a_shard_of_another_data_set_or_place)
 {
     struct small_dataset s;
     struct heard h;
@@ -317,7 +311,6 @@ START_TEST(the_quick_check_finds_a_shard_of_another_data_set_or_place)
     heard_expect(&s, VERIFY_QUICK, "");
     small_release(&s);
 }
-END_TEST
 
 /* ---- without a manifest ---------------------------------------------------------------------------------------- */
 
@@ -335,7 +328,7 @@ run_file(const struct small_dataset *s, const char *name, struct heard *h)
     return (unsigned)v.faults;
 }
 
-START_TEST(a_file_without_manifest_is_checked_by_itself)
+TEST(a_file_without_manifest_is_checked_by_itself)
 {
     struct small_dataset s;
     struct heard h;
@@ -369,9 +362,8 @@ START_TEST(a_file_without_manifest_is_checked_by_itself)
     free(moved);
     small_release(&s);
 }
-END_TEST
 
-START_TEST(it_can_be_stopped)
+TEST(it_can_be_stopped)
 {
     atomic_bool stop = true;
     struct small_dataset s;
@@ -399,27 +391,4 @@ START_TEST(it_can_be_stopped)
     ck_assert_uint_eq(h.count, 0);
     chex_dataset_close(ds);
     small_release(&s);
-}
-END_TEST
-
-Suite *
-verify_suite(void)
-{
-    Suite *suite = suite_create("verify");
-    TCase *tc = tcase_create("verify");
-
-    tcase_add_test(tc, a_good_data_set_has_no_faults);
-    tcase_add_test(tc, it_can_be_stopped);
-    tcase_add_loop_test(tc, every_flipped_bit_is_noticed_in_its_record, 0, 8);
-    tcase_add_test(tc, every_truncation_is_noticed);
-    tcase_add_test(tc, sizes_are_reported_in_records);
-    tcase_add_test(tc, the_damaged_field_is_named);
-    tcase_add_test(tc, wrong_values_with_correct_checksums_are_reported);
-    tcase_add_test(tc, records_in_the_wrong_place_are_noticed);
-    tcase_add_test(tc, the_quick_check_finds_a_shard_of_another_data_set_or_place);
-    tcase_add_test(tc, a_file_without_manifest_is_checked_by_itself);
-    suite_add_tcase(suite, tc);
-    verify_folder_case(suite);
-    shard_scan_case(suite);
-    return suite;
 }

@@ -5,19 +5,19 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "dataset/tfrecord.h"
 #include "lib/dataset/small_dataset.h"
+#include "unit.h"
 #include "verify/verify.h"
 #include "verify_fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 
+TEST_CASE("verify", "verify folder", NULL, NULL);
+
 /* The index is a list of offsets; any other text misleads a reader. */
-START_TEST(every_flip_and_cut_of_an_index_is_noticed)
+TEST(every_flip_and_cut_of_an_index_is_noticed)
 {
     struct small_dataset s;
     struct heard h;
@@ -49,10 +49,9 @@ START_TEST(every_flip_and_cut_of_an_index_is_noticed)
     ck_assert_msg(strstr(h.text, "line 2 is not the place of record 1"), "%s", h.text);
     small_release(&s);
 }
-END_TEST
 
 /* If a record is changed together with its checksum and with crc32c in the manifest, only SHA-256 detects it. */
-START_TEST(a_change_with_adapted_checksums_is_found_by_sha256)
+TEST(a_change_with_adapted_checksums_is_found_by_sha256)
 {
     struct small_dataset s;
     char text[1024];
@@ -79,9 +78,8 @@ START_TEST(a_change_with_adapted_checksums_is_found_by_sha256)
     heard_expect(&s, VERIFY_FULL, "");
     small_release(&s);
 }
-END_TEST
 
-START_TEST(the_manifest_of_another_run_is_noticed)
+TEST(the_manifest_of_another_run_is_noticed)
 {
     struct small_dataset s;
     char text[1024];
@@ -110,10 +108,9 @@ START_TEST(the_manifest_of_another_run_is_noticed)
     heard_expect(&s, VERIFY_FULL, text);
     small_release(&s);
 }
-END_TEST
 
 /* Fault row 65. */
-START_TEST(foreign_files_in_the_folder_are_listed)
+TEST(foreign_files_in_the_folder_are_listed)
 {
     struct small_dataset s;
 
@@ -136,9 +133,8 @@ START_TEST(foreign_files_in_the_folder_are_listed)
         "chestxray14-val.tfrecord-00001-of-00002[-1@0]: a shard that is not in the manifest (-)\n");
     small_release(&s);
 }
-END_TEST
 
-START_TEST(faults_come_in_order_whatever_the_number_of_threads)
+TEST(faults_come_in_order_whatever_the_number_of_threads)
 {
     struct small_dataset s;
     struct heard one, many;
@@ -157,18 +153,4 @@ START_TEST(faults_come_in_order_whatever_the_number_of_threads)
         ck_assert_str_eq(one.text, many.text);
     }
     small_release(&s);
-}
-END_TEST
-
-void
-verify_folder_case(Suite *suite)
-{
-    TCase *tests = tcase_create("verify folder");
-
-    tcase_add_test(tests, every_flip_and_cut_of_an_index_is_noticed);
-    tcase_add_test(tests, a_change_with_adapted_checksums_is_found_by_sha256);
-    tcase_add_test(tests, the_manifest_of_another_run_is_noticed);
-    tcase_add_test(tests, foreign_files_in_the_folder_are_listed);
-    tcase_add_test(tests, faults_come_in_order_whatever_the_number_of_threads);
-    suite_add_tcase(suite, tests);
 }

@@ -9,11 +9,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "kinks.h"
 #include "step_fixture.h"
+#include "unit.h"
 
 #include <limits.h>
 #include <math.h>
@@ -22,7 +20,9 @@
 
 /* ---- tests ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_step_equals_the_reference)
+TEST_CASE("backends", "backends", NULL, NULL);
+
+LOOP_TEST(a_step_equals_the_reference, 0, GRAPHS)
 {
     struct graph *g = step_graph(_i);
     float *before = calloc(g->param_floats, sizeof(*before));
@@ -56,9 +56,8 @@ START_TEST(a_step_equals_the_reference)
     free(before);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(all_kept_values_and_gradients_equal_the_reference)
+LOOP_TEST(all_kept_values_and_gradients_equal_the_reference, 0, GRAPHS)
 {
     struct graph *g = step_graph(_i);
     struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX, .threads = 1, .keep = true};
@@ -88,9 +87,8 @@ START_TEST(all_kept_values_and_gradients_equal_the_reference)
     step_outcome_free(&wanted, g, BATCH_MAX);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(the_bits_do_not_depend_on_the_number_of_threads)
+LOOP_TEST(the_bits_do_not_depend_on_the_number_of_threads, 0, GRAPHS)
 {
     struct graph *g = step_graph(_i);
     struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX};
@@ -117,11 +115,10 @@ START_TEST(the_bits_do_not_depend_on_the_number_of_threads)
     }
     graph_free(g);
 }
-END_TEST
 
 /* ---- plans ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory)
+TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory)
 {
     uint8_t *pixels = calloc(4, 32 * 32);
     struct crop crop[4] = {{0, 0, false}};
@@ -160,9 +157,8 @@ START_TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memor
     free(pixels);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(the_forecast_of_a_plan_equals_the_plan)
+TEST(the_forecast_of_a_plan_equals_the_plan)
 {
     struct graph *g = step_graph(GRAPH_OF_ALL);
     struct chex_error err;
@@ -194,10 +190,9 @@ START_TEST(the_forecast_of_a_plan_equals_the_plan)
     }
     graph_free(g);
 }
-END_TEST
 
 /* 30 TB: the plan must fail before it allocates anything. */
-START_TEST(a_plan_that_is_too_large_reports_the_memory_needed_and_available)
+TEST(a_plan_that_is_too_large_reports_the_memory_needed_and_available)
 {
     struct plan_options options = {.batch = 1u << 20, .source = 224, .train = true, .threads = 2};
     const struct backend *cpu = backend_find("cpu");
@@ -221,9 +216,8 @@ START_TEST(a_plan_that_is_too_large_reports_the_memory_needed_and_available)
     cpu->device_close(device);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(a_precision_that_is_not_done_is_said_so)
+TEST(a_precision_that_is_not_done_is_said_so)
 {
     struct graph *g = step_graph(GRAPH_OF_ALL);
     struct plan_options options = {.graph = g, .batch = 1, .source = SOURCE, .threads = 1};
@@ -248,23 +242,4 @@ START_TEST(a_precision_that_is_not_done_is_said_so)
         backends[b]->device_close(device);
     }
     graph_free(g);
-}
-END_TEST
-
-Suite *
-backends_suite(void)
-{
-    Suite *s = suite_create("backends");
-    TCase *c = tcase_create("backends");
-
-    tcase_add_loop_test(c, a_step_equals_the_reference, 0, GRAPHS);
-    tcase_add_loop_test(c, all_kept_values_and_gradients_equal_the_reference, 0, GRAPHS);
-    tcase_add_loop_test(c, the_bits_do_not_depend_on_the_number_of_threads, 0, GRAPHS);
-    tcase_add_test(c, an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory);
-    tcase_add_test(c, the_forecast_of_a_plan_equals_the_plan);
-    tcase_add_test(c, a_plan_that_is_too_large_reports_the_memory_needed_and_available);
-    tcase_add_test(c, a_precision_that_is_not_done_is_said_so);
-    suite_add_tcase(s, c);
-    live_ranges_case(s);
-    return s;
 }

@@ -5,14 +5,14 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "backend/live_ranges.h"
-#include "cases.h"
+#include "unit.h"
 
 enum { RANGES = 200, STEPS = 100 };
 
-START_TEST(buffers_that_are_never_live_at_the_same_time_share_memory)
+TEST_CASE("backends", "live ranges", NULL, NULL);
+
+TEST(buffers_that_are_never_live_at_the_same_time_share_memory)
 {
     struct live_range r[] = {{.size = 10, .begin = 0, .end = 1},
                              {.size = 30, .begin = 1, .end = 2},
@@ -29,9 +29,8 @@ START_TEST(buffers_that_are_never_live_at_the_same_time_share_memory)
     ck_assert(live_ranges_place(NULL, 0, &total));
     ck_assert_uint_eq(total, 0);
 }
-END_TEST
 
-START_TEST(buffers_that_are_live_at_the_same_time_never_overlap)
+TEST(buffers_that_are_live_at_the_same_time_never_overlap)
 {
     struct live_range r[RANGES];
     size_t live[STEPS] = {0}, total, most = 0, all = 0;
@@ -57,25 +56,12 @@ START_TEST(buffers_that_are_live_at_the_same_time_never_overlap)
         most = live[k] > most ? live[k] : most;
     ck_assert_msg(total >= most && total < 2 * most && total < all, "%zu, live at once %zu, all %zu", total, most, all);
 }
-END_TEST
 
-START_TEST(memory_that_cannot_be_counted_is_reported)
+TEST(memory_that_cannot_be_counted_is_reported)
 {
     struct live_range r[] = {{.size = SIZE_MAX / 2 + 2}, {.size = SIZE_MAX / 2 + 1}};
     size_t total;
 
     ck_assert(live_ranges_place(r, 2, &total));
     ck_assert_uint_eq(total, SIZE_MAX);
-}
-END_TEST
-
-void
-live_ranges_case(Suite *suite)
-{
-    TCase *tests = tcase_create("live ranges");
-
-    tcase_add_test(tests, buffers_that_are_never_live_at_the_same_time_share_memory);
-    tcase_add_test(tests, buffers_that_are_live_at_the_same_time_never_overlap);
-    tcase_add_test(tests, memory_that_cannot_be_counted_is_reported);
-    suite_add_tcase(suite, tests);
 }

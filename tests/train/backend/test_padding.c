@@ -87,11 +87,13 @@ compare_gradients(const char *name, const struct graph *g, unsigned images, cons
                                 1e-6);
 }
 
+TEST_CASE("padding", "padding", NULL, NULL);
+
 /*
  * Compares each micro-batch of BATCH_MAX with some padding, on every backend, with a smaller micro-batch on the
  * reference.
  */
-START_TEST(padding_counts_in_nothing_wherever_it_stands)
+LOOP_TEST(padding_counts_in_nothing_wherever_it_stands, 0, GRAPHS)
 {
     struct graph *g = step_graph(_i);
     unsigned image[BATCH_MAX], bits;
@@ -124,9 +126,8 @@ START_TEST(padding_counts_in_nothing_wherever_it_stands)
     }
     graph_free(g);
 }
-END_TEST
 
-START_TEST(a_weight_other_than_0_is_not_padding)
+LOOP_TEST(a_weight_other_than_0_is_not_padding, 0, GRAPHS)
 {
     const float heavy[BATCH_MAX] = {2, 0.5f, 1};
     struct graph *g = step_graph(_i);
@@ -150,7 +151,6 @@ START_TEST(a_weight_other_than_0_is_not_padding)
     }
     graph_free(g);
 }
-END_TEST
 
 /* A plan for tests of a single call: random weights, and images that differ. */
 struct small_plan {
@@ -199,7 +199,7 @@ small_plan_free(struct small_plan *p)
     free(p->before);
 }
 
-START_TEST(a_batch_of_padding_alone_changes_nothing)
+LOOP_TEST(a_batch_of_padding_alone_changes_nothing, 0, GRAPHS)
 {
     const float none[BATCH_MAX] = {0};
     struct graph *g = step_graph(_i);
@@ -236,7 +236,6 @@ START_TEST(a_batch_of_padding_alone_changes_nothing)
     }
     graph_free(g);
 }
-END_TEST
 
 /* ---- one value of a channel ------------------------------------------------------------------------------------ */
 
@@ -275,7 +274,7 @@ all_are(const struct graph_tensor *t, const float *arena, float value)
                       (double)value);
 }
 
-START_TEST(one_value_of_a_channel_gives_beta_no_gradient_and_leaves_the_running_statistics)
+LOOP_TEST(one_value_of_a_channel_gives_beta_no_gradient_and_leaves_the_running_statistics, 0, 2)
 {
     const float first[BATCH_MAX] = {1}, second[BATCH_MAX] = {0, 1};
     struct graph *g = one_pixel_graph();
@@ -316,7 +315,6 @@ START_TEST(one_value_of_a_channel_gives_beta_no_gradient_and_leaves_the_running_
     }
     graph_free(g);
 }
-END_TEST
 
 /* ---- running statistics ---------------------------------------------------------------------------------------- */
 
@@ -324,7 +322,7 @@ END_TEST
  * A micro-batch turns the statistics r into arena_fade_statistics(r) plus what it gives from zero, so ranks can share a
  * step.  With one image, the BN of the one-pixel graph keeps its statistics.
  */
-START_TEST(running_statistics_fade_as_they_say)
+LOOP_TEST(running_statistics_fade_as_they_say, 0, 2)
 {
     const float one[BATCH_MAX] = {0, 0, 1};
     struct graph *g = one_pixel_graph();
@@ -360,20 +358,4 @@ START_TEST(running_statistics_fade_as_they_say)
         small_plan_free(&p);
     }
     graph_free(g);
-}
-END_TEST
-
-Suite *
-padding_suite(void)
-{
-    Suite *s = suite_create("padding");
-    TCase *c = tcase_create("padding");
-
-    tcase_add_loop_test(c, padding_counts_in_nothing_wherever_it_stands, 0, GRAPHS);
-    tcase_add_loop_test(c, a_weight_other_than_0_is_not_padding, 0, GRAPHS);
-    tcase_add_loop_test(c, a_batch_of_padding_alone_changes_nothing, 0, GRAPHS);
-    tcase_add_loop_test(c, one_value_of_a_channel_gives_beta_no_gradient_and_leaves_the_running_statistics, 0, 2);
-    tcase_add_loop_test(c, running_statistics_fade_as_they_say, 0, 2);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -116,7 +116,9 @@ make_bad_step(struct seam *s, enum bad bad, struct step_result *r)
     step_update(&s->p, 0.1, r);
 }
 
-START_TEST(a_bad_step_changes_nothing_until_the_plan_resumes)
+TEST_CASE("seam", "seam", NULL, NULL);
+
+LOOP_TEST(a_bad_step_changes_nothing_until_the_plan_resumes, 0, BAD_COUNT)
 {
     enum bad bad = (enum bad)_i;
     struct chex_error err;
@@ -155,10 +157,9 @@ START_TEST(a_bad_step_changes_nothing_until_the_plan_resumes)
         seam_free(&other);
     }
 }
-END_TEST
 
 /* Adam's first steps are the longest; a plan that resumes from a checkpoint must not repeat them. */
-START_TEST(steps_are_counted_by_those_that_were_applied)
+TEST(steps_are_counted_by_those_that_were_applied)
 {
     const struct plan_state state = {.applied = 1, .loss_scale = 1, .good = 1};
     static const enum arena_id arenas[] = {ARENA_PARAMETERS, ARENA_STATISTICS, ARENA_MOMENT1, ARENA_MOMENT2,
@@ -189,7 +190,6 @@ START_TEST(steps_are_counted_by_those_that_were_applied)
         seam_free(&other);
     }
 }
-END_TEST
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
@@ -246,7 +246,7 @@ mirror_poll(struct reduce *r, struct chex_error *err)
     return CHEX_OK;
 }
 
-START_TEST(every_number_is_summed_once_and_when_it_is_final)
+TEST(every_number_is_summed_once_and_when_it_is_final)
 {
     static const struct reduce_ops ops = {.start = mirror_start, .join = mirror_join, .poll = mirror_poll};
     const struct step_end end = {.requests = 2, .following = 2, .rest = 0};
@@ -301,11 +301,10 @@ START_TEST(every_number_is_summed_once_and_when_it_is_final)
         seam_free(&single);
     }
 }
-END_TEST
 
 /* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
-START_TEST(views_and_the_average_are_scored_as_they_are)
+TEST(views_and_the_average_are_scored_as_they_are)
 {
     static const struct crop view[2][BATCH_MAX] = {{{0, 0, false}, {1, 2, false}, {6, 3, true}},
                                                    {{2, 1, true}, {0, 0, true}, {6, 6, false}}};
@@ -334,11 +333,10 @@ START_TEST(views_and_the_average_are_scored_as_they_are)
         seam_free(&s);
     }
 }
-END_TEST
 
 /* ---- image store ------------------------------------------------------------------------------------------------- */
 
-START_TEST(images_of_the_store_and_of_the_batch_are_the_same)
+TEST(images_of_the_store_and_of_the_batch_are_the_same)
 {
     static const uint32_t index[BATCH_MAX] = {4, STORE_NONE, 0};
     size_t image = (size_t)SOURCE * SOURCE, b, floats;
@@ -371,20 +369,4 @@ START_TEST(images_of_the_store_and_of_the_batch_are_the_same)
         seam_free(&other);
         backends[b]->store_free(store);
     }
-}
-END_TEST
-
-Suite *
-seam_suite(void)
-{
-    Suite *s = suite_create("seam");
-    TCase *c = tcase_create("seam");
-
-    tcase_add_loop_test(c, a_bad_step_changes_nothing_until_the_plan_resumes, 0, BAD_COUNT);
-    tcase_add_test(c, steps_are_counted_by_those_that_were_applied);
-    tcase_add_test(c, every_number_is_summed_once_and_when_it_is_final);
-    tcase_add_test(c, views_and_the_average_are_scored_as_they_are);
-    tcase_add_test(c, images_of_the_store_and_of_the_batch_are_the_same);
-    suite_add_tcase(s, c);
-    return s;
 }

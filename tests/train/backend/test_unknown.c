@@ -182,7 +182,9 @@ static const float padded[BATCH_MAX] = {1, 0, 1};
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_step_is_the_mean_over_its_known_labels)
+TEST_CASE("unknown", "unknown", NULL, NULL);
+
+LOOP_TEST(a_step_is_the_mean_over_its_known_labels, 0, 8)
 {
     static const struct {
         const uint8_t *label[2];
@@ -202,10 +204,9 @@ START_TEST(a_step_is_the_mean_over_its_known_labels)
         masked_free(&m);
     }
 }
-END_TEST
 
 /* A rank with few known labels and one with all: not the mean of two means. */
-START_TEST(the_mean_is_over_the_known_labels_of_all_ranks)
+LOOP_TEST(the_mean_is_over_the_known_labels_of_all_ranks, 0, 3)
 {
     static const struct reduce_ops ops = {.start = peer_start, .join = peer_join, .poll = peer_poll};
     static const uint8_t *const labels[][2] = {{few, all}, {none, some}, {some, none}};
@@ -238,9 +239,8 @@ START_TEST(the_mean_is_over_the_known_labels_of_all_ranks)
         peer_free(&second);
     }
 }
-END_TEST
 
-START_TEST(a_step_without_a_known_label_has_no_loss_and_no_gradient)
+LOOP_TEST(a_step_without_a_known_label_has_no_loss_and_no_gradient, 0, 3)
 {
     static const double heavy[OUTPUTS] = {3, 3, 3, 3, 3};
     static const struct loss_options loss[] = {
@@ -270,10 +270,9 @@ START_TEST(a_step_without_a_known_label_has_no_loss_and_no_gradient)
         masked_free(&m);
     }
 }
-END_TEST
 
 /* The norm before clipping, and the parameters after it: the step has the length rate * clip. */
-START_TEST(clipping_uses_the_gradient_of_the_mean)
+TEST(clipping_uses_the_gradient_of_the_mean)
 {
     size_t b, i;
 
@@ -305,19 +304,4 @@ START_TEST(clipping_uses_the_gradient_of_the_mean)
         free(before);
         masked_free(&m);
     }
-}
-END_TEST
-
-Suite *
-unknown_suite(void)
-{
-    Suite *s = suite_create("unknown");
-    TCase *c = tcase_create("unknown");
-
-    tcase_add_loop_test(c, a_step_is_the_mean_over_its_known_labels, 0, 8);
-    tcase_add_loop_test(c, the_mean_is_over_the_known_labels_of_all_ranks, 0, 3);
-    tcase_add_loop_test(c, a_step_without_a_known_label_has_no_loss_and_no_gradient, 0, 3);
-    tcase_add_test(c, clipping_uses_the_gradient_of_the_mean);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -5,13 +5,11 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
 #include "calls.h"
-#include "cases.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/weights.h"
 #include "checkpoint_fixture.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +26,9 @@ is_there(const struct saved_run *r, const char *name)
     return faccessat(r->folder.fd, name, F_OK, 0) == 0;
 }
 
-START_TEST(a_checkpoint_is_read_back_to_the_bit)
+TEST_CASE("checkpoint", "checkpoint", NULL, NULL);
+
+TEST(a_checkpoint_is_read_back_to_the_bit)
 {
     struct saved_run r;
     struct checkpoint_arrays b;
@@ -58,10 +58,9 @@ START_TEST(a_checkpoint_is_read_back_to_the_bit)
     saved_arrays_free(&b);
     saved_run_release(&r);
 }
-END_TEST
 
 /* The field is renamed, so it looks as if it were missing. */
-START_TEST(a_checkpoint_without_a_count_of_micro_batches_counts_its_steps)
+TEST(a_checkpoint_without_a_count_of_micro_batches_counts_its_steps)
 {
     const char wanted[] = "micro_batches";
     struct saved_run r;
@@ -83,9 +82,8 @@ START_TEST(a_checkpoint_without_a_count_of_micro_batches_counts_its_steps)
     ck_assert_uint_eq(state.micro_batches, 4800);
     saved_run_release(&r);
 }
-END_TEST
 
-START_TEST(old_checkpoints_go_and_the_newest_stay)
+TEST(old_checkpoints_go_and_the_newest_stay)
 {
     struct saved_run r;
 
@@ -98,7 +96,6 @@ START_TEST(old_checkpoints_go_and_the_newest_stay)
     ck_assert(is_there(&r, "step-1000000.safetensors") && is_there(&r, "latest"));
     saved_run_release(&r);
 }
-END_TEST
 
 /* Imitates a power loss: `latest` is replaced, but files that were removed after that exist again. */
 static void
@@ -122,7 +119,7 @@ put_back(const struct saved_run *r, uint64_t step, unsigned seed, bool model)
     folder_close(&elsewhere);
 }
 
-START_TEST(only_remains_of_a_power_loss_are_removed)
+TEST(only_remains_of_a_power_loss_are_removed)
 {
     static const char *const stay[] = {"step-000001.safetensors",     "step-000003.safetensors",
                                        "step-000004.safetensors",     "step-000009.safetensors",
@@ -158,7 +155,6 @@ START_TEST(only_remains_of_a_power_loss_are_removed)
     ck_assert(is_there(&r, go[0]));
     saved_run_release(&r);
 }
-END_TEST
 
 static int
 truncateat(const struct saved_run *r, const char *name, off_t size)
@@ -169,7 +165,7 @@ truncateat(const struct saved_run *r, const char *name, off_t size)
     return result;
 }
 
-START_TEST(a_damaged_checkpoint_is_skipped)
+TEST(a_damaged_checkpoint_is_skipped)
 {
     struct saved_run r;
     struct chex_error err = {.text = ""};
@@ -203,9 +199,8 @@ START_TEST(a_damaged_checkpoint_is_skipped)
     ck_assert(fallback);
     saved_run_release(&r);
 }
-END_TEST
 
-START_TEST(damaged_checkpoints_are_renamed_and_named_ones_are_checked)
+TEST(damaged_checkpoints_are_renamed_and_named_ones_are_checked)
 {
     struct saved_run r;
     struct chex_error err = {.text = ""};
@@ -227,10 +222,9 @@ START_TEST(damaged_checkpoints_are_renamed_and_named_ones_are_checked)
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_ERR_DAMAGED);
     saved_run_release(&r);
 }
-END_TEST
 
 /* If a run resumed from an older checkpoint, its next start would find the newer ones. */
-START_TEST(a_folder_that_cannot_be_listed_is_an_error)
+TEST(a_folder_that_cannot_be_listed_is_an_error)
 {
     struct saved_run r;
     struct chex_error err;
@@ -250,9 +244,8 @@ START_TEST(a_folder_that_cannot_be_listed_is_an_error)
     ck_assert(is_there(&r, "step-000100.safetensors") && !is_there(&r, "step-000300.safetensors"));
     saved_run_release(&r);
 }
-END_TEST
 
-START_TEST(the_same_step_may_be_saved_with_another_state)
+TEST(the_same_step_may_be_saved_with_another_state)
 {
     struct saved_run r;
     struct chex_error err = {.text = ""};
@@ -273,9 +266,8 @@ START_TEST(the_same_step_may_be_saved_with_another_state)
     ck_assert(is_there(&r, "step-000010.safetensors"));
     saved_run_release(&r);
 }
-END_TEST
 
-START_TEST(values_that_are_not_finite_are_never_saved)
+TEST(values_that_are_not_finite_are_never_saved)
 {
     struct saved_run r;
     struct chex_error err;
@@ -289,9 +281,8 @@ START_TEST(values_that_are_not_finite_are_never_saved)
     ck_assert(!is_there(&r, "step-000006.safetensors") && !is_there(&r, "step-000006.opt.safetensors"));
     saved_run_release(&r);
 }
-END_TEST
 
-START_TEST(an_empty_folder_contains_no_checkpoint)
+TEST(an_empty_folder_contains_no_checkpoint)
 {
     struct saved_run r;
     struct chex_error err;
@@ -307,27 +298,4 @@ START_TEST(an_empty_folder_contains_no_checkpoint)
     ck_assert_int_eq(unlinkat(r.folder.fd, "step-000000.safetensors", 0), 0);
     ck_assert_int_eq(checkpoint_find(&r.folder, name, &fallback, &err), CHEX_ERR_MISSING);
     saved_run_release(&r);
-}
-END_TEST
-
-Suite *
-checkpoint_suite(void)
-{
-    Suite *s = suite_create("checkpoint");
-    TCase *c = tcase_create("checkpoint");
-
-    tcase_add_test(c, a_checkpoint_is_read_back_to_the_bit);
-    tcase_add_test(c, old_checkpoints_go_and_the_newest_stay);
-    tcase_add_test(c, only_remains_of_a_power_loss_are_removed);
-    tcase_add_test(c, a_damaged_checkpoint_is_skipped);
-    tcase_add_test(c, damaged_checkpoints_are_renamed_and_named_ones_are_checked);
-    tcase_add_test(c, a_folder_that_cannot_be_listed_is_an_error);
-    tcase_add_test(c, a_checkpoint_without_a_count_of_micro_batches_counts_its_steps);
-    tcase_add_test(c, the_same_step_may_be_saved_with_another_state);
-    tcase_add_test(c, values_that_are_not_finite_are_never_saved);
-    tcase_add_test(c, an_empty_folder_contains_no_checkpoint);
-    suite_add_tcase(s, c);
-    state_bounds_case(s);
-    weights_case(s);
-    return s;
 }

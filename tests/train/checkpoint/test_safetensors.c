@@ -45,7 +45,9 @@ expect_fault(const char *header, size_t values, enum chex_status status, const c
     safetensors_close(&s);
 }
 
-START_TEST(written_tensors_are_read_back)
+TEST_CASE("safetensors", "files", NULL, NULL);
+
+TEST(written_tensors_are_read_back)
 {
     const float weight[6] = {1, -2, 3.5f, 0, 1e-30f, 7};
     const int64_t number = 42;
@@ -80,9 +82,8 @@ START_TEST(written_tensors_are_read_back)
     safetensors_close(&s);
     folder_close(&folder);
 }
-END_TEST
 
-START_TEST(half_and_double_become_floats)
+TEST(half_and_double_become_floats)
 {
     /* 0x3c00 = 1, 0xc000 = -2, 0x0001 = 2^-24, 0x7c00 = infinity (IEEE 754); bfloat16 0x3fc0 = 1.5 */
     static const uint16_t half[] = {0x3c00, 0xc000, 0x0001, 0x7c00}, brain[] = {0x3fc0};
@@ -109,9 +110,8 @@ START_TEST(half_and_double_become_floats)
     safetensors_close(&s);
     folder_close(&folder);
 }
-END_TEST
 
-START_TEST(a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_is_read)
+TEST(a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_is_read)
 {
     expect_fault("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, CHEX_ERR_TRUNCATED,
                  "'a' ends 1 bytes after");
@@ -142,9 +142,8 @@ START_TEST(a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_i
     expect_fault("{\"__metadata__\":{\"\\u009b\":1}}", 0, CHEX_ERR_DAMAGED, "'\\xc2\\x9b' is not a string");
     expect_fault("", 0, CHEX_ERR_NOT_IMAGE, "not a safetensors");
 }
-END_TEST
 
-START_TEST(other_files_are_recognised_and_named)
+TEST(other_files_are_recognised_and_named)
 {
     const uint8_t zip[16] = "PK\3\4............", endless[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
     const uint8_t longer[8] = {100};
@@ -162,19 +161,4 @@ START_TEST(other_files_are_recognised_and_named)
     safetensors_close(&s);
     ck_assert_int_eq(safetensors_open(AT_FDCWD, "/nowhere", &s, &err), CHEX_ERR_MISSING);
     safetensors_close(&s);
-}
-END_TEST
-
-Suite *
-safetensors_suite(void)
-{
-    Suite *s = suite_create("safetensors");
-    TCase *c = tcase_create("files");
-
-    tcase_add_test(c, written_tensors_are_read_back);
-    tcase_add_test(c, half_and_double_become_floats);
-    tcase_add_test(c, a_file_that_does_not_keep_to_the_format_is_refused_before_any_value_is_read);
-    tcase_add_test(c, other_files_are_recognised_and_named);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -57,7 +57,9 @@ put(const struct setting *row, struct values *values, uint64_t number)
     member_put((char *)values + row->offset, row->size, number);
 }
 
-START_TEST(a_value_is_read_from_its_member_and_put_there)
+TEST_CASE("settings", "settings", NULL, NULL);
+
+TEST(a_value_is_read_from_its_member_and_put_there)
 {
     static const struct setting rows[] = {{"seed", SETTING_FIXED, SETTING_DIGITS, AT(seed)},
                                           {"which", SETTING_FIXED, SETTING_CHOICE, AT(which), .names = which_names},
@@ -82,9 +84,8 @@ START_TEST(a_value_is_read_from_its_member_and_put_there)
     ck_assert_ptr_null(s.value[5].text);
     settings_release(&s);
 }
-END_TEST
 
-START_TEST(the_settings_of_a_run_have_each_name_once)
+TEST(the_settings_of_a_run_have_each_name_once)
 {
     for (const struct setting *s = trainer_settings; s->name; s++) {
         ck_assert_msg(s->type != SETTING_CHOICE || s->names, "%s", s->name);
@@ -92,9 +93,8 @@ START_TEST(the_settings_of_a_run_have_each_name_once)
             ck_assert_str_ne(s->name, other->name);
     }
 }
-END_TEST
 
-START_TEST(numbers_have_the_shortest_text_that_reads_back)
+TEST(numbers_have_the_shortest_text_that_reads_back)
 {
     static const double numbers[] = {0.001, 0.1, 1.0 / 3, 1e-300, 3e22, 0, 64, 0.30000000000000004};
     char text[SETTINGS_NUMBER];
@@ -105,9 +105,8 @@ START_TEST(numbers_have_the_shortest_text_that_reads_back)
     ck_assert_str_eq(settings_format(64, text), "64");
     ck_assert_str_eq(settings_format(0.30000000000000004, text), "0.30000000000000004");
 }
-END_TEST
 
-START_TEST(ranks_compare_all_but_local_settings_and_checkpoints_keep_those_that_affect_results)
+TEST(ranks_compare_all_but_local_settings_and_checkpoints_keep_those_that_affect_results)
 {
     struct settings s;
     struct buffer b = {0};
@@ -122,12 +121,11 @@ START_TEST(ranks_compare_all_but_local_settings_and_checkpoints_keep_those_that_
     buffer_release(&b);
     settings_release(&s);
 }
-END_TEST
 
 #define BATCH (1u << SETTING_BATCH)
 #define DATA  (1u << SETTING_DATA)
 
-START_TEST(changes_are_noted_if_allowed_and_refused_with_both_values_if_not)
+TEST(changes_are_noted_if_allowed_and_refused_with_both_values_if_not)
 {
     struct settings before, now;
     struct settings_change change;
@@ -162,9 +160,8 @@ START_TEST(changes_are_noted_if_allowed_and_refused_with_both_values_if_not)
     settings_release(&now);
     settings_release(&before);
 }
-END_TEST
 
-START_TEST(names_that_one_side_lacks_are_not_a_difference)
+TEST(names_that_one_side_lacks_are_not_a_difference)
 {
     struct settings s;
     struct settings_change change;
@@ -175,9 +172,8 @@ START_TEST(names_that_one_side_lacks_are_not_a_difference)
     ck_assert_int_eq(settings_compare(&s, "model densenet12", 0, &change, &err), CHEX_ERR_INCOMPATIBLE);
     settings_release(&s);
 }
-END_TEST
 
-START_TEST(too_many_or_too_long_names_are_reported)
+TEST(too_many_or_too_long_names_are_reported)
 {
     struct settings s = {.count = 0};
     struct values values = {.deep = true};
@@ -195,9 +191,8 @@ START_TEST(too_many_or_too_long_names_are_reported)
     ck_assert_int_eq(settings_keep(&s, kept, &err), CHEX_ERR_BUG);
     settings_release(&s);
 }
-END_TEST
 
-START_TEST(a_micro_batch_divides_the_batch_and_is_neither_tiny_nor_huge)
+TEST(a_micro_batch_divides_the_batch_and_is_neither_tiny_nor_huge)
 {
     static const unsigned expected[][2] = {{1, 1},   {7, 7},   {16, 16}, {17, 17}, {20, 10},
                                            {24, 12}, {34, 17}, {48, 16}, {64, 16}, {67, 67}};
@@ -208,23 +203,4 @@ START_TEST(a_micro_batch_divides_the_batch_and_is_neither_tiny_nor_huge)
         ck_assert_uint_eq(batch % trainer_micro_batch(batch, 16), 0);
         ck_assert_uint_eq(trainer_micro_batch(batch, 0), batch);
     }
-}
-END_TEST
-
-Suite *
-settings_suite(void)
-{
-    Suite *suite = suite_create("settings");
-    TCase *t = tcase_create("settings");
-
-    tcase_add_test(t, a_value_is_read_from_its_member_and_put_there);
-    tcase_add_test(t, the_settings_of_a_run_have_each_name_once);
-    tcase_add_test(t, numbers_have_the_shortest_text_that_reads_back);
-    tcase_add_test(t, ranks_compare_all_but_local_settings_and_checkpoints_keep_those_that_affect_results);
-    tcase_add_test(t, changes_are_noted_if_allowed_and_refused_with_both_values_if_not);
-    tcase_add_test(t, names_that_one_side_lacks_are_not_a_difference);
-    tcase_add_test(t, too_many_or_too_long_names_are_reported);
-    tcase_add_test(t, a_micro_batch_divides_the_batch_and_is_neither_tiny_nor_huge);
-    suite_add_tcase(suite, t);
-    return suite;
 }

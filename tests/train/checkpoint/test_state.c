@@ -5,11 +5,9 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "log/events.h"
 #include "state_cases.h"
+#include "unit.h"
 
 #include <float.h>
 #include <math.h>
@@ -66,7 +64,19 @@ require_named(const struct state_field *f, const struct state_case *c, const str
     ck_assert_msg(strstr(err->text, "; it has to be a "), "%s", err->text);
 }
 
-START_TEST(each_field_of_the_state_has_bounds)
+TEST_CASE("checkpoint", "state", NULL, NULL);
+
+static int
+field_count(void)
+{
+    int fields = 0;
+
+    while (state_fields[fields].name)
+        fields++;
+    return fields;
+}
+
+LOOP_TEST(each_field_of_the_state_has_bounds, 0, field_count())
 {
     const struct state_field *f = &state_fields[_i];
     struct checkpoint_state plain = state_plain(f), state;
@@ -95,9 +105,8 @@ START_TEST(each_field_of_the_state_has_bounds)
     free(text);
     folder_close(&folder);
 }
-END_TEST
 
-START_TEST(an_error_of_a_state_has_field_value_and_bounds)
+TEST(an_error_of_a_state_has_field_value_and_bounds)
 {
     static const struct {
         const char *field, *json, *text;
@@ -136,10 +145,9 @@ START_TEST(an_error_of_a_state_has_field_value_and_bounds)
     free(text);
     folder_close(&folder);
 }
-END_TEST
 
 /* Every byte of a member must be covered by the table; the rest is padding. */
-START_TEST(the_table_has_every_member_of_the_state)
+TEST(the_table_has_every_member_of_the_state)
 {
     bool covered[sizeof(struct checkpoint_state)] = {false};
     size_t gap = 0;
@@ -152,9 +160,8 @@ START_TEST(the_table_has_every_member_of_the_state)
         ck_assert_msg(gap == 0 || (i / 8) == (i - gap + 1) / 8, "byte %zu of the state is in no field", i);
     }
 }
-END_TEST
 
-START_TEST(a_state_outside_its_bounds_is_not_written)
+TEST(a_state_outside_its_bounds_is_not_written)
 {
     struct checkpoint_state state = state_plain(NULL);
     struct chex_error err;
@@ -168,10 +175,9 @@ START_TEST(a_state_outside_its_bounds_is_not_written)
     ck_assert_int_eq(state_check(&state, &err), CHEX_ERR_DAMAGED);
     ck_assert_msg(strstr(err.text, "'loss_sum' of the run's state is \"nan\""), "%s", err.text);
 }
-END_TEST
 
 /* TensorBoard stores steps in 63 bits, and the first event of a start has the next step. */
-START_TEST(an_event_file_begins_after_the_last_step_that_a_state_can_have)
+TEST(an_event_file_begins_after_the_last_step_that_a_state_can_have)
 {
     struct chex_error err;
     struct folder folder;
@@ -182,21 +188,4 @@ START_TEST(an_event_file_begins_after_the_last_step_that_a_state_can_have)
     events_free(events);
     ck_assert(state_field("step")->max < INT64_MAX);
     folder_close(&folder);
-}
-END_TEST
-
-void
-state_bounds_case(Suite *s)
-{
-    TCase *c = tcase_create("state");
-    int fields = 0;
-
-    while (state_fields[fields].name)
-        fields++;
-    tcase_add_loop_test(c, each_field_of_the_state_has_bounds, 0, fields);
-    tcase_add_test(c, an_error_of_a_state_has_field_value_and_bounds);
-    tcase_add_test(c, the_table_has_every_member_of_the_state);
-    tcase_add_test(c, a_state_outside_its_bounds_is_not_written);
-    tcase_add_test(c, an_event_file_begins_after_the_last_step_that_a_state_can_have);
-    suite_add_tcase(s, c);
 }

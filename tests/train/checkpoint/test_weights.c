@@ -5,12 +5,10 @@
  */
 #include <config.h>
 
-#include "unit.h"
-
-#include "cases.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/weights.h"
 #include "checkpoint_fixture.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +60,9 @@ read_renamed(struct saved_run *r, bool other_head, struct weights_report *report
     return status;
 }
 
-START_TEST(weights_are_found_under_the_names_that_people_use)
+TEST_CASE("checkpoint", "weights", NULL, NULL);
+
+TEST(weights_are_found_under_the_names_that_people_use)
 {
     static const char *const forms[][3] = {{"", "norm1", "norm1"},
                                            {"module.", "norm1", "norm1"},
@@ -82,9 +82,8 @@ START_TEST(weights_are_found_under_the_names_that_people_use)
     }
     saved_run_release(&r);
 }
-END_TEST
 
-START_TEST(tensors_that_do_not_fit_are_named_and_nothing_is_used)
+TEST(tensors_that_do_not_fit_are_named_and_nothing_is_used)
 {
     struct weights_report report;
     struct chex_error err;
@@ -102,9 +101,8 @@ START_TEST(tensors_that_do_not_fit_are_named_and_nothing_is_used)
     ck_assert_msg(strstr(err.text, "found none") && strstr(err.text, "; ..."), "%s", err.text);
     saved_run_release(&r);
 }
-END_TEST
 
-START_TEST(another_head_may_be_left)
+TEST(another_head_may_be_left)
 {
     struct weights_report report;
     struct chex_error err;
@@ -119,9 +117,8 @@ START_TEST(another_head_may_be_left)
     ck_assert_uint_eq(report.unused, 2);
     saved_run_release(&r);
 }
-END_TEST
 
-START_TEST(random_weights_have_the_deviations_of_he_and_follow_the_seed)
+TEST(random_weights_have_the_deviations_of_he_and_follow_the_seed)
 {
     struct saved_run r;
     const struct graph_tensor *conv;
@@ -145,17 +142,4 @@ START_TEST(random_weights_have_the_deviations_of_he_and_follow_the_seed)
     weights_random(r.g, 2, r.a.params, r.a.stats);
     ck_assert(r.a.params[0] != first);
     saved_run_release(&r);
-}
-END_TEST
-
-void
-weights_case(Suite *suite)
-{
-    TCase *tests = tcase_create("weights");
-
-    tcase_add_test(tests, weights_are_found_under_the_names_that_people_use);
-    tcase_add_test(tests, tensors_that_do_not_fit_are_named_and_nothing_is_used);
-    tcase_add_test(tests, another_head_may_be_left);
-    tcase_add_test(tests, random_weights_have_the_deviations_of_he_and_follow_the_seed);
-    suite_add_tcase(suite, tests);
 }

@@ -40,7 +40,9 @@ expect_permutation(const uint32_t *order, size_t count)
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(an_order_is_a_permutation_and_depends_on_seed_and_epoch)
+TEST_CASE("loader", "order", NULL, NULL);
+
+TEST(an_order_is_a_permutation_and_depends_on_seed_and_epoch)
 {
     static struct sample_place place[1000];
     static uint32_t a[1000], b[1000];
@@ -62,9 +64,8 @@ START_TEST(an_order_is_a_permutation_and_depends_on_seed_and_epoch)
     ck_assert_str_ne(hash[0], hash[2]);
     ck_assert_str_ne(hash[1], hash[2]);
 }
-END_TEST
 
-START_TEST(every_sample_comes_first_equally_often)
+TEST(every_sample_comes_first_equally_often)
 {
     struct sample_place place[5];
     struct samples s = make_samples(place, 5, 5);
@@ -79,9 +80,8 @@ START_TEST(every_sample_comes_first_equally_often)
     for (int i = 0; i < 5; i++) /* five deviations of a binomial count are 141 */
         ck_assert(first[i] > 1000 - 141 && first[i] < 1000 + 141);
 }
-END_TEST
 
-START_TEST(a_window_consists_of_complete_shards)
+TEST(a_window_consists_of_complete_shards)
 {
     static struct sample_place place[103];
     struct samples s = make_samples(place, 103, 10); /* 11 shards, the last with 3 */
@@ -111,9 +111,8 @@ START_TEST(a_window_consists_of_complete_shards)
         ck_assert_uint_le(shards, 3);
     }
 }
-END_TEST
 
-START_TEST(a_window_is_chosen_by_size_and_memory_alone)
+TEST(a_window_is_chosen_by_size_and_memory_alone)
 {
     ck_assert_uint_eq(order_choose_window(1000, 10, 1000), 0);
     ck_assert_uint_eq(order_choose_window(1000, 10, UINT64_MAX), 0);
@@ -127,9 +126,8 @@ START_TEST(a_window_is_chosen_by_size_and_memory_alone)
     ck_assert_uint_eq(order_choose_window(1000, 10, 0), 1);
     ck_assert_uint_eq(order_choose_window(1000, 1, 0), 1);
 }
-END_TEST
 
-START_TEST(a_padding_record_is_not_a_sample)
+TEST(a_padding_record_is_not_a_sample)
 {
     struct small_dataset small;
     struct chex_dataset *ds;
@@ -145,15 +143,13 @@ START_TEST(a_padding_record_is_not_a_sample)
     chex_dataset_close(ds);
     small_release(&small);
 }
-END_TEST
 
-START_TEST(steps_are_rounded_up)
+TEST(steps_are_rounded_up)
 {
     ck_assert_uint_eq(order_steps(0, 8), 0);
     ck_assert_uint_eq(order_steps(8, 8), 1);
     ck_assert_uint_eq(order_steps(9, 8), 2);
 }
-END_TEST
 
 /* ---- loader ---------------------------------------------------------------------------------------------------- */
 
@@ -202,7 +198,9 @@ bench_release(struct bench *b)
     small_release(&b->small);
 }
 
-START_TEST(batches_come_in_order_and_the_last_is_filled_with_weight_0)
+TEST_CASE("loader", "loader", NULL, NULL);
+
+TEST(batches_come_in_order_and_the_last_is_filled_with_weight_0)
 {
     struct bench b;
     struct loader *l;
@@ -231,9 +229,8 @@ START_TEST(batches_come_in_order_and_the_last_is_filled_with_weight_0)
     loader_free(l);
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(batches_do_not_depend_on_the_threads)
+TEST(batches_do_not_depend_on_the_threads)
 {
     struct bench b;
     static uint8_t seen[40 * 256];
@@ -268,9 +265,8 @@ START_TEST(batches_do_not_depend_on_the_threads)
     }
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(ranks_take_their_slices_of_every_global_batch)
+TEST(ranks_take_their_slices_of_every_global_batch)
 {
     struct bench b;
     struct chex_error err;
@@ -298,9 +294,8 @@ START_TEST(ranks_take_their_slices_of_every_global_batch)
     }
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(batches_do_not_depend_on_where_records_come_from)
+TEST(batches_do_not_depend_on_where_records_come_from)
 {
     struct bench b;
     struct chex_error err;
@@ -350,9 +345,8 @@ START_TEST(batches_do_not_depend_on_where_records_come_from)
     }
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(a_damaged_record_ends_the_pass_or_is_replaced)
+TEST(a_damaged_record_ends_the_pass_or_is_replaced)
 {
     struct bench b;
     struct loader *l;
@@ -378,10 +372,9 @@ START_TEST(a_damaged_record_ends_the_pass_or_is_replaced)
     loader_free(l);
     bench_release(&b);
 }
-END_TEST
 
 /* Neither the padding after the last sample nor a second damaged record next to the first adds to the count. */
-START_TEST(a_damaged_record_of_a_pass_counts_once)
+TEST(a_damaged_record_of_a_pass_counts_once)
 {
     struct bench b;
     struct loader *l;
@@ -420,9 +413,8 @@ START_TEST(a_damaged_record_of_a_pass_counts_once)
     buffer_release(&taken);
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(a_loader_may_be_freed_at_any_time)
+TEST(a_loader_may_be_freed_at_any_time)
 {
     struct bench b;
     struct chex_error err;
@@ -442,30 +434,4 @@ START_TEST(a_loader_may_be_freed_at_any_time)
     }
     loader_free(NULL);
     bench_release(&b);
-}
-END_TEST
-
-Suite *
-loader_suite(void)
-{
-    Suite *s = suite_create("loader");
-    TCase *c = tcase_create("order");
-
-    tcase_add_test(c, an_order_is_a_permutation_and_depends_on_seed_and_epoch);
-    tcase_add_test(c, every_sample_comes_first_equally_often);
-    tcase_add_test(c, a_window_consists_of_complete_shards);
-    tcase_add_test(c, a_window_is_chosen_by_size_and_memory_alone);
-    tcase_add_test(c, a_padding_record_is_not_a_sample);
-    tcase_add_test(c, steps_are_rounded_up);
-    suite_add_tcase(s, c);
-    c = tcase_create("loader");
-    tcase_add_test(c, batches_come_in_order_and_the_last_is_filled_with_weight_0);
-    tcase_add_test(c, batches_do_not_depend_on_the_threads);
-    tcase_add_test(c, ranks_take_their_slices_of_every_global_batch);
-    tcase_add_test(c, batches_do_not_depend_on_where_records_come_from);
-    tcase_add_test(c, a_damaged_record_ends_the_pass_or_is_replaced);
-    tcase_add_test(c, a_damaged_record_of_a_pass_counts_once);
-    tcase_add_test(c, a_loader_may_be_freed_at_any_time);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -92,7 +92,9 @@ flip(struct bench *b, unsigned number)
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-START_TEST(checksums_are_compared_at_first_always_or_never)
+TEST_CASE("reader", "records", NULL, NULL);
+
+TEST(checksums_are_compared_at_first_always_or_never)
 {
     static const enum chex_status later[] = {
         [READER_FIRST] = CHEX_OK, [READER_ALWAYS] = CHEX_ERR_CHECKSUM, [READER_NEVER] = CHEX_OK};
@@ -117,9 +119,8 @@ START_TEST(checksums_are_compared_at_first_always_or_never)
     }
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(a_file_that_becomes_shorter_is_an_error)
+TEST(a_file_that_becomes_shorter_is_an_error)
 {
     struct chex_error err;
     struct bench b;
@@ -136,7 +137,6 @@ START_TEST(a_file_that_becomes_shorter_is_an_error)
     reader_free(r);
     bench_release(&b);
 }
-END_TEST
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
@@ -149,7 +149,7 @@ wait_for_kept(const struct reader *r, uint64_t count)
         nanosleep(&pause, NULL);
 }
 
-START_TEST(cached_records_need_no_file)
+TEST(cached_records_need_no_file)
 {
     static const bool keep[] = {true, false};
     struct chex_error err;
@@ -178,9 +178,8 @@ START_TEST(cached_records_need_no_file)
     }
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(damaged_records_are_not_cached)
+TEST(damaged_records_are_not_cached)
 {
     static const bool keep[] = {true, false};
     struct chex_error err;
@@ -199,7 +198,6 @@ START_TEST(damaged_records_are_not_cached)
     reader_free(r);
     bench_release(&b);
 }
-END_TEST
 
 struct race {
     struct reader *r;
@@ -222,7 +220,7 @@ read_all(void *argument)
     return (void *)bad;
 }
 
-START_TEST(threads_read_and_fill_side_by_side)
+TEST(threads_read_and_fill_side_by_side)
 {
     static const bool keep[] = {true, true};
     struct chex_error err;
@@ -246,7 +244,6 @@ START_TEST(threads_read_and_fill_side_by_side)
     }
     bench_release(&b);
 }
-END_TEST
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
@@ -283,7 +280,9 @@ put_file(const char *path, const void *data, size_t size)
     ck_assert_int_eq(fclose(f), 0);
 }
 
-START_TEST(a_copy_is_made_once_and_wrong_parts_again)
+TEST_CASE("reader", "copies", NULL, NULL);
+
+TEST(a_copy_is_made_once_and_wrong_parts_again)
 {
     struct staging_progress p;
     struct chex_error err;
@@ -310,9 +309,8 @@ START_TEST(a_copy_is_made_once_and_wrong_parts_again)
     ck_assert(p.there == 3 && p.copied == 0);
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(records_come_from_the_copy_and_where_that_fails_from_the_source)
+TEST(records_come_from_the_copy_and_where_that_fails_from_the_source)
 {
     struct staging_progress p;
     struct chex_dataset *copy;
@@ -342,9 +340,8 @@ START_TEST(records_come_from_the_copy_and_where_that_fails_from_the_source)
     chex_dataset_close(copy);
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(a_shard_damaged_at_its_source_is_not_copied)
+TEST(a_shard_damaged_at_its_source_is_not_copied)
 {
     struct staging_progress p;
     struct chex_error err;
@@ -361,9 +358,8 @@ START_TEST(a_shard_damaged_at_its_source_is_not_copied)
     ck_assert_int_eq(stage(&b, true, true, &p, &err), CHEX_ERR_MISSING);
     bench_release(&b);
 }
-END_TEST
 
-START_TEST(another_process_is_waited_for)
+TEST(another_process_is_waited_for)
 {
     static const struct timespec pause = {.tv_nsec = 1000000};
     static const bool split[] = {true, true};
@@ -403,10 +399,9 @@ START_TEST(another_process_is_waited_for)
     folder_close(&folder);
     bench_release(&b);
 }
-END_TEST
 
 /* The lock is held meanwhile, so the folder is open and nothing is copied yet. */
-START_TEST(a_copy_goes_into_the_opened_folder_though_a_link_takes_its_place)
+TEST(a_copy_goes_into_the_opened_folder_though_a_link_takes_its_place)
 {
     static const struct timespec pause = {.tv_nsec = 1000000};
     static const bool split[] = {true, true};
@@ -447,11 +442,12 @@ START_TEST(a_copy_goes_into_the_opened_folder_though_a_link_takes_its_place)
     folder_close(&above);
     bench_release(&b);
 }
-END_TEST
 
 /* ---- how much memory --------------------------------------------------------------------------------------------- */
 
-START_TEST(the_lowest_limit_of_a_control_group_counts)
+TEST_CASE("reader", "memory", NULL, NULL);
+
+TEST(the_lowest_limit_of_a_control_group_counts)
 {
     const char *root = unit_folder();
     char groups[600], path[700], mount[600];
@@ -485,30 +481,4 @@ START_TEST(the_lowest_limit_of_a_control_group_counts)
     ck_assert_uint_eq(host_memory_of_groups(groups, mount), UINT64_MAX);
     ck_assert_uint_eq(host_memory_of_groups("/nonexistent", mount), UINT64_MAX);
     ck_assert_uint_gt(host_memory_available(), 0);
-}
-END_TEST
-
-Suite *
-reader_suite(void)
-{
-    Suite *s = suite_create("reader");
-    TCase *c = tcase_create("records");
-
-    tcase_add_test(c, checksums_are_compared_at_first_always_or_never);
-    tcase_add_test(c, a_file_that_becomes_shorter_is_an_error);
-    tcase_add_test(c, cached_records_need_no_file);
-    tcase_add_test(c, damaged_records_are_not_cached);
-    tcase_add_test(c, threads_read_and_fill_side_by_side);
-    suite_add_tcase(s, c);
-    c = tcase_create("copies");
-    tcase_add_test(c, a_copy_is_made_once_and_wrong_parts_again);
-    tcase_add_test(c, records_come_from_the_copy_and_where_that_fails_from_the_source);
-    tcase_add_test(c, a_shard_damaged_at_its_source_is_not_copied);
-    tcase_add_test(c, another_process_is_waited_for);
-    tcase_add_test(c, a_copy_goes_into_the_opened_folder_though_a_link_takes_its_place);
-    suite_add_tcase(s, c);
-    c = tcase_create("memory");
-    tcase_add_test(c, the_lowest_limit_of_a_control_group_counts);
-    suite_add_tcase(s, c);
-    return s;
 }

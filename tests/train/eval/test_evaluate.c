@@ -5,8 +5,8 @@
  */
 #include <config.h>
 
-#include "cases.h"
 #include "evaluate_fixture.h"
+#include "unit.h"
 
 #include "eval/predictions.h"
 
@@ -35,8 +35,10 @@ expect_views(enum tta tta, unsigned side, unsigned source, unsigned count, const
                       "view %u is at %u, %u", i, view[i].x, view[i].y);
 }
 
+TEST_CASE("evaluate", "scores", NULL, NULL);
+
 /* torchvision.transforms.functional: five_crop(), ten_crop(), center_crop(); check_auroc.py calls them. */
-START_TEST(views_are_torchvisions)
+TEST(views_are_torchvisions)
 {
     static const struct crop flip[] = {{16, 16, false}, {16, 16, true}};
     static const struct crop ten[] = {
@@ -58,11 +60,10 @@ START_TEST(views_are_torchvisions)
     expect_views(TTA_TENCROP, 5, 8, 10, odd);
     expect_views(TTA_NONE, 3, 8, 1, &five);
 }
-END_TEST
 
 /* ---- scores ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(every_image_is_scored_once)
+TEST(every_image_is_scored_once)
 {
     struct scorer b;
     double loss = 0;
@@ -102,9 +103,8 @@ START_TEST(every_image_is_scored_once)
     ck_assert_uint_eq(b.e.metrics.defined, 5);
     scorer_release(&b);
 }
-END_TEST
 
-START_TEST(the_micro_batch_changes_nothing)
+TEST(the_micro_batch_changes_nothing)
 {
     struct scorer a, b;
 
@@ -125,9 +125,8 @@ START_TEST(the_micro_batch_changes_nothing)
     }
     scorer_release(&a);
 }
-END_TEST
 
-START_TEST(probabilities_of_the_views_are_averaged)
+TEST(probabilities_of_the_views_are_averaged)
 {
     struct scorer b;
     double mean = 0, z;
@@ -153,9 +152,8 @@ START_TEST(probabilities_of_the_views_are_averaged)
                             (logistic((42.0 - 100) / 50) + logistic((47.0 - 100) / 50)) / 2, 1e-7);
     scorer_release(&b);
 }
-END_TEST
 
-START_TEST(the_loss_equals_the_loss_of_training)
+TEST(the_loss_equals_the_loss_of_training)
 {
     const double weight[CHEX_FINDINGS] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3};
     const struct loss_options focal = {.kind = LOSS_FOCAL, .gamma = 2, .positive_weight = weight};
@@ -173,11 +171,12 @@ START_TEST(the_loss_equals_the_loss_of_training)
     ck_assert_double_eq_tol(b.e.loss, expected, 1e-12);
     scorer_release(&b);
 }
-END_TEST
 
 /* ---- faults ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(a_damaged_record_ends_it_or_is_left_out)
+TEST_CASE("evaluate", "faults", NULL, NULL);
+
+TEST(a_damaged_record_ends_it_or_is_left_out)
 {
     struct scorer b;
     struct chex_error err;
@@ -201,9 +200,8 @@ START_TEST(a_damaged_record_ends_it_or_is_left_out)
     ck_assert_uint_eq(b.e.patients, IMAGES - 2);
     scorer_release(&b);
 }
-END_TEST
 
-START_TEST(an_evaluation_needs_a_good_record)
+TEST(an_evaluation_needs_a_good_record)
 {
     struct samples none = {.count = 0};
     struct scorer b;
@@ -220,9 +218,8 @@ START_TEST(an_evaluation_needs_a_good_record)
     ck_assert_str_eq(err.text, "split 'train' has no image");
     scorer_release(&b);
 }
-END_TEST
 
-START_TEST(with_a_nan_logit_no_metric_is_defined)
+TEST(with_a_nan_logit_no_metric_is_defined)
 {
     struct scorer b;
 
@@ -234,9 +231,8 @@ START_TEST(with_a_nan_logit_no_metric_is_defined)
               isnan(b.e.metrics.finding[5].metric[METRIC_AUROC].value));
     scorer_release(&b);
 }
-END_TEST
 
-START_TEST(a_wish_to_stop_is_seen_before_the_next_micro_batch)
+TEST(a_wish_to_stop_is_seen_before_the_next_micro_batch)
 {
     atomic_bool stop = false;
     struct scorer b;
@@ -250,7 +246,6 @@ START_TEST(a_wish_to_stop_is_seen_before_the_next_micro_batch)
     ck_assert_uint_eq(b.stub.passes, 2);
     scorer_release(&b);
 }
-END_TEST
 
 /* ---- output ---------------------------------------------------------------------------------------------------- */
 
@@ -263,7 +258,9 @@ read_back(const struct folder *folder, const char *name, struct buffer *out)
     ck_assert_int_eq(buffer_append(out, "", 1, &err), CHEX_OK);
 }
 
-START_TEST(predictions_are_one_line_an_image)
+TEST_CASE("evaluate", "documents", NULL, NULL);
+
+TEST(predictions_are_one_line_an_image)
 {
     struct buffer text = {0};
     struct folder folder;
@@ -295,9 +292,8 @@ START_TEST(predictions_are_one_line_an_image)
     folder_close(&folder);
     scorer_release(&b);
 }
-END_TEST
 
-START_TEST(an_unknown_label_is_an_empty_field)
+TEST(an_unknown_label_is_an_empty_field)
 {
     struct buffer text = {0};
     struct folder folder;
@@ -322,9 +318,8 @@ START_TEST(an_unknown_label_is_an_empty_field)
     folder_close(&folder);
     scorer_release(&b);
 }
-END_TEST
 
-START_TEST(the_document_names_the_model_and_the_data)
+TEST(the_document_names_the_model_and_the_data)
 {
     static const char *const parts[] = {
         "\"dataset_id\": \"0123456789abcdef\"",
@@ -360,32 +355,4 @@ START_TEST(the_document_names_the_model_and_the_data)
     buffer_release(&text);
     folder_close(&folder);
     scorer_release(&b);
-}
-END_TEST
-
-Suite *
-evaluate_suite(void)
-{
-    Suite *s = suite_create("evaluate");
-    TCase *c = tcase_create("scores");
-
-    tcase_add_test(c, views_are_torchvisions);
-    tcase_add_test(c, every_image_is_scored_once);
-    tcase_add_test(c, the_micro_batch_changes_nothing);
-    tcase_add_test(c, probabilities_of_the_views_are_averaged);
-    tcase_add_test(c, the_loss_equals_the_loss_of_training);
-    suite_add_tcase(s, c);
-    c = tcase_create("faults");
-    tcase_add_test(c, a_damaged_record_ends_it_or_is_left_out);
-    tcase_add_test(c, an_evaluation_needs_a_good_record);
-    tcase_add_test(c, with_a_nan_logit_no_metric_is_defined);
-    tcase_add_test(c, a_wish_to_stop_is_seen_before_the_next_micro_batch);
-    suite_add_tcase(s, c);
-    c = tcase_create("documents");
-    tcase_add_test(c, predictions_are_one_line_an_image);
-    tcase_add_test(c, an_unknown_label_is_an_empty_field);
-    tcase_add_test(c, the_document_names_the_model_and_the_data);
-    suite_add_tcase(s, c);
-    evaluate_ranks_case(s);
-    return s;
 }

@@ -5,8 +5,8 @@
  */
 #include <config.h>
 
-#include "cases.h"
 #include "evaluate_fixture.h"
+#include "unit.h"
 
 #include "fakes/comm/post_office.h"
 #include "ranks/collective.h"
@@ -88,7 +88,9 @@ expect_same(const struct evaluation *a, const struct evaluation *b)
 /* Passes of eight: none, one for all ranks, fewer than eight ranks, as many, more, the last one not full. */
 static const unsigned replicates[] = {0, 5, 20, 64, 203};
 
-START_TEST(ranks_change_nothing)
+TEST_CASE("evaluate", "ranks", NULL, NULL);
+
+LOOP_TEST(ranks_change_nothing, 0, (int)(sizeof(replicates) / sizeof(replicates[0])))
 {
     static struct member member[POST_RANKS];
     struct scorer b;
@@ -111,9 +113,8 @@ START_TEST(ranks_change_nothing)
     }
     scorer_release(&b);
 }
-END_TEST
 
-START_TEST(a_bad_record_of_one_rank_is_the_error_of_all)
+TEST(a_bad_record_of_one_rank_is_the_error_of_all)
 {
     static struct member member[3];
     struct scorer b;
@@ -130,7 +131,6 @@ START_TEST(a_bad_record_of_one_rank_is_the_error_of_all)
     members_release(member, 3);
     scorer_release(&b);
 }
-END_TEST
 
 static atomic_bool told;
 
@@ -142,7 +142,7 @@ stop_the_second(struct member *m, int rank)
         m->b.o.stop = &told;
 }
 
-START_TEST(one_that_is_to_stop_stops_all)
+TEST(one_that_is_to_stop_stops_all)
 {
     static struct member member[2];
     struct scorer b;
@@ -155,7 +155,6 @@ START_TEST(one_that_is_to_stop_stops_all)
     members_release(member, 2);
     scorer_release(&b);
 }
-END_TEST
 
 /* ---- a rank that is lost ---------------------------------------------------------------------------------------- */
 
@@ -192,7 +191,7 @@ silence_the_second(struct member *m, int rank)
     m->comm->ops = &silent;
 }
 
-START_TEST(a_rank_that_is_lost_while_they_draw_is_named_by_all_others)
+TEST(a_rank_that_is_lost_while_they_draw_is_named_by_all_others)
 {
     static struct member member[3];
     struct scorer b;
@@ -209,17 +208,4 @@ START_TEST(a_rank_that_is_lost_while_they_draw_is_named_by_all_others)
     }
     members_release(member, 3);
     scorer_release(&b);
-}
-END_TEST
-
-void
-evaluate_ranks_case(Suite *suite)
-{
-    TCase *c = tcase_create("ranks");
-
-    tcase_add_loop_test(c, ranks_change_nothing, 0, (int)(sizeof(replicates) / sizeof(replicates[0])));
-    tcase_add_test(c, a_bad_record_of_one_rank_is_the_error_of_all);
-    tcase_add_test(c, one_that_is_to_stop_stops_all);
-    tcase_add_test(c, a_rank_that_is_lost_while_they_draw_is_named_by_all_others);
-    suite_add_tcase(suite, c);
 }

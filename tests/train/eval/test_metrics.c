@@ -30,7 +30,9 @@ metrics_of(size_t count, const float *score, const uint8_t *label)
     return m;
 }
 
-START_TEST(auroc_counts_pairs)
+TEST_CASE("metrics", "auroc", NULL, NULL);
+
+TEST(auroc_counts_pairs)
 {
     /* Positives .35 and .8, negatives .1 and .4: three of four pairs are in order (the example in sklearn's manual). */
     const float score[] = {0.1f, 0.4f, 0.35f, 0.8f};
@@ -42,9 +44,8 @@ START_TEST(auroc_counts_pairs)
     ck_assert_uint_eq(m.finding[0].positives, 2);
     ck_assert_double_eq(m.mean[METRIC_AUROC].value, 0.75);
 }
-END_TEST
 
-START_TEST(a_tie_counts_half)
+TEST(a_tie_counts_half)
 {
     const float score[] = {1, 1, 1, 1};
     const uint8_t label[] = {0, 1, 0, 1};
@@ -52,9 +53,8 @@ START_TEST(a_tie_counts_half)
     ck_assert_double_eq(metrics_of(4, score, label).finding[0].metric[METRIC_AUROC].value, 0.5);
     ck_assert_double_eq(metrics_of(4, score, label).finding[0].metric[METRIC_AUPRC].value, 0.5);
 }
-END_TEST
 
-START_TEST(scores_are_in_the_order_of_numbers)
+TEST(scores_are_in_the_order_of_numbers)
 {
     /* From the highest, P means positive: INFINITY P, 1e-45 (the smallest), 0 P and -0, -2 P, -INFINITY. */
     const float score[] = {-INFINITY, -2, -0.0f, 1e-45f, 0, INFINITY};
@@ -64,9 +64,8 @@ START_TEST(scores_are_in_the_order_of_numbers)
     ck_assert_double_eq(m.finding[0].metric[METRIC_AUROC].value, 5.5 / 9);
     ck_assert_double_eq(m.finding[0].point[CRITERION_F1].threshold, -2);
 }
-END_TEST
 
-START_TEST(an_auroc_needs_positives)
+TEST(an_auroc_needs_positives)
 {
     const float score[] = {0, 1, 0, 1, 1, 0}; /* finding 0 has none, finding 1 is perfect */
     const uint8_t label[] = {0, 1, 0, 1, 0, 0};
@@ -81,9 +80,8 @@ START_TEST(an_auroc_needs_positives)
     ck_assert_uint_eq(m.defined, 1);
     ck_assert_double_eq(m.mean[METRIC_AUROC].value, 1);
 }
-END_TEST
 
-START_TEST(an_unknown_label_counts_in_no_metric)
+TEST(an_unknown_label_counts_in_no_metric)
 {
     /* The example of auroc_counts_pairs, with unknown labels between; finding 1 has no known label, 2 no negative. */
     const uint8_t u = CHEX_LABEL_UNKNOWN, label[] = {0, u, u, u, u, 1, 0, u, u, 1, u, 1, u, u, u, 1, u, u};
@@ -101,9 +99,8 @@ START_TEST(an_unknown_label_counts_in_no_metric)
     ck_assert_uint_eq(m.defined, 1);
     ck_assert_double_eq(m.mean[METRIC_AUROC].value, 0.75);
 }
-END_TEST
 
-START_TEST(a_nan_score_is_refused)
+TEST(a_nan_score_is_refused)
 {
     const float score[] = {0, NAN};
     const uint8_t label[] = {0, 1};
@@ -114,9 +111,8 @@ START_TEST(a_nan_score_is_refused)
     ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
     ck_assert_str_eq(err.text, "the score of image 1 for finding 0 is not a number");
 }
-END_TEST
 
-START_TEST(a_patient_out_of_range_is_refused)
+TEST(a_patient_out_of_range_is_refused)
 {
     const float score[] = {0, 1};
     const uint8_t label[] = {0, 1};
@@ -130,9 +126,8 @@ START_TEST(a_patient_out_of_range_is_refused)
     ck_assert_int_eq(metrics_compute(&s, 0, 0, 1, &m, &err), CHEX_ERR_USAGE);
     ck_assert(isnan(m.mean[METRIC_AUROC].value) && isnan(m.finding[0].point[CRITERION_F1].value));
 }
-END_TEST
 
-START_TEST(thresholds_are_existing_scores)
+TEST(thresholds_are_existing_scores)
 {
     /* At >= .4: both positives, one of three negatives: J = 1 - 1/3, F1 = 4/5. */
     const float score[] = {0.1f, 0.3f, 0.4f, 0.5f, 0.6f};
@@ -148,7 +143,6 @@ START_TEST(thresholds_are_existing_scores)
     ck_assert_uint_eq(f.point[CRITERION_F1].true_positives, 2);
     ck_assert_uint_eq(f.point[CRITERION_F1].false_positives, 1);
 }
-END_TEST
 
 /* Random scores with some information, several images per patient. */
 struct sample {
@@ -171,7 +165,7 @@ make_sample(struct sample *x)
     return (struct scores){MANY, 2, x->score, x->label, x->patient, MANY / 4};
 }
 
-START_TEST(the_order_of_the_images_does_not_matter)
+TEST(the_order_of_the_images_does_not_matter)
 {
     struct sample x, y;
     struct scores s = make_sample(&x), t = make_sample(&y);
@@ -192,9 +186,8 @@ START_TEST(the_order_of_the_images_does_not_matter)
     ck_assert_mem_eq(&a.finding[1].metric[METRIC_AUPRC], &b.finding[1].metric[METRIC_AUPRC],
                      sizeof(a.mean[METRIC_AUROC]));
 }
-END_TEST
 
-START_TEST(intervals_enclose_the_value_and_follow_the_seed)
+TEST(intervals_enclose_the_value_and_follow_the_seed)
 {
     struct sample x;
     struct scores s = make_sample(&x);
@@ -215,9 +208,8 @@ START_TEST(intervals_enclose_the_value_and_follow_the_seed)
         ck_assert_double_eq_tol(f->metric[METRIC_AUROC].high - f->metric[METRIC_AUROC].low, 2 * 1.96 * 0.026, 0.035);
     }
 }
-END_TEST
 
-START_TEST(parts_of_the_bootstrap_make_the_same_bits)
+TEST(parts_of_the_bootstrap_make_the_same_bits)
 {
     static const unsigned replicates[] = {1, 8, 100, 203};
     struct sample x;
@@ -251,26 +243,4 @@ START_TEST(parts_of_the_bootstrap_make_the_same_bits)
             buffer_release(&all);
         }
     }
-}
-END_TEST
-
-Suite *
-metrics_suite(void)
-{
-    Suite *s = suite_create("metrics");
-    TCase *c = tcase_create("auroc");
-
-    tcase_add_test(c, auroc_counts_pairs);
-    tcase_add_test(c, a_tie_counts_half);
-    tcase_add_test(c, scores_are_in_the_order_of_numbers);
-    tcase_add_test(c, an_auroc_needs_positives);
-    tcase_add_test(c, an_unknown_label_counts_in_no_metric);
-    tcase_add_test(c, a_nan_score_is_refused);
-    tcase_add_test(c, a_patient_out_of_range_is_refused);
-    tcase_add_test(c, thresholds_are_existing_scores);
-    tcase_add_test(c, the_order_of_the_images_does_not_matter);
-    tcase_add_test(c, intervals_enclose_the_value_and_follow_the_seed);
-    tcase_add_test(c, parts_of_the_bootstrap_make_the_same_bits);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -24,7 +24,9 @@ new_graph(const char *model, unsigned side)
     return g;
 }
 
-START_TEST(densenet121_has_torchvisions_tensors)
+TEST_CASE("graph", "models", NULL, NULL);
+
+TEST(densenet121_has_torchvisions_tensors)
 {
     struct graph *g = new_graph("densenet121", 224);
 
@@ -37,10 +39,9 @@ START_TEST(densenet121_has_torchvisions_tensors)
     ck_assert_ptr_null(graph_find(g, "features.denseblock1.denselayer7.conv1.weight"));
     graph_free(g);
 }
-END_TEST
 
 /* torchvision/models/densenet.py: class DenseNet adds "norm5" for any number of blocks. */
-START_TEST(the_last_norm_is_norm5_with_three_blocks_too)
+TEST(the_last_norm_is_norm5_with_three_blocks_too)
 {
     struct graph *g = new_graph("densenet-micro", 64);
 
@@ -48,9 +49,8 @@ START_TEST(the_last_norm_is_norm5_with_three_blocks_too)
     ck_assert_ptr_null(graph_find(g, "features.norm4.running_var"));
     graph_free(g);
 }
-END_TEST
 
-START_TEST(resnet50_has_torchvisions_tensors)
+TEST(resnet50_has_torchvisions_tensors)
 {
     struct graph *g = new_graph("resnet50", 224);
 
@@ -59,9 +59,8 @@ START_TEST(resnet50_has_torchvisions_tensors)
     ck_assert_ptr_nonnull(graph_find(g, "layer1.0.downsample.1.running_mean"));
     graph_free(g);
 }
-END_TEST
 
-START_TEST(transitions_pool_before_they_convolve)
+TEST(transitions_pool_before_they_convolve)
 {
     struct graph *g = new_graph("densenet121", 224);
 
@@ -69,9 +68,8 @@ START_TEST(transitions_pool_before_they_convolve)
     ck_assert_double_eq_tol(graph_flops(g) / 1e9, 5.20, 0.01);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(models_and_sides_that_do_not_exist_are_named)
+TEST(models_and_sides_that_do_not_exist_are_named)
 {
     struct chex_error err;
     struct graph *g;
@@ -84,9 +82,8 @@ START_TEST(models_and_sides_that_do_not_exist_are_named)
     ck_assert_int_eq(graph_new("densenet121", 29, 14, &g, &err), CHEX_OK);
     graph_free(g);
 }
-END_TEST
 
-START_TEST(a_graph_whose_shapes_do_not_fit_is_refused)
+TEST(a_graph_whose_shapes_do_not_fit_is_refused)
 {
     struct graph *g = new_graph("densenet-micro", 64);
     struct chex_error err;
@@ -107,21 +104,4 @@ START_TEST(a_graph_whose_shapes_do_not_fit_is_refused)
     }
     ck_assert_int_eq(graph_check(g, &err), CHEX_OK);
     graph_free(g);
-}
-END_TEST
-
-Suite *
-graph_suite(void)
-{
-    Suite *s = suite_create("graph");
-    TCase *c = tcase_create("models");
-
-    tcase_add_test(c, densenet121_has_torchvisions_tensors);
-    tcase_add_test(c, the_last_norm_is_norm5_with_three_blocks_too);
-    tcase_add_test(c, resnet50_has_torchvisions_tensors);
-    tcase_add_test(c, transitions_pool_before_they_convolve);
-    tcase_add_test(c, models_and_sides_that_do_not_exist_are_named);
-    tcase_add_test(c, a_graph_whose_shapes_do_not_fit_is_refused);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -62,17 +62,18 @@ check_factors(const struct rank_times *t, const double wanted[FACTOR_COUNT])
     ck_assert_double_eq_tol(got[FACTOR_PARALLEL], got[FACTOR_BALANCE] * got[FACTOR_COMMUNICATION], NEAR);
 }
 
+TEST_CASE("rank_times", "rank_times", NULL, NULL);
+
 /* Mean work 6, largest 8, time 10, on an ideal network 9. */
-START_TEST(factors_follow_pop)
+TEST(factors_follow_pop)
 {
     const double work[] = {8, 6, 4, 6};
     const struct rank_times t = times_of(4, work, 10, 9);
 
     check_factors(&t, (const double[]){0.6, 0.75, 0.8, 8.0 / 9, 0.9, (double)NAN, (double)NAN});
 }
-END_TEST
 
-START_TEST(a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one)
+TEST(a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one)
 {
     const double work[] = {10};
     struct rank_times t = times_of(1, work, 10, 10);
@@ -85,20 +86,18 @@ START_TEST(a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one)
     rank[0].modelled = 8.4; /* a model that is too slow is visible */
     check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 1.2});
 }
-END_TEST
 
 /* The number of entries differs if one of them was lost for lack of memory. */
-START_TEST(without_an_ideal_network_serialisation_and_transfer_are_not_known)
+TEST(without_an_ideal_network_serialisation_and_transfer_are_not_known)
 {
     const double work[] = {8, 6};
     const struct rank_times t = times_of(2, work, 10, (double)NAN);
 
     check_factors(&t, (const double[]){0.7, 0.875, 0.8, (double)NAN, (double)NAN, (double)NAN, (double)NAN});
 }
-END_TEST
 
 /* The clock of one rank may exceed the total time by rounding. */
-START_TEST(no_factor_is_above_one_and_none_without_a_time)
+TEST(no_factor_is_above_one_and_none_without_a_time)
 {
     const double work[] = {10.0001, 10};
     struct rank_times t = times_of(2, work, 10, 10.0002);
@@ -112,13 +111,12 @@ START_TEST(no_factor_is_above_one_and_none_without_a_time)
     rank_times_factors(&t, got);
     ck_assert(isnan(got[FACTOR_PARALLEL]));
 }
-END_TEST
 
 /*
  * Two ranks that are slow in turn: 3, 1, 3, 1 and 1, 3, 1, 3.  Each works 8 seconds, so their load is balanced; but
  * every step takes 3, so an ideal network would need 12.
  */
-START_TEST(ranks_that_are_slow_in_turn_are_serialised)
+TEST(ranks_that_are_slow_in_turn_are_serialised)
 {
     static const float a[] = {3, 1, 3, 1}, b[] = {1, 3, 1, 3};
     const float *const both[] = {a, b};
@@ -132,9 +130,8 @@ START_TEST(ranks_that_are_slow_in_turn_are_serialised)
     t = times_of(2, work, 16, 12);
     check_factors(&t, (const double[]){0.5, 1, 0.5, 8.0 / 12, 0.75, (double)NAN, (double)NAN});
 }
-END_TEST
 
-START_TEST(epochs_are_added_rank_by_rank)
+TEST(epochs_are_added_rank_by_rank)
 {
     const double first[] = {8, 6}, second[] = {2, 4};
     struct rank_times sum = {.rank = NULL}, t = times_of(2, first, 10, 9);
@@ -152,7 +149,6 @@ START_TEST(epochs_are_added_rank_by_rank)
     ck_assert_int_eq(rank_times_add(&sum, &t, &err), CHEX_ERR_BUG);
     rank_times_release(&sum);
 }
-END_TEST
 
 /* ---- what to change ---------------------------------------------------------------------------------------------- */
 
@@ -160,7 +156,7 @@ END_TEST
  * Of 10 seconds, rank 3 works for 9.9 and the others for 7.9: they wait 2 for it.  The cause is its part that takes
  * 2 seconds longer.
  */
-START_TEST(the_slow_rank_is_named_with_its_cause)
+LOOP_TEST(the_slow_rank_is_named_with_its_cause, 0, 6)
 {
     static const struct {
         enum step_part part;
@@ -183,10 +179,9 @@ START_TEST(the_slow_rank_is_named_with_its_cause)
         rank[3].parts.seconds[cases[_i].part] = 2;
     ck_assert_str_eq(advice_of(&t), cases[_i].text);
 }
-END_TEST
 
 /* Each works 8 of 16 seconds; on an ideal network they would take 12: 4 are lost by taking turns, 4 by messages. */
-START_TEST(waits_without_a_slow_rank_are_distinguished)
+TEST(waits_without_a_slow_rank_are_distinguished)
 {
     const double work[] = {8, 8};
     struct rank_times t = times_of(2, work, 16, 13);
@@ -203,9 +198,8 @@ START_TEST(waits_without_a_slow_rank_are_distinguished)
     ck_assert_str_eq(advice_of(&t), "messages between the ranks take 50 %: a larger --batch or --accumulate, or a "
                                     "faster network");
 }
-END_TEST
 
-START_TEST(a_rank_that_is_alone_gets_advice_too)
+TEST(a_rank_that_is_alone_gets_advice_too)
 {
     const double work[] = {10};
     struct rank_times t = times_of(1, work, 10, 10);
@@ -223,10 +217,9 @@ START_TEST(a_rank_that_is_alone_gets_advice_too)
     t.seconds = 0;
     ck_assert_str_eq(advice_of(&t), "no time was measured");
 }
-END_TEST
 
 /* From a damaged file. */
-START_TEST(no_share_is_above_one)
+TEST(no_share_is_above_one)
 {
     const double work[] = {1, 1e308};
     struct rank_times t = times_of(2, work, 1e-300, 1e308);
@@ -235,10 +228,9 @@ START_TEST(no_share_is_above_one)
     t.ideal = 1;
     ck_assert_ptr_nonnull(strstr(advice_of(&t), " 100 % "));
 }
-END_TEST
 
 /* Of 10 seconds the device computes 6; 1 is data wait, 0.5 the copy; 2.5 belong to no part. */
-START_TEST(a_device_that_is_idle_waits_for_its_host)
+TEST(a_device_that_is_idle_waits_for_its_host)
 {
     const double work[] = {10};
     struct rank_times t = times_of(1, work, 10, 10);
@@ -252,7 +244,6 @@ START_TEST(a_device_that_is_idle_waits_for_its_host)
     rank[0].busy = (double)NAN; /* without a clock of its own it is a part */
     ck_assert(rank_time_rest(&rank[0]) == 0);
 }
-END_TEST
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
@@ -265,7 +256,7 @@ document_of(const struct rank_times *t)
     return object;
 }
 
-START_TEST(times_are_written_and_read_the_same)
+TEST(times_are_written_and_read_the_same)
 {
     const double work[] = {8, 6, 4, 6};
     struct rank_times t = times_of(4, work, 10, 9), back;
@@ -292,9 +283,8 @@ START_TEST(times_are_written_and_read_the_same)
     rank_times_release(&back);
     json_decref(object);
 }
-END_TEST
 
-START_TEST(other_documents_are_refused)
+TEST(other_documents_are_refused)
 {
     static const char *const bad[] = {
         "{}",
@@ -334,28 +324,4 @@ START_TEST(other_documents_are_refused)
         rank_times_release(&out);
         json_decref(object);
     }
-}
-END_TEST
-
-Suite *
-rank_times_suite(void)
-{
-    Suite *s = suite_create("rank_times");
-    TCase *c = tcase_create("rank_times");
-
-    tcase_add_test(c, factors_follow_pop);
-    tcase_add_test(c, a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one);
-    tcase_add_test(c, without_an_ideal_network_serialisation_and_transfer_are_not_known);
-    tcase_add_test(c, no_factor_is_above_one_and_none_without_a_time);
-    tcase_add_test(c, ranks_that_are_slow_in_turn_are_serialised);
-    tcase_add_test(c, epochs_are_added_rank_by_rank);
-    tcase_add_loop_test(c, the_slow_rank_is_named_with_its_cause, 0, 6);
-    tcase_add_test(c, waits_without_a_slow_rank_are_distinguished);
-    tcase_add_test(c, a_rank_that_is_alone_gets_advice_too);
-    tcase_add_test(c, no_share_is_above_one);
-    tcase_add_test(c, a_device_that_is_idle_waits_for_its_host);
-    tcase_add_test(c, times_are_written_and_read_the_same);
-    tcase_add_test(c, other_documents_are_refused);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -23,7 +23,9 @@ expect_block(const uint32_t counter[4], const uint32_t key[2], const uint32_t ex
     ck_assert_mem_eq(out, expected, sizeof(out));
 }
 
-START_TEST(philox_matches_the_published_vectors)
+TEST_CASE("random", "philox", NULL, NULL);
+
+TEST(philox_matches_the_published_vectors)
 {
     const uint32_t zero[4] = {0}, ones[4] = {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff};
     const uint32_t pi[4] = {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, pi_key[2] = {0xa4093822, 0x299f31d0};
@@ -32,9 +34,8 @@ START_TEST(philox_matches_the_published_vectors)
     expect_block(ones, ones, (const uint32_t[4]){0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
     expect_block(pi, pi_key, (const uint32_t[4]){0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
-END_TEST
 
-START_TEST(streams_of_other_purposes_seeds_and_places_differ)
+TEST(streams_of_other_purposes_seeds_and_places_differ)
 {
     const struct random_stream base = {.seed = 7, .purpose = RANDOM_ORDER, .a = 1, .b = 2};
     struct random_stream other[4] = {base, base, base, base};
@@ -48,9 +49,8 @@ START_TEST(streams_of_other_purposes_seeds_and_places_differ)
     ck_assert(random_bits(&base, 0) != random_bits(&base, 1));
     ck_assert(random_bits(&base, 5) == random_bits(&base, 5));
 }
-END_TEST
 
-START_TEST(numbers_below_n_are_uniform)
+TEST(numbers_below_n_are_uniform)
 {
     const struct random_stream s = {.seed = 1, .purpose = RANDOM_BOOTSTRAP};
     unsigned count[7] = {0};
@@ -65,9 +65,8 @@ START_TEST(numbers_below_n_are_uniform)
     for (int i = 0; i < 7; i++)
         ck_assert(count[i] > 10000 - 463 && count[i] < 10000 + 463);
 }
-END_TEST
 
-START_TEST(normal_numbers_have_mean_0_and_deviation_1)
+TEST(normal_numbers_have_mean_0_and_deviation_1)
 {
     const struct random_stream s = {.seed = 3, .purpose = RANDOM_INIT};
     double sum = 0, squares = 0;
@@ -84,19 +83,4 @@ START_TEST(normal_numbers_have_mean_0_and_deviation_1)
     ck_assert_double_eq_tol(squares / 100000, 1, 0.023); /* 5 * sqrt(2 / 100,000) */
     ck_assert_uint_gt(beyond, 4655);                     /* 5 % of 100,000, five deviations of 69 */
     ck_assert_uint_lt(beyond, 5345);
-}
-END_TEST
-
-Suite *
-random_suite(void)
-{
-    Suite *s = suite_create("random");
-    TCase *c = tcase_create("philox");
-
-    tcase_add_test(c, philox_matches_the_published_vectors);
-    tcase_add_test(c, streams_of_other_purposes_seeds_and_places_differ);
-    tcase_add_test(c, numbers_below_n_are_uniform);
-    tcase_add_test(c, normal_numbers_have_mean_0_and_deviation_1);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -13,7 +13,9 @@
 
 #include <math.h>
 
-START_TEST(bce_is_minus_log_p_and_its_slope_is_p_minus_y)
+TEST_CASE("step", "loss", NULL, NULL);
+
+TEST(bce_is_minus_log_p_and_its_slope_is_p_minus_y)
 {
     const struct loss_options o = {.kind = LOSS_BCE};
     const float z[] = {0.7f, -1.3f};
@@ -25,9 +27,8 @@ START_TEST(bce_is_minus_log_p_and_its_slope_is_p_minus_y)
     ck_assert_float_eq_tol(g[0], (float)(0.5 * (p0 - 1)), 1e-7f);
     ck_assert_float_eq_tol(g[1], (float)(0.5 * p1), 1e-7f);
 }
-END_TEST
 
-START_TEST(large_logits_do_not_overflow)
+TEST(large_logits_do_not_overflow)
 {
     const struct loss_options o = {.kind = LOSS_BCE};
     const float z[] = {1e4f, -1e4f, 1e4f};
@@ -37,9 +38,8 @@ START_TEST(large_logits_do_not_overflow)
     ck_assert_double_eq(loss_sum(&o, 1, 3, z, y, NULL, 1, g), 1e4);
     ck_assert_float_eq(g[2], 1);
 }
-END_TEST
 
-START_TEST(an_image_of_weight_0_counts_nowhere)
+TEST(an_image_of_weight_0_counts_nowhere)
 {
     const struct loss_options o = {.kind = LOSS_BCE};
     const float z[] = {0, NAN}, weight[] = {1, 0};
@@ -49,9 +49,8 @@ START_TEST(an_image_of_weight_0_counts_nowhere)
     ck_assert_double_eq_tol(loss_sum(&o, 2, 1, z, y, weight, 1, g), log(2), 1e-15);
     ck_assert_float_eq(g[1], 0);
 }
-END_TEST
 
-START_TEST(an_unknown_label_counts_nowhere)
+TEST(an_unknown_label_counts_nowhere)
 {
     static const double positive_weight[] = {3, 3, 3};
     const float z[] = {0.5f, NAN, -2, 1, INFINITY, NAN}, weight[] = {1, 0};
@@ -76,9 +75,8 @@ START_TEST(an_unknown_label_counts_nowhere)
             ck_assert(g[i] == 0);
     }
 }
-END_TEST
 
-START_TEST(slopes_are_the_derivatives_of_the_loss)
+TEST(slopes_are_the_derivatives_of_the_loss)
 {
     const double positive_weight[] = {3, 0.5};
     const uint8_t y[] = {1, 0};
@@ -103,9 +101,8 @@ START_TEST(slopes_are_the_derivatives_of_the_loss)
         }
     }
 }
-END_TEST
 
-START_TEST(focal_with_gamma_0_is_bce)
+TEST(focal_with_gamma_0_is_bce)
 {
     const struct loss_options bce = {.kind = LOSS_BCE}, focal = {.kind = LOSS_FOCAL, .gamma = 0};
     const float z[] = {0.3f, -2};
@@ -114,10 +111,11 @@ START_TEST(focal_with_gamma_0_is_bce)
     ck_assert_double_eq_tol(loss_sum(&focal, 1, 2, z, y, NULL, 1, NULL), loss_sum(&bce, 1, 2, z, y, NULL, 1, NULL),
                             1e-15);
 }
-END_TEST
+
+TEST_CASE("step", "optimizer", NULL, NULL);
 
 /* The first step of Adam has the length of the learning rate, against the sign of the gradient. */
-START_TEST(the_first_step_of_adam_has_the_length_of_the_rate)
+TEST(the_first_step_of_adam_has_the_length_of_the_rate)
 {
     struct optimizer_options o = optimizer_default(OPTIMIZER_ADAM);
     struct optimizer_step step = {.number = 1, .rate = 0.01};
@@ -129,9 +127,8 @@ START_TEST(the_first_step_of_adam_has_the_length_of_the_rate)
     ck_assert_float_eq_tol(m[0], 0.5f, 1e-6f);
     ck_assert_float_eq_tol(v[0], 0.025f, 1e-8f);
 }
-END_TEST
 
-START_TEST(adamw_shrinks_the_parameter_and_adam_adds_to_the_gradient)
+TEST(adamw_shrinks_the_parameter_and_adam_adds_to_the_gradient)
 {
     struct optimizer_options o = optimizer_default(OPTIMIZER_ADAMW);
     struct optimizer_step step = {.number = 1, .rate = 0.1};
@@ -148,9 +145,8 @@ START_TEST(adamw_shrinks_the_parameter_and_adam_adds_to_the_gradient)
     ck_assert_float_eq_tol(m, 0.1f, 1e-6f); /* (1 - .9) * .5 * 2 */
     ck_assert_float_eq_tol(p, 1.9f, 1e-5f);
 }
-END_TEST
 
-START_TEST(sgd_has_momentum_from_the_second_step_on)
+TEST(sgd_has_momentum_from_the_second_step_on)
 {
     struct optimizer_options o = optimizer_default(OPTIMIZER_SGD);
     struct optimizer_step step = {.number = 1, .rate = 0.1};
@@ -164,9 +160,8 @@ START_TEST(sgd_has_momentum_from_the_second_step_on)
     optimizer_apply(&o, &step, 1, 1, &p, &g, &m, NULL, &average);
     ck_assert_float_eq_tol(p, 0.9f - 0.1f * 1.9f, 1e-6f);
 }
-END_TEST
 
-START_TEST(the_norm_shows_values_that_are_not_finite_and_clipping_scales_down)
+TEST(the_norm_shows_values_that_are_not_finite_and_clipping_scales_down)
 {
     struct optimizer_step step = {.number = 1, .rate = 1, .clip = 2.5};
     float g[3000] = {[7] = 3, [2999] = 4};
@@ -177,10 +172,11 @@ START_TEST(the_norm_shows_values_that_are_not_finite_and_clipping_scales_down)
     g[1234] = NAN;
     ck_assert(isnan(optimizer_norm(g, 3000)));
 }
-END_TEST
+
+TEST_CASE("step", "schedule", NULL, NULL);
 
 /* torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.1, patience=1): bad epochs 2 and 3 in a row reduce. */
-START_TEST(plateau_reduces_when_patience_is_at_an_end)
+TEST(plateau_reduces_when_patience_is_at_an_end)
 {
     struct schedule_options o = {.kind = SCHEDULE_PLATEAU, .base = 1, .patience = 1, .factor = 0.1};
     struct schedule s;
@@ -196,9 +192,8 @@ START_TEST(plateau_reduces_when_patience_is_at_an_end)
     ck_assert(!schedule_epoch(&s, 0.3));
     ck_assert_double_eq_tol(schedule_rate(&s, 10), 0.1, 1e-15);
 }
-END_TEST
 
-START_TEST(warm_up_is_linear_and_cosine_ends_at_zero)
+TEST(warm_up_is_linear_and_cosine_ends_at_zero)
 {
     struct schedule_options o = {.kind = SCHEDULE_COSINE, .base = 2, .warmup = 4, .steps = 100};
     struct schedule s;
@@ -209,31 +204,4 @@ START_TEST(warm_up_is_linear_and_cosine_ends_at_zero)
     ck_assert_double_eq_tol(schedule_rate(&s, 100), 0, 1e-12);
     ck_assert_double_eq_tol(schedule_rate(&s, 200), 0, 1e-12);
     ck_assert(!schedule_epoch(&s, 1) && !schedule_epoch(&s, 2) && !schedule_epoch(&s, 3));
-}
-END_TEST
-
-Suite *
-step_suite(void)
-{
-    Suite *s = suite_create("step");
-    TCase *c = tcase_create("loss");
-
-    tcase_add_test(c, bce_is_minus_log_p_and_its_slope_is_p_minus_y);
-    tcase_add_test(c, large_logits_do_not_overflow);
-    tcase_add_test(c, an_image_of_weight_0_counts_nowhere);
-    tcase_add_test(c, an_unknown_label_counts_nowhere);
-    tcase_add_test(c, slopes_are_the_derivatives_of_the_loss);
-    tcase_add_test(c, focal_with_gamma_0_is_bce);
-    suite_add_tcase(s, c);
-    c = tcase_create("optimizer");
-    tcase_add_test(c, the_first_step_of_adam_has_the_length_of_the_rate);
-    tcase_add_test(c, adamw_shrinks_the_parameter_and_adam_adds_to_the_gradient);
-    tcase_add_test(c, sgd_has_momentum_from_the_second_step_on);
-    tcase_add_test(c, the_norm_shows_values_that_are_not_finite_and_clipping_scales_down);
-    suite_add_tcase(s, c);
-    c = tcase_create("schedule");
-    tcase_add_test(c, plateau_reduces_when_patience_is_at_an_end);
-    tcase_add_test(c, warm_up_is_linear_and_cosine_ends_at_zero);
-    suite_add_tcase(s, c);
-    return s;
 }
