@@ -43,6 +43,14 @@ struct manifest_left_out {
     uint64_t other_views, excluded, missing;
 };
 
+/* A data set from whose records this one was made. */
+struct manifest_source {
+    char dataset_id[CHEX_ID_LENGTH + 1];
+    uint32_t size;      /* of its images, size x size */
+    const char *resize; /* its method */
+    const char *from;   /* its manifest_from(); "" or NULL: its images came from files */
+};
+
 struct manifest {
     char dataset_id[CHEX_ID_LENGTH + 1];
     const char *tool_version;
@@ -64,6 +72,9 @@ struct manifest {
     uint64_t empty_labels;             /* rows with an empty label, read as No Finding on request */
     struct manifest_left_out left_out; /* views may be NULL if no row was excluded */
 
+    struct manifest_source *source; /* none if the images came from files */
+    unsigned source_count;
+
     struct manifest_split *split;
     unsigned split_count;
     struct manifest_shard *shard;
@@ -83,5 +94,13 @@ enum chex_status manifest_format(const struct manifest *m, struct buffer *b, str
  */
 enum chex_status manifest_parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error *err);
 void manifest_release(struct manifest *m);
+
+/*
+ * Write what images of this size, made from this source (NULL: from files), were before their last resize: "256x256
+ * bilinear", or "256x256 bilinear of 512x512 area"; "" if that resize was of image files.  Returns false if the text
+ * does not fit.
+ */
+#define MANIFEST_FROM 48
+bool manifest_from(const struct manifest_source *source, uint32_t size, char out[MANIFEST_FROM]);
 
 #endif

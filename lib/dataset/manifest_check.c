@@ -47,6 +47,30 @@ check_record(const struct manifest *m, struct chex_error *err)
     return CHEX_OK;
 }
 
+bool
+manifest_from(const struct manifest_source *s, uint32_t size, char out[MANIFEST_FROM])
+{
+    const char *from = s && s->from ? s->from : "";
+    int length;
+
+    if (!s || s->size == size)
+        length = snprintf(out, MANIFEST_FROM, "%s", from);
+    else
+        length = snprintf(out, MANIFEST_FROM, "%ux%u %s%s%s", s->size, s->size, s->resize, from[0] ? " of " : "", from);
+    return length >= 0 && length < MANIFEST_FROM;
+}
+
+static enum chex_status
+check_sources(const struct manifest *m, struct chex_error *err)
+{
+    char from[MANIFEST_FROM];
+
+    if (m->source_count > 0 &&
+        (m->source->size < m->layout.height || !manifest_from(m->source, m->layout.height, from)))
+        return error_set(err, CHEX_ERR_DAMAGED, "sources: not images from which these can be made");
+    return CHEX_OK;
+}
+
 /* Check one split; it must begin with shard `next`. */
 static enum chex_status
 check_split(const struct manifest *m, unsigned i, unsigned next, struct chex_error *err)
@@ -145,6 +169,9 @@ manifest_check(const struct manifest *m, struct chex_error *err)
 {
     enum chex_status status = check_record(m, err);
     unsigned i, next = 0;
+
+    if (status == CHEX_OK)
+        status = check_sources(m, err);
 
     for (i = 0; i < m->split_count && status == CHEX_OK; i++) {
         status = check_split(m, i, next, err);

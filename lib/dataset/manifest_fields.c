@@ -195,6 +195,18 @@ static const struct manifest_field pixel_fields[] = {
     {.key = NULL},
 };
 
+#undef S
+#define S(member) AT(struct manifest_source, member)
+
+static const struct manifest_field source_fields[] = {
+    {"dataset_id", MANIFEST_TEXT, S(dataset_id), HEX(16)},
+    {"size", MANIFEST_NUMBER, S(size), .min = 1, .max = RECORD_MAX_SIDE},
+    {"resize", MANIFEST_TEXT, S(resize), .names = resample_names, .wanted = "a known method"},
+    {"from", MANIFEST_TEXT, S(from), .letters = LOWER DIGITS " ", .min = 1, .max = MANIFEST_FROM - 1,
+     .wanted = "of the form '256x256 bilinear'", .optional = true},
+    {.key = NULL},
+};
+
 static const struct manifest_field left_out_fields[] = {
     {"views", MANIFEST_TEXT, M(left_out.views), .letters = UPPER DIGITS ",", .max = 128,
      .wanted = "a list such as PA,AP where others were left out"},
@@ -221,5 +233,7 @@ const struct manifest_field manifest_fields[] = {
     {"synthetic", MANIFEST_BOOL, M(synthetic), .optional = true},
     {"empty_labels", MANIFEST_NUMBER, M(empty_labels), .max = INT64_MAX, .optional = true},
     {"left_out", MANIFEST_OBJECT, .fields = left_out_fields, .optional = true},
+    {"sources", MANIFEST_LIST, LIST(struct manifest_source, source), .min = 1, .max = 1, .fields = source_fields,
+     .optional = true},
     {.key = NULL},
 };

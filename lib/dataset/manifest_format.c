@@ -107,6 +107,8 @@ is_there(const struct manifest *m, const struct manifest_field *f, const void *o
         return *(const bool *)((const char *)object + f->offset);
     if (f->optional && f->type == MANIFEST_NUMBER)
         return member_get((const char *)object + f->offset, f->size) > 0;
+    if (f->optional && f->type == MANIFEST_LIST)
+        return *(const unsigned *)((const char *)m + f->count) > 0;
     for (inner = f->fields; !there && inner->key; inner++) {
         const void *at = (const char *)object + inner->offset;
 

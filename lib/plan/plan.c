@@ -35,10 +35,11 @@ spec_format(const struct spec *spec, char *out, size_t size)
 
     split_rule_format(&spec->split, rule, sizeof(rule));
     snprintf(out, size,
-             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s",
+             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s%s%s",
              spec->size, spec->size, resample_names[spec->resize], spec->shard_size, tail_names[spec->tail],
              spec->align, rule, (unsigned long long)spec->seed, (unsigned long long)spec->limits.max_pixels,
-             spec->limits.min_side, spec->limits.lenient ? ", lenient" : "");
+             spec->limits.min_side, spec->limits.lenient ? ", lenient" : "", spec->from[0] ? ", from " : "",
+             spec->from);
 }
 
 /* Write the parts of the line `of`, separated by ", ", that differ from the part of `other` at the same position. */

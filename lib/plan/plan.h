@@ -15,7 +15,7 @@
 #define CHEX_LIB_PLAN_H
 
 #include "dataset/format.h"
-#include "dataset/record.h"
+#include "dataset/manifest.h"
 #include "image/image.h"
 #include "image/resample.h"
 #include "plan/split.h"
@@ -30,6 +30,11 @@ struct spec {
     uint64_t seed; /* of the order within a split */
     struct split_rule split;
     struct decode_limits limits;
+    /*
+     * If the pixels are records of another data set, made smaller: their size and method there, "256x256 bilinear".  If
+     * those were also made from records: "256x256 bilinear of 512x512 area".  "": the pixels were resized once.
+     */
+    char from[MANIFEST_FROM];
 };
 
 /* The defaults of chex-convert(1), with the rule patient:70,10,20. */

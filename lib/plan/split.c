@@ -73,6 +73,15 @@ static const char *const kind_names[] = {
     [SPLIT_OFFICIAL] = "official", [SPLIT_PATIENT] = "patient", [SPLIT_FILE] = "file", [SPLIT_NONE] = "none", NULL};
 
 enum chex_status
+split_rule_of_dataset(const char *text, struct split_rule *out, struct chex_error *err)
+{
+    if (strcmp(text, kind_names[SPLIT_FILE]) != 0)
+        return split_rule_parse(text, out, err);
+    *out = (struct split_rule){.kind = SPLIT_FILE};
+    return CHEX_OK;
+}
+
+enum chex_status
 split_rule_parse(const char *text, struct split_rule *out, struct chex_error *err)
 {
     char shown[100], word[16];
@@ -251,6 +260,21 @@ assign_official(struct split_work *w, struct chex_error *err)
     return status;
 }
 
+/* ---- splits of another data set -------------------------------------------------------------------------------- */
+
+static void
+assign_given(struct split_work *w)
+{
+    const struct split_given *given = w->rule->given;
+    int split[SPLIT_MAX];
+
+    for (unsigned i = 0; i < given->count; i++)
+        split[i] = split_work_name(w, given->name[i]);
+    for (size_t i = 0; i < w->labels->count; i++)
+        if (given->of_entry[i] != SPLIT_OUTSIDE)
+            split_work_put(w, i, split[given->of_entry[i]]);
+}
+
 /* ---- checks of all rules -------------------------------------------------------------------------------------- */
 
 /* Check that no patient is in two splits. */
@@ -283,7 +307,7 @@ check_leaks(const struct split_work *w, struct chex_error *err)
     else
         error_set(err, CHEX_ERR_USAGE, "%s patients are in two splits: %s%s", COUNT_TEXT(leaks), text,
                   leaks > LEAKS_SHOWN ? ", ..." : "");
-    if (w->rule->kind == SPLIT_OFFICIAL)
+    if (w->rule->kind == SPLIT_OFFICIAL && !w->rule->given)
         return error_context(err, CHEX_ERR_USAGE, "%s and %s", SPLIT_LIST_TRAIN, SPLIT_LIST_TEST);
     return error_context(err, CHEX_ERR_USAGE, "'%s'", w->rule->path);
 }
@@ -304,7 +328,7 @@ check_outside(const struct split_work *w, struct chex_error *err)
     if (!first)
         return CHEX_OK;
     ascii_escape(first, strlen(first), shown, sizeof(shown));
-    if (w->rule->kind == SPLIT_FILE)
+    if (w->rule->kind == SPLIT_FILE || w->rule->given)
         return error_set(err, CHEX_ERR_USAGE, "%s image%s in no split of '%s', the first is %s",
                          COUNT_TEXT(w->out->outside), w->out->outside == 1 ? " is" : "s are", w->rule->path, shown);
     return error_set(err, CHEX_ERR_USAGE, "%s image%s in neither %s nor %s, the first is %s%s%s",
@@ -376,13 +400,19 @@ split_assign(const struct split_rule *rule, const struct labels *labels, const b
     memset(out->of_entry, SPLIT_OUTSIDE, labels->count + 1);
     switch (rule->kind) {
     case SPLIT_OFFICIAL:
-        status = assign_official(&w, err);
+        if (rule->given)
+            assign_given(&w);
+        else
+            status = assign_official(&w, err);
         break;
     case SPLIT_PATIENT:
         status = assign_by_patient(&w, err);
         break;
     case SPLIT_FILE:
-        status = split_file_assign(&w, err);
+        if (rule->given)
+            assign_given(&w);
+        else
+            status = split_file_assign(&w, err);
         break;
     case SPLIT_NONE:
         split_work_name(&w, "all");

@@ -28,15 +28,29 @@
 
 enum split_kind { SPLIT_OFFICIAL, SPLIT_PATIENT, SPLIT_FILE, SPLIT_NONE };
 
+struct split_given;
+
 struct split_rule {
     enum split_kind kind;
     unsigned percent[3]; /* patient: */
     uint64_t seed;       /* patient: */
     char path[4096];     /* file: the file; official: the folder of the two lists (plain or .gz) */
+    /* official, file: if not NULL, the split that each entry has in the data set at `path`, instead of files. */
+    const struct split_given *given;
+};
+
+/* Assigned splits. */
+struct split_given {
+    unsigned count;
+    const char *name[SPLIT_MAX];
+    uint8_t *of_entry; /* [labels->count] index of the name, or SPLIT_OUTSIDE */
 };
 
 /* Parse the text of --split.  The text of CHEX_ERR_USAGE lists the valid forms. */
 enum chex_status split_rule_parse(const char *text, struct split_rule *out, struct chex_error *err);
+
+/* Parse the rule of a manifest; the path of `file` is unknown. */
+enum chex_status split_rule_of_dataset(const char *text, struct split_rule *out, struct chex_error *err);
 
 /* Format the rule for the manifest: "official", "patient:70,10,20:0", "file", "none". */
 void split_rule_format(const struct split_rule *rule, char *out, size_t size);

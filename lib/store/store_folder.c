@@ -163,14 +163,15 @@ check_complete(const struct store *store, const struct manifest *m, struct chex_
 static enum chex_status
 fail_other(const struct store *store, const struct manifest *m, struct chex_error *err)
 {
-    char asked[256], there[512], differ[SPEC_DIFFERENCE];
+    char asked[256], there[512], differ[SPEC_DIFFERENCE], from[MANIFEST_FROM];
 
     spec_format(&store->plan->spec, asked, sizeof(asked));
+    manifest_from(m->source, m->layout.height, from);
     snprintf(there, sizeof(there),
-             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s",
+             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s%s%s",
              m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
-             (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side,
-             m->lenient ? ", lenient" : "");
+             (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side, m->lenient ? ", lenient" : "",
+             from[0] ? ", from " : "", from);
     return error_set(
         err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s",
         store->folder->path, m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));

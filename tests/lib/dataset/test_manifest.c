@@ -44,6 +44,7 @@ TEST_CASE("manifest", "manifest", NULL, NULL);
 TEST(a_written_manifest_is_read_back_unchanged)
 {
     struct small_dataset s;
+    struct manifest_source source = {"0011223344556677", 512, "area", "1024x1024 none"};
     struct manifest m = {0};
     struct buffer again = {0};
     char *text;
@@ -53,7 +54,10 @@ TEST(a_written_manifest_is_read_back_unchanged)
     ck_assert_ptr_null(strstr(text, "left_out"));
     ck_assert_ptr_null(strstr(text, "empty_labels"));
     ck_assert_ptr_null(strstr(text, "synthetic"));
+    ck_assert_ptr_null(strstr(text, "sources"));
     free(text);
+    s.manifest.source = &source;
+    s.manifest.source_count = 1;
     s.manifest.empty_labels = 5;
     s.manifest.synthetic = true;
     s.manifest.left_out = (struct manifest_left_out){"PA", 3, 1, 2};
@@ -70,6 +74,11 @@ TEST(a_written_manifest_is_read_back_unchanged)
     ck_assert_uint_eq(m.left_out.other_views, 3);
     ck_assert_uint_eq(m.left_out.excluded, 1);
     ck_assert_uint_eq(m.left_out.missing, 2);
+    ck_assert_uint_eq(m.source_count, 1);
+    ck_assert_str_eq(m.source->dataset_id, source.dataset_id);
+    ck_assert_uint_eq(m.source->size, 512);
+    ck_assert_str_eq(m.source->resize, "area");
+    ck_assert_str_eq(m.source->from, "1024x1024 none");
     ck_assert_int_eq(manifest_format(&m, &again, NULL), CHEX_OK);
     ck_assert_uint_eq(again.size, strlen(text));
     ck_assert_mem_eq(again.data, text, again.size);
@@ -131,6 +140,8 @@ TEST(the_dtype_points_at_the_fields)
 #define OTHER_HASH "\"0011\""
 
 /* Replaces the first `old` in a good manifest by `new`. */
+#define SOURCE(size, resize) "{\"dataset_id\": \"0011223344556677\", \"size\": " size ", \"resize\": \"" resize "\"}"
+
 static const struct {
     const char *old, *new;
     enum chex_status status;
@@ -221,6 +232,19 @@ static const struct {
     {"\"rejects\": 0",
      "\"rejects\": 0, \"left_out\": {\"views\": \"\", \"other_views\": 0, \"excluded\": -1, \"missing\": 0}",
      CHEX_ERR_DAMAGED, "excluded"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": {}", CHEX_ERR_DAMAGED, "sources"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": []", CHEX_ERR_DAMAGED, "sources"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [5]", CHEX_ERR_DAMAGED, "sources[0]"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("9", "area") "," SOURCE("9", "area") "]",
+     CHEX_ERR_DAMAGED, "sources"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("1", "area") "]", CHEX_ERR_DAMAGED, "sources"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("99999", "area") "]", CHEX_ERR_DAMAGED, "size"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("512", "cubic") "]", CHEX_ERR_DAMAGED, "resize"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("512", "area\", \"from\": \"$(x)") "]", CHEX_ERR_DAMAGED,
+     "from"},
+    {"\"rejects\": 0",
+     "\"rejects\": 0, \"sources\": [" SOURCE("512", "bilinear\", \"from\": \"1024x1024 bilinear of 9 none") "]",
+     CHEX_ERR_DAMAGED, "sources"},
     {"\"splits\": [", "\"splits\": 5, \"old\": [", CHEX_ERR_DAMAGED, "splits"},
     {"\"splits\": [", "\"splits\": [0,0,0,0, 0,0,0,0, 0,0,0,0, 0,0,0,0, ", CHEX_ERR_DAMAGED, "list of 1 to 16 objects"},
     {"\"shards\": [", "\"shards\": [], \"old\": [", CHEX_ERR_DAMAGED, "shards"},

@@ -184,10 +184,12 @@ print_repair(const struct verify_output *r, uint64_t faults)
     if (ds->manifest.left_out.excluded > 0)
         printf("         LIST is the list of the %s that --exclude left out\n",
                format_things(ds->manifest.left_out.excluded, "image", excluded));
+    if (ds->manifest.source_count > 0)
+        printf("         SHARDS is the data set %s; give -l if it was given before\n", ds->manifest.source->dataset_id);
     wrap_command(&w, "next    ");
     if (r->sums)
         wrap_put(&w, " ", "rm %s/" MANIFEST_NAME " &&", path);
-    wrap_put(&w, " ", "chex-convert --repair -i IMAGES -l LABELS.csv");
+    wrap_put(&w, " ", "chex-convert --repair -i %s", ds->manifest.source_count > 0 ? "SHARDS" : "IMAGES -l LABELS.csv");
     wrap_put(&w, " ", "-o %s", path);
     wrap_words(&w, spec_words(&ds->manifest, false, words), '\n');
     if (has_index(ds))

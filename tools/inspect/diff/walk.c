@@ -62,6 +62,7 @@ compare_specs(const struct diff_visit *t)
 {
     const struct chex_dataset *a = t->d->side[0].target.dataset, *b = t->d->side[1].target.dataset;
     const struct manifest *m = &a->manifest, *n = &b->manifest;
+    char from[2][MANIFEST_FROM];
     unsigned i;
 
     visit_word(t, "dataset_id", a->info.id, b->info.id);
@@ -69,6 +70,9 @@ compare_specs(const struct diff_visit *t)
     visit_number(t, "width", m->layout.width, n->layout.width);
     visit_number(t, "height", m->layout.height, n->layout.height);
     visit_word(t, "resize", m->resize, n->resize);
+    manifest_from(m->source, m->layout.height, from[0]);
+    manifest_from(n->source, n->layout.height, from[1]);
+    visit_word(t, "from", from[0], from[1]);
     visit_word(t, "split_rule", m->split_rule, n->split_rule);
     visit_number(t, "seed", m->seed, n->seed);
     visit_number(t, "shard_size", m->shard_size, n->shard_size);

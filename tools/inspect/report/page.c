@@ -186,8 +186,12 @@ put_command(struct html *h, const struct html_report *r)
     char words[SPEC_WORDS], *option, *newline;
 
     html_raw(h, "<pre id=\"again\">");
-    html_words(h, "chex-convert -i images -l ");
-    html_words(h, strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv");
+    if (m->source_count > 0) {
+        html_words(h, "chex-convert -i shards");
+    } else {
+        html_words(h, "chex-convert -i images -l ");
+        html_words(h, strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv");
+    }
     html_raw(h, " -o again");
     for (option = spec_words(m, true, words); (newline = strchr(option, '\n')) != NULL; option = newline + 1) {
         *newline = '\0';
