@@ -107,6 +107,7 @@ queue_reserve(struct queue *q, uint64_t size)
         q->bytes += size;
         e->reserved = size;
         e->bytes.size = 0;
+        e->width = e->height = 0;
         e->reason.status = CHEX_OK;
     }
     pthread_mutex_unlock(&q->lock);

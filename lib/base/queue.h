@@ -1,9 +1,10 @@
 /*
  * queue.h - the bounded queue between threads that read images and threads that decode them
  *
- * An entry is an encoded image with its slot.  A producer reserves an entry for a number of bytes, fills it and pushes
- * it.  A consumer pops it, uses it and returns it.  The queue limits the number of entries and the total of reserved
- * bytes, for any number of threads.  An image larger than the limit of bytes is in the queue on its own.
+ * An entry is an encoded image with its slot, or the pixels of another data set's record.  A producer reserves an entry
+ * for a number of bytes, fills it and pushes it.  A consumer pops it, uses it and returns it.  The queue limits the
+ * number of entries and the total of reserved bytes, for any number of threads.  An image larger than the limit of
+ * bytes is in the queue on its own.
  *
  *     producer                                         consumer
  *     while ((e = queue_reserve(q, size)) != NULL) {   while ((e = queue_pop(q)) != NULL) {
@@ -29,6 +30,7 @@ struct queue_entry {
     uint32_t shard, index;    /* the slot */
     char path[QUEUE_PATH];    /* of the file, or of the archive that contains it */
     struct buffer bytes;      /* reused for every image */
+    uint32_t width, height;   /* if not 0: bytes has pixels, uint8 [height][width] */
     struct chex_error reason; /* if its status is not CHEX_OK: why the image could not be read; bytes is empty */
 
     /* Internal: */

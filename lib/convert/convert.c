@@ -10,6 +10,7 @@
 #include "convert/convert_private.h"
 
 #include "base/number_format.h"
+#include "input/stored_scan.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -61,7 +62,8 @@ choose_entries(struct convert *c, struct chex_error *err)
     for (i = 0; i < c->exclude.count; i++)
         c->unmatched += labels_find(&c->labels, c->exclude.name[i]) == NULL;
     if (c->excluded + c->filtered == c->labels.count)
-        return error_set(err, CHEX_ERR_MISSING, "--exclude and --view leave no image of '%s'", o->labels);
+        return error_set(err, CHEX_ERR_MISSING, "--exclude and --view leave no image of '%s'",
+                         o->labels ? o->labels : o->inputs[0]);
     return CHEX_OK;
 }
 
@@ -120,17 +122,49 @@ check_found(const struct convert *c, struct chex_error *err)
 }
 
 static enum chex_status
+scan_inputs(struct convert *c, struct chex_error *err)
+{
+    const struct convert_options *o = c->options;
+
+    c->source.stop = o->stop;
+    c->source.with_datasets = true;
+    c->source.output = o->out;
+    return source_scan(o->inputs, o->input_count, &c->source, err);
+}
+
+/* Read the label file; without one, make the rows from the records of the inputs. */
+static enum chex_status
+read_rows(struct convert *c, struct chex_error *err)
+{
+    const struct convert_options *o = c->options;
+    const struct labels_options labels = {
+        .kind = o->label_kind,
+        .empty_is_no_finding = o->empty_is_no_finding,
+        .stop = o->stop,
+    };
+    enum chex_status status;
+
+    if (o->labels)
+        return labels_read(o->labels, &labels, &c->labels, err);
+    status = scan_inputs(c, err);
+    if (status == CHEX_OK && c->source.dataset_count == 0)
+        return error_set(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
+    return status == CHEX_OK ? stored_rows(&c->source, &c->labels, err) : status;
+}
+
+static enum chex_status
 find_images(struct convert *c, struct chex_error *err)
 {
     const struct convert_options *o = c->options;
     bool *missing;
     enum chex_status status;
 
-    c->source.stop = o->stop;
-    c->source.name_parts = labels_name_parts(&c->labels);
-    status = source_scan(o->inputs, o->input_count, &c->source, err);
-    if (status != CHEX_OK)
-        return status;
+    if (o->labels) {
+        c->source.name_parts = labels_name_parts(&c->labels);
+        status = scan_inputs(c, err);
+        if (status != CHEX_OK)
+            return status;
+    }
     missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*missing));
     c->archive = calloc(c->source.archive_count ? c->source.archive_count : 1, sizeof(*c->archive));
     if (!missing || !c->archive) {
@@ -173,7 +207,7 @@ is_next_to_note(const char *path)
 static bool
 is_synthetic(const struct convert_options *o)
 {
-    bool synthetic = is_next_to_note(o->labels);
+    bool synthetic = o->labels && is_next_to_note(o->labels);
     size_t i;
 
     for (i = 0; i < o->input_count && !synthetic; i++)
@@ -185,7 +219,7 @@ is_synthetic(const struct convert_options *o)
 static enum chex_status
 lists_folder(const struct convert_options *o, char *out, size_t size, struct chex_error *err)
 {
-    const char *slash = strrchr(o->labels, '/');
+    const char *slash = o->labels ? strrchr(o->labels, '/') : NULL;
     size_t length = slash ? (size_t)(slash - o->labels) : 0;
     int used;
 
@@ -205,8 +239,13 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
 {
     const struct convert_options *o = c->options;
     char lists[sizeof(spec->split.path)];
-    enum chex_status status = lists_folder(o, lists, sizeof(lists), err);
+    enum chex_status status;
 
+    if (!o->labels && !o->lists && o->split_given && spec->split.kind != SPLIT_OFFICIAL)
+        return CHEX_OK;
+    if (!o->labels && !o->lists)
+        return convert_stored_split(c, &spec->split, err);
+    status = lists_folder(o, lists, sizeof(lists), err);
     if (status != CHEX_OK)
         return status;
     if (!o->split_given && o->lists && !split_has_lists(lists))
@@ -215,6 +254,8 @@ choose_split(struct convert *c, struct spec *spec, struct chex_error *err)
     if (!o->split_given && split_has_lists(lists)) {
         spec->split = (struct split_rule){.kind = SPLIT_OFFICIAL};
         c->official_found = true;
+    } else if (!o->split_given && c->source.dataset_count > 0) {
+        return convert_stored_split(c, &spec->split, err);
     }
     if (spec->split.kind == SPLIT_OFFICIAL)
         snprintf(spec->split.path, sizeof(spec->split.path), "%s", lists);
@@ -250,22 +291,19 @@ make_plan(struct convert *c, const struct spec *spec, struct chex_error *err)
 enum chex_status
 convert_prepare(const struct convert_options *options, struct convert *c, struct chex_error *err)
 {
-    struct labels_options labels = {
-        .kind = options->label_kind,
-        .empty_is_no_finding = options->empty_is_no_finding,
-        .stop = options->stop,
-    };
     struct spec spec = options->spec;
     enum chex_status status;
 
     c->options = options;
     c->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     c->synthetic = is_synthetic(options);
-    status = labels_read(options->labels, &labels, &c->labels, err);
+    status = read_rows(c, err);
     if (status == CHEX_OK)
         status = choose_entries(c, err);
     if (status == CHEX_OK)
         status = find_images(c, err);
+    if (status == CHEX_OK && c->source.dataset_count > 0)
+        status = convert_stored_spec(c, &spec, err);
     if (status == CHEX_OK)
         status = choose_split(c, &spec, err);
     if (status == CHEX_OK)
@@ -345,6 +383,7 @@ convert_release(struct convert *c)
     unlabeled_release(&c->unlabeled);
     if (c->utf8)
         freelocale(c->utf8);
+    free(c->given.of_entry);
     free(c->archive);
     free(c->missing);
     free(c->skip);

@@ -1,6 +1,8 @@
 /*
  * convert.h - converts a label file and images to a data set; implements chex-convert(1) without output to the terminal
  *
+ * The images are files, or records of another data set (stored_scan.h), which then also has the rows of the label file.
+ *
  *     convert_prepare()   reads the labels and lists, searches the images and makes the plan; writes nothing
  *     convert_run()       takes the lock, decodes images into their slots and publishes the data set
  *
@@ -35,14 +37,16 @@ struct collective;
 struct convert_options {
     const char *const *inputs;
     size_t input_count;
-    const char *labels;                  /* path of the label file */
+    const char *labels;                  /* path of the label file; NULL: the rows of a data set that is the input */
     const struct label_kind *label_kind; /* NULL: the header decides */
     const char *lists;                   /* folder of the official lists; NULL: the folder of the label file */
     const char *exclude;                 /* path of a list of names to exclude, or NULL */
     const char *views;                   /* "PA", "AP", "PA,AP"; NULL: all */
     const char *out;
     struct spec spec;
-    bool split_given; /* if false: official if both lists are found, otherwise patient:70,10,20 */
+    bool size_given, resize_given; /* if false: for a data set, its size and method; for image files, those of spec */
+    /* If false: official if both lists are found, otherwise that of a data set, otherwise patient:70,10,20. */
+    bool split_given;
     bool empty_is_no_finding;
     bool allow_missing;
     bool plan_only;                /* missing images are not an error of convert_prepare(), and it reads no archive */
@@ -80,6 +84,9 @@ struct convert {
     struct source source;
     struct preflight preflight;
     struct slot_plan plan;
+    struct manifest_source stored; /* if the input is a data set: its description for the manifest */
+    char stored_from[MANIFEST_FROM];
+    struct split_given given;   /* the splits of a data set */
     bool *skip;                 /* [labels.count] */
     bool *missing;              /* [labels.count] the image is in no input; false if it may still be in an archive */
     bool inputs_read;           /* all inputs were read, with the archives: `missing` is final for planned images */

@@ -95,6 +95,18 @@ count_traits(struct convert_counts *n, const struct image_traits *t, const char 
     n->mismatched += !name_matches(name, t->container);
 }
 
+/* Write the pixels of a record of a data set to w->record: as they are, or smaller. */
+static enum chex_status
+use_pixels(struct worker *w, const struct queue_entry *e, struct chex_error *err)
+{
+    const struct slot_plan *plan = &w->job->convert->plan;
+    const struct image image = {.width = e->width, .height = e->height, .stride = e->width, .data = e->bytes.data};
+    bool smaller = e->width > plan->spec.size;
+
+    return resampler_run(&w->resampler, smaller ? plan->spec.resize : RESAMPLE_NONE, &image, plan->spec.size,
+                         plan->spec.size, w->record + plan->layout.pixel_offset, err);
+}
+
 /* Decode an image into w->image, and again with libpng if --cross-check includes it. */
 static enum chex_status
 decode_entry(struct worker *w, const struct queue_entry *e, struct image_traits *traits, bool *checked,
@@ -123,9 +135,11 @@ make_record(struct worker *w, const struct queue_entry *e, struct image_traits *
 
     if (status != CHEX_OK)
         *err = e->reason;
+    else if (e->width > 0)
+        status = use_pixels(w, e, err);
     else
         status = decode_entry(w, e, traits, checked, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK && e->width == 0)
         status = resampler_run(&w->resampler, plan->spec.resize, &w->image, plan->spec.size, plan->spec.size,
                                w->record + plan->layout.pixel_offset, err);
     if (status != CHEX_OK)
@@ -229,7 +243,8 @@ convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *er
 
     if (status == CHEX_OK) {
         pthread_mutex_lock(&job->lock);
-        count_traits(&c->counts, &traits, name);
+        if (e->width == 0)
+            count_traits(&c->counts, &traits, name);
         c->counts.cross_checked += checked;
         pthread_mutex_unlock(&job->lock);
         status = store_put(job->store, e->shard, e->index, w->record, err);

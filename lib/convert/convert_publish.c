@@ -251,6 +251,7 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
     m->synthetic = c->synthetic;
     m->empty_labels = c->labels.empty_labels;
     m->left_out = left_out(c);
+    convert_stored_describe(c, m);
     memcpy(m->dataset_id, c->plan.dataset_id, sizeof(m->dataset_id));
     if (!seen || !m->split || !m->shard) {
         free(seen);

@@ -11,6 +11,7 @@ libchexcore_la_SOURCES += \
 	lib/convert/convert_retry.c \
 	lib/convert/convert_run.c \
 	lib/convert/convert_run.h \
+	lib/convert/convert_stored.c \
 	lib/convert/cross_check.c \
 	lib/convert/cross_check.h \
 	lib/convert/rank_work.c \

@@ -7,6 +7,7 @@
 
 #include "input/image_reader.h"
 
+#include "input/stored_reader.h"
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -70,29 +71,18 @@ image_reader_init(struct image_reader *r, unsigned threads, struct chex_error *e
     r->wanted = r->archives_first + files_first > 0 ? r->archives_first + files_first : 1;
     hash_key_make(&r->key);
     pthread_mutex_init(&r->lock, NULL);
+    if (r->source->dataset_count > 0)
+        return stored_reader_new(r, threads, &r->stored, err);
     return r->source->archive_count > 0 ? map_rows(r, err) : CHEX_OK;
 }
 
 void
 image_reader_release(struct image_reader *r)
 {
+    stored_reader_free(r->stored);
     free(r->planned_of);
     free(r->arrival);
     pthread_mutex_destroy(&r->lock);
-}
-
-/* Reserve a queue entry for this image.  Returns NULL if the run is ending. */
-static struct queue_entry *
-reserve(struct image_reader *r, const struct planned_image *image, uint64_t size)
-{
-    struct queue_entry *e = queue_reserve(r->queue, size);
-
-    if (e) {
-        e->row = image->row;
-        e->shard = image->shard;
-        e->index = image->index;
-    }
-    return e;
 }
 
 /* ---- loose files ---------------------------------------------------------------------------------------------- */
@@ -104,7 +94,7 @@ read_file(struct image_reader *r, const struct planned_image *image, const struc
     uint64_t room = USUAL_FILE, max_size = USUAL_FILE;
     struct queue_entry *e;
 
-    while ((e = reserve(r, image, room)) != NULL) {
+    while ((e = planned_image_reserve(r->queue, image, room)) != NULL) {
         struct stat st;
 
         if (source_path(r->source, file, e->path, sizeof(e->path), &e->reason) == CHEX_OK)
@@ -233,7 +223,7 @@ read_member(struct image_reader *r, struct image_archive *a, size_t archive, con
 {
     /* An image above the limit is not read, so it needs no room. */
     uint64_t size = m->size, room = !m->size_known ? r->max_size : size > r->max_size ? 0 : size;
-    struct queue_entry *e = reserve(r, image, room);
+    struct queue_entry *e = planned_image_reserve(r->queue, image, room);
     enum chex_status status;
     bool first = false;
 
@@ -346,11 +336,15 @@ image_reader_run(void *reader, uint64_t *item, struct chex_error *err)
     enum chex_status status;
 
     atomic_fetch_add(&r->active, 1);
-    if (!archives_first)
-        read_files(r);
-    status = read_archives(r, item, err);
-    if (status == CHEX_OK)
-        read_files(r);
+    if (r->stored) {
+        status = stored_reader_run(r, r->stored, item, err);
+    } else {
+        if (!archives_first)
+            read_files(r);
+        status = read_archives(r, item, err);
+        if (status == CHEX_OK)
+            read_files(r);
+    }
     /*
      * A thread ends only when no file or archive is left.  So a thread that starts after the last active thread has
      * ended finds nothing to read.

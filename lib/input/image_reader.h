@@ -1,6 +1,8 @@
 /*
  * image_reader.h - threads that read loose files and archives, and push encoded images into a queue
  *
+ * If the inputs are data sets, they push the pixels of records instead: stored_reader.h.
+ *
  * The threads read loose files in the order of the plan, and each archive from its beginning to its end.  They read
  * every archive to its end even if all images were found, because its checksums are at the end, and because a second
  * image with the same name may follow.
@@ -26,6 +28,20 @@ struct planned_image {
     uint32_t row, shard, index;
     bool wanted; /* its slot is empty: push the image */
 };
+
+/* Reserve a queue entry for this image.  Returns NULL if the run is ending. */
+static inline struct queue_entry *
+planned_image_reserve(struct queue *queue, const struct planned_image *image, uint64_t size)
+{
+    struct queue_entry *e = queue_reserve(queue, size);
+
+    if (e) {
+        e->row = image->row;
+        e->shard = image->shard;
+        e->index = image->index;
+    }
+    return e;
+}
 
 /* Content of an archive. */
 struct archive_content {
@@ -59,10 +75,11 @@ struct image_reader {
     unsigned archives_first; /* threads that begin with archives; the others begin with loose files */
     atomic_uint started, active;
     atomic_size_t next_file, next_archive;
-    uint32_t *planned_of;    /* [labels->count] row -> index of its planned image; NULL without archives */
-    pthread_mutex_t lock;    /* protects `arrival`, `unlabeled` and `repeated` */
-    struct arrival *arrival; /* [labels->count]; NULL without archives */
-    struct hash_key key;     /* of the hashes in `arrival` */
+    uint32_t *planned_of;         /* [labels->count] row -> index of its planned image; NULL without archives */
+    pthread_mutex_t lock;         /* protects `arrival`, `unlabeled` and `repeated` */
+    struct arrival *arrival;      /* [labels->count]; NULL without archives */
+    struct hash_key key;          /* of the hashes in `arrival` */
+    struct stored_reader *stored; /* NULL without data sets */
 };
 
 /*
@@ -79,7 +96,8 @@ void image_reader_release(struct image_reader *r);
  * image is not an error here: its queue entry gets the reason.
  * CHEX_ERR_USAGE    two images with the same name and different content
  * CHEX_ERR_MISSING  an archive can no longer be opened
- * CHEX_ERR_READ     an archive is unreadable, or a loose image that is also in an archive
+ * CHEX_ERR_READ     an archive is unreadable, or a loose image that is also in an archive; a shard of a data set
+ *                   cannot be opened any more, or became shorter
  * CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */
 enum chex_status image_reader_run(void *reader, uint64_t *item, struct chex_error *err);

@@ -10,6 +10,7 @@
 #include "input/input_scan.h"
 
 #include "input/archive.h"
+#include "input/stored_scan.h"
 #include "io/file.h"
 
 #include <dirent.h>
@@ -100,7 +101,7 @@ add_file(struct source *s, uint32_t folder, const char *name, struct chex_error 
         s->file = grown;
     if (!grown || !copy)
         return error_memory(err);
-    s->file[s->count++] = (struct source_file){copy, folder};
+    s->file[s->count++] = (struct source_file){copy, folder, 0};
     return CHEX_OK;
 }
 
@@ -395,6 +396,9 @@ drop_repeated(struct source *s, struct chex_error *err)
             s->file[kept++] = s->file[i];
             continue;
         }
+        if (s->dataset_count > 0)
+            return error_set(err, CHEX_ERR_DAMAGED, "'%s': two records of '%s'", s->dataset[0]->folder.path,
+                             last->name);
         if (source_path(s, last, a, sizeof(a), err) != CHEX_OK ||
             source_path(s, &s->file[i], b, sizeof(b), err) != CHEX_OK)
             return error_set(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
@@ -426,6 +430,46 @@ source_is_folder(const char *path, bool *is_folder, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* Returns whether both paths lead to the same folder. */
+static bool
+is_same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Scan a folder of images, or a data set. */
+static enum chex_status
+scan_input_folder(struct source *s, const char *path, struct chex_error *err)
+{
+    size_t files = s->count;
+    bool is_stored = false;
+    enum chex_status status = s->with_datasets ? stored_probe(path, &is_stored, err) : CHEX_OK;
+
+    if (status == CHEX_OK && is_stored && !is_same_folder(path, s->output))
+        return stored_scan(s, path, err);
+    if (status == CHEX_OK)
+        status = scan_folder(s, path, NULL, err);
+    if (status == CHEX_OK && is_stored && s->count == files)
+        return error_set(err, CHEX_ERR_USAGE, "'%s' is an input and the output: choose another folder for -o", path);
+    return status;
+}
+
+static enum chex_status
+check_kinds(const struct source *s, struct chex_error *err)
+{
+    if (s->dataset_count == 0)
+        return CHEX_OK;
+    if (s->dataset_count < s->input_count)
+        return error_set(err, CHEX_ERR_USAGE, "'%s' is a data set, and another input is not: convert them separately",
+                         s->dataset[0]->folder.path);
+    if (s->dataset_count > 1)
+        return error_set(err, CHEX_ERR_USAGE, "'%s' and '%s' are data sets: give only one", s->dataset[0]->folder.path,
+                         s->dataset[1]->folder.path);
+    return CHEX_OK;
+}
+
 enum chex_status
 source_scan(const char *const *paths, size_t path_count, struct source *out, struct chex_error *err)
 {
@@ -446,10 +490,12 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
         path[length] = '\0';
         status = source_is_folder(path, &is_folder, err);
         if (status == CHEX_OK)
-            status = is_folder ? scan_folder(out, path, NULL, err) : scan_file(out, path, err);
+            status = is_folder ? scan_input_folder(out, path, err) : scan_file(out, path, err);
         tdestroy(out->linked, free);
         out->linked = NULL;
     }
+    if (status == CHEX_OK)
+        status = check_kinds(out, err);
     if (status != CHEX_OK)
         return status;
     if (out->count > 1)
@@ -463,6 +509,10 @@ source_release(struct source *source)
     free(source->file);
     free(source->folder);
     free(source->archive);
+    while (source->dataset_count > 0)
+        chex_dataset_close(source->dataset[--source->dataset_count]);
+    free(source->dataset);
+    free(source->stored);
     arena_release(&source->strings);
     *source = (struct source){0};
 }

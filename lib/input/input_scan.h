@@ -14,9 +14,13 @@
 
 #include <stdatomic.h>
 
+struct chex_dataset;
+struct stored_image;
+
 struct source_file {
     const char *name; /* the last source->name_parts components of its path */
-    uint32_t folder;  /* index into source->folder */
+    uint32_t folder;  /* index into source->folder; for a record, into source->dataset */
+    uint32_t stored;  /* of a record: index into source->stored */
 };
 
 struct source {
@@ -33,10 +37,22 @@ struct source {
     const char *unopened_first; /* the path of one of them */
     struct arena strings;
 
-    unsigned name_parts;     /* set before the scan: components of a name; 0 or 1: without folders */
+    unsigned name_parts; /* set before the scan: components of a name; 0 or 1: without folders */
+
+    /*
+     * Data sets (stored_scan.h).  If there is one, it is the only input, and `file` lists its records of weight 1.
+     * Inputs are recognised as data sets only if this is set before the scan:
+     */
+    bool with_datasets;
+    const char *output; /* set before the scan, or NULL: this folder is searched for images even if it is a data set */
+    struct chex_dataset **dataset;
+    size_t dataset_count;
+    struct stored_image *stored;
+    size_t stored_count;
+
     const atomic_bool *stop; /* set before the scan, or NULL; a true value ends the scan with CHEX_ERR_STOPPED */
 
-    size_t file_capacity, folder_capacity, archive_capacity;
+    size_t file_capacity, folder_capacity, archive_capacity, dataset_capacity, stored_capacity;
     void *linked; /* only during the scan of an input: folders reached through symbolic links */
 };
 
@@ -53,7 +69,9 @@ enum chex_status source_is_folder(const char *path, bool *is_folder, struct chex
  * free it with source_release(), also after a failure.  The result does not depend on the order of the files.
  * CHEX_ERR_MISSING  as source_is_folder(); a file is neither an image nor an archive, or is empty
  * CHEX_ERR_USAGE    two files have the same name and different content ("'NAME' found twice: A and B")
+ *                   image files and data sets are mixed; there are two data sets; a data set is the output
  * CHEX_ERR_READ     a file or folder is unreadable, also after the retries of file.h; the scan skips none
+ * CHEX_ERR_DAMAGED, CHEX_ERR_INCOMPATIBLE  a data set, see stored_scan.h
  * CHEX_ERR_STOPPED, CHEX_ERR_MEMORY
  */
 enum chex_status source_scan(const char *const *paths, size_t path_count, struct source *out, struct chex_error *err);

@@ -7,6 +7,10 @@ libchexcore_la_SOURCES += \
 	lib/input/image_reader.h \
 	lib/input/input_scan.c \
 	lib/input/input_scan.h \
+	lib/input/stored_reader.c \
+	lib/input/stored_reader.h \
+	lib/input/stored_scan.c \
+	lib/input/stored_scan.h \
 	lib/input/unlabeled.c \
 	lib/input/unlabeled.h
 if HAVE_LIBARCHIVE

@@ -338,8 +338,8 @@ merge_duplicates(struct labels *labels, const char *path, struct chex_error *err
                      (unsigned long)first.line, COUNT_TEXT(conflicts), conflicts == 1 ? "" : "s");
 }
 
-static void
-count_ages(struct labels *labels)
+void
+labels_count_ages(struct labels *labels)
 {
     labels->age_min = labels->age_max = NAN;
     for (size_t i = 0; i < labels->count; i++) {
@@ -378,8 +378,21 @@ labels_read(const char *path, const struct labels_options *options, struct label
     sort_entries(out);
     status = merge_duplicates(out, path, err);
     if (status == CHEX_OK)
-        count_ages(out);
+        labels_count_ages(out);
     return status;
+}
+
+unsigned
+labels_name_parts(const struct labels *labels)
+{
+    unsigned parts = 1;
+
+    if (labels->kind)
+        return labels->kind->name_parts;
+    /* The names of a data set come from one kind of label file. */
+    for (const char *p = labels->count > 0 ? labels->entry[0].name : ""; *p; p++)
+        parts += *p == '/';
+    return parts;
 }
 
 void

@@ -41,7 +41,7 @@ struct entry {
 #define LABELS_SYNTHETIC "SYNTHETIC.txt"
 
 struct labels {
-    const struct label_kind *kind; /* NULL: the labels are not of a file */
+    const struct label_kind *kind; /* NULL: the rows are records of a data set */
     struct findings findings;      /* of labels_options, or of the kind */
     struct entry *entry;           /* sorted by name (strcmp), unique */
     size_t count;
@@ -98,12 +98,11 @@ enum chex_status labels_read(const char *path, const struct labels_options *opti
                              struct chex_error *err);
 void labels_release(struct labels *labels);
 
+/* Set the figures about ages from the entries. */
+void labels_count_ages(struct labels *labels);
+
 /* Returns the components of an image's name: 1, or more if the names have folders. */
-static inline unsigned
-labels_name_parts(const struct labels *labels)
-{
-    return labels->kind ? labels->kind->name_parts : 1;
-}
+unsigned labels_name_parts(const struct labels *labels);
 
 /* Returns the entry of an image, or NULL; a binary search. */
 const struct entry *labels_find(const struct labels *labels, const char *name);

@@ -39,6 +39,7 @@ EXTRA_DIST += \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
 	tests/cli/check_report.py \
+	tests/cli/check_reshard.py \
 	tests/cli/check_resume.py \
 	tests/cli/check_scale.sh \
 	tests/cli/check_sheet.py \

@@ -58,6 +58,16 @@ missing_json(const struct convert *c)
     return list;
 }
 
+/* Returns the data set that is the input, or null. */
+static json_t *
+source_json(const struct convert *c)
+{
+    if (c->stored.size == 0)
+        return json_null();
+    return json_pack("{s:s,s:o,s:s}", "dataset_id", c->stored.dataset_id, "size", number(c->stored.size), "resize",
+                     c->stored.resize);
+}
+
 /* Returns the input archives and the counts of their contents. */
 static json_t *
 inputs_json(const struct convert *c)
@@ -125,11 +135,11 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
                                   "duplicate_rows", number(c->labels.duplicate_rows), "impossible_ages",
                                   number(c->labels.impossible_ages)));
     json_object_set_new(document, "images",
-                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted),
+                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted),
                                   "found", number(c->preflight.found), "missing", number(c->preflight.missing),
                                   "expected", number(c->preflight.expected), "unlabelled", number(c->unlabeled.count),
                                   "repeated", number(c->repeated), "excluded", number(c->excluded + c->filtered),
-                                  "archives", missing_json(c), "inputs", inputs_json(c)));
+                                  "archives", missing_json(c), "inputs", inputs_json(c), "source", source_json(c)));
     json_object_set_new(document, "plan", plan_json(c));
     json_object_set_new(document, "result",
                         json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:i}", "already_complete", c->resumed.complete,

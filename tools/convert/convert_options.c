@@ -18,6 +18,7 @@ enum {
     OPT_INPUT = 1,
     OPT_LABEL_KIND,
     OPT_SIZE,
+    OPT_RESIZE,
     OPT_SPLIT,
     OPT_SHARD_SIZE,
     OPT_SEED,
@@ -39,7 +40,7 @@ enum {
 static const struct cli_option option_table[] = {
     {OPT_INPUT, 'i', "input", "PATH", NULL, "Input and output",
      "folder, image or archive with the images; a folder is searched recursively, an archive is .tar, .tar.gz or "
-     ".zip; may be repeated"},
+     ".zip; may be repeated.  Or a data set of chex-convert: then -l, --size and --split default to those of it"},
     {TEXT(convert.labels), 'l', "labels", "FILE", NULL, NULL,
      "label file; Data_Entry_2017_v2020.csv or one like it, .csv or .csv.gz"},
     {OPT_LABEL_KIND, 0, "label-kind", "KIND", label_kind_names, NULL,
@@ -60,7 +61,7 @@ static const struct cli_option option_table[] = {
 
     {OPT_SIZE, 0, "size", "N", NULL, "Images",
      "side of the output images in pixels; default 256 (1024 with --resize none)"},
-    {CHOICE(convert.spec.resize), 0, "resize", "METHOD", resample_names, NULL,
+    {OPT_RESIZE, 0, "resize", "METHOD", resample_names, NULL,
      "how to shrink images: bilinear (default; equal to Pillow and torchvision), area, lanczos or none"},
     {OPT_MAX_PIXELS, 0, "max-pixels", "N", NULL, NULL, "reject images with more pixels; default 64M"},
     {OPT_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
@@ -198,8 +199,12 @@ apply_spec(struct convert_cli *cli, int id, const char *value, struct chex_error
 
     switch (id) {
     case OPT_SIZE:
-        cli->size_given = true;
+        cli->convert.size_given = true;
         return set_number(&spec->size, value, 1, RECORD_MAX_SIDE, err);
+    case OPT_RESIZE:
+        cli->convert.resize_given = true;
+        spec->resize = (enum resample_method)name_index(resample_names, value);
+        return CHEX_OK;
     case OPT_MAX_PIXELS:
         return cli_count(value, 1, (uint64_t)1 << 32, &spec->limits.max_pixels, err);
     case OPT_MIN_SIZE:
@@ -268,10 +273,11 @@ static const struct cli_alias aliases[] = {
 const struct cli_program convert_program = {
     .name = "chex-convert",
     .summary = "decode chest X-rays and their labels once, into TFRecord shards",
-    .usage = "-i PATH... -l LABELS -o DIR [OPTION...]",
+    .usage = "-i PATH... [-l LABELS] -o DIR [OPTION...]",
     .examples = "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
                 "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
+                "chex-convert -i shards --size 128 -o small\n"
                 "chex-convert -i images_001 -l Data_Entry_2017.csv -o part --allow-missing\n"
                 "chex-inspect check --full shards",
     .notes = "The same command again resumes a run that was stopped or killed.",
@@ -303,8 +309,6 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
 
     if (o->input_count == 0)
         return error_set(err, CHEX_ERR_USAGE, "no images: give a folder or an archive with -i");
-    if (!o->labels)
-        return error_set(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
     if (!o->out)
         return error_set(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
     if (o->part.count > 0 && o->force)
@@ -312,7 +316,7 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
                          "--force with --part: each part would remove the work of the others; empty the folder first");
     if (o->repair && o->force)
         return error_set(err, CHEX_ERR_USAGE, "--repair keeps what is good, --force nothing: use one of them");
-    if (o->spec.resize == RESAMPLE_NONE && !cli->size_given)
+    if (o->spec.resize == RESAMPLE_NONE && !o->size_given)
         o->spec.size = 1024;
     return CHEX_OK;
 }

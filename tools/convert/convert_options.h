@@ -13,7 +13,6 @@ struct convert_cli {
     struct convert_options convert;
     const char **inputs; /* owned array; convert.inputs points to it */
     size_t input_capacity;
-    bool size_given;
     bool dry_run;
 };
 

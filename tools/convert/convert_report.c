@@ -38,7 +38,7 @@ report_labels(const struct convert *c)
     char n[FORMAT_THINGS], patients[FORMAT_THINGS];
     struct wrap w = {.out = stderr};
 
-    wrap_put(&w, "", "labels   %s", l->kind->title);
+    wrap_put(&w, "", "labels   %s", l->kind ? l->kind->title : "records of the data set");
     wrap_put(&w, ", ", "%s, %s, %u finding%s", format_things(l->row_count, "row", n),
              format_things(l->patient_count, "patient", patients), l->findings.count,
              l->findings.count == 1 ? "" : "s");
@@ -72,7 +72,10 @@ report_images(const struct convert *c)
     bool expected = c->preflight.expected > 0;
     struct wrap w = {.out = stderr};
 
-    if (folders > 0 || !expected)
+    if (c->source.dataset_count > 0)
+        wrap_put(&w, "", "images   %s found in data set %.8s (%ux%u)", format_count(c->preflight.found, found),
+                 c->stored.dataset_id, c->stored.size, c->stored.size);
+    else if (folders > 0 || !expected)
         wrap_put(&w, "", "images   %s found in %s", format_count(c->preflight.found, found),
                  folders > 0 || archives == 0 ? format_things(folders, "folder", inputs)
                                               : format_things(archives, "archive", inputs));

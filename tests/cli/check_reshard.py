@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-convert with a data set as input: the same bytes as from the images, and what is said where that is impossible.
+
+    check_reshard.py [PATTERN]      only the cases whose name matches the regular expression
+
+$CHEX_CONVERT and $CHEX_SYNTH are the programs (Python 3, stdlib only).
+"""
+import functools
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+import mpi
+import support
+from support import (PATIENCE, Cases, cache_folder, complete, images, manifest, program, read_csv, rejects, run,
+                     same_tree, says, slurp, synth, tree, write, write_csv)
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+case = Cases()
+CACHE = cache_folder("reshard")
+SHARDS = ["--shard-size", "8"]
+COUNT = 60
+
+
+@functools.lru_cache(None)
+def base():
+    """Synthetic images of 64 x 64 with the official lists; read only."""
+    folder = os.path.join(CACHE, "base")
+    synth(folder, COUNT, "--size", "64")
+    return folder
+
+
+def labels():
+    return os.path.join(base(), "Data_Entry_2017_v2020.csv")
+
+
+def from_images(out, *more, code=0):
+    return run([program("chex-convert"), "-i", f"{base()}/images", "-l", labels(), "-o", out, *SHARDS, *more], code)
+
+
+def reshard(source, out, *more, code=0):
+    return run([program("chex-convert"), "-i", source, "-o", out, *more], code)
+
+
+@functools.lru_cache(None)
+def source():
+    """A data set with the official split, of 32 x 32; read only."""
+    out = os.path.join(CACHE, "source")
+    from_images(out, "--size", "32")
+    return out
+
+
+def copy_of_source(work):
+    return shutil.copytree(source(), os.path.join(work, "source"))
+
+
+def shards(folder):
+    return {name: digest for name, digest in tree(folder).items() if ".tfrecord-" in name}
+
+
+def without_source(folder):
+    """The manifest without the two keys that the source changes."""
+    return {key: value for key, value in manifest(folder).items() if key not in ("sources", "manifest_sha256")}
+
+
+def flip(path, offset):
+    data = bytearray(slurp(path))
+    data[offset] ^= 1
+    write(path, bytes(data))
+
+
+# ---- the same bytes ------------------------------------------------------------------------------------------------
+
+
+@case("a data set of the same size has the shards of a conversion from the images, with and without -l")
+def _(work):
+    wanted = f"{work}/wanted"
+    from_images(wanted, "--size", "32", "--shard-size", "16", "--seed", "7", "--view", "PA")
+    options = ["--shard-size", "16", "--seed", "7", "--view", "PA"]
+    for name, more in (("rows", []), ("labels", ["-l", labels()])):
+        out = f"{work}/{name}"
+        reshard(source(), out, *options, *more)
+        same_tree(shards(out), shards(wanted))
+        assert without_source(out) == without_source(wanted)
+        assert complete(out)["sources"] == [
+            {"dataset_id": manifest(source())["dataset_id"], "size": 32, "resize": "bilinear"}]
+
+
+@case("threads and parts write the same data set from a data set")
+def _(work):
+    options = ["--size", "16", "--shard-size", "4"]
+    reshard(source(), f"{work}/one", "-j", "1", *options)
+    wanted = tree(f"{work}/one")
+    reshard(source(), f"{work}/seven", "-j", "7", *options)
+    same_tree(f"{work}/seven", wanted)
+    for part in (2, 1, 3):
+        reshard(source(), f"{work}/parts", "--part", f"{part}/3", *options)
+    reshard(source(), f"{work}/parts", *options)
+    same_tree(f"{work}/parts", wanted)
+
+
+@case("ranks write the same data set from a data set")
+def _(work):
+    options = ["--size", "16", "--shard-size", "4"]
+    reshard(source(), f"{work}/one", *options)
+    command = [program("chex-convert"), "-i", source(), "-o", f"{work}/ranks", *options]
+    run(mpi.ranks("chex-convert", 3, *command), env=mpi.ENVIRONMENT)
+    same_tree(f"{work}/ranks", f"{work}/one")
+
+
+@case("a smaller size resizes the stored pixels, and has another id than a conversion from the images")
+def _(work):
+    from_images(f"{work}/large", "--size", "64", "--resize", "none")
+    reshard(f"{work}/large", f"{work}/small", "--size", "16", "--shard-size", "8")
+    from_images(f"{work}/direct", "--size", "16")
+    small, direct = images(f"{work}/small"), images(f"{work}/direct")
+    # The images of 64 x 64 were stored unchanged: so there was only one resize that changed pixels.
+    assert {name: r["image"] for name, r in small.items()} == {name: r["image"] for name, r in direct.items()}
+    assert manifest(f"{work}/small")["dataset_id"] != manifest(f"{work}/direct")["dataset_id"]
+    assert manifest(f"{work}/small")["sources"][0]["resize"] == "none"
+    twice = reshard(f"{work}/small", f"{work}/twice", "--size", "8", "--resize", "area")
+    says(twice, "complete|done")
+    assert manifest(f"{work}/twice")["sources"][0]["from"] == "64x64 none"
+    copied = reshard(f"{work}/twice", f"{work}/copied", "--shard-size", "5")
+    says(copied, "done")
+    assert manifest(f"{work}/copied")["sources"][0]["from"] == "16x16 bilinear of 64x64 none"
+    refused = reshard(f"{work}/direct", f"{work}/small", "--size", "16", "--shard-size", "8", code=6)
+    says(refused, "it has .*from 64x64 none")
+
+
+@case("the manifest with a source is valid, and a data set without one has no such key")
+def _(work):
+    assert "sources" not in manifest(source())
+    reshard(source(), f"{work}/out", "--size", "16")
+    if jsonschema:
+        with open(os.path.join(support.SOURCE, "schemas", "manifest.schema.json"), encoding="utf-8") as f:
+            jsonschema.validate(manifest(f"{work}/out"), json.load(f))
+    run([program("chex-inspect"), "check", "--full", f"{work}/out"])
+
+
+# ---- rows and splits -----------------------------------------------------------------------------------------------
+
+
+@case("without -l and --split each image stays in its split")
+def _(work):
+    reshard(source(), f"{work}/out", "--size", "16", "--seed", "3")
+    for split in ("train", "val", "test"):
+        assert sorted(images(f"{work}/out", split)) == sorted(images(source(), split)), split
+    assert manifest(f"{work}/out")["split"]["rule"] == "official"
+    header, rows = read_csv(labels())
+    patient = header.index("Patient ID")
+    splits = [(p, "one" if int(p) % 2 else "two") for p in sorted({row[patient] for row in rows})]
+    write_csv(f"{work}/splits.csv", ["Patient ID", "split"], splits)
+    reshard(source(), f"{work}/file", "--split", f"file:{work}/splits.csv")
+    reshard(f"{work}/file", f"{work}/again", "--size", "16")
+    assert sorted(images(f"{work}/again", "two")) == sorted(images(f"{work}/file", "two"))
+    reshard(f"{work}/file", f"{work}/patient", "--split", "patient:50,20,30:4")
+    from_images(f"{work}/wanted", "--size", "32", "--split", "patient:50,20,30:4", "--shard-size", "256")
+    same_tree(shards(f"{work}/patient"), shards(f"{work}/wanted"))
+    says(reshard(f"{work}/patient", f"{work}/no", "--split", "official", code=2),
+         "--split official needs --lists: the split of .* is patient:50,20,30:4")
+    reshard(source(), f"{work}/same", "--split", "official", *SHARDS)
+    same_tree(shards(f"{work}/same"), shards(source()))
+    reshard(f"{work}/patient", f"{work}/lists", "--lists", base(), *SHARDS)
+    same_tree(shards(f"{work}/lists"), shards(source()))
+
+
+@case("-l gives new labels by image name; images without a row and rows without an image are reported")
+def _(work):
+    header, rows = read_csv(labels())
+    finding = header.index("Finding Labels")
+    for row in rows:
+        row[finding] = "Hernia"
+    write_csv(f"{work}/new.csv", header, rows[:-1])
+    done = reshard(source(), f"{work}/out", "-l", f"{work}/new.csv")
+    says(done, "1 without a row")
+    found = images(f"{work}/out")
+    assert len(found) == len(rows) - 1 and all(sum(r["label"]) == 1 and r["label"][13] for r in found.values())
+    assert [r["name"] for r in rejects(f"{work}/out")] == [rows[-1][0]]
+    assert manifest(f"{work}/out")["split"]["rule"] == "official"
+    other = ["99999999_000.png", *rows[0][1:3], "99999999", *rows[0][4:]]
+    write_csv(f"{work}/more.csv", header, rows + [other])
+    says(reshard(source(), f"{work}/no", "-l", f"{work}/more.csv", code=3), "1 of 61 images is missing")
+    reshard(source(), f"{work}/fewer", "-l", f"{work}/more.csv", "--allow-missing")
+    assert len(images(f"{work}/fewer")) == COUNT
+
+
+# ---- refusals ------------------------------------------------------------------------------------------------------
+
+
+@case("options that do not fit the data set, and the output as input, are refused before anything is written")
+def _(work):
+    mine = copy_of_source(work)
+    before = tree(mine)
+    out = f"{work}/out"
+    says(reshard(source(), out, "--size", "33", code=2), "--size 33 is larger than the images of '.*', which are 32x32")
+    says(reshard(source(), out, "--size", "16", "--resize", "none", code=2), "--size 16 with --resize none")
+    says(reshard(source(), out, "--resize", "area", code=2), "--resize area needs a smaller --size")
+    says(reshard(source(), out, "--lenient", code=2), "--max-pixels, --min-size and --lenient are for image files")
+    says(reshard(source(), out, "--cross-check", "1%", code=2), "--cross-check compares decoders")
+    says(reshard(source(), out, "-i", f"{base()}/images", code=2), "is a data set, and another input is not")
+    says(reshard(source(), out, "-i", mine, code=2), "are data sets: give only one")
+    says(reshard(f"{base()}/images", out, code=2), "no labels: give Data_Entry_2017_v2020.csv with -l")
+    os.symlink(mine, f"{work}/link")
+    for same in (mine, f"{work}/link", f"{mine}/../source"):
+        for more in ([], ["--force"], ["-l", labels()]):
+            says(reshard(mine, same, "--size", "16", *more, code=2), "is an input and the output")
+    same_tree(mine, before)
+    assert not os.path.exists(out)
+
+
+@case("a folder of images that is also the output is searched for images, as before")
+def _(work):
+    shutil.copytree(f"{base()}/images", f"{work}/both")
+    command = [program("chex-convert"), "-i", f"{work}/both", "-l", labels(), "-o", f"{work}/both", "--size", "32"]
+    run(command)
+    says(run(command), "complete")
+
+
+@case("an unfinished or damaged data set is refused with what repairs it")
+def _(work):
+    mine, out = copy_of_source(work), f"{work}/out"
+    shard = manifest(mine)["shards"][1]["name"]
+    whole = slurp(f"{mine}/{shard}")
+    write(f"{mine}/{shard}", whole[:-1])
+    says(reshard(mine, out, code=1), "repair '.*' first .chex-inspect check names the command.: '.*" + shard)
+    os.unlink(f"{mine}/{shard}")
+    says(reshard(mine, out, code=3), "repair '.*' first")
+    write(f"{mine}/{shard}", whole)
+    stride = manifest(mine)["record"]["stride"]
+    flip(f"{mine}/{shard}", 2 * stride + 20)  # in the head of record 2
+    says(reshard(mine, out, code=1), "record 2")
+    write(f"{mine}/{shard}", whole)
+    text = slurp(f"{mine}/manifest.json")
+    write(f"{mine}/manifest.json", text[:-20])
+    says(reshard(mine, out, code=1), "repair '.*' first")
+    os.unlink(f"{mine}/manifest.json")
+    says(reshard(mine, out, code=3), "holds an unfinished conversion: first finish it")
+    assert not os.path.exists(out)
+
+
+# ---- damage, changes, kills ----------------------------------------------------------------------------------------
+
+
+@case("a record with damaged pixels is a reject, and converts again after a repair")
+def _(work):
+    mine, out = copy_of_source(work), f"{work}/out"
+    m = manifest(mine)
+    shard, stride, at = m["shards"][0]["name"], m["record"]["stride"], m["record"]["pixel_offset"]
+    whole = slurp(f"{mine}/{shard}")
+    flip(f"{mine}/{shard}", 3 * stride + at + 100)
+    done = reshard(mine, out, code=1)
+    line, = [r for r in rejects(out) if r["kind"] == "image"]
+    assert line["reason"] == "checksum" and f"'{shard}', record 3" in line["detail"], line
+    says(done, "reject")
+    write(f"{mine}/{shard}", whole)
+    run([program("chex-convert"), "-i", mine, "-o", out, "--repair"])
+    reshard(source(), f"{work}/wanted")
+    same_tree(out, f"{work}/wanted")
+
+
+@case("a conversion that is killed resumes to the same bytes")
+def _(work):
+    options = ["--size", "16", "--shard-size", "4", "-j", "2"]
+    reshard(source(), f"{work}/wanted", *options)
+    out = f"{work}/out"
+    for delay in (0.005, 0.01, 0.02, 0.03):
+        process = subprocess.Popen([program("chex-convert"), "-q", "-i", source(), "-o", out, *options])
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    reshard(source(), out, *options)
+    same_tree(out, f"{work}/wanted")
+
+
+def with_fault(out, fault, *more):
+    """A conversion with a fault in the calls for one shard of the source."""
+    shard = f"{source()}/{manifest(source())['shards'][0]['name']}"
+    command = [program("chex-convert"), "--progress", "none", "-j", "1", "-i", source(), "-o", out, *more]
+    return harness.run(command, [shard], fault)
+
+
+@case("a record that cannot be read is no reject: the others are converted, the run ends with 3, a rerun resumes")
+def _(work):
+    out = f"{work}/out"
+    calls = 2 * manifest(source())["shards"][0]["records"]  # the plan reads the bytes around the pixels
+    small = manifest(source())["record"]["height"] ** 2 <= 4096  # or whole records, several at once
+    ended = with_fault(out, f"read:{2 if small else calls + 2}:ever:EIO", "--allow-rejects", "100%")
+    assert ended.code == 3 and "Input/output error" in ended.err, ended.err
+    assert re.search(r"unread \d{8}_\d{3}\.png: 'chestxray14-.*', record \d+: read error", ended.err), ended.err
+    assert "same command again resumes" in ended.err and not os.path.exists(f"{out}/manifest.json")
+    says(reshard(source(), out), "resume")
+    reshard(source(), f"{work}/wanted")
+    same_tree(out, f"{work}/wanted")
+
+
+@case("a shard that cannot be opened any more ends the run with 3, and a rerun resumes")
+def _(work):
+    out = f"{work}/out"
+    ended = with_fault(out, "open:2:ever:EACCES", "--allow-rejects", "100%")
+    assert ended.code == 3 and "the input has changed: '" in ended.err, ended.err
+    assert not os.path.exists(f"{out}/manifest.json")
+    reshard(source(), out)
+    reshard(source(), f"{work}/wanted")
+    same_tree(out, f"{work}/wanted")
+
+
+@case("a limit on the size of files ends with 4, and a rerun resumes")
+def _(work):
+    limit = manifest(source())["record"]["stride"] * 3
+    command = [program("chex-convert"), "-i", source(), "-o", f"{work}/out", *SHARDS]
+    run(command, 4, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    run(command)
+    same_tree(shards(f"{work}/out"), shards(source()))
+
+
+@case("-n shows the plan of a data set and writes nothing; --json names the data set")
+def _(work):
+    done = reshard(source(), f"{work}/out", "-n", "--size", "16", "--json")
+    says(done, r"60 found in data set [0-9a-f]{8} \(32x32\)")
+    assert json.loads(done.stdout)["images"]["source"] == {
+        "dataset_id": manifest(source())["dataset_id"], "size": 32, "resize": "bilinear"}
+    assert not os.path.exists(f"{work}/out")
+
+
+@case("the command that chex-inspect check shows repairs a data set made from a data set")
+def _(work):
+    out = f"{work}/out"
+    reshard(source(), out, "--size", "16", "--resize", "area", *SHARDS)
+    before = tree(out)
+    shard = manifest(out)["shards"][0]["name"]
+    flip(f"{out}/{shard}", 100)
+    done = run([program("chex-inspect"), "check", "--full", out], 1)
+    line = support.joined(done.stdout[done.stdout.index("next "):]).split("next")[1].replace("SHARDS", source())
+    run([program("chex-convert"), *line.split()[1:]])
+    same_tree(out, before)
+
+
+sys.exit(case.main())
