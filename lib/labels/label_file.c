@@ -157,8 +157,7 @@ add_entry(struct label_reading *r, const struct table_row *row, const char *pati
     e->label = (const uint8_t *)arena_copy(&out->strings, (const char *)label, out->findings.count);
     if (!e->name || !e->label)
         return error_memory(err);
-    if (c->age >= 0)
-        e->age = label_age(row->field[c->age], &e->impossible_age);
+    e->age = label_row_age(row, c, &e->impossible_age);
     if (c->sex >= 0)
         e->sex = label_sex(row->field[c->sex]);
     if (view >= 0)
@@ -184,6 +183,17 @@ check_field_count(struct label_reading *r, const struct table_row *row, struct c
     return table_fail(row, err, "expected %zu fields, got %zu", expected, row->count);
 }
 
+/* Add the row, whose list of findings is empty, or reject it. */
+static enum chex_status
+add_empty(struct label_reading *r, const struct table_row *row, const char *patient, const uint8_t *label,
+          struct chex_error *err)
+{
+    if (!r->options->empty_is_no_finding)
+        return reject(r, row, CHEX_ERR_EMPTY, "empty label", err);
+    r->out->empty_labels++;
+    return add_entry(r, row, patient, label, err);
+}
+
 /* Parse a list of findings and add the row, or reject it, or fail. */
 static enum chex_status
 read_list(struct label_reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
@@ -199,11 +209,7 @@ read_list(struct label_reading *r, const struct table_row *row, const char *pati
     case FINDINGS_GOOD:
         return add_entry(r, row, patient, label, err);
     case FINDINGS_EMPTY:
-        if (r->options->empty_is_no_finding) {
-            r->out->empty_labels++;
-            return add_entry(r, row, patient, label, err);
-        }
-        return reject(r, row, CHEX_ERR_EMPTY, "empty label", err);
+        return add_empty(r, row, patient, label, err);
     case FINDINGS_EMPTY_PART:
         return table_fail(row, err, "a part of the label \"%s\" is empty",
                           ascii_escape(text, length, shown, sizeof(shown)));
@@ -216,6 +222,18 @@ read_list(struct label_reading *r, const struct table_row *row, const char *pati
         break;
     }
     return CHEX_OK;
+}
+
+static enum chex_status
+read_python_list(struct label_reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
+{
+    uint8_t label[FINDINGS_MAX];
+    bool empty;
+    enum chex_status status = label_python_list(row, &r->columns, &r->out->findings, label, &empty, err);
+
+    if (status != CHEX_OK)
+        return status;
+    return empty ? add_empty(r, row, patient, label, err) : add_entry(r, row, patient, label, err);
 }
 
 /* Parse a column per finding, and add the row. */
@@ -240,7 +258,7 @@ read_header(struct label_reading *r, const struct table_row *row, struct chex_er
     r->out->kind = kind;
     r->out->findings = r->options->findings ? *r->options->findings : *kind->findings;
     status = label_columns_find(row, kind, &r->out->findings, &r->columns, err);
-    r->out->no_age = r->columns.age < 0;
+    r->out->no_age = r->columns.age < 0 && (r->columns.born < 0 || r->columns.studied < 0);
     r->out->no_sex = r->columns.sex < 0;
     r->out->no_view = r->columns.view < 0;
     return status;
@@ -269,7 +287,15 @@ on_row(const struct table_row *row, void *context, struct chex_error *err)
     status = label_patient(row, &r->columns, r->image, patient, err);
     if (status != CHEX_OK)
         return status;
-    return r->columns.kind->style == LABEL_COLUMNS ? read_cells(r, row, patient, err) : read_list(r, row, patient, err);
+    switch (r->columns.kind->style) {
+    case LABEL_COLUMNS:
+        return read_cells(r, row, patient, err);
+    case LABEL_PYTHON_LIST:
+        return read_python_list(r, row, patient, err);
+    case LABEL_LIST:
+        break;
+    }
+    return read_list(r, row, patient, err);
 }
 
 /* ---- entries -------------------------------------------------------------------------------------------------- */

@@ -44,6 +44,16 @@ static const struct findings chexpert = {
     14,
 };
 
+/* Frequent radiographic findings of PadChest (Bustos et al. 2020), spelled as in its column Labels. */
+static const struct findings padchest = {
+    NAMES("cardiomegaly", "aortic elongation", "pleural effusion", "scoliosis", "interstitial pattern", "infiltrates",
+          "air trapping", "vertebral degenerative changes", "costophrenic angle blunting", "kyphosis",
+          "aortic atheromatosis", "alveolar pattern", "pneumonia", "apical pleural thickening", "fibrotic band",
+          "nodule", "volume loss", "laminar atelectasis", "consolidation", "pleural thickening", "atelectasis",
+          "hilar congestion", "hemidiaphragm elevation", "bronchiectasis", "granuloma"),
+    25,
+};
+
 /* ---- kinds ------------------------------------------------------------------------------------------------------ */
 
 #define AGE_NAMES  NAMES("Patient Age", "Age")
@@ -127,11 +137,29 @@ static const struct label_kind kind_cxr_lt = {
     .empty = CHEX_LABEL_UNKNOWN,
 };
 
-/* Sorted by name. */
-static const struct label_kind *const kinds[] = {&kind_chexpert, &kind_cxr_lt, &kind_google, &label_kind_nih,
-                                                 &kind_rsna};
+/* "exclude": the report has no usable labels; "unchanged": it only refers to an earlier one. */
+static const struct label_kind kind_padchest = {
+    .name = "padchest",
+    .title = "PadChest",
+    .style = LABEL_PYTHON_LIST,
+    .findings = &padchest,
+    .list = NAMES("Labels"),
+    .unsure = NAMES("exclude", "suboptimal study", "unchanged"),
+    .image = NAMES("ImageID"),
+    .patient = NAMES("PatientID"),
+    .sex = NAMES("PatientSex_DICOM"),
+    .view = NAMES("Projection"),
+    .born = NAMES("PatientBirth"),
+    .studied = NAMES("StudyDate_DICOM"),
+    .suffix = "",
+    .name_parts = 1,
+};
 
-const char *const label_kind_names[] = {"chexpert", "cxr-lt", "google", "nih", "rsna", NULL};
+/* Sorted by name. */
+static const struct label_kind *const kinds[] = {&kind_chexpert,  &kind_cxr_lt,   &kind_google,
+                                                 &label_kind_nih, &kind_padchest, &kind_rsna};
+
+const char *const label_kind_names[] = {"chexpert", "cxr-lt", "google", "nih", "padchest", "rsna", NULL};
 
 const struct label_kind *
 label_kind_named(const char *name)

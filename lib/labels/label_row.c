@@ -88,8 +88,9 @@ find_columns(const struct table_row *header, const struct findings *findings, st
         const char *const *names;
         int *out;
     } columns[] = {
-        {kind->image, &c->image}, {kind->list, &c->list}, {kind->patient, &c->patient},     {kind->age, &c->age},
-        {kind->sex, &c->sex},     {kind->view, &c->view}, {kind->view_else, &c->view_else},
+        {kind->image, &c->image},     {kind->list, &c->list}, {kind->patient, &c->patient},     {kind->age, &c->age},
+        {kind->sex, &c->sex},         {kind->view, &c->view}, {kind->view_else, &c->view_else}, {kind->born, &c->born},
+        {kind->studied, &c->studied},
     };
     enum chex_status status = CHEX_OK;
 
@@ -182,6 +183,57 @@ label_cells(const struct table_row *row, const struct label_columns *columns, co
                               ascii_escape(text, length, shown, sizeof(shown)),
                               label_kind_column(columns->kind, findings->name[i]));
     }
+    return CHEX_OK;
+}
+
+/* Apply a name of a list to label[].  Returns whether the name is one of kind->unsure. */
+static bool
+apply_name(const struct label_kind *kind, const struct findings *findings, const char *name, size_t length,
+           uint8_t *label)
+{
+    int index = finding_index(findings, name, length);
+
+    if (index >= 0)
+        label[index] = 1;
+    for (label_names unsure = kind->unsure; unsure && *unsure; unsure++)
+        if (ascii_is(name, length, *unsure))
+            return true;
+    return false;
+}
+
+enum chex_status
+label_python_list(const struct table_row *row, const struct label_columns *columns, const struct findings *findings,
+                  uint8_t *label, bool *empty, struct chex_error *err)
+{
+    const char *p = row->field[columns->list], *end = p + row->length[columns->list];
+    bool unsure = false, good = end - p >= 2 && *p == '[' && end[-1] == ']';
+    char shown[64];
+
+    memset(label, 0, findings->count);
+    *empty = true;
+    if (p == end || ascii_is(p, (size_t)(end - p), "nan"))
+        return CHEX_OK;
+    for (p++, end--; good && p < end; p++) {
+        const char *name = p + 1, *quote;
+        size_t length;
+
+        if (*p == ' ' || *p == ',')
+            continue;
+        quote = *p == '\'' || *p == '"' ? memchr(name, *p, (size_t)(end - name)) : NULL;
+        good = quote && (quote + 1 == end || quote[1] == ',');
+        if (!good)
+            break;
+        length = (size_t)(quote - name);
+        p = quote;
+        ascii_trim(&name, &length);
+        *empty &= length == 0;
+        unsure |= length > 0 && apply_name(columns->kind, findings, name, length, label);
+    }
+    if (!good)
+        return table_fail(row, err, "\"%s\" is not a list such as ['a', 'b']",
+                          ascii_escape(row->field[columns->list], row->length[columns->list], shown, sizeof(shown)));
+    for (unsigned i = 0; unsure && i < findings->count; i++)
+        label[i] = label[i] == 1 ? 1 : CHEX_LABEL_UNKNOWN;
     return CHEX_OK;
 }
 
@@ -298,6 +350,39 @@ label_age(const char *text, bool *impossible)
         return NAN;
     *impossible = (negative && years > 0) || years > AGE_MAX;
     return *impossible ? NAN : (float)years;
+}
+
+/* Parse the first four digits of a year or date such as 20140915.  Returns -1 if there are fewer. */
+static int
+parse_year(const char *text)
+{
+    int year = 0;
+
+    for (int i = 0; i < 4; i++) {
+        if (!ascii_is_digit(text[i]))
+            return -1;
+        year = year * 10 + (text[i] - '0');
+    }
+    return year;
+}
+
+float
+label_row_age(const struct table_row *row, const struct label_columns *columns, bool *impossible)
+{
+    int born, studied;
+    char text[16];
+
+    *impossible = false;
+    if (columns->age >= 0)
+        return label_age(row->field[columns->age], impossible);
+    if (columns->born < 0 || columns->studied < 0)
+        return NAN;
+    born = parse_year(row->field[columns->born]);
+    studied = parse_year(row->field[columns->studied]);
+    if (born < 0 || studied < 0)
+        return NAN;
+    snprintf(text, sizeof(text), "%d", studied - born);
+    return label_age(text, impossible);
 }
 
 int

@@ -19,9 +19,10 @@ struct label_columns {
     int image, patient;            /* required columns */
     int list;                      /* required, unless the kind has a column per finding */
     int age, sex, view, view_else; /* -1: missing */
-    int finding[FINDINGS_MAX];     /* LABEL_COLUMNS: the column of each finding */
-    size_t fields_min;             /* range of a row's number of fields: the header's tokens without ... */
-    size_t fields_max;             /* ... and with the empty tokens at the header's end */
+    int born, studied;
+    int finding[FINDINGS_MAX]; /* LABEL_COLUMNS: the column of each finding */
+    size_t fields_min;         /* range of a row's number of fields: the header's tokens without ... */
+    size_t fields_max;         /* ... and with the empty tokens at the header's end */
 };
 
 /*
@@ -46,6 +47,15 @@ enum chex_status label_cells(const struct table_row *row, const struct label_col
                              const struct findings *findings, uint8_t *label, struct chex_error *err);
 
 /*
+ * Parse the list of a row of LABEL_PYTHON_LIST, "['mass', 'nodule']", into label[findings->count].
+ * *empty  set if the list has no name
+ * CHEX_ERR_USAGE  the text is not such a list
+ */
+enum chex_status label_python_list(const struct table_row *row, const struct label_columns *columns,
+                                   const struct findings *findings, uint8_t *label, bool *empty,
+                                   struct chex_error *err);
+
+/*
  * Check an image's name.  Returns NULL, or why the name is unusable: empty, overlong, a backslash, a control character,
  * "." or "..", or a slash.  With `folders`, slashes are allowed, but no component may be empty, "." or "..".  May read
  * the byte after the name.  Names are never opened, only compared with the names in a folder; but they are also written
@@ -65,6 +75,9 @@ float label_age(const char *text, bool *impossible);
 
 /* Returns the column with the view of this row, or -1. */
 int label_view_column(const struct table_row *row, const struct label_columns *columns);
+
+/* As label_age(): the age of a row, from its column or from the years of birth and study.  NaN without such columns. */
+float label_row_age(const struct table_row *row, const struct label_columns *columns, bool *impossible);
 
 char label_sex(const char *text); /* 'M', 'F', 'U' */
 void label_view(const char *text, size_t length, char out[8]);

@@ -258,6 +258,8 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned in
     "Lung Lesion,Edema,Consolidation,Pneumonia,Atelectasis,Pneumothorax,Pleural Effusion,Pleural Other,Fracture," \
     "Support Devices\n"
 
+#define PADCHEST ",ImageID,StudyDate_DICOM,PatientID,PatientBirth,PatientSex_DICOM,Projection,Labels\n"
+
 static const struct {
     const char *name, *text;
 } texts[] = {
@@ -276,6 +278,9 @@ static const struct {
                           "1.0,,,,,,,,,0.0,,,,1.0\npatient00002/study1/view2_lateral.jpg,Male,5,Lateral,,,-1.0,,,,,,,"
                           ",,,,,\n"},
     {"chexpert-paths", CHEXPERT "a/../v.jpg,,,,,,,,,,,,,,,,,,\n/,,,,,,,,,,,,,,,,,,\nv.jpg,,,,,,,,,,,,,,,,,,\n"},
+    {"padchest", PADCHEST "0,a.png,20140915,83986,1930.0,F,PA,\"['nodule', ' pleural effusion']\"\n"
+                          "1,b.png,20120220,7,1954,M,L,\"[\"\"chilaiditi's sign\"\", 'exclude']\"\n2,c.png,,8,,,,\n"},
+    {"padchest-list", PADCHEST "0,a.png,20140915,83986,1930.0,F,PA,\"['nodule', 'x]\"\n"},
     {"two-kinds", "Finding Labels," GOOGLE "Mass,00000013_008.png,13,60,NO,NO,YES,NO,test\n"},
     {"windows", "\xef\xbb\xbfImage Index,Finding Labels,Patient ID\r\na.png,Mass|Nodule,7\r\nb.png,,8\r\n"},
     {"quoted",

@@ -37,6 +37,7 @@ static const struct {
     {"google", "Image Index,Patient ID," GOOGLE_FINDINGS ",Set Id"},
     {"rsna", "patientId,x,y,width,height,Target"},
     {"chexpert", "Path,Sex,Age,Frontal/Lateral,AP/PA," CHEXPERT_FINDINGS},
+    {"padchest", "ImageID,ImageDir,StudyDate_DICOM,StudyID,PatientID,PatientBirth,PatientSex_DICOM,Projection,Labels"},
     {"cxr-lt", "id," CXR_LT_FINDINGS ",subj_id"},
 };
 
@@ -196,6 +197,52 @@ TEST(chexpert_rows_have_unknown_labels_and_a_patient_in_the_path)
     ck_assert_str_eq(l.entry[2].view, "PA");
     ck_assert_float_eq(l.entry[2].age, 87);
     labels_release(&l);
+}
+
+#define PADCHEST ",ImageID,StudyDate_DICOM,PatientID,PatientBirth,PatientSex_DICOM,Projection,Labels\n"
+
+TEST(padchest_lists_are_read)
+{
+    struct labels l = {0};
+
+    read_as(NULL,
+            PADCHEST "0,a.png,20140915,839860488694292331637988235681460987,1930.0,F,PA,\"['pulmonary fibrosis', ' "
+                     "pleural effusion','nodule', \"\"pneumonia\"\"]\"\n"
+                     "1,b.png,20120220,7,1954,M,AP_horizontal,['normal']\n"
+                     "2,c.png,20120220,8,,,L,\"['exclude', 'scoliosis']\"\n"
+                     "3,d.png,20120220,9,1800,M,PA,\n"
+                     "4,e.png,20120220,9,1800,M,PA,[]\n"
+                     "5,f.png,20120220,9,1800,M,PA,['']\n"
+                     "6,g.png,20120220,9,1800,M,PA,nan\n",
+            &l);
+    ck_assert_str_eq(l.kind->name, "padchest");
+    ck_assert_uint_eq(l.count, 3);
+    ck_assert_uint_eq(l.findings.count, 25);
+    ck_assert_mem_eq(l.entry[0].label, ((uint8_t[25]){[2] = 1, [12] = 1, [15] = 1}), 25);
+    ck_assert_float_eq(l.entry[0].age, 84);
+    ck_assert_int_eq(l.entry[0].sex, 'F');
+    ck_assert_str_eq(l.entry[0].view, "PA");
+    ck_assert_mem_eq(l.entry[1].label, ((uint8_t[25]){0}), 25);
+    ck_assert_str_eq(l.entry[1].view, "U");
+    ck_assert_uint_eq(l.notes.count[NOTE_VIEW], 1);
+    for (int i = 0; i < 25; i++)
+        ck_assert_uint_eq(l.entry[2].label[i], i == 3 ? 1 : UNKNOWN);
+    ck_assert(isnan(l.entry[2].age) && !l.no_age);
+    ck_assert_uint_eq(l.reject_count, 4);
+    ck_assert_str_eq(l.reject[3].reason, "empty label");
+    labels_release(&l);
+}
+
+TEST(a_text_that_is_no_python_list_is_an_error)
+{
+    static const char *const wrong[] = {"normal", "['a'", "[a]", "['a]", "[", "]", "['a''b']", "['a' 'b']", "['a'x]"};
+    char csv[300], text[200];
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        snprintf(csv, sizeof(csv), PADCHEST "0,a.png,20140915,1,1930,F,PA,\"%s\"\n", wrong[i]);
+        snprintf(text, sizeof(text), ":2: \"%s\" is not a list such as ['a', 'b']", wrong[i]);
+        labels_expect_error(csv, text);
+    }
 }
 
 TEST(unsafe_paths_are_rejected)
