@@ -170,7 +170,11 @@ source_read_archive(struct source_check *c, size_t index, struct source_reader *
     struct source_place *place = &c->place[c->source.folder_count + index];
     const struct archive_fault *fault;
     struct image_archive *archive;
-    const struct image_archive_options options = {.utf8 = c->utf8, .max_memory = c->in->options->max_memory};
+    const struct image_archive_options options = {
+        .utf8 = c->utf8,
+        .max_memory = c->in->options->max_memory,
+        .name_parts = labels_name_parts(&c->labels),
+    };
     struct stat st;
     enum chex_status status = image_archive_open(place->path, &options, &archive, &place->error);
 

@@ -160,6 +160,7 @@ read_inputs(struct source_check *c, const struct inputs *in, struct chex_error *
         *err = c->labels_err;
         return status;
     }
+    c->source.name_parts = labels_name_parts(&c->labels);
     status = source_scan(in->loose, in->loose_count, &c->source, &c->source_err);
     if (status != CHEX_OK && status != CHEX_ERR_USAGE) {
         *err = c->source_err;
