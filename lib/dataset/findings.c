@@ -106,7 +106,7 @@ name_fault(const struct chex_bytes *name)
 static bool
 same_finding(const char *a, const char *b)
 {
-    char folded[FINDING_NAME_MAX];
+    char folded[FINDING_NAME_MAX] = "";
 
     return folds_to(b, folded, fold(a, strlen(a), folded)) ||
            (finding_is_none(a, strlen(a)) && finding_is_none(b, strlen(b)));
@@ -160,7 +160,7 @@ findings_release(struct findings *list)
 int
 finding_index(const struct findings *list, const char *name, size_t length)
 {
-    char folded[FINDING_NAME_MAX];
+    char folded[FINDING_NAME_MAX] = "";
     size_t size = fold(name, length, folded);
     int index = index_of_folded(list, folded, size);
 
@@ -173,7 +173,7 @@ finding_index(const struct findings *list, const char *name, size_t length)
 bool
 finding_is_none(const char *name, size_t length)
 {
-    char folded[FINDING_NAME_MAX];
+    char folded[FINDING_NAME_MAX] = "";
     size_t size = fold(name, length, folded);
 
     return ascii_is(folded, size, "no_finding") || ascii_is(folded, size, "nofinding");

@@ -243,7 +243,7 @@ static enum chex_status
 clear_away(const struct folder *folder, const char *name, bool break_lock, struct chex_error *err)
 {
     struct content found;
-    struct chex_error own;
+    struct chex_error own = {.status = CHEX_OK};
     struct part part;
     char whose[48] = "";
     enum chex_status status = read_lock(folder, name, &found, err = err ? err : &own);
@@ -352,7 +352,7 @@ lock_check(const struct lock *lock, struct chex_error *err)
 {
     const char *path = lock->folder->path;
     struct content found;
-    struct chex_error own;
+    struct chex_error own = {.status = CHEX_OK};
     enum chex_status status;
 
     err = err ? err : &own;

@@ -196,6 +196,8 @@ main(int argc, char **argv)
     c.manifest.findings = c.findings;
     make_id(&c, argv[3]);
     choose_layout(&c);
+    if (mkdir(argv[2], 0777) != 0)
+        return 1;
     c.in = take(1, c.from->manifest.layout.stride);
     c.out = take(1, c.manifest.layout.stride);
     c.label = take(c.findings.count, 1);
@@ -203,14 +205,13 @@ main(int argc, char **argv)
         memset(c.manifest.split[i].positives, 0, sizeof(c.manifest.split[i].positives));
         memset(c.manifest.split[i].known, 0, sizeof(c.manifest.split[i].known));
     }
-    if (mkdir(argv[2], 0777) != 0)
-        return 1;
     for (i = 0; i < c.manifest.shard_count; i++)
         copy_shard(&c, argv[1], argv[2], i);
     check(manifest_format(&c.manifest, &b, &err), &err);
     snprintf(path, sizeof(path), "%s/manifest.json", argv[2]);
     f = fopen(path, "wb");
-    if (!f || fwrite(b.data, 1, b.size, f) != b.size || fclose(f) != 0)
-        return 1;
-    return 0;
+    free(c.in);
+    free(c.out);
+    free(c.label);
+    return !f || fwrite(b.data, 1, b.size, f) != b.size || fclose(f) != 0;
 }

@@ -369,8 +369,10 @@ near_find(struct near_search *s, const struct split_check *c, struct chex_error 
     double(*u)[CELLS] = malloc(2 * sizeof(*u));
     enum chex_status status;
 
+    if (!u)
+        return error_memory(err);
     select_images(s, c);
-    status = u ? find_candidates(s, err) : error_memory(err);
+    status = find_candidates(s, err);
     if (status == CHEX_OK) {
         if (s->pair_count > 1)
             qsort(s->pair, s->pair_count, sizeof(*s->pair), by_images);

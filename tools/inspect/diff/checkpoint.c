@@ -182,24 +182,31 @@ compare_values(struct checkpoint_diff *d, struct table_writer *t, const struct t
     return CHEX_OK;
 }
 
-/* a, b: the tensor with this name on each side; one may be NULL. */
+/* Report a tensor of one side, "only_a" or "only_b". */
+static void
+put_single(struct checkpoint_diff *d, struct table_writer *t, const char *kind, const struct tensor_entry *e)
+{
+    char shape[CHECKPOINT_SHAPE];
+    bool in_a = strcmp(kind, "only_a") == 0;
+
+    checkpoint_shape(e, shape);
+    put_difference(d, t, kind, e->name, in_a ? shape : NULL, in_a ? NULL : shape, NULL);
+}
+
+/* Compare the tensors with one name. */
 static enum chex_status
 compare_pair(struct checkpoint_diff *d, struct table_writer *t, const struct tensor_entry *a,
              const struct tensor_entry *b)
 {
     char x[CHECKPOINT_SHAPE], y[CHECKPOINT_SHAPE];
 
-    if (a)
-        checkpoint_shape(a, x);
-    if (b)
-        checkpoint_shape(b, y);
-    if (!a || !b)
-        put_difference(d, t, a ? "only_a" : "only_b", (a ? a : b)->name, a ? x : NULL, b ? y : NULL, NULL);
-    else if (strcmp(x, y) != 0)
+    checkpoint_shape(a, x);
+    checkpoint_shape(b, y);
+    if (strcmp(x, y) != 0)
         put_difference(d, t, "shape", a->name, x, y, NULL);
-    if (a && b && a->type != b->type)
+    if (a->type != b->type)
         put_difference(d, t, "dtype", a->name, dtype_name(a->type), dtype_name(b->type), NULL);
-    return a && b && strcmp(x, y) == 0 ? compare_values(d, t, a, b) : CHEX_OK;
+    return strcmp(x, y) == 0 ? compare_values(d, t, a, b) : CHEX_OK;
 }
 
 static void
@@ -213,9 +220,12 @@ compare(struct table_writer *t, void *result)
     while (d->status == CHEX_OK && (i < a->count || j < b->count)) {
         int order = i == a->count ? 1 : j == b->count ? -1 : strcmp(a->entry[i].name, b->entry[j].name);
 
-        d->status = compare_pair(d, t, order <= 0 ? &a->entry[i] : NULL, order >= 0 ? &b->entry[j] : NULL);
-        i += order <= 0;
-        j += order >= 0;
+        if (order < 0)
+            put_single(d, t, "only_a", &a->entry[i++]);
+        else if (order > 0)
+            put_single(d, t, "only_b", &b->entry[j++]);
+        else
+            d->status = compare_pair(d, t, &a->entry[i++], &b->entry[j++]);
     }
 }
 
