@@ -146,7 +146,7 @@ convert_stored_describe(const struct convert *c, struct manifest *m)
         return;
     /* The rows are those of the data set, so what it left out is still left out. */
     before = &c->source.dataset[0]->manifest.left_out;
-    if (m->left_out.other_views == 0)
+    if (m->left_out.other_views == 0 && before->views)
         m->left_out.views = before->views;
     m->left_out.other_views += before->other_views;
     m->left_out.excluded += before->excluded;

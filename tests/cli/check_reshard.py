@@ -197,6 +197,45 @@ def _(work):
     assert len(images(f"{work}/fewer")) == COUNT
 
 
+@case("--exclude and --view leave rows of a data set out, and the manifest counts them with those of the data set")
+def _(work):
+    names = sorted(images(source()))
+    write(f"{work}/list.txt", "\n".join(names[:5]))
+    reshard(source(), f"{work}/first", "--exclude", f"{work}/list.txt")
+    assert sorted(images(f"{work}/first")) == names[5:]
+    assert manifest(f"{work}/first")["left_out"] == {"views": "", "other_views": 0, "excluded": 5, "missing": 0}
+    frontal = [n for n, r in images(f"{work}/first").items() if r["view"] == b"PA"]
+    reshard(f"{work}/first", f"{work}/second", "--view", "PA")
+    assert sorted(images(f"{work}/second")) == sorted(frontal)
+    assert manifest(f"{work}/second")["left_out"] == {
+        "views": "PA", "other_views": COUNT - 5 - len(frontal), "excluded": 5, "missing": 0}
+    reshard(f"{work}/second", f"{work}/third", "--size", "16")
+    assert manifest(f"{work}/third")["left_out"] == manifest(f"{work}/second")["left_out"]
+
+
+@case("unknown labels and names with folders, as of CheXpert, stay as they are")
+def _(work):
+    folder = f"{work}/CheXpert/train"
+    header = ["Path", "Sex", "Age", "Frontal/Lateral", "AP/PA", "No Finding", "Enlarged Cardiomediastinum",
+              "Cardiomegaly", "Lung Opacity", "Lung Lesion", "Edema", "Consolidation", "Pneumonia", "Atelectasis",
+              "Pneumothorax", "Pleural Effusion", "Pleural Other", "Fracture", "Support Devices"]
+    rows = []
+    for number, path in enumerate(sorted(os.listdir(f"{base()}/images"))[:12]):
+        name = f"patient{number // 2:05}/study{number % 2 + 1}/view1_frontal.png"
+        os.makedirs(os.path.dirname(f"{folder}/{name}"))
+        shutil.copy(f"{base()}/images/{path}", f"{folder}/{name}")
+        rows.append([f"CheXpert/train/{name}", "Male", "60", "Frontal", "PA", "", "", "1.0", "-1.0", *[""] * 10])
+    write_csv(f"{work}/train.csv", header, rows)
+    options = ["--size", "32", "--shard-size", "4"]
+    run([program("chex-convert"), "-i", folder, "-l", f"{work}/train.csv", "-o", f"{work}/files", *options])
+    reshard(f"{work}/files", f"{work}/rows", *options)
+    same_tree(shards(f"{work}/rows"), shards(f"{work}/files"))
+    assert without_source(f"{work}/rows") == without_source(f"{work}/files")
+    write(f"{work}/list.txt", rows[0][0])
+    reshard(f"{work}/files", f"{work}/fewer", "--exclude", f"{work}/list.txt")
+    assert len(images(f"{work}/fewer")) == len(rows) - 1
+
+
 # ---- refusals ------------------------------------------------------------------------------------------------------
 
 
