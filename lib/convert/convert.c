@@ -149,6 +149,8 @@ read_rows(struct convert *c, struct chex_error *err)
     status = scan_inputs(c, err);
     if (status == CHEX_OK && c->source.dataset_count == 0)
         return error_set(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
+    if (status == CHEX_OK && o->label_kind)
+        return error_set(err, CHEX_ERR_USAGE, "--label-kind is for a label file: give one with -l");
     return status == CHEX_OK ? stored_rows(&c->source, &c->labels, err) : status;
 }
 
