@@ -16,8 +16,9 @@ MAKEFILE = "cuda/emulated.mk"
 # aligned (RULES, vector_access).  Small shapes have fewer values beside each other, and are what check-gpu sanitizes.
 KERNEL_BUILDS = [("g++", "plain", []), ("g++", "plain", ["small"]), ("g++", "volta", []), ("g++", "asan", ["small"]),
                  ("clang++", "tsan", ["small"])]
-KERNEL_PROGRAMS = ["conv_kernels", "finalize_kernels", "fused_kernels", "head_kernels", "input_kernels",
-                   "norm_kernels", "one_pass_kernels", "pool_kernels", "step_kernels", "sum_kernels", "layout_steps"]
+KERNEL_PROGRAMS = ["conv_choices", "conv_kernels", "finalize_kernels", "fused_kernels", "head_kernels",
+                   "input_kernels", "norm_kernels", "one_pass_kernels", "pool_kernels", "step_kernels", "sum_kernels",
+                   "layout_steps"]
 # Nothing is launched there, so one build is enough.
 LISTS_PROGRAM = "layout_lives"
 # Of the build that counts what kernels touch.

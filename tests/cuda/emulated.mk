@@ -10,8 +10,8 @@ TESTS = $(SOURCE)/tests/cuda/kernels
 PLANS = $(SOURCE)/tests/cuda/plan
 KERNELS = $(SOURCE)/train/cuda/kernels
 INCLUDES = -iquote $(SOURCE)/train -iquote $(SOURCE)/lib
-kernel_programs = conv_kernels finalize_kernels fused_kernels head_kernels input_kernels norm_kernels one_pass_kernels \
-	pool_kernels step_kernels sum_kernels
+kernel_programs = conv_choices conv_kernels finalize_kernels fused_kernels head_kernels input_kernels norm_kernels \
+	one_pass_kernels pool_kernels step_kernels sum_kernels
 PROGRAMS = $(kernel_programs) layout_steps layout_lives
 include $(SOURCE)/tests/emulator/build.mk
 VALUES = $(if $(filter volta asan tsan counted,$(KIND)),fp16,fp16 bf16 float)

@@ -21,17 +21,6 @@ MAKEFILE = "emulator/build.mk"
 BUILDS = [("g++", "plain"), ("g++", "ucontext"), ("g++", "asan"), ("g++", "tsan"),
           ("clang++", "plain"), ("clang++", "asan"), ("clang++", "tsan")]
 PROGRAMS = ["halves", "api", "matrices", "rules"]
-# Kernels of train/cuda/: (compiler, kind, words of the command line), the words for builds in which all is slow.  One
-# build for each of what they find: of the two address sanitizers that of g++ alone finds an address that is not
-# aligned (RULES, vector_access).  Small shapes have fewer values beside each other, and are what check-gpu sanitizes.
-KERNEL_BUILDS = [("g++", "plain", []), ("g++", "plain", ["small"]), ("g++", "volta", []), ("g++", "asan", ["small"]),
-                 ("clang++", "tsan", ["small"])]
-KERNEL_PROGRAMS = ["conv_kernels", "finalize_kernels", "fused_kernels", "head_kernels", "input_kernels",
-                   "norm_kernels", "one_pass_kernels", "pool_kernels", "step_kernels", "sum_kernels", "layout_steps"]
-# Nothing is launched there, so one build is enough.
-LISTS_PROGRAM = "layout_lives"
-# Of the build that counts what kernels touch.
-COUNTING_PROGRAMS = ["traffic_rules", "bank_conflicts", "traffic_steps"]
 SEEDS = [0, 1, 2, 3]
 
 WRONG = "not"      # rules.c: "value 3 is nan, not 4"

@@ -74,12 +74,8 @@ see_through_norm(const value_set &set, cuda_conv *c)
     const conv_shape &s = c->shape;
     unsigned fresh = s.in / 4, pixels = s.height * s.width;
     cuda_op op = cuda_conv_op(c);
-    norm_view norm = {};
+    norm_view norm = upload_view(random_floats(s.in), floats(s.in, 1.0f), random_floats(s.in), random_floats(s.in));
 
-    norm.mean = upload(random_floats(s.in));
-    norm.variance = upload(floats(s.in, 1.0f));
-    norm.gamma = upload(random_floats(s.in));
-    norm.beta = upload(random_floats(s.in));
     norm.pixels = pixels;
     norm.relu = 1;
     norm.epsilon = 1e-5f;
@@ -140,14 +136,6 @@ twice_as_deep(const shape &s, conv_kind kind)
     return t;
 }
 
-static unsigned
-tile_shapes_of(const shape &s, conv_kind kind)
-{
-    cuda_conv c = {kind, {shape_of(s)}, 0, 0, 0};
-
-    return cuda_conv_tile_shapes(&c);
-}
-
 static void
 try_tiles(const value_set &set, const shape &s, bool norm)
 {
@@ -155,7 +143,7 @@ try_tiles(const value_set &set, const shape &s, bool norm)
     char name[100];
 
     for (int kind = CONV_FPROP; kind <= CONV_WGRAD; kind++)
-        for (unsigned tile = 0; tile < tile_shapes_of(s, (conv_kind)kind); tile++) {
+        for (unsigned tile = 0; tile < tile_shapes_of(shape_of(s), (conv_kind)kind); tile++) {
             if (s.stem && kind != CONV_WGRAD) /* the stem's depth is fixed */
                 continue;
             emulator_traffic once = run_tile(set, s, (conv_kind)kind, tile, norm, &kernel);
@@ -223,8 +211,6 @@ run_one_pass(const value_set &set, unsigned tile, unsigned images, bool finalize
 static void
 try_one_pass(const value_set &set)
 {
-    char name[100];
-
     for (unsigned tile = 0; tile < ONE_PASS_SHAPE_COUNT; tile++)
         for (int finalize = 0; finalize < 2; finalize++) {
             const char *kernel = set.kernels[CUDA_CONV_ONE_PASS_64x64 + tile].name;
@@ -236,8 +222,7 @@ try_one_pass(const value_set &set)
                            twice.shared[kind].conflicts == once.shared[kind].conflicts,
                        kernel);
         }
-    snprintf(name, sizeof(name), "%s: both gradients in one pass", set.name);
-    finish_case(name);
+    finish_case(set, "both gradients in one pass");
 }
 
 int

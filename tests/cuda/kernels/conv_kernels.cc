@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef std::vector<double> doubles;
-
 static const struct shape {
     const char *name;
     unsigned images, height, width, in, out, kernel, stride, pad;
@@ -46,32 +44,20 @@ static void
 sum_up(problem &p)
 {
     const conv_shape &a = p.a;
-    unsigned n, oy, ox, ky, kx, i, o;
+    unsigned taps = a.kernel_h * a.kernel_w;
 
-    for (n = 0; n < a.images; n++)
-        for (oy = 0; oy < a.out_height; oy++)
-            for (ox = 0; ox < a.out_width; ox++)
-                for (ky = 0; ky < a.kernel_h; ky++)
-                    for (kx = 0; kx < a.kernel_w; kx++) {
-                        int iy = (int)(oy * a.stride + ky) - (int)a.pad_h,
-                            ix = (int)(ox * a.stride + kx) - (int)a.pad_w;
-                        size_t to = ((size_t)n * a.out_height + oy) * a.out_width + ox;
-                        size_t from = ((size_t)n * a.height + (size_t)iy) * a.width + (size_t)ix;
+    each_tap(a, [&](size_t to, size_t from, unsigned tap) {
+        for (unsigned o = 0; o < a.out; o++)
+            for (unsigned i = 0; i < a.in; i++) {
+                double w = (double)p.w[((size_t)o * taps + tap) * a.in + i];
+                double x = (double)p.x[from * a.x_ld + p.s->x_more / 2 + i];
+                double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
 
-                        if (iy < 0 || iy >= (int)a.height || ix < 0 || ix >= (int)a.width)
-                            continue;
-                        for (o = 0; o < a.out; o++)
-                            for (i = 0; i < a.in; i++) {
-                                double w = (double)p.w[((o * a.kernel_h + ky) * a.kernel_w + kx) * a.in + i];
-                                double x = (double)p.x[from * a.x_ld + p.s->x_more / 2 + i];
-                                double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
-
-                                p.fprop[to * a.out + o] += w * x;
-                                p.dgrad[from * a.in + i] += w * y;
-                                p.wgrad[((size_t)o * a.in + i) * a.kernel_h * a.kernel_w + ky * a.kernel_w + kx] += x *
-                                                                                                                    y;
-                            }
-                    }
+                p.fprop[to * a.out + o] += w * x;
+                p.dgrad[from * a.in + i] += w * y;
+                p.wgrad[((size_t)o * a.in + i) * taps + tap] += x * y;
+            }
+    });
 }
 
 static problem
@@ -155,7 +141,7 @@ static void
 try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
 {
     cuda_conv c = {kind, {p.a}, 0, 0, 0};
-    size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
+    size_t bytes = value_bytes(set);
     floats bias;
     char what[200];
 
@@ -232,29 +218,16 @@ partial_sums_of(const value_set &set, unsigned kernel)
 static void
 partial_sums(const value_set &set)
 {
-    char name[100];
-
     partial_sums_of(set, 1);
     partial_sums_of(set, 3);
-    snprintf(name, sizeof(name), "%s: partial sums that are large, infinite, or no numbers", set.name);
-    finish_case(name);
+    finish_case(set, "partial sums that are large, infinite, or no numbers");
 }
 
 /* ---- tile shapes ------------------------------------------------------------------------------------------------- */
 
-static unsigned
-tile_shapes_of(const problem &p, conv_kind kind)
-{
-    cuda_conv c = {kind, {p.a}, 0, 0, 0};
-
-    return cuda_conv_tile_shapes(&c);
-}
-
 static void
 tile_shapes_agree(const value_set &set)
 {
-    char name[100];
-
     for (const shape &s : shapes) {
         if (small_shapes && !s.small)
             continue;
@@ -262,29 +235,14 @@ tile_shapes_agree(const value_set &set)
 
         for (int kind = CONV_FPROP; kind <= CONV_WGRAD; kind++)
             /* the larger shapes use the same template, so one is enough if everything is slow */
-            for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < tile_shapes_of(p, (conv_kind)kind);
+            for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < tile_shapes_of(p.a, (conv_kind)kind);
                  tile++) {
                 try_tile(set, p, (conv_kind)kind, tile, 1);
                 if (kind == CONV_WGRAD && !small_shapes) /* many splits */
                     try_tile(set, p, (conv_kind)kind, tile, 132);
             }
-        snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
-        finish_case(name);
+        finish_case(set, s.name);
     }
-}
-
-/* fprop has one more tile shape if the halo of its rows fits into shared memory. */
-static void
-halos_have_room(const value_set &set)
-{
-    for (unsigned width : {7u, 57u, 58u})
-        for (unsigned stride : {1u, 2u}) {
-            const shape s = {"", 1, 3, width, 8, 8, 3, stride, 1, 0, 0, true};
-
-            expect(tile_shapes_of(make_problem(set, s), CONV_FPROP) == (stride == 1 && width <= 57 ? 6 : 5),
-                   "tile shapes");
-        }
-    finish_case("a tile shape with a halo where there is room");
 }
 
 /* Longer sums and more CTAs: a layer of DenseNet-121, with two and more splits. */
@@ -309,111 +267,16 @@ splits_add_up(const value_set &set)
     finish_case(name);
 }
 
-static unsigned
-columns_of(const cuda_conv &c)
-{
-    cuda_op op = cuda_conv_op(&c);
-
-    return cuda_products_of(&op).shape.columns;
-}
-
-/* The tile shapes that are chosen for dgrad and wgrad in layers of DenseNet-121 on 132 multiprocessors. */
 static void
-choices_suit_their_layers()
+run_all(const value_set &set)
 {
-    static const struct layer {
-        unsigned side, in, out, kernel;
-    } layers[] = {{56, 64, 128, 1},  {56, 128, 32, 3}, {28, 480, 128, 1},
-                  {14, 992, 128, 1}, {14, 128, 32, 3}, {7, 992, 128, 1}};
-
-    for (const layer &l : layers)
-        for (unsigned major : {0, 7, 8, 9, 12}) {
-            unsigned processors = major == 7 ? 80 : 132;
-            const conv_shape shape = conv_shape_of(64, l.side, l.side, l.in, l.out, l.kernel, 1, l.kernel / 2);
-            cuda_conv fprop = {CONV_FPROP, {shape}, 0, 0, major}, one = {CONV_WGRAD, {shape}, 0, 0, major};
-            cuda_conv_pair pair = {{CONV_DGRAD, {shape}, 0, 0, major}, one, 0};
-
-            cuda_conv_choose(&fprop, processors);
-            cuda_conv_choose(&one, processors);
-            cuda_conv_pair_choose(&pair, processors);
-            cuda_op dgrad = cuda_conv_op(&pair.dgrad), wgrad = cuda_conv_op(&pair.wgrad);
-
-            cuda_op both = cuda_conv_pair_op(&pair);
-            cuda_products products = cuda_products_of(&both);
-
-            expect(products.pair && products.tiles >= both.x, "both products");
-            expect(fprop.splits == 1 && pair.dgrad.splits == 1, "what stores values was split");
-            expect(one.splits > 1 && pair.wgrad.splits > 1, "no splits of long sums");
-            expect(wgrad.x * wgrad.y * wgrad.z <= processors, "more partial sums than multiprocessors");
-            expect(both.x == dgrad.x * dgrad.y + wgrad.x * wgrad.y * wgrad.z, "all blocks");
-            expect(l.side > 7 || cuda_conv_op(&fprop).x > 25, "large tiles where they are few");
-            expect(l.side < 56 || columns_of(fprop) == (l.out == 32 ? 32 : 128),
-                   "a narrow tile where there are few columns");
-        }
-    finish_case("tile shapes and splits suit their layers");
-}
-
-/* A slice that begins between 16 bytes, for each operand of each kind. */
-static void
-misaligned_operands_are_refused(const conv_shape &shape)
-{
-    static void *const odd = (void *)8;
-    static const struct {
-        conv_kind kind;
-        void (*spoil)(cuda_conv &);
-    } cases[] = {
-        {CONV_FPROP, [](cuda_conv &c) { c.fprop.x = odd; }},  {CONV_FPROP, [](cuda_conv &c) { c.fprop.w = odd; }},
-        {CONV_FPROP, [](cuda_conv &c) { c.fprop.y = odd; }},  {CONV_DGRAD, [](cuda_conv &c) { c.dgrad.dy = odd; }},
-        {CONV_DGRAD, [](cuda_conv &c) { c.dgrad.w = odd; }},  {CONV_DGRAD, [](cuda_conv &c) { c.dgrad.dx = odd; }},
-        {CONV_DGRAD, [](cuda_conv &c) { c.dgrad.x = odd; }},  {CONV_WGRAD, [](cuda_conv &c) { c.wgrad.x = odd; }},
-        {CONV_WGRAD, [](cuda_conv &c) { c.wgrad.dy = odd; }}, {CONV_WGRAD, [](cuda_conv &c) { c.wgrad.partial = odd; }},
-    };
-
-    for (const auto &each : cases) {
-        cuda_conv c = {each.kind, {shape}, 0, 0, 0};
-
-        expect(cuda_conv_fits(&c), "operands that are aligned");
-        each.spoil(c);
-        expect(!cuda_conv_fits(&c), "an operand that is not aligned to 16 bytes");
-    }
-}
-
-static void
-what_kernels_do_not_take_is_refused()
-{
-    cuda_conv c = {CONV_FPROP, {conv_shape_of(1, 4, 4, 16, 16, 1, 1, 0)}, 0, 0, 0};
-    cuda_conv stem = {CONV_FPROP, {stem_shape_of(1, 32, 64)}, 0, 0, 0};
-
-    misaligned_operands_are_refused(c.shape);
-    expect(cuda_conv_fits(&c), "16 channels");
-    c.shape.in = 12;
-    expect(!cuda_conv_fits(&c), "12 channels");
-    c.shape.in = 24;
-    expect(!cuda_conv_fits(&c), "more channels than the slab has");
-    expect(cuda_conv_fits(&stem), "the stem");
-    stem.kind = CONV_DGRAD;
-    expect(cuda_conv_fits(&stem), "dgrad of pixels that overlap");
-    stem.dgrad.add = 1;
-    expect(!cuda_conv_fits(&stem), "pixels that overlap and are accumulated");
-    stem = {CONV_FPROP, {stem_shape_of(1, 32, 64)}, 0, 0, 0};
-    stem.shape.width--;
-    expect(!cuda_conv_fits(&stem), "a row that is read beyond its end");
-    finish_case("shapes that kernels do not take");
+    tile_shapes_agree(set);
+    splits_add_up(set);
+    partial_sums(set);
 }
 
 int
 main(int argc, char **argv)
 {
-    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    what_kernels_do_not_take_is_refused();
-    choices_suit_their_layers();
-    halos_have_room(value_sets[0]);
-    for (const value_set &set : value_sets) {
-        MUST(cuda_prepare(set.kernels));
-        tile_shapes_agree(set);
-        splits_add_up(set);
-        partial_sums(set);
-    }
-    return summary();
+    return run_program(argc, argv, run_all);
 }

@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef std::vector<double> doubles;
-
 enum { READERS = 4 };
 static const struct shape {
     const char *name;
@@ -149,8 +147,7 @@ static void
 forward(const problem &p, reader &r)
 {
     const shape &s = *p.s;
-    unsigned channels = r.channels - r.first, each = cuda_blocks(p.count, s.blocks),
-             bytes = p.set->kind == VALUE_FLOAT ? 4 : 2;
+    unsigned channels = r.channels - r.first, each = cuda_blocks(p.count, s.blocks), bytes = value_bytes(*p.set);
     unsigned blocks = cuda_blocks(p.count, each), groups = cuda_blocks(r.channels, NORM_CHANNELS);
     norm_sums_args sums = {};
     norm_apply_args apply = {};
@@ -184,7 +181,7 @@ static void
 backward(const problem &p, const reader &r, bool add)
 {
     const shape &s = *p.s;
-    unsigned bytes = p.set->kind == VALUE_FLOAT ? 4 : 2, groups = cuda_blocks(r.channels, NORM_CHANNELS);
+    unsigned bytes = value_bytes(*p.set), groups = cuda_blocks(r.channels, NORM_CHANNELS);
     norm_mask_args mask = {};
     norm_finalize_args finalize = {};
 
@@ -231,40 +228,19 @@ backward(const problem &p, const reader &r, bool add)
 }
 
 /* A separate batch normalisation of one channel.  What the device stored decides whether y is above zero. */
-struct wanted {
-    doubles y, dx;
-    double dbeta, dgamma, mean, variance;
-};
-
-static wanted
+static norm_results
 formulas(const problem &p, const reader &r, unsigned c)
 {
-    wanted w = {doubles(p.count), doubles(p.count), 0, 0, 0, 0};
-    double n = (double)p.images * p.s->pixels, inverse, by_one = 0, by_x = 0;
-    auto x = [&](size_t q) { return (double)p.x[q * p.s->ld + c]; };
-    auto g = [&](size_t q) {
-        return p.s->relu && !(r.y[q * r.channels + c] > 0) ? 0.0 : (double)r.dy[q * r.channels + c];
-    };
+    norm_channel channel = {{}, {}, {}, (double)r.gamma[c], (double)r.beta[c], (double)EPSILON, p.s->relu};
 
-    for (size_t q = 0; q < p.count; q++)
-        w.mean += counts(p, q) ? x(q) / n : 0;
-    for (size_t q = 0; q < p.count; q++)
-        w.variance += counts(p, q) ? pow(x(q) - w.mean, 2) / n : 0;
-    inverse = 1 / sqrt(w.variance + (double)EPSILON);
-    for (size_t q = 0; q < p.count; q++)
-        if (counts(p, q)) {
-            double v = (x(q) - w.mean) * inverse * (double)r.gamma[c] + (double)r.beta[c];
+    for (size_t q = 0; q < p.count; q++) {
+        size_t at = q * r.channels + c;
 
-            w.y[q] = p.s->relu && v < 0 ? 0 : v;
-            by_one += g(q);
-            by_x += g(q) * (x(q) - w.mean) * inverse;
-        }
-    for (size_t q = 0; q < p.count; q++)
-        if (counts(p, q))
-            w.dx[q] = (double)r.gamma[c] * inverse * (g(q) - by_one / n - (x(q) - w.mean) * inverse * by_x / n);
-    w.dbeta = by_one * UNSCALE + (p.s->number > 0);
-    w.dgamma = by_x * UNSCALE + (p.s->number > 0);
-    return w;
+        channel.x.push_back((double)p.x[q * p.s->ld + c]);
+        channel.g.push_back(p.s->relu && !(r.y[at] > 0) ? 0 : (double)r.dy[at]);
+        channel.counts.push_back(counts(p, q));
+    }
+    return normalise(channel);
 }
 
 static void
@@ -281,14 +257,14 @@ check(const problem &p)
         doubles y(r.y.size()), dgamma, dbeta;
 
         for (unsigned c = 0; c < r.channels; c++) {
-            wanted w = formulas(p, r, c);
+            norm_results w = formulas(p, r, c);
 
             for (size_t q = 0; q < p.count; q++) {
                 y[q * r.channels + c] = w.y[q];
                 dx[q * s.channels[0] + c] += w.dx[q];
             }
-            dgamma.push_back(w.dgamma);
-            dbeta.push_back(w.dbeta);
+            dgamma.push_back(w.sum_g_xhat * UNSCALE + (s.number > 0));
+            dbeta.push_back(w.sum_g * UNSCALE + (s.number > 0));
             mean[c] = w.mean;
             variance[c] = w.variance;
         }
@@ -324,13 +300,11 @@ static void
 run_shape(const value_set &set, const shape &s)
 {
     problem p = make_problem(set, s);
-    char name[100];
 
     run_readers(p);
     check(p);
     release();
-    snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
-    finish_case(name);
+    finish_case(set, s.name);
 }
 
 /* A NaN affects all of its channel and no other channel. */
@@ -340,7 +314,6 @@ run_nan(const value_set &set)
     enum { CHANNEL = 11 };
     problem p = make_problem(set, shapes[1]);
     unsigned ld = p.s->ld;
-    char name[60];
 
     p.x[3 * (size_t)ld + CHANNEL] = NAN;
     run_readers(p);
@@ -356,8 +329,7 @@ run_nan(const value_set &set)
         }
     }
     release();
-    snprintf(name, sizeof(name), "%s: a value that is no number", set.name);
-    finish_case(name);
+    finish_case(set, "a value that is no number");
 }
 
 /* Scoring: a view of running statistics, and an image of weight 0; in place. */
@@ -369,7 +341,6 @@ run_scoring(const value_set &set)
     norm_apply_args a = {};
     floats mean = random_floats(r.channels), variance = random_floats(r.channels), got;
     doubles want;
-    char name[60];
 
     for (float &v : variance)
         v = v * v;
@@ -401,8 +372,7 @@ run_scoring(const value_set &set)
     }
     compare("y", want, got, fmax(set.tolerance, 2e-6));
     release();
-    snprintf(name, sizeof(name), "%s: to score", set.name);
-    finish_case(name);
+    finish_case(set, "to score");
 }
 
 /* Two BNs of one slab, and one over a single value, which changes nothing. */
@@ -416,7 +386,6 @@ run_running(const value_set &set)
     norm_running_args a = {};
     unsigned blocks = 0;
     size_t at = 20;
-    char name[60];
 
     for (unsigned images = 1; images <= 2; images++) {
         doubles want(running.begin(), running.end());
@@ -446,22 +415,22 @@ run_running(const value_set &set)
         compare("running statistics", want, download(a.running, running.size()), 1e-6);
     }
     release();
-    snprintf(name, sizeof(name), "%s: running statistics", set.name);
-    finish_case(name);
+    finish_case(set, "running statistics");
+}
+
+static void
+run_all(const value_set &set)
+{
+    for (const shape &s : shapes)
+        if (s.small || !small_shapes)
+            run_shape(set, s);
+    run_nan(set);
+    run_scoring(set);
+    run_running(set);
 }
 
 int
 main(int argc, char **argv)
 {
-    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        for (const shape &s : shapes)
-            if (s.small || !small_shapes)
-                run_shape(set, s);
-        run_nan(set);
-        run_scoring(set);
-        run_running(set);
-    }
-    return summary();
+    return run_program(argc, argv, run_all);
 }

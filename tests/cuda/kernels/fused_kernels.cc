@@ -14,9 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef std::vector<double> doubles;
-
 #define STEM_SIDE 11
+static const float EPSILON = 1e-3f;
 
 static const struct shape {
     const char *name;
@@ -57,7 +56,6 @@ struct wish {
 struct problem {
     const shape *s;
     conv_shape a;
-    norm_view norm;           /* without addresses */
     floats x, a_before, y, w; /* slabs; a_before: the gradient that dgrad accumulates into; y is read as a gradient */
     floats weight;            /* of images */
     floats gamma, beta, mean, variance, pivot;
@@ -76,7 +74,7 @@ x_at(const problem &p, size_t pixel, unsigned channel)
 static double
 norm_of(const problem &p, size_t pixel, unsigned c)
 {
-    return (x_at(p, pixel, c) - (double)p.mean[c]) / sqrt((double)p.variance[c] + (double)p.norm.epsilon);
+    return (x_at(p, pixel, c) - (double)p.mean[c]) / sqrt((double)p.variance[c] + (double)EPSILON);
 }
 
 static double
@@ -89,41 +87,28 @@ static void
 sum_up(const value_set &set, problem &p, bool norm)
 {
     const conv_shape &a = p.a;
-    size_t inputs = (size_t)a.images * a.height * a.width, from, to;
-    unsigned n, oy, ox, ky, kx, i, o;
+    unsigned taps = a.kernel_h * a.kernel_w;
     bool stem = a.in > a.x_ld;
 
-    for (from = 0; from < inputs && !stem; from++)
-        for (i = 0; i < a.in; i++) {
+    for (size_t from = 0; from < (size_t)a.images * a.height * a.width && !stem; from++)
+        for (unsigned i = 0; i < a.in; i++) {
             double y = norm ? affine_of(p, from, i) : x_at(p, from, i);
 
             p.seen.push_back(!norm ? y : (double)rounded(set, (float)(p.s->relu && y < 0 ? 0 : y)));
         }
-    for (n = 0; n < a.images; n++)
-        for (oy = 0; oy < a.out_height; oy++)
-            for (ox = 0; ox < a.out_width; ox++)
-                for (ky = 0; ky < a.kernel_h; ky++)
-                    for (kx = 0; kx < a.kernel_w; kx++) {
-                        int iy = (int)(oy * a.stride + ky) - (int)a.pad_h,
-                            ix = (int)(ox * a.stride + kx) - (int)a.pad_w;
+    each_tap(a, [&](size_t to, size_t from, unsigned tap) {
+        for (unsigned o = 0; o < a.out; o++)
+            for (unsigned i = 0; i < a.in; i++) {
+                size_t weight = ((size_t)o * taps + tap) * a.in + i;
+                double w = (double)p.w[weight], x = stem ? x_at(p, from, i) : p.seen[from * a.in + i];
+                double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
 
-                        to = ((size_t)n * a.out_height + oy) * a.out_width + ox;
-                        from = ((size_t)n * a.height + (size_t)iy) * a.width + (size_t)ix;
-                        if (iy < 0 || iy >= (int)a.height || ix < 0 || ix >= (int)a.width)
-                            continue;
-                        for (o = 0; o < a.out; o++)
-                            for (i = 0; i < a.in; i++) {
-                                size_t tap = (o * a.kernel_h + ky) * a.kernel_w + kx;
-                                double w = (double)p.w[tap * a.in + i];
-                                double x = stem ? x_at(p, from, i) : p.seen[from * a.in + i];
-                                double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
-
-                                p.fprop[to * a.out + o] += w * x;
-                                if (!stem)
-                                    p.dgrad[from * a.in + i] += w * y;
-                                p.wgrad[tap * a.in + i] += x * y;
-                            }
-                    }
+                p.fprop[to * a.out + o] += w * x;
+                if (!stem)
+                    p.dgrad[from * a.in + i] += w * y;
+                p.wgrad[weight] += x * y;
+            }
+    });
 }
 
 /* Makes partial sums of the fresh channels, in some number of rows, and the resulting statistics. */
@@ -167,9 +152,6 @@ make_problem(const value_set &set, const shape &s, bool norm)
                  : stem_shape_of(s.images, STEM_SIDE, s.out);
     a.x_ld += s.x_more;
     a.y_ld += s.y_more;
-    p.norm.epsilon = 1e-3f;
-    p.norm.relu = s.relu;
-    p.norm.pixels = s.height * s.width;
     p.x = random_values(set, inputs * a.x_ld);
     p.a_before = random_values(set, inputs * a.x_ld);
     p.y = random_values(set, (size_t)a.images * a.out_height * a.out_width * a.y_ld);
@@ -179,9 +161,7 @@ make_problem(const value_set &set, const shape &s, bool norm)
     p.gamma = random_floats(a.in);
     p.beta = random_floats(a.in);
     p.mean = random_floats(a.in);
-    p.variance = random_floats(a.in);
-    for (float &v : p.variance)
-        v = 0.2f + v * v;
+    p.variance = random_variances(a.in);
     if (s.fresh > 0)
         make_fresh(p);
     p.fprop.resize((size_t)a.images * a.out_height * a.out_width * a.out);
@@ -195,7 +175,6 @@ make_problem(const value_set &set, const shape &s, bool norm)
 static norm_view
 view_of(const problem &p, bool fresh)
 {
-    norm_view v = p.norm;
     floats mean = p.mean, variance = p.variance;
     unsigned counted = 0;
 
@@ -203,10 +182,10 @@ view_of(const problem &p, bool fresh)
         counted += w != 0.0f;
     for (unsigned c = 0; fresh && c < p.s->fresh; c++)
         mean[p.s->fresh_first + c] = variance[p.s->fresh_first + c] = NAN;
-    v.mean = upload(mean);
-    v.variance = upload(variance);
-    v.gamma = upload(p.gamma);
-    v.beta = upload(p.beta);
+    norm_view v = upload_view(mean, variance, p.gamma, p.beta);
+    v.epsilon = EPSILON;
+    v.relu = p.s->relu;
+    v.pixels = p.s->height * p.s->width;
     v.block = upload(std::vector<batch_block>{{1, counted, 0}});
     if (fresh)
         v.fresh = {upload(p.partial), upload(p.pivot), p.blocks, p.s->fresh};
@@ -300,7 +279,7 @@ room_for_sums(const cuda_conv &c, unsigned channels, const float *pivot)
 static void
 put_in(const value_set &set, const problem &p, cuda_conv &c, const wish &wish, const floats &pivot)
 {
-    size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2, x_first = p.s->x_more / 2 * bytes;
+    size_t bytes = value_bytes(set), x_first = p.s->x_more / 2 * bytes;
     const norm_view norm = wish.norm ? view_of(p, wish.fresh) : norm_view{};
     const float *weight = wish.all_count ? NULL : upload(p.weight);
 
@@ -333,7 +312,7 @@ put_in(const value_set &set, const problem &p, cuda_conv &c, const wish &wish, c
 static floats
 slab_of(const value_set &set, const problem &p, const cuda_conv &c)
 {
-    size_t bytes = set.kind == VALUE_FLOAT ? 4 : 2;
+    size_t bytes = value_bytes(set);
 
     return c.kind == CONV_FPROP ? download(set, (char *)c.fprop.y - p.s->y_more / 2 * bytes, p.y.size())
                                 : download(set, (char *)c.dgrad.dx - p.s->x_more / 2 * bytes, p.x.size());
@@ -398,14 +377,6 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
 }
 
 static unsigned
-tile_shapes_of(const problem &p, conv_kind kind)
-{
-    cuda_conv c = {kind, {p.a}, 0, 0, 0};
-
-    return cuda_conv_tile_shapes(&c);
-}
-
-static unsigned
 pairs_of(const problem &p)
 {
     cuda_conv_pair pair = {{CONV_DGRAD, {p.a}, 0, 0, 0}, {CONV_WGRAD, {p.a}, 0, 0, 0}, 0};
@@ -421,7 +392,7 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
     try_tile(set, plain, CONV_FPROP, tile, 1, {false, false, true, false, tile % 2 == 1});
     if (p.s->fresh == 0) { /* the stem has no BN and no dgrad */
         for (unsigned processors : {1, 132})
-            if (tile < tile_shapes_of(p, CONV_WGRAD))
+            if (tile < tile_shapes_of(p.a, CONV_WGRAD))
                 try_tile(set, plain, CONV_WGRAD, tile, processors, {false, false, false, false, false});
         return;
     }
@@ -433,7 +404,7 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
     if (!small_shapes) /* one tile per CTA */
         try_tile(set, p, CONV_FPROP, tile, 132, {true, true, true, false, false});
     for (bool fresh : both) {
-        if (tile >= tile_shapes_of(p, CONV_DGRAD))
+        if (tile >= tile_shapes_of(p.a, CONV_DGRAD))
             break;
         for (bool flag : both)
             try_tile(set, p, CONV_DGRAD, tile, 1, {true, fresh, true, flag, tile % 2 == 0});
@@ -443,7 +414,7 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
             try_tile(set, p, CONV_DGRAD, tile, 132, {true, fresh, true, true, false});
     }
     for (bool fresh : both) {
-        if (tile >= tile_shapes_of(p, CONV_WGRAD))
+        if (tile >= tile_shapes_of(p.a, CONV_WGRAD))
             break;
         try_tile(set, p, CONV_WGRAD, tile, 1, {true, fresh, false, false, false});
         if (!small_shapes) /* many splits */
@@ -457,18 +428,15 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
 static void
 tile_shapes_agree(const value_set &set)
 {
-    char name[100];
-
     for (const shape &s : shapes) {
         if (small_shapes && !s.small)
             continue;
         problem p = make_problem(set, s, s.fresh > 0), plain = make_problem(set, s, false);
 
         /* the larger shapes use the same template, so one is enough if everything is slow */
-        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < tile_shapes_of(p, CONV_FPROP); tile++)
+        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < tile_shapes_of(p.a, CONV_FPROP); tile++)
             try_kinds(set, p, plain, tile);
-        snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
-        finish_case(name);
+        finish_case(set, s.name);
     }
 }
 
@@ -478,7 +446,6 @@ odd_statistics(const value_set &set)
 {
     static const shape s = {"odd", 2, 1, 1, 8, 8, 1, 1, 0, 0, 0, 0, 8, true, true};
     problem p = make_problem(set, s, true);
-    char name[100];
 
     for (unsigned images = 1; images <= 2; images++) {
         floats partial(16, (float)images); /* mean pivot + 1, variance 0 */
@@ -508,19 +475,18 @@ odd_statistics(const value_set &set)
         }
         release();
     }
-    snprintf(name, sizeof(name), "%s: variances that are negative, NaN, of one value", set.name);
-    finish_case(name);
+    finish_case(set, "variances that are negative, NaN, of one value");
+}
+
+static void
+run_all(const value_set &set)
+{
+    tile_shapes_agree(set);
+    odd_statistics(set);
 }
 
 int
 main(int argc, char **argv)
 {
-    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        MUST(cuda_prepare(set.kernels));
-        tile_shapes_agree(set);
-        odd_statistics(set);
-    }
-    return summary();
+    return run_program(argc, argv, run_all);
 }

@@ -15,18 +15,7 @@ extern "C" {
 #include <math.h>
 #include <stdio.h>
 
-typedef std::vector<double> doubles;
-
 static_assert(LABEL_UNKNOWN == CHEX_LABEL_UNKNOWN, "kernels do not include chex.h");
-
-static void
-case_name(const value_set &set, const char *what)
-{
-    char name[100];
-
-    snprintf(name, sizeof(name), "%s: %s", set.name, what);
-    finish_case(name);
-}
 
 static void
 run_linear(const value_set &set)
@@ -78,7 +67,7 @@ run_linear(const value_set &set)
     compare("gradient of w", dw, download(a.dw, dw.size()), 1e-6);
     compare("gradient of bias", dbias, download(a.dbias, OUT), 1e-6);
     release();
-    case_name(set, "linear layer");
+    finish_case(set, "linear layer");
 }
 
 static void
@@ -134,17 +123,19 @@ run_loss(const value_set &set, bool focal)
     state = download_one(a.state);
     expect(!isfinite(state.loss) && state.bad == 3, "a loss that is not finite, in micro-batch 3");
     release();
-    case_name(set, focal ? "focal loss" : "binary cross entropy");
+    finish_case(set, focal ? "focal loss" : "binary cross entropy");
+}
+
+static void
+run_all(const value_set &set)
+{
+    run_linear(set);
+    run_loss(set, false);
+    run_loss(set, true);
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        run_linear(set);
-        run_loss(set, false);
-        run_loss(set, true);
-    }
-    return summary();
+    return run_program(argc, argv, run_all);
 }

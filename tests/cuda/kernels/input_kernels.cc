@@ -15,8 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 
-typedef std::vector<double> doubles;
-
 static const struct shape {
     const char *name;
     unsigned images, source, side, out, outputs;
@@ -284,7 +282,6 @@ static void
 run_shape(const value_set &set, const shape &s)
 {
     problem p = make_problem(s);
-    char name[100];
 
     to_device(set, p);
     check_cells(set, p);
@@ -293,8 +290,7 @@ run_shape(const value_set &set, const shape &s)
     overwrite(p.args.block, p.block);
     check_gradient(set, p, 132);
     release();
-    snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
-    finish_case(name);
+    finish_case(set, s.name);
 }
 
 /* ---- images of weight 0 ------------------------------------------------------------------------------------------ */
@@ -316,7 +312,6 @@ run_overflow(const value_set &set)
     problem p = make_problem(s);
     floats master((size_t)s.out * INPUT_CHANNELS * STEM_KERNEL * STEM_KERNEL, 1000);
     size_t pixels = (size_t)p.out_side * p.out_side, outputs = s.images * pixels * s.out;
-    char name[100];
 
     p.index = {0xffffffffu, 0xffffffffu, 0xffffffffu};
     p.crop = std::vector<crop_place>(3);
@@ -361,8 +356,7 @@ run_overflow(const value_set &set)
     expect(all_finite(got) && all_finite(download(running.running, 2 * s.out)), "something is not finite");
     expect(spared == floats(pixels * s.out), "the image of weight 0 is not 0");
     release();
-    snprintf(name, sizeof(name), "%s: an image of weight 0 that would overflow", set.name);
-    finish_case(name);
+    finish_case(set, "an image of weight 0 that would overflow");
 }
 
 /* ---- packed weights ---------------------------------------------------------------------------------------------- */
@@ -378,7 +372,6 @@ run_table(const value_set &set)
     pack_weights_args pack = {};
     unsigned blocks = 0;
     size_t floats_of_all = 3;
-    char name[60];
 
     for (const auto &c : convs) {
         bool stem = entry.empty();
@@ -407,8 +400,7 @@ run_table(const value_set &set)
         expect(same, "packed weights");
     }
     release();
-    snprintf(name, sizeof(name), "%s: a table of weights", set.name);
-    finish_case(name);
+    finish_case(set, "a table of weights");
 }
 
 /*
@@ -426,7 +418,6 @@ run_fold(const value_set &set)
     const unsigned each = ALL / PACK_THREADS + (ALL % PACK_THREADS > 0);
     std::vector<fold_entry> entry(3);
     doubles want[2], scales(OUT), shifts(OUT);
-    char name[60];
 
     for (size_t i = NORMS; i < 2 * NORMS; i++)
         statistics[i] = statistics[i] * statistics[i] + 0.01f;
@@ -471,23 +462,22 @@ run_fold(const value_set &set)
     got.resize(OUT);
     compare("scale", scales, got, 1e-6);
     release();
-    snprintf(name, sizeof(name), "%s: weights to score with", set.name);
-    finish_case(name);
+    finish_case(set, "weights to score with");
+}
+
+static void
+run_all(const value_set &set)
+{
+    for (const shape &s : shapes)
+        if (s.small || !small_shapes)
+            run_shape(set, s);
+    run_overflow(set);
+    run_table(set);
+    run_fold(set);
 }
 
 int
 main(int argc, char **argv)
 {
-    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        MUST(cuda_prepare(set.kernels));
-        for (const shape &s : shapes)
-            if (s.small || !small_shapes)
-                run_shape(set, s);
-        run_overflow(set);
-        run_table(set);
-        run_fold(set);
-    }
-    return summary();
+    return run_program(argc, argv, run_all);
 }

@@ -75,6 +75,12 @@ rounded(const value_set &set, float f)
     }
 }
 
+unsigned
+value_bytes(const value_set &set)
+{
+    return set.kind == VALUE_FLOAT ? 4 : 2;
+}
+
 static float
 random_float()
 {
@@ -97,6 +103,16 @@ random_floats(size_t count)
 
     for (float &f : v)
         f = random_float();
+    return v;
+}
+
+floats
+random_variances(size_t count)
+{
+    floats v = random_floats(count);
+
+    for (float &f : v)
+        f = 0.2f + f * f;
     return v;
 }
 
@@ -161,7 +177,7 @@ room(size_t count)
 void *
 room(const value_set &set, size_t count)
 {
-    return room_for(count * (set.kind == VALUE_FLOAT ? 4 : 2));
+    return room_for(count * value_bytes(set));
 }
 
 value_set
@@ -278,11 +294,77 @@ finish_case(const char *name)
     worst = 0;
 }
 
+void
+finish_case(const value_set &set, const char *name)
+{
+    char text[200];
+
+    snprintf(text, sizeof(text), "%s: %s", set.name, name);
+    finish_case(text);
+}
+
 int
 summary()
 {
     printf("%u passed, %u failed, 0 skipped\n", passed, failed);
     return failed > 0;
+}
+
+int
+run_program(int argc, char **argv, void (*run)(const value_set &set), void (*once)())
+{
+    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (once)
+        once();
+    for (const value_set &set : value_sets) {
+        MUST(cuda_prepare(set.kernels));
+        run(set);
+    }
+    return summary();
+}
+
+/* ---- batch normalisation ----------------------------------------------------------------------------------------- */
+
+norm_view
+upload_view(const floats &mean, const floats &variance, const floats &gamma, const floats &beta)
+{
+    norm_view v = {};
+
+    v.mean = upload(mean);
+    v.variance = upload(variance);
+    v.gamma = upload(gamma);
+    v.beta = upload(beta);
+    return v;
+}
+
+norm_results
+normalise(const norm_channel &c)
+{
+    const size_t pixels = c.x.size();
+    norm_results r = {doubles(pixels), doubles(pixels), 0, 0, 0, 0, 0};
+    double n = 0;
+    auto xhat = [&](size_t q) { return (c.x[q] - r.mean) * r.inverse; };
+
+    for (size_t q = 0; q < pixels; q++)
+        n += c.counts[q];
+    for (size_t q = 0; q < pixels; q++)
+        r.mean += c.counts[q] ? c.x[q] / n : 0;
+    for (size_t q = 0; q < pixels; q++)
+        r.variance += c.counts[q] ? pow(c.x[q] - r.mean, 2) / n : 0;
+    r.inverse = 1 / sqrt(r.variance + c.epsilon);
+    for (size_t q = 0; q < pixels; q++)
+        if (c.counts[q]) {
+            double y = xhat(q) * c.gamma + c.beta;
+
+            r.y[q] = c.relu && y < 0 ? 0 : y;
+            r.sum_g += c.g[q];
+            r.sum_g_xhat += c.g[q] * xhat(q);
+        }
+    for (size_t q = 0; q < pixels; q++)
+        if (c.counts[q])
+            r.dx[q] = c.gamma * r.inverse * (c.g[q] - r.sum_g / n - xhat(q) * r.sum_g_xhat / n);
+    return r;
 }
 
 void
@@ -327,6 +409,14 @@ stem_shape_of(unsigned images, unsigned side, unsigned out)
     s.kernel_w = 1;
     s.pad_w = 0;
     return s;
+}
+
+unsigned
+tile_shapes_of(const conv_shape &s, conv_kind kind)
+{
+    cuda_conv c = {kind, {s}, 0, 0, 0};
+
+    return cuda_conv_tile_shapes(&c);
 }
 
 void

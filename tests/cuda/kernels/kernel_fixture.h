@@ -34,6 +34,7 @@ struct value_set {
 extern const std::vector<value_set> value_sets;
 
 typedef std::vector<float> floats;
+typedef std::vector<double> doubles;
 
 extern cudaStream_t stream;
 extern bool small_shapes; /* for builds in which everything is slow */
@@ -46,6 +47,9 @@ void must(cudaError_t e, const char *what, int line);
 floats random_values(const value_set &set, size_t count);
 floats random_floats(size_t count);
 unsigned random_below(unsigned limit);
+floats random_variances(size_t count);
+/* Returns the bytes of a stored value. */
+unsigned value_bytes(const value_set &set);
 /* Rounds to the type of the set. */
 float rounded(const value_set &set, float f);
 /* Copies to the device as values of the set, or as floats; release() frees it. */
@@ -110,6 +114,23 @@ conv_shape conv_shape_of(unsigned images, unsigned height, unsigned width, unsig
                          unsigned stride, unsigned pad);
 /* Returns that of the stem for images of side x side. */
 conv_shape stem_shape_of(unsigned images, unsigned side, unsigned out);
+/* Returns the number of its tile shapes. */
+unsigned tile_shapes_of(const conv_shape &s, conv_kind kind);
+/* Calls visit(output, input, tap) for each pixel of the output, and each pixel of the input that it reads. */
+template <typename F>
+void
+each_tap(const conv_shape &s, F visit)
+{
+    for (size_t to = 0; to < (size_t)s.images * s.out_height * s.out_width; to++)
+        for (unsigned tap = 0; tap < s.kernel_h * s.kernel_w; tap++) {
+            size_t image = to / s.out_width / s.out_height;
+            unsigned y = (unsigned)(to / s.out_width % s.out_height) * s.stride + tap / s.kernel_w - s.pad_h;
+            unsigned x = (unsigned)(to % s.out_width) * s.stride + tap % s.kernel_w - s.pad_w;
+
+            if (y < s.height && x < s.width) /* negative numbers wrap around to large ones */
+                visit(to, (image * s.height + y) * s.width + x, tap);
+        }
+}
 /* Sets the operands of any kind: x and y are dx and dy where the kind has these. */
 void set_operands(cuda_conv &c, void *x, const void *w, void *y);
 /* Allocates the partial sums of wgrad. */
@@ -117,6 +138,22 @@ void set_partial(const value_set &set, cuda_conv &c);
 /* Launches sum_all for partial sums of wgrad: gradient (+)= unscale * their sum. */
 void reduce_splits(const value_set &set, const splits_entry &entry, float *gradient, const batch_block &block,
                    float unscale);
+
+/* Returns a view with these statistics and parameters, copied to the device. */
+norm_view upload_view(const floats &mean, const floats &variance, const floats &gamma, const floats &beta);
+
+/* A channel of a batch normalisation, and its results in double.  g is dy under the ReLU mask. */
+struct norm_channel {
+    doubles x, g;
+    std::vector<bool> counts; /* has the image of this pixel weight? */
+    double gamma, beta, epsilon;
+    bool relu;
+};
+struct norm_results {
+    doubles y, dx; /* 0 for pixels that do not count */
+    double mean, variance, inverse, sum_g, sum_g_xhat;
+};
+norm_results normalise(const norm_channel &c);
 
 /* Updates running statistics, by CTAs of a loss without images. */
 void move_running(const value_set &set, unsigned blocks, const norm_running_args &args);
@@ -126,8 +163,11 @@ void compare(const char *what, const std::vector<double> &want, const floats &go
 void expect(bool good, const char *what);
 /* Returns the slice in the middle of a slab with rows of ld values; requires that the rest is unchanged. */
 floats slice_of(const floats &slab, const floats &before, unsigned ld, unsigned channels, const char *what);
-/* Prints one line for all comparisons since the last call. */
+/* Prints one line for all comparisons since the last call; the second form adds the name of the set. */
 void finish_case(const char *name);
+void finish_case(const value_set &set, const char *name);
 int summary();
+/* The rest of main(): takes the word `small`, runs `once`, if any, then `run` for each set, and prints the sums. */
+int run_program(int argc, char **argv, void (*run)(const value_set &set), void (*once)() = NULL);
 
 #endif

@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	tests/cuda/kernels/bank_conflicts.cc \
 	tests/cuda/kernels/check_sass.py \
 	tests/cuda/kernels/check_sm70.py \
+	tests/cuda/kernels/conv_choices.cc \
 	tests/cuda/kernels/conv_kernels.cc \
 	tests/cuda/kernels/finalize_kernels.cc \
 	tests/cuda/kernels/fused_kernels.cc \

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef std::vector<double> doubles;
-
 static const struct shape {
     const char *name;
     unsigned images, pixels, channels, ld; /* ld of every slab; the slice starts at (ld - channels) / 2 */
@@ -84,47 +82,35 @@ formulas(const problem &p, const floats &y)
 {
     const shape &s = *p.s;
     wanted w;
-    double n = 0;
+    double n = (double)p.images * s.pixels;
 
-    for (size_t q = 0; q < p.count; q++)
-        n += counts(p, q);
     w.y.resize(p.count * s.channels);
     w.dx.resize(p.count * s.channels);
     for (unsigned c = 0; c < s.channels; c++) {
-        double mean = 0, variance = 0, by_one = 0, by_x = 0, inverse;
-        auto x = [&](size_t q) { return (double)p.x[q * s.ld + p.first + c]; };
-        auto g = [&](size_t q) {
+        norm_channel channel = {{}, {}, {}, (double)p.gamma[c], (double)p.beta[c], 1e-5, s.relu};
+
+        for (size_t q = 0; q < p.count; q++) {
             size_t at = q * s.ld + p.first + c;
 
-            return s.relu && !(y[at] > 0) ? 0.0 : (double)p.dy[at];
-        };
-
-        for (size_t q = 0; q < p.count; q++)
-            mean += counts(p, q) ? x(q) / n : 0;
-        for (size_t q = 0; q < p.count; q++)
-            variance += counts(p, q) ? pow(x(q) - mean, 2) / n : 0;
-        inverse = 1 / sqrt(variance + 1e-5);
-        for (size_t q = 0; q < p.count; q++) {
-            double v = (x(q) - mean) * inverse * (double)p.gamma[c] + (double)p.beta[c];
-
-            w.y[q * s.channels + c] = !counts(p, q) || (s.relu && v < 0) ? 0 : v;
-            by_one += g(q);
-            by_x += g(q) * (x(q) - mean) * inverse;
+            channel.x.push_back((double)p.x[at]);
+            channel.g.push_back(s.relu && !(y[at] > 0) ? 0 : (double)p.dy[at]);
+            channel.counts.push_back(counts(p, q));
         }
+        norm_results r = normalise(channel);
         for (size_t q = 0; q < p.count; q++) {
-            double d = (double)p.gamma[c] * (g(q) - by_one / n - (x(q) - mean) * inverse * by_x / n);
+            /* of another consumer, whose sums are zero; a single value has no gradient */
+            double more = s.add && counts(p, q) && n > 1 ? (double)p.dx[q * s.ld + p.first + c] : 0;
 
-            if (s.add) /* of another consumer, whose sums are zero */
-                d += (double)p.dx[q * s.ld + p.first + c];
-            w.dx[q * s.channels + c] = counts(p, q) && n > 1 ? d * inverse : 0; /* a single value has no gradient */
+            w.y[q * s.channels + c] = r.y[q];
+            w.dx[q * s.channels + c] = r.dx[q] + more * r.inverse;
         }
-        w.mean.push_back(mean);
-        w.variance.push_back(variance);
-        w.dbeta.push_back(1 + by_one * 0.5);
-        w.dgamma.push_back(1 + by_x * 0.5);
-        w.running_mean.push_back(n < 2 ? (double)p.running_mean[c] : 0.9 * (double)p.running_mean[c] + 0.1 * mean);
+        w.mean.push_back(r.mean);
+        w.variance.push_back(r.variance);
+        w.dbeta.push_back(1 + r.sum_g * 0.5);
+        w.dgamma.push_back(1 + r.sum_g_xhat * 0.5);
+        w.running_mean.push_back(n < 2 ? (double)p.running_mean[c] : 0.9 * (double)p.running_mean[c] + 0.1 * r.mean);
         w.running_variance.push_back(n < 2 ? (double)p.running_variance[c]
-                                           : 0.9 * (double)p.running_variance[c] + 0.1 * variance * n / (n - 1));
+                                           : 0.9 * (double)p.running_variance[c] + 0.1 * r.variance * n / (n - 1));
     }
     return w;
 }
@@ -151,7 +137,7 @@ struct device {
 static void *
 at(const value_set &set, const problem &p, void *slab)
 {
-    return (char *)slab + p.first * (set.kind == VALUE_FLOAT ? 4 : 2);
+    return (char *)slab + p.first * value_bytes(set);
 }
 
 static device
@@ -246,7 +232,6 @@ run_shape(const value_set &set, const shape &s)
 {
     problem p = make_problem(set, s);
     device d = to_device(set, p);
-    char what[120];
 
     forward(set, p, d);
     backward(set, p, d);
@@ -273,8 +258,7 @@ run_shape(const value_set &set, const shape &s)
                 break;
             }
     release();
-    snprintf(what, sizeof(what), "%s: %s", set.name, s.name);
-    finish_case(what);
+    finish_case(set, s.name);
 }
 
 /* Scoring: running statistics, and an image of weight 0. */
@@ -285,7 +269,6 @@ run_scoring(const value_set &set)
     floats x = random_values(set, COUNT), weight = {1, 0, 1}, mean = random_floats(CHANNELS);
     floats variance = random_floats(CHANNELS), gamma = random_floats(CHANNELS), beta = random_floats(CHANNELS);
     doubles want(COUNT);
-    char what[60];
 
     for (float &v : variance)
         v = v * v;
@@ -304,20 +287,20 @@ run_scoring(const value_set &set)
     launch(set, CUDA_NORM_APPLY, 1, cuda_blocks(CHANNELS, NORM_CHANNELS), apply);
     compare("y", want, download(set, apply.y, COUNT), set.tolerance > 2e-6 ? set.tolerance : 2e-6);
     release();
-    snprintf(what, sizeof(what), "%s: running statistics", set.name);
-    finish_case(what);
+    finish_case(set, "running statistics");
+}
+
+static void
+run_all(const value_set &set)
+{
+    for (const shape &s : shapes)
+        if (s.small || !small_shapes)
+            run_shape(set, s);
+    run_scoring(set);
 }
 
 int
 main(int argc, char **argv)
 {
-    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        for (const shape &s : shapes)
-            if (s.small || !small_shapes)
-                run_shape(set, s);
-        run_scoring(set);
-    }
-    return summary();
+    return run_program(argc, argv, run_all);
 }

@@ -15,8 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 
-typedef std::vector<double> doubles;
-
 static const struct shape {
     const char *name;
     unsigned images, height, width, in, out;
@@ -70,16 +68,6 @@ static double
 inverse_of(double variance)
 {
     return 1 / sqrt(variance + (double)EPSILON);
-}
-
-static floats
-variances(unsigned count)
-{
-    floats v = random_floats(count);
-
-    for (float &f : v)
-        f = 0.2f + f * f;
-    return v;
 }
 
 /* Makes a slab whose images of weight 0 must not be used. */
@@ -224,10 +212,10 @@ make_problem(const value_set &set, const shape &s, const wish &ask)
     p.gamma = random_floats(s.in);
     p.beta = random_floats(s.in);
     p.mean = random_floats(s.in);
-    p.variance = variances(s.in);
+    p.variance = random_variances(s.in);
     p.y_gamma = random_floats(s.out);
     p.y_mean = random_floats(s.out);
-    p.y_variance = variances(s.out);
+    p.y_variance = random_variances(s.out);
     p.by_beta = random_floats(s.out);
     p.by_gamma = random_floats(s.out);
     p.left = random_floats((size_t)s.rows * 2 * s.out);
@@ -256,7 +244,7 @@ shape_of(const value_set &set, const problem &p)
     if (p.ask.finalize != PLAIN)
         b.args.finalize.values_ld = p.values_ld;
     b.args.end = p.means;
-    b.value_bytes = set.kind == VALUE_FLOAT ? 4 : 2;
+    b.value_bytes = value_bytes(set);
     return b;
 }
 
@@ -313,10 +301,7 @@ put_in(const value_set &set, const problem &p, cuda_one_pass &b)
         put_in_end(set, p, b, b.args.end);
     if (!p.ask.norm)
         return;
-    a.norm.mean = upload(p.mean);
-    a.norm.variance = upload(p.variance);
-    a.norm.gamma = upload(p.gamma);
-    a.norm.beta = upload(p.beta);
+    a.norm = upload_view(p.mean, p.variance, p.gamma, p.beta);
     a.norm.pixels = p.s->height * p.s->width;
     a.norm.relu = p.s->relu;
     a.norm.epsilon = EPSILON;
@@ -459,7 +444,6 @@ tile_shapes_agree(const value_set &set)
         {LEFT, true, true, false, true, 0, OF_ALL},
         {PLAIN, true, true, false, false, 0, OF_ALL},
     };
-    char name[100];
 
     for (const shape &s : shapes) {
         if (small_shapes && !s.small)
@@ -472,8 +456,7 @@ tile_shapes_agree(const value_set &set)
                 try_tile(set, p, tile, 132, 2);
             }
         }
-        snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
-        finish_case(name);
+        finish_case(set, s.name);
     }
 }
 
@@ -484,7 +467,6 @@ one_value(const value_set &set)
     static const shape s = {"one value", 2, 1, 1, 16, 8, 0, 0, 3, true, true};
     problem p = make_problem(set, s, {LEFT, true, true, true, true, 0, NO_END});
     cuda_one_pass b = shape_of(set, p);
-    char name[100];
 
     expect(p.counted == 1 && cuda_one_pass_take(&b, 0, 1), "one image of one pixel");
     put_in(set, p, b);
@@ -495,129 +477,18 @@ one_value(const value_set &set)
     expect(partial == floats(cuda_one_pass_partial(&b), 0.0f), "no gradient of weights");
     check_parameters(p, b, "one value");
     release();
-    snprintf(name, sizeof(name), "%s: one value", set.name);
-    finish_case(name);
+    finish_case(set, "one value");
 }
 
-static cuda_one_pass
-dense_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
-{
-    cuda_one_pass b = {};
-
-    b.args.dgrad.shape = conv_shape_of(64, side, side, in, 128, 1, 1, 0);
-    b.args.dgrad.add = 1;
-    b.args.finalize.values_ld = 128;
-    b.major = major;
-    b.shared = shared;
-    return b;
-}
-
-/* The last layer of a block, followed by a pool over every second row and column. */
-static cuda_one_pass
-last_layer(unsigned side, unsigned in, unsigned major, unsigned shared)
-{
-    cuda_one_pass b = dense_layer(side, in, major, shared);
-
-    b.args.dgrad.add = 0;
-    b.args.end.dy_ld = in;
-    b.args.end.height = b.args.end.width = side / 2;
-    b.args.end.down = b.args.end.across = 2;
-    return b;
-}
-
-/* The choice fits, and uses all multiprocessors if there is enough work. */
 static void
-choices()
+run_all(const value_set &set)
 {
-    static const struct {
-        unsigned major, shared, least, processors;
-    } chips[] = {{7, 0, 64u << 10, 80},   {8, 0, 99u << 10, 84},   {8, 163u << 10, 163u << 10, 108},
-                 {9, 0, 227u << 10, 132}, {0, 0, 227u << 10, 132}, {12, 0, 99u << 10, 170}};
-
-    for (const auto &chip : chips)
-        for (unsigned side : {56, 28, 14, 7})
-            for (unsigned in = 64; in <= 1024 + 32; in += 32) {
-                bool last = in > 1024; /* a layer with 992 channels */
-                cuda_one_pass b = last ? last_layer(side, 992, chip.major, chip.shared)
-                                       : dense_layer(side, in, chip.major, chip.shared);
-
-                expect(cuda_one_pass_fits(&b), "a dense layer");
-                cuda_one_pass_choose(&b, chip.processors);
-                cuda_op op = cuda_one_pass_op(&b);
-                expect(with_end[b.tile] == last, "a tile shape with an end where there is one");
-                expect(cuda_kernels_fp16[op.kernel].shared + op.shared <= chip.least, "shared memory");
-                expect(op.y == b.ctas && b.ctas * b.args.dgrad.tiles_each * ONE_PASS_PIXELS >= 64 * side * side &&
-                           (b.ctas - 1) * b.args.dgrad.tiles_each * ONE_PASS_PIXELS < 64 * side * side,
-                       "CTAs that have all pixels, and none that is empty");
-                expect(side < 28 || op.x * op.y >= chip.processors * 2 / 3, "blocks for most multiprocessors");
-            }
-    finish_case("what is chosen for dense layers");
-}
-
-/* Each is a dense layer with one property that the kernels do not support. */
-static void
-refusals()
-{
-    static float *const odd = (float *)4;
-    static void (*const spoil[])(cuda_one_pass &) = {
-        [](cuda_one_pass &b) { b.args.dgrad.shape.kernel_h = 3; },
-        [](cuda_one_pass &b) { b.args.dgrad.shape.stride = 2; },
-        [](cuda_one_pass &b) { b.args.dgrad.shape.pad_w = 1; },
-        [](cuda_one_pass &b) { b.args.dgrad.shape.in = 60; },
-        [](cuda_one_pass &b) {
-            b.args.dgrad.shape.out = b.args.dgrad.shape.y_ld = b.args.finalize.values_ld = ONE_PASS_OUT + 8;
-        },
-        [](cuda_one_pass &b) { b.args.dgrad.shape.images = ONE_PASS_IMAGES + 1; },
-        [](cuda_one_pass &b) { b.args.dgrad.shape.x_ld = 56; },
-        [](cuda_one_pass &b) { b.args.dgrad.shape.y_ld = 132; },
-        [](cuda_one_pass &b) { b.args.finalize.values_ld = 64; },
-        [](cuda_one_pass &b) { b.args.dgrad.dx = (void *)8; },
-        [](cuda_one_pass &b) { b.args.finalize.values = (void *)8; },
-        [](cuda_one_pass &b) { b.args.dgrad.sums.partial = (float *)16; },
-        [](cuda_one_pass &b) {
-            b.args.finalize.sums = {(float *)16, NULL, 3, 120};
-        },
-        [](cuda_one_pass &b) {
-            b.args.finalize.sums = {odd, NULL, 3, 128};
-        },
-        [](cuda_one_pass &b) { b.shared = 48u << 10; },
-        [](cuda_one_pass &b) { b.args.end = last_layer(14, 64, 9, 0).args.end; }, /* it accumulates */
-    };
-    static void (*const spoil_last[])(cuda_one_pass &) = {
-        [](cuda_one_pass &b) { b.args.end.dy_ld = 56; },      [](cuda_one_pass &b) { b.args.end.dy_ld = 68; },
-        [](cuda_one_pass &b) { b.args.end.across = 0; },      [](cuda_one_pass &b) { b.args.end.dy = (void *)8; },
-        [](cuda_one_pass &b) { b.args.end.dy = (void *)16; }, /* but has no BN */
-        [](cuda_one_pass &b) { b.shared = 59u << 10; },
-    };
-
-    for (auto f : spoil) {
-        cuda_one_pass b = dense_layer(14, 64, 9, 0);
-
-        expect(cuda_one_pass_fits(&b), "a dense layer");
-        f(b);
-        expect(!cuda_one_pass_fits(&b), "what kernels do not take");
-    }
-    for (auto f : spoil_last) {
-        cuda_one_pass b = last_layer(14, 64, 9, 0);
-
-        expect(cuda_one_pass_fits(&b), "the last layer of a block");
-        f(b);
-        expect(!cuda_one_pass_fits(&b), "what kernels do not take at the end of a block");
-    }
-    finish_case("what kernels do not take");
+    tile_shapes_agree(set);
+    one_value(set);
 }
 
 int
 main(int argc, char **argv)
 {
-    small_shapes = argc > 1 && strcmp(argv[1], "small") == 0;
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        MUST(cuda_prepare(set.kernels));
-        tile_shapes_agree(set);
-        one_value(set);
-    }
-    choices();
-    refusals();
-    return summary();
+    return run_program(argc, argv, run_all);
 }

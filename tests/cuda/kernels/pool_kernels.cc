@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef std::vector<double> doubles;
-
 static const struct shape {
     const char *name;
     unsigned images, height, width, channels, more, kernel, stride, pad;
@@ -84,11 +82,10 @@ run_window(const value_set &set, const shape &s)
 {
     unsigned ld = s.channels + s.more, rows = side(s.height, s), columns = side(s.width, s);
     size_t inputs = (size_t)s.images * s.height * s.width, outputs = (size_t)s.images * rows * columns;
-    size_t offset = s.more / 2 * (set.kind == VALUE_FLOAT ? 4 : 2);
+    size_t offset = s.more / 2 * value_bytes(set);
     floats x = random_values(set, inputs * ld), dy = random_values(set, outputs * ld),
            dx = random_values(set, inputs * ld);
     doubles want_y(outputs * s.channels), want_dx(inputs * s.channels);
-    char name[120];
 
     for (float &f : x)
         f = s.ties ? floorf(f * 2) : f;
@@ -109,8 +106,7 @@ run_window(const value_set &set, const shape &s)
     compare("y", want_y, slice(download(set, on_y, outputs * ld), ld, s.channels), set.tolerance);
     compare("gradient", want_dx, slice(download(set, on_dx, inputs * ld), ld, s.channels), set.tolerance);
     release();
-    snprintf(name, sizeof(name), "%s: %s", set.name, s.name);
-    finish_case(name);
+    finish_case(set, s.name);
 }
 
 static void
@@ -119,7 +115,6 @@ run_mean(const value_set &set)
     enum { IMAGES = 3, PIXELS = 49, CHANNELS = 40, LD = 48 };
     floats x = random_values(set, IMAGES * PIXELS * LD), dy = random_values(set, IMAGES * CHANNELS);
     doubles y(IMAGES * CHANNELS), dx(IMAGES * PIXELS * CHANNELS);
-    char name[60];
 
     for (size_t i = 0; i < dx.size(); i++) {
         size_t pixel = i / CHANNELS, c = i % CHANNELS, image = pixel / PIXELS;
@@ -139,8 +134,7 @@ run_mean(const value_set &set)
     compare("y", y, download(set, a.y, y.size()), set.tolerance);
     compare("gradient", dx, download(set, a.dx, dx.size()), set.tolerance);
     release();
-    snprintf(name, sizeof(name), "%s: mean of all pixels", set.name);
-    finish_case(name);
+    finish_case(set, "mean of all pixels");
 }
 
 static void
@@ -151,7 +145,6 @@ run_branches(const value_set &set)
     floats x = random_values(set, count), x2 = random_values(set, count), dy = random_values(set, count);
     floats dx2 = random_values(set, count);
     doubles y(count), g(count), g2(count);
-    char name[60];
 
     branches_args a = {upload(set, x),
                        upload(set, x2),
@@ -181,8 +174,7 @@ run_branches(const value_set &set)
     compare("gradient", g, download(set, a.dx, count), set.tolerance);
     compare("gradient of the other branch", g2, download(set, a.dx2, count), set.tolerance);
     release();
-    snprintf(name, sizeof(name), "%s: sum of two branches", set.name);
-    finish_case(name);
+    finish_case(set, "sum of two branches");
 }
 
 /* ---- a normalisation fused with a pool --------------------------------------------------------------------------- */
@@ -451,7 +443,6 @@ run_normed_nan(const value_set &set)
     enum { AT = 3 * 7 + 3, CHANNEL = 9 }; /* row 3, column 3: in four windows */
     static const float zeros[40] = {};
     normed_problem p = make_normed(set, norm_shapes[0]);
-    char name[60];
 
     p.x[AT * (size_t)p.ld + CHANNEL] = NAN;
     normed_to_device(set, p);
@@ -467,22 +458,23 @@ run_normed_nan(const value_set &set)
         expect(isnan(y[i]) == has, "a window with a value that is no number");
     }
     release();
-    snprintf(name, sizeof(name), "%s: normalised, a value that is no number", set.name);
-    finish_case(name);
+    finish_case(set, "normalised, a value that is no number");
+}
+
+static void
+run_all(const value_set &set)
+{
+    for (const shape &s : shapes)
+        run_window(set, s);
+    run_mean(set);
+    run_branches(set);
+    for (const norm_shape &s : norm_shapes)
+        run_normed(set, s);
+    run_normed_nan(set);
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        for (const shape &s : shapes)
-            run_window(set, s);
-        run_mean(set);
-        run_branches(set);
-        for (const norm_shape &s : norm_shapes)
-            run_normed(set, s);
-        run_normed_nan(set);
-    }
-    return summary();
+    return run_program(argc, argv, run_all);
 }

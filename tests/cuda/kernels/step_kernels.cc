@@ -20,19 +20,8 @@ extern "C" {
 #include <stdio.h>
 #include <string.h>
 
-typedef std::vector<double> doubles;
-
 static_assert(NORM_LEAST == GRAPH_NORM_LEAST && TAIL_REQUESTS == STEP_REQUESTS && STEP_BAD_NONE == STEP_NONE,
               "kernels do not include the headers that these numbers are from");
-
-static void
-case_name(const value_set &set, const char *what)
-{
-    char name[100];
-
-    snprintf(name, sizeof(name), "%s: %s", set.name, what);
-    finish_case(name);
-}
 
 /* Makes steps of all parameters on the device, where the state stays. */
 struct stepper {
@@ -122,7 +111,7 @@ run_optimizer(const value_set &set, optimizer_kind kind, const char *name)
     compare("average", doubles(average.begin(), average.end()), download(s.apply.average, COUNT), 1e-6);
     compare("moments", doubles(m.begin(), m.end()), download(s.apply.moment1, COUNT), 1e-6);
     release();
-    case_name(set, name);
+    finish_case(set, name);
 }
 
 /* The scale grows after two good steps, and halves after one that is not finite, between the limits. */
@@ -155,7 +144,7 @@ run_loss_scale(const value_set &set)
         before = now;
     }
     release();
-    case_name(set, "loss scale");
+    finish_case(set, "loss scale");
 }
 
 /* ---- the decision on a step -------------------------------------------------------------------------------------- */
@@ -237,7 +226,7 @@ run_decisions(const value_set &set)
 {
     for (const decision &d : decisions)
         run_decision(set, d);
-    case_name(set, "what becomes of a step");
+    finish_case(set, "what becomes of a step");
 }
 
 /* ---- begin and end ----------------------------------------------------------------------------------------------- */
@@ -269,7 +258,7 @@ run_begin(const value_set &set)
     launch(set, CUDA_PACK_WEIGHTS, 2 + cuda_blocks(300, PACK_THREADS), 1, pack);
     expect(download(a.running, 300) == floats(300), "running statistics of ranks but the first");
     release();
-    case_name(set, "a step begins");
+    finish_case(set, "a step begins");
 }
 
 /* Three BNs: over many pixels, over one, over two. */
@@ -335,7 +324,7 @@ run_end(const value_set &set, unsigned batch, unsigned behind, unsigned rest, do
         expect(tail[TAIL_REQUEST + i] == (0x85 >> i & 1), "wishes");
     release();
     snprintf(name, sizeof(name), "a step ends: %u of %u images behind it and %u", behind, batch, rest);
-    case_name(set, name);
+    finish_case(set, name);
 }
 
 /* All cases of rounding, and back; NaN and overflow must be visible in the sum. */
@@ -355,26 +344,28 @@ run_wire(const value_set &set)
     for (size_t i = 0; i < in.size(); i++)
         expect(memcmp(&got[i], &want[i], 4) == 0 || (isnan(got[i]) && isnan(want[i])), "a number on the wire");
     release();
-    case_name(set, "gradients as bfloat16 and back");
+    finish_case(set, "gradients as bfloat16 and back");
+}
+
+static void
+run_all(const value_set &set)
+{
+    run_optimizer(set, OPTIMIZER_ADAM, "Adam");
+    run_optimizer(set, OPTIMIZER_ADAMW, "AdamW");
+    run_optimizer(set, OPTIMIZER_SGD, "SGD");
+    run_loss_scale(set);
+    run_decisions(set);
+    run_begin(set);
+    run_wire(set);
+    run_end(set, 8, 0, 0, 0.1);
+    run_end(set, 8, 5, 0, 1 / 3.0);
+    run_end(set, 1, 3, 0, INFINITY);
+    run_end(set, 4, 0, 1, NAN);
+    run_end(set, 2, 900, 3, 12345.678);
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        run_optimizer(set, OPTIMIZER_ADAM, "Adam");
-        run_optimizer(set, OPTIMIZER_ADAMW, "AdamW");
-        run_optimizer(set, OPTIMIZER_SGD, "SGD");
-        run_loss_scale(set);
-        run_decisions(set);
-        run_begin(set);
-        run_wire(set);
-        run_end(set, 8, 0, 0, 0.1);
-        run_end(set, 8, 5, 0, 1 / 3.0);
-        run_end(set, 1, 3, 0, INFINITY);
-        run_end(set, 4, 0, 1, NAN);
-        run_end(set, 2, 900, 3, 12345.678);
-    }
-    return summary();
+    return run_program(argc, argv, run_all);
 }

@@ -11,8 +11,6 @@
 
 #include <stdio.h>
 
-typedef std::vector<double> doubles;
-
 /* out, in, taps, splits, stem: one and several parts, partly filled CTAs, and the stem between the others. */
 static const splits_entry shapes[] = {
     {NULL, 0, 8, 16, 1, 1, 0, 0},     {NULL, 0, 5, 24, 9, 3, 0, 0},   {NULL, 0, 24, 1, 49, 19, 1, 0},
@@ -91,7 +89,6 @@ static void
 run_fold(const value_set &set)
 {
     static const unsigned from[] = {1, 3, 67, 259}, to[] = {1, 2, 5, 16}, channels[] = {8, 32, 40, 72};
-    char name[60];
 
     for (unsigned k = 0; k < 4; k++) {
         unsigned row = 2 * channels[k], each = cuda_blocks(from[k], to[k]);
@@ -106,18 +103,19 @@ run_fold(const value_set &set)
         compare("sums", want, download(a.to.partial, want.size()), 1e-7);
     }
     release();
-    snprintf(name, sizeof(name), "%s: fewer blocks of sums", set.name);
-    finish_case(name);
+    finish_case(set, "fewer blocks of sums");
+}
+
+static void
+run_cases(const value_set &set)
+{
+    run_all(set, 0);
+    run_all(set, 3);
+    run_fold(set);
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
-    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (const value_set &set : value_sets) {
-        run_all(set, 0);
-        run_all(set, 3);
-        run_fold(set);
-    }
-    return summary();
+    return run_program(argc, argv, run_cases);
 }
