@@ -301,7 +301,7 @@ print_model(const struct backend *b, const struct plan_options *o)
         exit(77);
     }
     check(b->device_open(0, &device, &err), &err);
-    check(b->plan_model(device, o, &m, &err), &err);
+    check(b->plan_model(device, o, NULL, &m, &err), &err);
     print_kinds(&m, o->graph->model);
     plan_model_free(&m);
     b->device_close(device);

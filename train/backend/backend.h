@@ -269,9 +269,12 @@ struct backend {
      */
     enum chex_status (*plan_size)(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
                                   struct chex_error *err);
-    /* Model the kernels of a step of a training plan; NULL if the backend has no model.  Errors as plan_size(). */
-    enum chex_status (*plan_model)(const struct device *device, const struct plan_options *o, struct plan_model *out,
-                                   struct chex_error *err);
+    /*
+     * Model the kernels of a step of a training plan: those of `plan`, or if it is NULL, those that plan_new() would
+     * launch.  NULL if the backend has no model.  Errors as plan_size().
+     */
+    enum chex_status (*plan_model)(const struct device *device, const struct plan_options *o, const struct plan *plan,
+                                   struct plan_model *out, struct chex_error *err);
     /*
      * Errors as plan_size(), and CHEX_ERR_MEMORY, whose text has the required and the available bytes.  All arenas are
      * zero, except that running variances are 1.

@@ -284,7 +284,7 @@ modelled_seconds(const struct trainer_engine *engine)
     double seconds = 0;
 
     if (engine->options.train && engine->backend->plan_model &&
-        engine->backend->plan_model(engine->device, &engine->options, &model, &other) == CHEX_OK)
+        engine->backend->plan_model(engine->device, &engine->options, engine->plan, &model, &other) == CHEX_OK)
         seconds = model.seconds;
     plan_model_free(&model);
     return seconds;

@@ -242,5 +242,5 @@ trainer_model(const struct trainer *t, struct plan_model *out, struct chex_error
     *out = (struct plan_model){.launch = NULL};
     if (!engine->backend->plan_model || !engine->options.train)
         return CHEX_OK;
-    return engine->backend->plan_model(engine->device, &engine->options, out, err);
+    return engine->backend->plan_model(engine->device, &engine->options, engine->plan, out, err);
 }

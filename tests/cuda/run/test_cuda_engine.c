@@ -309,3 +309,60 @@ TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
     cuda_layout_free(&l);
     graph_free(g);
 }
+
+END_TEST
+
+static unsigned
+count_kind(const struct plan_model *m, const char *kind)
+{
+    unsigned count = 0;
+    size_t i;
+
+    for (i = 0; i < m->count; i++)
+        count += strcmp(m->launch[i].kind, kind) == 0;
+    return count;
+}
+
+static void
+same_model(const struct plan_model *a, const struct plan_model *b)
+{
+    size_t i;
+
+    ck_assert_uint_gt(a->count, 0);
+    ck_assert_uint_eq(a->count, b->count);
+    for (i = 0; i < a->count; i++) {
+        ck_assert_str_eq(a->launch[i].kernel, b->launch[i].kernel);
+        ck_assert_uint_eq(a->launch[i].read, b->launch[i].read);
+        ck_assert_uint_eq(a->launch[i].written, b->launch[i].written);
+        ck_assert_double_eq(a->launch[i].seconds, b->launch[i].seconds);
+    }
+    ck_assert_double_eq(a->score.seconds, b->score.seconds);
+}
+
+/* The model of a plan is made from its layout: equal to the one before the plan, unless cuDNN refused a convolution. */
+LOOP_TEST(the_model_of_a_plan_has_the_launches_of_the_plan, 0, 3)
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    struct plan_model before, of_plan;
+    struct chex_error err;
+    struct gpu_plan gpu;
+
+    o.engine = _i > 0 ? ENGINE_CUDNN : ENGINE_OWN;
+    if (_i == 2)
+        setenv("FAKE_CUDNN_REFUSE", "forward", 1);
+    gpu_make(&gpu, &backend_cuda, &o);
+    step_check_ok(backend_cuda.plan_model(gpu.p.device, &gpu.options, NULL, &before, &err), &err);
+    step_check_ok(backend_cuda.plan_model(gpu.p.device, &gpu.options, gpu.p.plan, &of_plan, &err), &err);
+    if (_i < 2) {
+        same_model(&before, &of_plan);
+    } else {
+        ck_assert_uint_gt(count_kind(&before, "cudnn_conv_fprop"), 0);
+        ck_assert_uint_eq(count_kind(&of_plan, "cudnn_conv_fprop"), 0);
+        ck_assert_uint_gt(count_kind(&of_plan, "cudnn_conv_dgrad"), 0);
+    }
+    plan_model_free(&before);
+    plan_model_free(&of_plan);
+    step_plan_free(&gpu.p);
+    graph_free(g);
+}

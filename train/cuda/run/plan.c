@@ -134,8 +134,8 @@ cuda_plan_size(const struct device *device, const struct plan_options *o, struct
 
 /* Models the GPU of the device, or a similar one if it is unknown. */
 enum chex_status
-cuda_plan_model(const struct device *device, const struct plan_options *o, struct plan_model *out,
-                struct chex_error *err)
+cuda_plan_model(const struct device *device, const struct plan_options *o, const struct plan *plan,
+                struct plan_model *out, struct chex_error *err)
 {
     const struct cuda_device *d = (const struct cuda_device *)(const void *)device;
     const struct cuda_gpu *gpu = cuda_gpu_like(device->info.text, d->major);
@@ -146,6 +146,8 @@ cuda_plan_model(const struct device *device, const struct plan_options *o, struc
 
     *out = (struct plan_model){.launch = NULL};
     snprintf(out->device, sizeof(out->device), "%s of %u multiprocessors", gpu->name, gpu->processors);
+    if (plan)
+        return cuda_model_make(&plan->layout, gpu, out, err);
     chosen.precision = choose_precision(d, o->precision);
     status = make_layout(d, &chosen, NULL, false, &layout, &facts, err);
     if (status == CHEX_OK)

@@ -159,8 +159,8 @@ struct plan {
 
 enum chex_status cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
                                 struct chex_error *err);
-enum chex_status cuda_plan_model(const struct device *device, const struct plan_options *o, struct plan_model *out,
-                                 struct chex_error *err);
+enum chex_status cuda_plan_model(const struct device *device, const struct plan_options *o, const struct plan *plan,
+                                 struct plan_model *out, struct chex_error *err);
 enum chex_status cuda_plan_new(struct device *device, const struct plan_options *o, struct plan **out,
                                struct plan_facts *facts, struct chex_error *err);
 void cuda_plan_free(struct plan *plan);
