@@ -1,15 +1,15 @@
 /*
- * epilogue.h - epilogues: how a tile of a product is stored
+ * epilogue.h - epilogues: store a tile of a product
  *
- * The sums of a tile, still in registers, go to shared memory as values (sums_to_shared()), so that whole rows of
- * global memory are written.  On the way out
+ * The tile goes from registers to shared memory as rounded values (sums_to_shared()), so that whole rows of global
+ * memory are written.
  *
- *   fprop   stores y, and adds up its channels (y - pivot and its square) for the next BN
- *   dgrad   stores dx, or adds to it.  Before a normalisation the product is dy of that: it is masked by the ReLU,
- *           multiplied by gamma, added to dx, and the sums of g and g * xhat are those that BN backward needs
- *   wgrad   stores the gradient, or, if k is split (split-K), the partial sum of this split
+ *   fprop   stores y; with sums, adds y - pivot and its square to the sums of the channel, for the next BN
+ *   dgrad   stores dx, or adds to it.  With norm, the product is dy of that BN: g = product where y > 0, else 0;
+ *           dx (+)= gamma * g, and g and g * xhat are added to the sums of the channel, for BN backward
+ *   wgrad   stores dw, or if k is split (split-K), the partial sum of this split
  *
- * Sums of channels stay in registers from tile to tile (gemm_totals); a block stores one row of them at its end.
+ * Per-channel sums stay in registers from tile to tile (gemm_totals).  At its end, a CTA stores one row of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -69,7 +69,7 @@ flag_counted_rows(const float *weight, const gemm_work &w, unsigned char *shared
     return counts;
 }
 
-/* Two sums of each column over the tiles of a block so far; a thread has every THREADS-th of [2][columns]. */
+/* Two sums of each column over the tiles of a CTA so far; a thread has every THREADS-th of [2][columns]. */
 template <typename TILE> struct gemm_totals {
     enum { EACH = (2 * TILE::COLUMNS + TILE::THREADS - 1) / TILE::THREADS };
     float at[EACH];
@@ -106,7 +106,7 @@ add_rows(const float *first, const float *second, float *shared, gemm_totals<TIL
     }
 }
 
-/* At the end of a block: its sums become row at.down of the partial sums. */
+/* At the end of a CTA: stores its sums as row at.down of the partial sums. */
 template <typename TILE>
 DEVICE void
 store_sums(const gemm_totals<TILE> &totals, const channel_sums &to, const gemm_tile_at &at, unsigned columns)
@@ -264,7 +264,7 @@ store_masked(const dgrad_args &a, unsigned char *shared_bytes, const norm_table 
         add_rows<TILE>(by_one, by_x, (float *)(void *)shared_bytes, totals);
 }
 
-/* Does this block sum over all of k? */
+/* Does this CTA sum over all of k? */
 DEVICE bool
 is_unsplit(const wgrad_args &a, const gemm_work &w)
 {

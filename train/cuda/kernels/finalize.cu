@@ -59,7 +59,7 @@ finalize_count(const norm_finalize_args &a)
 
 /*
  * Reduce the partial sums of a group of NORM_CHANNELS channels: dbeta, dgamma, and by_beta and by_gamma of channels
- * outside the slice.  All threads of a block call it.
+ * outside the slice.  All threads of a CTA call it.
  */
 DEVICE void
 finalize_channels(const norm_finalize_args &a, unsigned group, double *sum)

@@ -7,16 +7,16 @@
  *   wgrad   input channels    taps x output channels   pixels
  *     1x1   output channels   input channels           pixels
  *
- * Each is a composition of four parts with these names:
+ * Each kernel is a composition of four parts:
  *
- *   loader     copies A and B of a step of k to shared memory         loader.h
- *   prologue   normalises x there, if it is read through a BN         prologue.h
- *   mainloop   waits, multiplies by tensor cores, starts copies       mainloop.h
- *   epilogue   stores the tile, with sums of channels or split-K      epilogue.h
+ *   loader     copies A and B of a k-step to shared memory                       loader.h
+ *   prologue   normalises x in shared memory, if the convolution has a BN        prologue.h
+ *   mainloop   waits for copies, multiplies with tensor cores, starts copies     mainloop.h
+ *   epilogue   stores the tile, per-channel partial sums, or a split of k        epilogue.h
  *
- * A block of fprop or dgrad computes tiles_each tiles, one below the other, makes the table of its prologue once, and
- * stores one row of sums.  A block of wgrad computes one tile of one split; sum_all adds the splits in a fixed order.
- * There are no atomics, so every run has the same bits.
+ * A CTA of fprop or dgrad computes tiles_each tiles, one below the other.  It computes the table of its prologue once,
+ * and stores one row of partial sums.  A CTA of wgrad computes one tile of one split; sum_all reduces the splits in a
+ * fixed order.  No kernel uses atomics, so every run has the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -103,9 +103,9 @@ wgrad_tile(const wgrad_args &a, unsigned char *shared, const gemm_tile_at &at)
         store_partial<TILE, POINTWISE>(a, w, warp, sum, (partial_t *)(void *)shared);
 }
 
-/* ---- the tiles of a block ---------------------------------------------------------------------------------------- */
+/* ---- the tiles of a CTA ------------------------------------------------------------------------------------------ */
 
-/* at.down counts blocks; tile(at, first) computes one of them. */
+/* Calls tile(at, first) for each tile of a CTA.  In the argument, at.down counts CTAs; in the calls, tiles. */
 template <typename TILE, typename F>
 DEVICE void
 each_tile(const gemm_tile_at &at, unsigned tiles_each, unsigned rows, F tile)
@@ -148,7 +148,7 @@ dgrad(const dgrad_args &a, unsigned char *shared, const gemm_tile_at &at)
         store_sums<TILE>(totals, a.sums, at, s.in);
 }
 
-/* Both gradients of one convolution in one launch: the blocks of wgrad first, which take longer, then dgrad's. */
+/* dgrad and wgrad of one convolution in one launch.  The CTAs of wgrad come first, because they take longer. */
 template <typename DGRAD_TILE, typename WGRAD_TILE, bool POINTWISE>
 DEVICE void
 dgrad_and_wgrad(const conv_pair_args &a, unsigned char *shared)

@@ -1,9 +1,9 @@
 /*
- * gemm_tile.h - the shape of a tile, its operands in shared memory, and the work of a block
+ * gemm_tile.h - the shape of a tile, its operands in shared memory, and the work of a CTA
  *
- * A block computes a tile of C[M][N] = sum over k of A[M][k] B[k][N].  Its warps share the tile.  GEMM_DEEP values of k
- * are one step; shared memory holds GEMM_STAGES steps, each with a piece of A and a piece of B.  A thread copies eight
- * neighbouring values at a time, called a piece.
+ * A CTA computes a tile of C[M][N] = sum over k of A[M][k] B[k][N].  Each warp computes a part of the tile.  A k-step
+ * has GEMM_DEEP values of k.  Shared memory has GEMM_STAGES stages; each holds A and B of one k-step.  A thread copies
+ * eight adjacent values at a time, called a piece.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -60,7 +60,7 @@ struct gemm_tile_at {
     unsigned down, across, split;
 };
 
-/* What a block computes, a tile at a time. */
+/* The tile that a CTA computes, and its k-steps. */
 struct gemm_work {
     unsigned rows, columns, row0, column0; /* of C; where the tile begins */
     gemm_tile_at at;

@@ -1,12 +1,12 @@
 /*
- * prologue.h - prologues: how x is changed between the copy to shared memory and the product
+ * prologue.h - prologues: apply BN and ReLU to x in shared memory, before the product
  *
- * If x is read through a normalisation (norm_view, norm.gamma is set), x becomes relu(x * scale + shift) in shared
- * memory.  The normalised tensor is never stored.  Each thread normalises the pieces that it copied itself, so no
- * barrier is needed before.  scale and shift of the channels are in a table after the stages, which begin_prologue()
- * makes in the first tile of a block.
+ *   x = relu(x * scale + shift);  scale = gamma / sqrt(variance + epsilon),  shift = beta - scale * mean
  *
- * x is A of fprop and of wgrad, B of wgrad of 1x1.  dgrad reads no x in its main loop: its table is for the epilogue.
+ * A kernel with norm.gamma normalises x after its copy to shared memory.  The normalised tensor is never stored.  Each
+ * thread normalises the pieces that it copied, so no barrier is needed before.  begin_prologue() computes scale and
+ * shift of the channels in the first tile of a CTA; their table follows the stages in shared memory.  x is A of fprop
+ * and wgrad, and B of wgrad of 1x1.  The main loop of dgrad reads no x: its epilogue uses the table for the ReLU mask.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -65,7 +65,7 @@ DECLARE(widen, widen_args)
 #define ENTRY_MOST(name, threads, shared, most) \
     {TEXT(JOIN(name, CUDA_VALUE)), (const void *)JOIN(name, CUDA_VALUE), threads, shared, most},
 #define ENTRY(name, threads, shared) ENTRY_MOST(name, threads, shared, shared)
-/* A convolution that may have the table of a prologue behind its tiles. */
+/* A convolution: the table of its prologue may follow its tiles in shared memory. */
 #define ENTRY_TABLE(name, threads, shared) ENTRY_MOST(name, threads, shared, (shared) + CUDA_MORE_SHARED)
 #define ENTRY_CONV(name, r, c, wr, wc) \
     ENTRY_TABLE(name, GEMM_THREADS(r, c, wr, wc), GEMM_SHARED(r, c, CUDA_VALUE_BYTES))
