@@ -21,10 +21,10 @@ static const struct shape {
     unsigned images, pixels, ld;
     unsigned channels[READERS]; /* channels that each one reads, in the order of backward; 0: no more BNs */
     bool relu, weighted;
-    unsigned number; /* of the micro-batch */
-    float mean;      /* of x */
-    unsigned blocks, parts,
-        reduced; /* CTAs: of the sums, per group of the slice, after reduce_sums; 0: no reduce_sums */
+    unsigned number;        /* of the micro-batch */
+    float mean;             /* of x */
+    unsigned blocks, parts; /* CTAs of the sums, and CTAs per group of the slice */
+    unsigned reduced;       /* rows after reduce_sums; 0: no reduce_sums */
     bool small;
 } shapes[] = {
     {"four readers of 160 channels", 3, 49, 176, {160, 128, 96, 64}, true, false, 0, 0, 2, 1, 2, false},

@@ -86,7 +86,7 @@ run_all(const value_set &set, unsigned number)
 
 /* More rows than fit, and exactly as many; channels that end inside a group. */
 static void
-run_fold(const value_set &set)
+run_reduce(const value_set &set)
 {
     static const unsigned from[] = {1, 3, 67, 259}, to[] = {1, 2, 5, 16}, channels[] = {8, 32, 40, 72};
 
@@ -111,7 +111,7 @@ run_cases(const value_set &set)
 {
     run_all(set, 0);
     run_all(set, 3);
-    run_fold(set);
+    run_reduce(set);
 }
 
 int

@@ -219,7 +219,7 @@ run_case(const struct precision_case *c, const struct plan_options *options, con
     make_outcome(&o, &shared);
     run_lists(&o, &c->chip, m, parameters, statistics, &kept);
     compare_outcomes(c->name, &o, m, &kept, want, allowed);
-    expect(kept.launches[CUDA_REDUCE_SUMS] > 0, "%s: sums of many blocks are folded", c->name);
+    expect(kept.launches[CUDA_REDUCE_SUMS] > 0, "%s: sums of many CTAs are reduced", c->name);
     expect(kept.launches[CUDA_CONV_ONE_PASS_64x64] + kept.launches[CUDA_CONV_ONE_PASS_64x128] > 0,
            "%s: both gradients in one pass", c->name);
     expect(kept.launches[CUDA_CONV_ONE_PASS_end_64x64] + kept.launches[CUDA_CONV_ONE_PASS_end_64x128] > 0,
