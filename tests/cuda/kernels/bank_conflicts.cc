@@ -107,7 +107,7 @@ see_through_norm(const value_set &set, cuda_conv *c)
 static emulator_traffic
 run_tile(const value_set &set, const shape &s, conv_kind kind, unsigned tile, bool norm, const char **kernel)
 {
-    cuda_conv c = {kind, {shape_of(s)}, 0, 0, 0};
+    cuda_conv c = conv_of(kind, shape_of(s));
     emulator_traffic t;
 
     put_in(set, c);
@@ -165,7 +165,7 @@ run_one_pass(const value_set &set, unsigned tile, unsigned images, bool finalize
         ONE_PASS_SHAPES(WITH_END)};
     enum { IN = 128, SIDE = 8 };
     const cuda_kernel &kernel = set.kernels[CUDA_CONV_ONE_PASS_64x64 + tile];
-    cuda_conv dgrad = {CONV_DGRAD, {conv_shape_of(images, SIDE, SIDE, IN, ONE_PASS_OUT, 1, 1, 0)}, 0, 0, 0};
+    cuda_conv dgrad = conv_of(CONV_DGRAD, conv_shape_of(images, SIDE, SIDE, IN, ONE_PASS_OUT, 1, 1, 0));
     cuda_one_pass b = {};
     emulator_traffic t;
 

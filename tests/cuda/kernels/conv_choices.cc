@@ -43,8 +43,9 @@ choices_suit_their_layers()
         for (unsigned major : {0, 7, 8, 9, 12}) {
             unsigned processors = major == 7 ? 80 : 132;
             const conv_shape shape = conv_shape_of(64, l.side, l.side, l.in, l.out, l.kernel, 1, l.kernel / 2);
-            cuda_conv fprop = {CONV_FPROP, {shape}, 0, 0, major}, one = {CONV_WGRAD, {shape}, 0, 0, major};
-            cuda_conv_pair pair = {{CONV_DGRAD, {shape}, 0, 0, major}, one, 0};
+            cuda_conv fprop = cuda_conv_start(CONV_FPROP, &shape, major);
+            cuda_conv one = cuda_conv_start(CONV_WGRAD, &shape, major);
+            cuda_conv_pair pair = {cuda_conv_start(CONV_DGRAD, &shape, major), one, 0};
 
             cuda_conv_choose(&fprop, processors);
             cuda_conv_choose(&one, processors);
@@ -83,7 +84,7 @@ misaligned_operands_are_refused(const conv_shape &shape)
     };
 
     for (const auto &each : cases) {
-        cuda_conv c = {each.kind, {shape}, 0, 0, 0};
+        cuda_conv c = conv_of(each.kind, shape);
 
         expect(cuda_conv_fits(&c), "operands that are aligned");
         each.spoil(c);
@@ -94,8 +95,8 @@ misaligned_operands_are_refused(const conv_shape &shape)
 static void
 what_kernels_do_not_take_is_refused()
 {
-    cuda_conv c = {CONV_FPROP, {conv_shape_of(1, 4, 4, 16, 16, 1, 1, 0)}, 0, 0, 0};
-    cuda_conv stem = {CONV_FPROP, {stem_shape_of(1, 32, 64)}, 0, 0, 0};
+    cuda_conv c = conv_of(CONV_FPROP, conv_shape_of(1, 4, 4, 16, 16, 1, 1, 0));
+    cuda_conv stem = conv_of(CONV_FPROP, stem_shape_of(1, 32, 64));
 
     misaligned_operands_are_refused(c.shape);
     expect(cuda_conv_fits(&c), "16 channels");
@@ -104,11 +105,11 @@ what_kernels_do_not_take_is_refused()
     c.shape.in = 24;
     expect(!cuda_conv_fits(&c), "more channels than the slab has");
     expect(cuda_conv_fits(&stem), "the stem");
-    stem.kind = CONV_DGRAD;
+    stem = conv_of(CONV_DGRAD, stem_shape_of(1, 32, 64));
     expect(cuda_conv_fits(&stem), "dgrad of pixels that overlap");
     stem.dgrad.add = 1;
     expect(!cuda_conv_fits(&stem), "pixels that overlap and are accumulated");
-    stem = {CONV_FPROP, {stem_shape_of(1, 32, 64)}, 0, 0, 0};
+    stem = conv_of(CONV_FPROP, stem_shape_of(1, 32, 64));
     stem.shape.width--;
     expect(!cuda_conv_fits(&stem), "a row that is read beyond its end");
     finish_case("shapes that kernels do not take");

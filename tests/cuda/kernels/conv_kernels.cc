@@ -140,7 +140,7 @@ check_wgrad(const value_set &set, const problem &p, const cuda_conv &c, const ch
 static void
 try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
 {
-    cuda_conv c = {kind, {p.a}, 0, 0, 0};
+    cuda_conv c = conv_of(kind, p.a);
     size_t bytes = value_bytes(set);
     floats bias;
     char what[200];
@@ -183,7 +183,7 @@ partial_sums_of(const value_set &set, unsigned kernel)
 {
     enum { IMAGES = 4, SIDE = 12, IN = 16, OUT = 24, INFINITE = 5, NONE = 20 };
     const float LARGE = 1024;
-    cuda_conv c = {CONV_WGRAD, {conv_shape_of(IMAGES, SIDE, SIDE, IN, OUT, kernel, 1, kernel / 2)}, 0, 0, 0};
+    cuda_conv c = conv_of(CONV_WGRAD, conv_shape_of(IMAGES, SIDE, SIDE, IN, OUT, kernel, 1, kernel / 2));
     size_t pixels = IMAGES * SIDE * SIDE, middle = SIDE / 2 * SIDE + SIDE / 2, taps = (size_t)kernel * kernel;
     floats y(pixels * OUT, LARGE);
 
@@ -255,11 +255,11 @@ splits_add_up(const value_set &set)
     if (small_shapes || set.kind == VALUE_BF16)
         return;
     problem p = make_problem(set, s);
-    cuda_conv c = {CONV_WGRAD, {p.a}, 0, 0, 0};
+    cuda_conv c = conv_of(CONV_WGRAD, p.a);
     cuda_conv_choose(&c, 132);
     expect(c.splits > 1, "no splits were chosen");
     try_tile(set, p, CONV_WGRAD, c.tile, 132);
-    c = {CONV_FPROP, {p.a}, 0, 0, 0};
+    c = conv_of(CONV_FPROP, p.a);
     cuda_conv_choose(&c, 132);
     expect(c.splits == 1, "a forward pass was split");
     try_tile(set, p, CONV_FPROP, c.tile, 132);

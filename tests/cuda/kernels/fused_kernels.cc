@@ -322,7 +322,7 @@ slab_of(const value_set &set, const problem &p, const cuda_conv &c)
 static void
 try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, const wish &wish)
 {
-    cuda_conv c = {kind, {p.a}, 0, 0, 0};
+    cuda_conv c = conv_of(kind, p.a);
     floats pivot = random_floats(p.a.out);
     char what[200];
 
@@ -351,7 +351,7 @@ try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
 static void
 try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm)
 {
-    cuda_conv_pair pair = {{CONV_DGRAD, {p.a}, 0, 0, 0}, {CONV_WGRAD, {p.a}, 0, 0, 0}, 0};
+    cuda_conv_pair pair = {conv_of(CONV_DGRAD, p.a), conv_of(CONV_WGRAD, p.a), 0};
     floats got[2][3];
 
     cuda_conv_pair_take(&pair, tile, processors);
@@ -379,7 +379,7 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
 static unsigned
 pairs_of(const problem &p)
 {
-    cuda_conv_pair pair = {{CONV_DGRAD, {p.a}, 0, 0, 0}, {CONV_WGRAD, {p.a}, 0, 0, 0}, 0};
+    cuda_conv_pair pair = {conv_of(CONV_DGRAD, p.a), conv_of(CONV_WGRAD, p.a), 0};
 
     return cuda_conv_pair_shapes(&pair);
 }
@@ -449,7 +449,7 @@ odd_statistics(const value_set &set)
 
     for (unsigned images = 1; images <= 2; images++) {
         floats partial(16, (float)images); /* mean pivot + 1, variance 0 */
-        cuda_conv c = {CONV_FPROP, {p.a}, 0, 0, 0};
+        cuda_conv c = conv_of(CONV_FPROP, p.a);
 
         partial[8 + 2] = 0;   /* variance -1 */
         partial[8 + 4] = NAN; /* for a single value it is 0 nevertheless */

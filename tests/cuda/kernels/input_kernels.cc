@@ -180,7 +180,7 @@ each_product(const problem &p, F visit)
 static cuda_conv
 stem_of(const problem &p, conv_kind kind)
 {
-    return {kind, {stem_shape_of(p.s->images, p.s->side, p.s->out)}, 0, 0, 0};
+    return conv_of(kind, stem_shape_of(p.s->images, p.s->side, p.s->out));
 }
 
 static void *

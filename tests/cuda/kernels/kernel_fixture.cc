@@ -411,10 +411,16 @@ stem_shape_of(unsigned images, unsigned side, unsigned out)
     return s;
 }
 
+cuda_conv
+conv_of(conv_kind kind, const conv_shape &s)
+{
+    return cuda_conv_start(kind, &s, 0);
+}
+
 unsigned
 tile_shapes_of(const conv_shape &s, conv_kind kind)
 {
-    cuda_conv c = {kind, {s}, 0, 0, 0};
+    cuda_conv c = conv_of(kind, s);
 
     return cuda_conv_tile_shapes(&c);
 }

@@ -114,6 +114,8 @@ conv_shape conv_shape_of(unsigned images, unsigned height, unsigned width, unsig
                          unsigned stride, unsigned pad);
 /* Returns that of the stem for images of side x side. */
 conv_shape stem_shape_of(unsigned images, unsigned side, unsigned out);
+/* Returns a convolution, with all other members 0, for the newest GPUs. */
+cuda_conv conv_of(conv_kind kind, const conv_shape &s);
 /* Returns the number of its tile shapes. */
 unsigned tile_shapes_of(const conv_shape &s, conv_kind kind);
 /* Calls visit(output, input, tap) for each pixel of the output, and each pixel of the input that it reads. */

@@ -132,23 +132,23 @@ struct problem {
 static struct problem
 make_problem(const struct value *v, const struct convolution *s, enum conv_kind kind, unsigned add)
 {
-    struct problem p = {.conv = {.kind = kind, .splits = 1}};
-    struct conv_shape *a = &p.conv.shape;
+    const struct conv_shape shape = {.images = s->images,
+                                     .height = s->height,
+                                     .width = s->width,
+                                     .out_height = (s->height + 2 * s->pad - s->kernel) / s->stride + 1,
+                                     .out_width = (s->width + 2 * s->pad - s->kernel) / s->stride + 1,
+                                     .in = s->in,
+                                     .out = s->out,
+                                     .x_ld = s->in + s->x_more,
+                                     .y_ld = s->out + s->y_more,
+                                     .kernel_h = s->kernel,
+                                     .kernel_w = s->kernel,
+                                     .stride = s->stride,
+                                     .pad_h = s->pad,
+                                     .pad_w = s->pad};
+    struct problem p = {.conv = cuda_conv_start(kind, &shape, 0)};
+    const struct conv_shape *a = &p.conv.shape;
 
-    *a = (struct conv_shape){.images = s->images,
-                             .height = s->height,
-                             .width = s->width,
-                             .out_height = (s->height + 2 * s->pad - s->kernel) / s->stride + 1,
-                             .out_width = (s->width + 2 * s->pad - s->kernel) / s->stride + 1,
-                             .in = s->in,
-                             .out = s->out,
-                             .x_ld = s->in + s->x_more,
-                             .y_ld = s->out + s->y_more,
-                             .kernel_h = s->kernel,
-                             .kernel_w = s->kernel,
-                             .stride = s->stride,
-                             .pad_h = s->pad,
-                             .pad_w = s->pad};
     if (kind == CONV_DGRAD)
         p.conv.dgrad.add = add;
     p.x = (size_t)a->images * a->height * a->width * a->x_ld;

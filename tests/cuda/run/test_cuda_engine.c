@@ -310,8 +310,6 @@ TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
     graph_free(g);
 }
 
-END_TEST
-
 static unsigned
 count_kind(const struct plan_model *m, const char *kind)
 {

@@ -116,7 +116,7 @@ sum_in_thread_0(double mine, double *sums)
         if (threadIdx.x < half)
             sums[threadIdx.x] += sums[threadIdx.x + half];
     }
-    return sums[0];
+    return threadIdx.x == 0 ? sums[0] : 0;
 }
 
 DEVICE void

@@ -401,24 +401,25 @@ build_conv(struct cuda_builder *b, const struct graph_node *n, enum conv_kind ki
 {
     const struct cuda_layout *l = b->layout;
     const struct graph_buffer *in = &b->graph->buffer[n->in.buffer], *out = &b->graph->buffer[n->out.buffer];
-    struct cuda_conv c = {.kind = kind, .splits = 1, .major = l->chip.major};
+    struct conv_shape shape = {.images = l->options->batch,
+                               .height = in->height,
+                               .width = in->width,
+                               .out_height = out->height,
+                               .out_width = out->width,
+                               .in = n->in.channels,
+                               .out = n->out.channels,
+                               .x_ld = l->tensor[build_source(b, n)->buffer].ld,
+                               .y_ld = l->tensor[n->out.buffer].ld,
+                               .kernel_h = n->kernel,
+                               .kernel_w = n->kernel,
+                               .stride = n->stride,
+                               .pad_h = n->pad,
+                               .pad_w = n->pad};
+    struct cuda_conv c;
 
-    c.shape = (struct conv_shape){.images = l->options->batch,
-                                  .height = in->height,
-                                  .width = in->width,
-                                  .out_height = out->height,
-                                  .out_width = out->width,
-                                  .in = n->in.channels,
-                                  .out = n->out.channels,
-                                  .x_ld = l->tensor[build_source(b, n)->buffer].ld,
-                                  .y_ld = l->tensor[n->out.buffer].ld,
-                                  .kernel_h = n->kernel,
-                                  .kernel_w = n->kernel,
-                                  .stride = n->stride,
-                                  .pad_h = n->pad,
-                                  .pad_w = n->pad};
     if (build_is_stem(b, n))
-        shape_stem(&c.shape, in->height);
+        shape_stem(&shape, in->height);
+    c = cuda_conv_start(kind, &shape, l->chip.major);
     if (kind == CONV_FPROP) {
         c.fprop.w = (const void *)b->packed[n - b->graph->node];
         c.fprop.weight = (const float *)l->weight;

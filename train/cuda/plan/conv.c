@@ -7,6 +7,26 @@
 
 #include "cuda/plan/product.h"
 
+struct cuda_conv
+cuda_conv_start(enum conv_kind kind, const struct conv_shape *shape, unsigned major)
+{
+    struct cuda_conv c = {.kind = kind, .splits = 1, .major = major};
+
+    /* an empty initialiser may leave a part of a union as it is */
+    switch (kind) {
+    case CONV_FPROP:
+        c.fprop = (struct fprop_args){.shape = *shape};
+        break;
+    case CONV_DGRAD:
+        c.dgrad = (struct dgrad_args){.shape = *shape};
+        break;
+    case CONV_WGRAD:
+        c.wgrad = (struct wgrad_args){.shape = *shape};
+        break;
+    }
+    return c;
+}
+
 /* ---- limits of the kernels --------------------------------------------------------------------------------------- */
 
 #define MOST_PIXELS ((size_t)1 << 31) /* limit of conv_divisor */

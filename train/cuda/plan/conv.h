@@ -26,6 +26,9 @@ struct cuda_conv {
     unsigned major; /* major compute capability, which selects the figures of the GPU; 0: the newest */
 };
 
+/* Returns a convolution of this shape; all other members of its arguments are 0. */
+struct cuda_conv cuda_conv_start(enum conv_kind kind, const struct conv_shape *shape, unsigned major);
+
 /* Do channels, lds, sides and pointers meet the requirements of the kernels? */
 bool cuda_conv_fits(const struct cuda_conv *c);
 
