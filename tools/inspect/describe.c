@@ -79,13 +79,13 @@ describe_rest(const struct inspect *in, const struct target *t)
 
 /* {"Atelectasis": 12, ...} */
 static json_t *
-describe_positives(const uint64_t *positives)
+describe_counts(const struct findings *findings, const uint64_t *counts)
 {
     json_t *object = json_object();
     unsigned i;
 
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        inspect_json_set(&object, chex_finding_name(i), count_json(positives[i]));
+    for (i = 0; i < findings->count; i++)
+        inspect_json_set(&object, findings->name[i], count_json(counts[i]));
     return object;
 }
 
@@ -98,10 +98,11 @@ splits_json(const struct chex_dataset *ds)
     for (i = 0; i < ds->info.split_count; i++) {
         const struct chex_split_info *split = &ds->split[i];
 
-        inspect_json_push(&list, json_pack("{s:s, s:o, s:o, s:o, s:s, s:o}", "name", split->name, "images",
-                                           count_json(split->image_count), "patients", count_json(split->patient_count),
-                                           "shards", count_json(split->shard_count), "members_sha256",
-                                           split->members_sha256, "positives", describe_positives(split->positives)));
+        inspect_json_push(&list,
+                          json_pack("{s:s, s:o, s:o, s:o, s:s, s:o}", "name", split->name, "images",
+                                    count_json(split->image_count), "patients", count_json(split->patient_count),
+                                    "shards", count_json(split->shard_count), "members_sha256", split->members_sha256,
+                                    "positives", describe_counts(&ds->manifest.findings, split->positives)));
     }
     return list;
 }

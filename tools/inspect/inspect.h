@@ -144,14 +144,16 @@ enum chex_status inspect_no_image(const struct target *t, struct chex_error *err
 /* Escape a text of a record for a terminal or a table: bytes outside printable ASCII become \xNN. */
 #define INSPECT_TEXT (4 * RECORD_MAX_TEXT + 1)
 char *inspect_text(struct chex_bytes text, char out[INSPECT_TEXT]);
-/* Format a set of findings: "Atelectasis|Effusion" or "No Finding". */
-#define INSPECT_LABELS_TEXT 256
-char *inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT]);
-
-/* Returns the labels of a record as a set. */
-uint16_t inspect_findings(const struct chex_record *r);
-/* Returns a set of findings as a JSON list of names; the list is empty for No Finding. */
-json_t *inspect_json_labels(uint16_t findings);
+/*
+ * Format the labels of a record: "Atelectasis|Effusion", or inspect_none_name().  "Edema?" is an unknown label.
+ * label is [findings->count], or NULL if it is unreadable.
+ */
+#define INSPECT_LABELS_TEXT (FINDINGS_MAX * (FINDING_NAME_MAX + 2) + 1)
+char *inspect_labels_text(const struct findings *findings, const uint8_t *label, char out[INSPECT_LABELS_TEXT]);
+/* Returns the same names as a JSON list, which is empty if no label is 1 or unknown. */
+json_t *inspect_json_labels(const struct findings *findings, const uint8_t *label);
+/* Returns the text for an image without a finding of the list: "No Finding" for nih14, otherwise "none". */
+const char *inspect_none_name(const struct findings *findings);
 
 /* Write a file atomically.  CHEX_ERR_WRITE: also if the folder does not exist. */
 enum chex_status inspect_put_file(const char *path, const struct buffer *data, struct chex_error *err);

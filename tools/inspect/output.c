@@ -57,36 +57,47 @@ inspect_count(const char *text, char out[FORMAT_TEXT])
     return format_count(strtoull(text, NULL, 10), out);
 }
 
-char *
-inspect_labels_text(uint16_t findings, char out[INSPECT_LABELS_TEXT])
+const char *
+inspect_none_name(const struct findings *findings)
 {
+    return findings_equal(findings, &findings_nih14) ? "No Finding" : "none";
+}
+
+/* Write the name of finding i as inspect_labels_text() shows it.  Returns false if the label is 0. */
+static bool
+label_name(const struct findings *findings, const uint8_t *label, unsigned i, char out[FINDING_NAME_MAX + 2])
+{
+    if (!label || label[i] == 0)
+        return false;
+    snprintf(out, FINDING_NAME_MAX + 2, "%s%s", findings->name[i], label[i] == 1 ? "" : "?");
+    return true;
+}
+
+char *
+inspect_labels_text(const struct findings *findings, const uint8_t *label, char out[INSPECT_LABELS_TEXT])
+{
+    char name[FINDING_NAME_MAX + 2];
     size_t used = 0;
     unsigned i;
 
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        if (findings >> i & 1)
-            used += (size_t)snprintf(out + used, INSPECT_LABELS_TEXT - used, "%s%s", used ? "|" : "",
-                                     chex_finding_name(i));
+    for (i = 0; i < findings->count; i++)
+        if (label_name(findings, label, i, name))
+            used += (size_t)snprintf(out + used, INSPECT_LABELS_TEXT - used, "%s%s", used ? "|" : "", name);
     if (used == 0)
-        snprintf(out, INSPECT_LABELS_TEXT, "No Finding");
+        snprintf(out, INSPECT_LABELS_TEXT, "%s", inspect_none_name(findings));
     return out;
 }
 
-uint16_t
-inspect_findings(const struct chex_record *r)
-{
-    return labels_mask(r->label, r->finding_count);
-}
-
 json_t *
-inspect_json_labels(uint16_t findings)
+inspect_json_labels(const struct findings *findings, const uint8_t *label)
 {
+    char name[FINDING_NAME_MAX + 2];
     json_t *list = json_array();
     unsigned i;
 
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        if (findings >> i & 1)
-            inspect_json_push(&list, json_string(chex_finding_name(i)));
+    for (i = 0; i < findings->count; i++)
+        if (label_name(findings, label, i, name))
+            inspect_json_push(&list, json_string(name));
     return list;
 }
 

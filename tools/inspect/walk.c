@@ -240,14 +240,17 @@ walk_run(struct walk *w, struct chex_error *err)
                          .worker_free = worker_free,
                          .context = &run,
                          .tick = w->progress ? tick : NULL};
-    enum chex_status status;
+    enum chex_status status = where_check(&w->in->options->where, &t->dataset->manifest.findings, err);
     unsigned i;
 
     w->faults = 0;
     w->read_failed = false;
     for (i = 0; i < t->count; i++)
         run.total += t->dataset->shard[t->first + i].record_count;
-    status = parallel_for(&p, err);
+    if (status == CHEX_OK)
+        status = parallel_for(&p, err);
+    else
+        error_context(err, status, "--where");
     pthread_mutex_destroy(&run.lock);
     if (w->progress)
         progress_line_clear(&w->in->line);

@@ -16,23 +16,6 @@
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
-static enum chex_status
-unknown_finding(const char *name, size_t length, struct chex_error *err)
-{
-    const char *near = finding_suggest(&findings_nih14, name, length);
-    char list[256] = "", shown[128];
-    unsigned i;
-
-    for (i = 0; i < CHEX_FINDINGS; i++) {
-        strncat(list, chex_finding_name(i), sizeof(list) - strlen(list) - 1);
-        strncat(list, ", ", sizeof(list) - strlen(list) - 1);
-    }
-    ascii_escape(name, length, shown, sizeof(shown));
-    return error_set(err, CHEX_ERR_USAGE,
-                     "no finding '%s'%s%s%s; there are %sNo_Finding, and view=, sex=, age=, patient=, name=", shown,
-                     near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", list);
-}
-
 /* "60" or "40-59", up to three digits each. */
 static enum chex_status
 parse_age(struct where_term *t, struct chex_error *err)
@@ -53,24 +36,20 @@ parse_age(struct where_term *t, struct chex_error *err)
     return error_set(err, CHEX_ERR_USAGE, "an age is years, as 60 or 40-59, not '%s'", text);
 }
 
+/* The list of findings is not known yet: where_check() looks the name up. */
 static enum chex_status
 parse_finding(struct where_term *t, const char *text, size_t name, size_t length, struct chex_error *err)
 {
-    bool value = name < length;
-    int finding = finding_index(&findings_nih14, text, name);
-
+    t->kind = WHERE_FINDING;
     t->wanted = true;
-    if (value) {
-        if (length - name != 2 || (text[name + 1] != '0' && text[name + 1] != '1'))
-            return finding < 0 && !finding_is_none(text, name)
-                       ? unknown_finding(text, name, err)
-                       : error_set(err, CHEX_ERR_USAGE, "a finding is =0 or =1, not '%.*s'",
-                                   (int)(length < 100 ? length : 100), text);
-        t->wanted = text[name + 1] == '1';
-    }
-    t->kind = finding < 0 ? WHERE_NONE : WHERE_FINDING;
-    t->finding = finding < 0 ? 0 : (unsigned)finding;
-    return finding >= 0 || finding_is_none(text, name) ? CHEX_OK : unknown_finding(text, name, err);
+    t->text = (struct chex_bytes){text, name};
+    if (name == length)
+        return CHEX_OK;
+    if (length - name != 2 || (text[name + 1] != '0' && text[name + 1] != '1'))
+        return error_set(err, CHEX_ERR_USAGE, "a finding is =0 or =1, not '%.*s'", (int)(length < 100 ? length : 100),
+                         text);
+    t->wanted = text[name + 1] == '1';
+    return CHEX_OK;
 }
 
 static enum chex_status
@@ -121,6 +100,38 @@ where_add(struct where *w, const char *text, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* The message lists the first findings; --where alone cannot list 254. */
+static enum chex_status
+unknown_finding(const struct findings *findings, struct chex_bytes name, struct chex_error *err)
+{
+    const char *near = finding_suggest(findings, name.data, name.size);
+    char list[256] = "", shown[128];
+    size_t used = 0;
+    unsigned i;
+
+    for (i = 0; i < findings->count && used + strlen(findings->name[i]) + 2 < sizeof(list) - 4; i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s, ", findings->name[i]);
+    if (i < findings->count)
+        snprintf(list + used, sizeof(list) - used, "...");
+    ascii_escape(name.data, name.size, shown, sizeof(shown));
+    return error_set(err, CHEX_ERR_USAGE,
+                     "no finding '%s'%s%s%s; there are %sNo_Finding, and view=, sex=, age=, patient=, name=", shown,
+                     near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", list);
+}
+
+enum chex_status
+where_check(const struct where *w, const struct findings *findings, struct chex_error *err)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        struct chex_bytes name = w->term[i].text;
+
+        if (w->term[i].kind == WHERE_FINDING && finding_index(findings, name.data, name.size) < 0 &&
+            !finding_is_none(name.data, name.size))
+            return unknown_finding(findings, name, err);
+    }
+    return CHEX_OK;
+}
+
 /* ---- matching ---------------------------------------------------------------------------------------------------- */
 
 static bool
@@ -130,13 +141,21 @@ same(struct chex_bytes a, struct chex_bytes b)
 }
 
 static bool
-term_holds(const struct where_term *t, const struct record_values *v)
+finding_holds(const struct where_term *t, const struct findings *findings, const struct record_values *v)
+{
+    int finding = finding_index(findings, t->text.data, t->text.size);
+
+    if (finding < 0)
+        return labels_are_none(v->label, findings->count) == t->wanted;
+    return v->label[finding] == t->wanted;
+}
+
+static bool
+term_holds(const struct where_term *t, const struct findings *findings, const struct record_values *v)
 {
     switch (t->kind) {
     case WHERE_FINDING:
-        return (v->label[t->finding] == 1) == t->wanted;
-    case WHERE_NONE:
-        return labels_are_none(v->label, CHEX_FINDINGS) == t->wanted;
+        return finding_holds(t, findings, v);
     case WHERE_VIEW:
         return ascii_same(t->text.data, t->text.size, v->view.data, v->view.size);
     case WHERE_SEX:
@@ -152,7 +171,7 @@ term_holds(const struct where_term *t, const struct record_values *v)
 }
 
 bool
-where_holds(const struct where *w, const struct record_values *values)
+where_holds(const struct where *w, const struct findings *findings, const struct record_values *values)
 {
     unsigned i = 0;
 
@@ -161,7 +180,7 @@ where_holds(const struct where *w, const struct record_values *values)
         bool any = false;
 
         for (; i < w->count && w->term[i].clause == clause; i++)
-            any = any || term_holds(&w->term[i], values);
+            any = any || term_holds(&w->term[i], findings, values);
         if (!any)
             return false;
     }

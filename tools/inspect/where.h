@@ -15,14 +15,13 @@
 #define WHERE_MAX_TERMS 64
 #define WHERE_MAX_TEXTS 16
 
-enum where_kind { WHERE_FINDING, WHERE_NONE, WHERE_VIEW, WHERE_SEX, WHERE_AGE, WHERE_PATIENT, WHERE_NAME };
+enum where_kind { WHERE_FINDING, WHERE_VIEW, WHERE_SEX, WHERE_AGE, WHERE_PATIENT, WHERE_NAME };
 
 struct where_term {
     enum where_kind kind;
-    unsigned clause; /* index of its text */
-    bool wanted;     /* WHERE_FINDING, WHERE_NONE: false for =0 */
-    unsigned finding;
-    struct chex_bytes text;   /* the value; points into the caller's text */
+    unsigned clause;          /* index of its text */
+    bool wanted;              /* WHERE_FINDING: false for =0 */
+    struct chex_bytes text;   /* the value, or the name of a finding; points into the caller's text */
     struct chex_bytes source; /* the whole term; points into the caller's text */
     unsigned age_min, age_max;
 };
@@ -36,6 +35,8 @@ struct where {
 
 /* Add the terms of a text, which must outlive *w.  CHEX_ERR_USAGE: the message lists the valid terms. */
 enum chex_status where_add(struct where *w, const char *text, struct chex_error *err);
-bool where_holds(const struct where *w, const struct record_values *values);
+/* Check that the list has each finding that the terms name.  CHEX_ERR_USAGE: the message lists the findings. */
+enum chex_status where_check(const struct where *w, const struct findings *findings, struct chex_error *err);
+bool where_holds(const struct where *w, const struct findings *findings, const struct record_values *values);
 
 #endif

@@ -36,7 +36,6 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     if (r->values->weight != 1)
         return CHEX_OK;
     memcpy(seen->hash, r->hash, sizeof(seen->hash));
-    seen->findings = labels_mask(r->values->label, CHEX_FINDINGS);
     seen->shard = r->shard;
     seen->index = r->index;
     seen->number = (uint32_t)r->number;
@@ -46,8 +45,10 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     pthread_mutex_lock(&reading->lock);
     seen->name = arena_copy(&c->strings, r->values->name.data, r->values->name.size);
     seen->patient = arena_copy(&c->strings, r->values->patient.data, r->values->patient.size);
+    seen->label = (const uint8_t *)arena_copy(&c->strings, (const char *)r->values->label,
+                                              c->dataset->info.finding_count);
     pthread_mutex_unlock(&reading->lock);
-    return seen->name && seen->patient ? CHEX_OK : error_memory(err);
+    return seen->name && seen->patient && seen->label ? CHEX_OK : error_memory(err);
 }
 
 /* Remove the elements without an image: padding and unreadable records. */

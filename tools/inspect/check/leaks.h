@@ -20,16 +20,16 @@ struct near_search;
 /* One image of weight 1. */
 struct seen {
     const char *name, *patient;
+    const uint8_t *label;         /* [finding_count] of the data set */
     uint8_t hash[WALK_HASH_HEAD]; /* of its pixels */
     uint32_t shard, index;
     uint32_t number; /* of the record in the data set */
     uint32_t split;
-    uint16_t findings;
 };
 
 struct split_sums {
     uint64_t patients;
-    struct ratio finding[CHEX_FINDINGS]; /* clustered by patient */
+    struct ratio finding[FINDINGS_MAX]; /* clustered by patient */
 };
 
 struct split_check {

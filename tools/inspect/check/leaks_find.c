@@ -27,22 +27,29 @@ by_patient(const void *a, const void *b)
 static void
 add_patient(struct split_check *c, const struct seen *seen, size_t count)
 {
-    uint32_t images[SPLIT_MAX] = {0}, with[SPLIT_MAX][CHEX_FINDINGS] = {{0}};
+    uint32_t images[SPLIT_MAX] = {0}, known[SPLIT_MAX][FINDINGS_MAX], with[SPLIT_MAX][FINDINGS_MAX];
+    const unsigned findings = c->dataset->info.finding_count;
     unsigned splits = 0, s, f;
     size_t i;
 
     for (i = 0; i < count; i++) {
-        images[seen[i].split]++;
-        for (f = 0; f < CHEX_FINDINGS; f++)
-            with[seen[i].split][f] += seen[i].findings >> f & 1;
+        s = seen[i].split;
+        for (f = 0; f < findings && images[s] == 0; f++)
+            known[s][f] = with[s][f] = 0;
+        images[s]++;
+        for (f = 0; f < findings; f++) {
+            known[s][f] += seen[i].label[f] != CHEX_LABEL_UNKNOWN;
+            with[s][f] += seen[i].label[f] == 1;
+        }
     }
     for (s = 0; s < c->dataset->info.split_count; s++) {
         if (images[s] == 0)
             continue;
         splits++;
         c->sums[s].patients++;
-        for (f = 0; f < CHEX_FINDINGS; f++)
-            ratio_add(&c->sums[s].finding[f], images[s], with[s][f]);
+        for (f = 0; f < findings; f++)
+            if (known[s][f] > 0)
+                ratio_add(&c->sums[s].finding[f], known[s][f], with[s][f]);
     }
     c->patients++;
     c->shared_patients += splits > 1;

@@ -192,7 +192,7 @@ print_largest(const struct split_check *c, unsigned s)
     const struct split_sums *a = &c->sums[0], *b = &c->sums[s];
     unsigned f, compared = 0, largest = 0;
 
-    for (f = 0; f < CHEX_FINDINGS; f++) {
+    for (f = 0; f < c->dataset->info.finding_count; f++) {
         if (!ratio_comparable(&a->finding[f], &b->finding[f], SPLIT_EXPECTED))
             continue;
         if (compared++ == 0 || fabs(split_z(a, b, f)) > fabs(split_z(a, b, largest)))
@@ -204,8 +204,8 @@ print_largest(const struct split_check *c, unsigned s)
         return;
     }
     printf("labels   %s has the prevalences of %s, as far as chance allows\n", split_name(c, s), split_name(c, 0));
-    printf("         %u of %d findings compared; largest |z|: %s\n", compared, CHEX_FINDINGS,
-           chex_finding_name(largest));
+    printf("         %u of %u findings compared; largest |z|: %s\n", compared, c->dataset->info.finding_count,
+           c->dataset->manifest.findings.name[largest]);
     printf("         %.2f %% in %s, %.2f %% in %s, z %.1f\n", 100 * ratio_value(&a->finding[largest]), split_name(c, 0),
            100 * ratio_value(&b->finding[largest]), split_name(c, s), split_z(a, b, largest));
 }
@@ -217,22 +217,22 @@ print_drift(const struct inspect *in, const struct split_check *c, unsigned s)
     const struct split_sums *a = &c->sums[0], *b = &c->sums[s];
     unsigned f, differ = 0;
 
-    for (f = 0; f < CHEX_FINDINGS; f++)
+    for (f = 0; f < c->dataset->info.finding_count; f++)
         differ += fabs(split_z(a, b, f)) >= SPLIT_Z;
     if (differ == 0) {
         print_largest(c, s);
         return;
     }
-    printf("labels   %s%s differs from %s in %u of %d findings%s\n", in->color.yellow, split_name(c, s),
-           split_name(c, 0), differ, CHEX_FINDINGS, in->color.off);
+    printf("labels   %s%s differs from %s in %u of %u findings%s\n", in->color.yellow, split_name(c, s),
+           split_name(c, 0), differ, c->dataset->info.finding_count, in->color.off);
     printf("         %s%-20s %11.11s %11.11s %7s %7s%s\n", in->color.dim, "", split_name(c, 0), split_name(c, s),
            "ratio", "z", in->color.off);
-    for (f = 0; f < CHEX_FINDINGS; f++) {
+    for (f = 0; f < c->dataset->info.finding_count; f++) {
         double z = split_z(a, b, f), p = ratio_value(&a->finding[f]), q = ratio_value(&b->finding[f]);
 
         if (fabs(z) < SPLIT_Z)
             continue;
-        printf("         %-20s %9.2f %% %9.2f %%", chex_finding_name(f), 100 * p, 100 * q);
+        printf("         %-20s %9.2f %% %9.2f %%", c->dataset->manifest.findings.name[f], 100 * p, 100 * q);
         if (p > 0)
             printf(" %7.2f", q / p);
         else
@@ -248,14 +248,15 @@ drift_json(const struct split_check *c)
     unsigned s, f;
 
     for (s = 1; s < c->dataset->info.split_count; s++) {
-        for (f = 0; f < CHEX_FINDINGS; f++) {
+        for (f = 0; f < c->dataset->info.finding_count; f++) {
             double z = split_z(&c->sums[0], &c->sums[s], f);
 
             inspect_json_push(&list,
-                              json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b}", "finding", chex_finding_name(f),
-                                        "reference", split_name(c, 0), "split", split_name(c, s),
-                                        "reference_prevalence", ratio_value(&c->sums[0].finding[f]), "prevalence",
-                                        ratio_value(&c->sums[s].finding[f]), "z", z, "differs", fabs(z) >= SPLIT_Z));
+                              json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b}", "finding",
+                                        c->dataset->manifest.findings.name[f], "reference", split_name(c, 0), "split",
+                                        split_name(c, s), "reference_prevalence", ratio_value(&c->sums[0].finding[f]),
+                                        "prevalence", ratio_value(&c->sums[s].finding[f]), "z", z, "differs",
+                                        fabs(z) >= SPLIT_Z));
         }
     }
     return list;
@@ -281,7 +282,7 @@ print_result(void *result)
         printf("labels   one split: nothing to compare\n");
     for (s = 1; s < c->dataset->info.split_count; s++) {
         print_drift(in, c, s);
-        for (f = 0; f < CHEX_FINDINGS; f++)
+        for (f = 0; f < c->dataset->info.finding_count; f++)
             differs |= fabs(split_z(&c->sums[0], &c->sums[s], f)) >= SPLIT_Z;
     }
     if (differs)
@@ -378,9 +379,9 @@ put_rows(struct table_writer *t, void *result)
     put_images(t, c);
     put_near(t, c);
     for (s = 1; s < c->dataset->info.split_count; s++)
-        for (f = 0; f < CHEX_FINDINGS; f++)
-            table_row(t, (struct cell[]){cell_text("prevalence"), cell_text(chex_finding_name(f)), cell_none(),
-                                         cell_text(split_name(c, 0)), cell_text(split_name(c, s)),
+        for (f = 0; f < c->dataset->info.finding_count; f++)
+            table_row(t, (struct cell[]){cell_text("prevalence"), cell_text(c->dataset->manifest.findings.name[f]),
+                                         cell_none(), cell_text(split_name(c, 0)), cell_text(split_name(c, s)),
                                          cell_number(ratio_value(&c->sums[0].finding[f])),
                                          cell_number(ratio_value(&c->sums[s].finding[f])),
                                          cell_number(split_z(&c->sums[0], &c->sums[s], f))});

@@ -42,7 +42,6 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     *item = (struct diff_item){.age = v->age,
                                .shard = r->shard,
                                .index = r->index,
-                               .findings = labels_mask(v->label, CHEX_FINDINGS),
                                .split = (uint8_t)s->target.dataset->shard[r->shard].split,
                                .sex = v->sex};
     if (r->hash)
@@ -51,8 +50,10 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     item->name = arena_copy(&s->strings, v->name.data, v->name.size);
     item->patient = arena_copy(&s->strings, v->patient.data, v->patient.size);
     item->view = arena_copy(&s->strings, v->view.data, v->view.size);
+    item->label = (const uint8_t *)arena_copy(&s->strings, (const char *)v->label,
+                                              s->target.dataset->info.finding_count);
     pthread_mutex_unlock(&reading->lock);
-    return item->name && item->patient && item->view ? CHEX_OK : error_memory(err);
+    return item->name && item->patient && item->view && item->label ? CHEX_OK : error_memory(err);
 }
 
 static int
@@ -110,6 +111,27 @@ on_count(void *context, enum diff_kind kind, const char *name, const char *a, co
     d->count[kind]++;
 }
 
+static void
+find_findings(struct diff *d)
+{
+    const struct findings *a = &d->side[0].target.dataset->manifest.findings;
+    const struct findings *b = &d->side[1].target.dataset->manifest.findings;
+
+    for (unsigned f = 0; f < a->count; f++)
+        d->finding_of_b[f] = finding_index(b, a->name[f], strlen(a->name[f]));
+}
+
+static void
+count_finding(struct diff *d, unsigned finding, const struct diff_item *x, const struct diff_item *y)
+{
+    int other = d->finding_of_b[finding];
+
+    if (other < 0)
+        return;
+    d->gained[finding] += x->label[finding] != 1 && y->label[other] == 1;
+    d->lost[finding] += x->label[finding] == 1 && y->label[other] != 1;
+}
+
 /* Count moves between splits and changed findings of an image on both sides. */
 static void
 count_pairs(struct diff *d)
@@ -124,10 +146,8 @@ count_pairs(struct diff *d)
         if (order == 0) {
             d->both++;
             d->moved[a->item[i].split][b->item[j].split]++;
-            for (f = 0; f < CHEX_FINDINGS; f++) {
-                d->gained[f] += ~a->item[i].findings >> f & b->item[j].findings >> f & 1;
-                d->lost[f] += a->item[i].findings >> f & ~b->item[j].findings >> f & 1;
-            }
+            for (f = 0; f < a->target.dataset->info.finding_count; f++)
+                count_finding(d, f, &a->item[i], &b->item[j]);
         }
         i += order <= 0;
         j += order >= 0;
@@ -188,6 +208,7 @@ compare_datasets(struct diff *d, int *failed, struct chex_error *err)
     int i;
 
     d->same_shards = same_shards(a, b);
+    find_findings(d);
     d->pixels = a->info.width == b->info.width && a->info.height == b->info.height;
     for (i = 0; i < 2 && status == CHEX_OK && !d->same_shards; i++) {
         status = read_side(d, (unsigned)i, err);

@@ -25,9 +25,9 @@ enum diff_kind {
 
 struct diff_item {
     const char *name, *patient, *view;
+    const uint8_t *label;
     float age;
     uint32_t shard, index;
-    uint16_t findings;
     uint8_t split;
     char sex;
     uint8_t hash[WALK_HASH_HEAD];
@@ -51,9 +51,10 @@ struct diff {
     bool same_shards; /* the manifests have equal shards, so no record was read */
     bool pixels;      /* pixels were compared: the images have equal sizes */
     uint64_t count[DIFF_KINDS];
-    uint64_t both;                                       /* images on both sides */
-    uint64_t moved[16][16];                              /* [split of A][split of B] */
-    uint64_t gained[CHEX_FINDINGS], lost[CHEX_FINDINGS]; /* from A to B, over images on both sides */
+    uint64_t both;                                     /* images on both sides */
+    uint64_t moved[16][16];                            /* [split of A][split of B] */
+    int finding_of_b[FINDINGS_MAX];                    /* index in the list of B of each finding of A, or -1 */
+    uint64_t gained[FINDINGS_MAX], lost[FINDINGS_MAX]; /* from A to B, over images on both sides; index in A */
 };
 
 /* Returns the name of a kind in JSON and CSV. */

@@ -104,9 +104,10 @@ print_labels(const struct diff *d)
 
     printf("labels   %s%s with other findings%s\n", d->in->color.yellow,
            format_things(d->count[DIFF_LABELS], "image", text), d->in->color.off);
-    for (f = 0; f < CHEX_FINDINGS; f++)
+    for (f = 0; f < d->side[0].target.dataset->info.finding_count; f++)
         if (d->gained[f] + d->lost[f] > 0)
-            printf("         %-20s +%s -%s\n", chex_finding_name(f), TEXT(d->gained[f]), TEXT(d->lost[f]));
+            printf("         %-20s +%s -%s\n", d->side[0].target.dataset->manifest.findings.name[f], TEXT(d->gained[f]),
+                   TEXT(d->lost[f]));
 }
 
 static void

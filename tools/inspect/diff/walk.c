@@ -56,6 +56,19 @@ visit_word(const struct diff_visit *t, const char *name, const char *a, const ch
               inspect_text((struct chex_bytes){b, strnlen(b, RECORD_MAX_TEXT)}, y));
 }
 
+/* "14: Atelectasis, Cardiomegaly, ..." */
+static const char *
+findings_text(const struct findings *findings, char out[INSPECT_TEXT])
+{
+    int used = snprintf(out, INSPECT_TEXT, "%u:", findings->count);
+    unsigned i;
+
+    for (i = 0; i < findings->count && used < INSPECT_TEXT - FINDING_NAME_MAX - 8; i++)
+        used += snprintf(out + used, INSPECT_TEXT - (size_t)used, "%s %s", i ? "," : "", findings->name[i]);
+    snprintf(out + used, INSPECT_TEXT - (size_t)used, "%s", i < findings->count ? ", ..." : "");
+    return out;
+}
+
 /* Compare the fields that determine the data set id, and the id. */
 static void
 compare_specs(const struct diff_visit *t)
@@ -83,6 +96,11 @@ compare_specs(const struct diff_visit *t)
     visit_number(t, "min_side", m->min_side, n->min_side);
     visit_number(t, "lenient", m->lenient, n->lenient);
     visit_word(t, "labels_sha256", m->labels_sha256, n->labels_sha256);
+    if (!findings_equal(&m->findings, &n->findings)) {
+        char x[INSPECT_TEXT], y[INSPECT_TEXT];
+
+        visit(t, DIFF_SPEC, "findings", findings_text(&m->findings, x), findings_text(&n->findings, y));
+    }
     visit_number(t, "splits", a->info.split_count, b->info.split_count);
     visit_number(t, "shards", a->info.shard_count, b->info.shard_count);
     visit_number(t, "images", a->info.image_count, b->info.image_count);
@@ -121,6 +139,16 @@ age_text(float age, char out[32])
         snprintf(out, 32, "%.9g", (double)age);
 }
 
+/* Compare the findings that both lists have. */
+static bool
+labels_differ(const struct diff *d, const struct diff_item *x, const struct diff_item *y)
+{
+    for (unsigned f = 0; f < d->side[0].target.dataset->info.finding_count; f++)
+        if (d->finding_of_b[f] >= 0 && x->label[f] != y->label[d->finding_of_b[f]])
+            return true;
+    return false;
+}
+
 /* Compare an image that is on both sides. */
 static void
 compare_items(const struct diff_visit *t, const char *name, const struct diff_item *x, const struct diff_item *y)
@@ -131,8 +159,9 @@ compare_items(const struct diff_visit *t, const char *name, const struct diff_it
 
     if (strcmp(a, b) != 0)
         visit(t, DIFF_SPLIT, name, a, b);
-    if (x->findings != y->findings)
-        visit(t, DIFF_LABELS, name, inspect_labels_text(x->findings, left), inspect_labels_text(y->findings, right));
+    if (labels_differ(d, x, y))
+        visit(t, DIFF_LABELS, name, inspect_labels_text(&d->side[0].target.dataset->manifest.findings, x->label, left),
+              inspect_labels_text(&d->side[1].target.dataset->manifest.findings, y->label, right));
     if (strcmp(x->patient, y->patient) != 0)
         visit(t, DIFF_PATIENT, name, inspect_text(inspect_bytes(x->patient), p),
               inspect_text(inspect_bytes(y->patient), q));

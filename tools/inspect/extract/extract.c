@@ -45,7 +45,7 @@ write_png(const struct chex_dataset *ds, const struct chex_record *r, struct buf
     char slot[RECORD_SLOT + 8], age[32] = "unknown", sex[2] = {r->sex, '\0'};
     const struct picture_note notes[] = {{"name", note_text(r->name, name)},
                                          {"patient", note_text(r->patient, patient)},
-                                         {"labels", inspect_labels_text(inspect_findings(r), labels)},
+                                         {"labels", inspect_labels_text(&ds->manifest.findings, r->label, labels)},
                                          {"split", ds->split[ds->shard[r->shard].split].name},
                                          {"dataset", r->dataset_id},
                                          {"slot", slot},
@@ -100,7 +100,7 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
     char name[INSPECT_TEXT], patient[INSPECT_TEXT], labels[INSPECT_LABELS_TEXT];
     const struct chex_shard_info *shard = chex_dataset_shard(t->dataset, r->shard);
     const char *output = in->options->output;
-    uint16_t findings = inspect_findings(r);
+    const struct findings *findings = &t->dataset->manifest.findings;
 
     if (in->common->json)
         inspect_json_add(in, json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "path", text_json(t->path),
@@ -108,12 +108,12 @@ report(struct inspect *in, const struct target *t, const struct chex_record *r)
                                        "shard", shard->name, "index", count_json(r->index), "name",
                                        text_json_n(r->name.data, r->name.size), "patient",
                                        text_json_n(r->patient.data, r->patient.size), "labels",
-                                       inspect_json_labels(findings), "weight", (int)r->weight));
+                                       inspect_json_labels(findings, r->label), "weight", (int)r->weight));
     else if (!in->common->quiet)
         printable_line(stderr, "%s: %s, patient %s, %s, %ux%u, from %s:%u%s",
                        strcmp(output, "-") == 0 ? "standard output" : output, inspect_text(r->name, name),
-                       inspect_text(r->patient, patient), inspect_labels_text(findings, labels), r->width, r->height,
-                       shard->name, r->index, r->weight ? "" : " (padding: a copy)");
+                       inspect_text(r->patient, patient), inspect_labels_text(findings, r->label, labels), r->width,
+                       r->height, shard->name, r->index, r->weight ? "" : " (padding: a copy)");
 }
 
 static int

@@ -13,15 +13,19 @@
 #include "common/wrap.h"
 #include "plan/split.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define MATRIX_MAX     14 /* findings whose matrix fits into 80 columns */
+#define PAIRS          20
 #define SPLITS_A_TABLE 3 /* 20 characters each; with the names a line has 80 */
 
 struct counts {
     uint64_t images, none; /* none: No Finding */
     uint64_t labels;       /* over all findings */
-    uint64_t with[CHEX_FINDINGS];
-    uint64_t together[CHEX_FINDINGS][CHEX_FINDINGS];
+    uint64_t known[FINDINGS_MAX], with[FINDINGS_MAX];
+    uint64_t together[FINDINGS_MAX][FINDINGS_MAX];
 };
 
 struct tally {
@@ -34,19 +38,20 @@ struct tally {
 };
 
 static void
-count(struct counts *c, uint16_t findings)
+count(struct counts *c, const uint8_t *label, unsigned findings)
 {
     unsigned i, j;
 
     c->images++;
-    c->none += findings == 0;
-    for (i = 0; i < CHEX_FINDINGS; i++) {
-        if (!(findings >> i & 1))
+    c->none += labels_are_none(label, findings);
+    for (i = 0; i < findings; i++) {
+        c->known[i] += label[i] != CHEX_LABEL_UNKNOWN;
+        if (label[i] != 1)
             continue;
         c->labels++;
         c->with[i]++;
-        for (j = 0; j < CHEX_FINDINGS; j++)
-            c->together[i][j] += findings >> j & 1;
+        for (j = 0; j < findings; j++)
+            c->together[i][j] += label[j] == 1;
     }
 }
 
@@ -56,10 +61,10 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     struct tally *t = context;
 
     (void)err;
-    if (r->values->weight != 1 || !where_holds(&t->in->options->where, r->values))
+    if (r->values->weight != 1 || !where_holds(&t->in->options->where, &t->dataset->manifest.findings, r->values))
         return CHEX_OK;
-    count(&t->split[t->dataset->shard[r->shard].split], labels_mask(r->values->label, CHEX_FINDINGS));
-    count(&t->all, labels_mask(r->values->label, CHEX_FINDINGS));
+    count(&t->split[t->dataset->shard[r->shard].split], r->values->label, t->dataset->info.finding_count);
+    count(&t->all, r->values->label, t->dataset->info.finding_count);
     return CHEX_OK;
 }
 
@@ -77,16 +82,38 @@ print_cell(uint64_t n, uint64_t of)
         printf(" %6s  ", "-");
 }
 
+static const char *
+name_of(const struct tally *t, unsigned finding)
+{
+    const struct findings *findings = &t->dataset->manifest.findings;
+
+    return finding < findings->count ? findings->name[finding] : inspect_none_name(findings);
+}
+
+/* Returns the width of the column of names: 18, or that of the longest name. */
+static int
+name_width(const struct tally *t)
+{
+    int width = 18;
+
+    for (unsigned i = 0; i < t->dataset->info.finding_count; i++)
+        width = (int)strlen(name_of(t, i)) > width ? (int)strlen(name_of(t, i)) : width;
+    return width;
+}
+
 static void
 print_row(const struct tally *t, const char *name, const unsigned *split, unsigned splits, unsigned finding)
 {
     unsigned i;
 
-    printf("%-18s", name);
+    printf("%-*s", name_width(t), name);
     for (i = 0; i < splits; i++) {
         const struct counts *c = &t->split[split[i]];
 
-        print_cell(finding < CHEX_FINDINGS ? c->with[finding] : c->none, c->images);
+        if (finding < t->dataset->info.finding_count)
+            print_cell(c->with[finding], c->known[finding]);
+        else
+            print_cell(c->none, c->images);
     }
     printf("\n");
 }
@@ -98,37 +125,47 @@ print_prevalence(const struct tally *t, const unsigned *split, unsigned splits)
     char text[FORMAT_TEXT];
     unsigned i;
 
-    printf("%s%-18s", t->in->color.bold, "");
+    printf("%s%-*s", t->in->color.bold, name_width(t), "");
     for (i = 0; i < splits; i++)
         printf(" %19.19s", t->dataset->split[split[i]].name);
     printf("%s\n", t->in->color.off);
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        print_row(t, chex_finding_name(i), split, splits, i);
-    print_row(t, "No Finding", split, splits, CHEX_FINDINGS);
-    printf("%-18s", "images");
+    for (i = 0; i <= t->dataset->info.finding_count; i++)
+        print_row(t, name_of(t, i), split, splits, i);
+    printf("%-*s", name_width(t), "images");
     for (i = 0; i < splits; i++)
         printf(" %10s%*s", format_count(t->split[split[i]].images, text), i + 1 < splits ? 9 : 0, "");
-    printf("\n%-18s", "findings an image");
+    printf("\n%-*s", name_width(t), "findings an image");
     for (i = 0; i < splits; i++)
         printf(" %10.2f%*s", (double)t->split[split[i]].labels / (double)t->split[split[i]].images,
                i + 1 < splits ? 9 : 0, "");
     printf("\n");
 }
 
-/* The names in four letters. */
-static const char *const short_names[CHEX_FINDINGS] = {"Atel", "Card", "Effu", "Infi", "Mass", "Nodu", "Pnmn",
-                                                       "Pnth", "Cons", "Edem", "Emph", "Fibr", "PlTh", "Hern"};
+/* The names of nih14 in four letters. */
+static const char *const short_names[] = {"Atel", "Card", "Effu", "Infi", "Mass", "Nodu", "Pnmn",
+                                          "Pnth", "Cons", "Edem", "Emph", "Fibr", "PlTh", "Hern"};
+
+/* Returns the name of a column of pairs: four letters, or the number of the finding from 1. */
+static const char *
+short_name(const struct tally *t, unsigned finding, char out[16])
+{
+    if (findings_equal(&t->dataset->manifest.findings, &findings_nih14))
+        return short_names[finding];
+    snprintf(out, 16, "%u", finding + 1);
+    return out;
+}
 
 /* "Atel = Atelectasis, ..." */
 static void
-print_key(void)
+print_key(const struct tally *t)
 {
     struct wrap w = {.out = stdout};
+    char text[16];
     unsigned i;
 
     wrap_put(&w, "", "         ");
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        wrap_put(&w, i ? ", " : "", "%s = %s", short_names[i], chex_finding_name(i));
+    for (i = 0; i < t->dataset->info.finding_count; i++)
+        wrap_put(&w, i ? ", " : "", "%s = %s", short_name(t, i, text), name_of(t, i));
     wrap_end(&w);
 }
 
@@ -140,7 +177,7 @@ pair_width(const struct tally *t, unsigned column)
     int width = 4;
     unsigned i;
 
-    for (i = column + 1; i < CHEX_FINDINGS; i++) {
+    for (i = column + 1; i < t->dataset->info.finding_count; i++) {
         int length = (int)strlen(format_count(t->all.together[i][column], text));
 
         width = length > width ? length : width;
@@ -150,22 +187,49 @@ pair_width(const struct tally *t, unsigned column)
 
 /* Print only the part below the diagonal: the matrix is symmetric, and the previous table has the diagonal. */
 static void
-print_together(const struct tally *t)
+print_matrix(const struct tally *t)
 {
-    char text[FORMAT_TEXT];
+    const unsigned findings = t->dataset->info.finding_count;
+    char text[FORMAT_TEXT], name[16];
     unsigned i, j;
 
     printf("\n%simages with both%s\n%4s", t->in->color.bold, t->in->color.off, "");
-    for (j = 0; j + 1 < CHEX_FINDINGS; j++)
-        printf(" %*s", pair_width(t, j), short_names[j]);
+    for (j = 0; j + 1 < findings; j++)
+        printf(" %*s", pair_width(t, j), short_name(t, j, name));
     printf("\n");
-    for (i = 1; i < CHEX_FINDINGS; i++) {
-        printf("%4s", short_names[i]);
+    for (i = 1; i < findings; i++) {
+        printf("%4s", short_name(t, i, name));
         for (j = 0; j < i; j++)
             printf(" %*s", pair_width(t, j), format_count(t->all.together[i][j], text));
         printf("\n");
     }
-    print_key();
+    print_key(t);
+}
+
+/* Print the PAIRS most frequent pairs, most frequent first; the rows of --format csv have all. */
+static void
+print_pairs(const struct tally *t)
+{
+    uint64_t last = UINT64_MAX;
+    char text[FORMAT_TEXT];
+    unsigned shown = 0, i, j;
+
+    printf("\n%simages with both%s, the most frequent pairs\n", t->in->color.bold, t->in->color.off);
+    while (shown < PAIRS && last > 0) {
+        uint64_t most = 0;
+
+        for (i = 1; i < t->dataset->info.finding_count; i++)
+            for (j = 0; j < i; j++)
+                if (t->all.together[i][j] < last && t->all.together[i][j] > most)
+                    most = t->all.together[i][j];
+        for (i = 1; most > 0 && i < t->dataset->info.finding_count; i++)
+            for (j = 0; j < i && shown < PAIRS; j++)
+                if (t->all.together[i][j] == most && shown++ < PAIRS)
+                    printf("%10s  %s, %s\n", format_count(most, text), name_of(t, j), name_of(t, i));
+        last = most;
+    }
+    if (shown == 0)
+        printf("      none\n");
 }
 
 static void
@@ -182,7 +246,10 @@ print_tables(void *result)
             used = 0;
         }
     }
-    print_together(t);
+    if (t->dataset->info.finding_count > MATRIX_MAX)
+        print_pairs(t);
+    else if (t->dataset->info.finding_count > 1)
+        print_matrix(t);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -211,33 +278,34 @@ put_rows(struct table_writer *table, void *result)
 
         if (c->images == 0)
             continue;
-        for (i = 0; i < CHEX_FINDINGS; i++)
-            put_row(table, name, chex_finding_name(i), NULL, c->with[i], c->images);
-        put_row(table, name, "No Finding", NULL, c->none, c->images);
-        for (i = 0; i < CHEX_FINDINGS; i++)
-            for (j = 0; j < CHEX_FINDINGS; j++)
+        for (i = 0; i < t->dataset->info.finding_count; i++)
+            put_row(table, name, name_of(t, i), NULL, c->with[i], c->known[i]);
+        put_row(table, name, inspect_none_name(&t->dataset->manifest.findings), NULL, c->none, c->images);
+        for (i = 0; i < t->dataset->info.finding_count; i++)
+            for (j = 0; j < t->dataset->info.finding_count; j++)
                 if (i != j)
-                    put_row(table, name, chex_finding_name(i), chex_finding_name(j), c->together[i][j], c->with[i]);
+                    put_row(table, name, name_of(t, i), name_of(t, j), c->together[i][j], c->with[i]);
     }
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static json_t *
-counts_json(const char *name, const struct counts *c)
+counts_json(const struct tally *t, const char *name, const struct counts *c)
 {
     json_t *findings = json_object();
     unsigned i, j;
 
-    for (i = 0; i < CHEX_FINDINGS; i++) {
+    for (i = 0; i < t->dataset->info.finding_count; i++) {
         json_t *with = json_object();
 
-        for (j = 0; j < CHEX_FINDINGS; j++)
+        for (j = 0; j < t->dataset->info.finding_count; j++)
             if (i != j)
-                inspect_json_set(&with, chex_finding_name(j), count_json(c->together[i][j]));
-        inspect_json_set(&findings, chex_finding_name(i),
+                inspect_json_set(&with, name_of(t, j), count_json(c->together[i][j]));
+        inspect_json_set(&findings, name_of(t, i),
                          json_pack("{s:o, s:f, s:o}", "images", count_json(c->with[i]), "prevalence",
-                                   c->images ? (double)c->with[i] / (double)c->images : 0.0, "together_with", with));
+                                   c->known[i] ? (double)c->with[i] / (double)c->known[i] : 0.0, "together_with",
+                                   with));
     }
     return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "images", count_json(c->images), "no_finding",
                      count_json(c->none), "findings", findings);
@@ -252,27 +320,45 @@ tally_json(void *result)
 
     for (i = 0; i < t->dataset->info.split_count; i++)
         if (t->split[i].images > 0)
-            inspect_json_push(&splits, counts_json(t->dataset->split[i].name, &t->split[i]));
+            inspect_json_push(&splits, counts_json(t, t->dataset->split[i].name, &t->split[i]));
     return json_pack("{s:o, s:o, s:o}", "path", text_json(t->path), "splits", splits, "faults", count_json(t->faults));
+}
+
+static int
+count_records(struct inspect *in, struct target *t, struct tally *tally)
+{
+    static const struct inspect_result how = {columns, put_rows, tally_json, print_tables};
+    struct walk w = {.in = in, .target = t, .record = on_record, .context = tally, .threads = 1};
+    struct chex_error err;
+
+    if (walk_run(&w, &err) != CHEX_OK)
+        return inspect_fail(in, t->path, &err);
+    if (in->options->where.text_count > 0 && tally->all.images == 0) {
+        inspect_no_image(t, &err);
+        return inspect_fail(in, t->path, &err);
+    }
+    tally->faults = w.faults;
+    inspect_print_result(in, &how, tally);
+    return inspect_walk_code(&w);
 }
 
 static int
 count_labels(struct inspect *in, struct target *t)
 {
-    static const struct inspect_result how = {columns, put_rows, tally_json, print_tables};
-    struct tally tally = {.in = in, .dataset = t->dataset, .path = t->path};
-    struct walk w = {.in = in, .target = t, .record = on_record, .context = &tally, .threads = 1};
+    struct tally *tally = calloc(1, sizeof(*tally)); /* 9 MB: a matrix for each split */
     struct chex_error err;
+    int code;
 
-    if (walk_run(&w, &err) != CHEX_OK)
-        return inspect_fail(in, t->path, &err);
-    if (in->options->where.text_count > 0 && tally.all.images == 0) {
-        inspect_no_image(t, &err);
+    if (!tally) {
+        error_memory(&err);
         return inspect_fail(in, t->path, &err);
     }
-    tally.faults = w.faults;
-    inspect_print_result(in, &how, &tally);
-    return inspect_walk_code(&w);
+    tally->in = in;
+    tally->dataset = t->dataset;
+    tally->path = t->path;
+    code = count_records(in, t, tally);
+    free(tally);
+    return code;
 }
 
 /* ---- command line ------------------------------------------------------------------------------------------------ */

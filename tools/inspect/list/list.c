@@ -95,10 +95,10 @@ inspect_fields_known(const char *fields, struct chex_error *err)
 
 /* ---- a record ---------------------------------------------------------------------------------------------------- */
 
-/* Returns a field of a record; its text is in out or lives as long as the record. */
+/* Returns a field of a record; its text is in out or labels, or lives as long as the record. */
 static struct cell
 field_cell(const struct list *l, enum field field, const struct walk_record *r, const char *sha256,
-           char out[INSPECT_TEXT])
+           char out[INSPECT_TEXT], char labels[INSPECT_LABELS_TEXT])
 {
     const struct record_values *v = r->values;
     const struct chex_bytes *bytes = field == FIELD_NAME ? &v->name : field == FIELD_PATIENT ? &v->patient : &v->view;
@@ -120,8 +120,8 @@ field_cell(const struct list *l, enum field field, const struct walk_record *r, 
     case FIELD_VIEW:
         return cell_json(json ? text_json_n(bytes->data, bytes->size) : NULL, inspect_text(*bytes, out));
     case FIELD_LABELS:
-        return cell_json(json ? inspect_json_labels(labels_mask(v->label, CHEX_FINDINGS)) : NULL,
-                         inspect_labels_text(labels_mask(v->label, CHEX_FINDINGS), out));
+        return cell_json(json ? inspect_json_labels(&l->dataset->manifest.findings, v->label) : NULL,
+                         inspect_labels_text(&l->dataset->manifest.findings, v->label, labels));
     case FIELD_WEIGHT:
         return cell_json(json ? count_json(v->weight) : NULL, v->weight ? "1" : "0");
     case FIELD_AGE: /* unknown: empty, as in the label file */
@@ -138,16 +138,17 @@ static enum chex_status
 on_record(void *context, const struct walk_record *r, struct chex_error *err)
 {
     struct list *l = context;
-    char sha256[DIGEST_HEX] = "", text[FIELD_COUNT][INSPECT_TEXT];
+    char sha256[DIGEST_HEX] = "", text[FIELD_COUNT][INSPECT_TEXT], labels[INSPECT_LABELS_TEXT];
     struct cell cell[FIELD_COUNT];
     unsigned i;
 
-    if ((r->values->weight == 0 && !l->in->options->padding) || !where_holds(&l->in->options->where, r->values))
+    if ((r->values->weight == 0 && !l->in->options->padding) ||
+        !where_holds(&l->in->options->where, &l->dataset->manifest.findings, r->values))
         return CHEX_OK;
     if (r->hash)
         digest_hex(r->hash, DIGEST_SIZE, sha256);
     for (i = 0; i < l->count; i++)
-        cell[i] = field_cell(l, l->field[i], r, sha256, text[i]);
+        cell[i] = field_cell(l, l->field[i], r, sha256, text[i], labels);
     table_row(&l->table, cell);
     l->found = true;
     /* The reader closed the pipe, or the disk is full: cli_finish() reports it. */
@@ -189,6 +190,8 @@ list_records(struct inspect *in, struct target *t)
     enum chex_status status;
 
     status = parse_fields(&l, in->options->fields ? in->options->fields : DEFAULT_FIELDS, &err);
+    if (status == CHEX_OK && where_check(&in->options->where, &t->dataset->manifest.findings, &err) != CHEX_OK)
+        status = error_context(&err, CHEX_ERR_USAGE, "--where");
     if (status != CHEX_OK)
         return inspect_fail(in, t->path, &err);
     begin(&l, t);

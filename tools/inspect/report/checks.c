@@ -118,11 +118,11 @@ half_interval(double positives, double negatives)
 
 /* Find a split's findings with too few positives, rarest first; returns their number. */
 static unsigned
-find_few(const struct report_split *s, unsigned few[CHEX_FINDINGS])
+find_few(const struct report_split *s, unsigned findings, unsigned few[FINDINGS_MAX])
 {
     unsigned f, i, used = 0;
 
-    for (f = 0; s->images > 0 && f < CHEX_FINDINGS; f++) {
+    for (f = 0; s->images > 0 && f < findings; f++) {
         if (s->variable[f].y >= FEW)
             continue;
         for (i = used++; i > 0 && s->variable[few[i - 1]].y > s->variable[f].y; i--)
@@ -172,17 +172,17 @@ check_positives(struct html_report *r)
 {
     struct report_check *c = report_check_begin(r, "positives", "Few positives", LEVEL_GOOD, 0);
     struct auroc_precision precision = {0};
-    unsigned s, i, few[CHEX_FINDINGS];
+    unsigned s, i, few[FINDINGS_MAX];
 
     for (s = 0; s < r->dataset->info.split_count; s++) {
         const struct ratio *v = r->split[s].variable;
-        unsigned used = find_few(&r->split[s], few);
+        unsigned used = find_few(&r->split[s], r->dataset->info.finding_count, few);
 
         if (used == 0)
             continue;
         report_check_say(c, "%s%s: ", c->count ? "; " : "", report_split_name(r, s));
         for (i = 0; i < used && i < FEW_NAMED; i++)
-            report_check_say(c, "%s%s %.0f", i ? ", " : "", chex_finding_name(few[i]), v[few[i]].y);
+            report_check_say(c, "%s%s %.0f", i ? ", " : "", r->dataset->manifest.findings.name[few[i]], v[few[i]].y);
         if (used > FEW_NAMED)
             report_check_say(c, " and %u more", used - FEW_NAMED);
         for (i = 0; i < used; i++)
@@ -306,7 +306,7 @@ check_manifest(struct html_report *r)
     for (s = 0; s < ds->info.split_count; s++) {
         differ += ds->split[s].image_count != r->split[s].images;
         differ += ds->split[s].patient_count != r->split[s].patients;
-        for (f = 0; f < CHEX_FINDINGS; f++)
+        for (f = 0; f < ds->info.finding_count; f++)
             differ += (double)ds->split[s].positives[f] != r->split[s].variable[f].y;
     }
     c = report_check_begin(r, "manifest", "Sums of the manifest", differ ? LEVEL_FAULT : LEVEL_GOOD, differ);

@@ -32,12 +32,12 @@ count_image(struct html_report *r, const struct seen *seen)
         s->unknown_age++;
     else
         s->years[image->age < REPORT_YEARS - 1 ? (unsigned)image->age : REPORT_YEARS - 1]++;
-    for (i = 0; i < CHEX_FINDINGS; i++) {
-        if (!(seen->findings >> i & 1))
+    for (i = 0; i < r->dataset->info.finding_count; i++) {
+        if (seen->label[i] != 1)
             continue;
         s->labels++;
-        for (j = 0; j < CHEX_FINDINGS; j++)
-            r->together[i][j] += seen->findings >> j & 1;
+        for (j = 0; j < r->dataset->info.finding_count; j++)
+            r->together[i][j] += seen->label[j] == 1;
     }
 }
 
@@ -48,16 +48,17 @@ struct one_patient {
 };
 
 static void
-add_image(struct one_patient *p, const struct report_image *image, uint16_t findings)
+add_image(struct one_patient *p, const struct report_image *image, const uint8_t *label, unsigned findings)
 {
     unsigned f;
 
     p->images++;
-    for (f = 0; f <= VARIABLE_NONE; f++)
-        p->n[f]++;
-    for (f = 0; f < CHEX_FINDINGS; f++)
-        p->y[f] += findings >> f & 1;
-    p->y[VARIABLE_NONE] += findings == 0;
+    for (f = 0; f < findings; f++) {
+        p->n[f] += label[f] != CHEX_LABEL_UNKNOWN;
+        p->y[f] += label[f] == 1;
+    }
+    p->n[VARIABLE_NONE]++;
+    p->y[VARIABLE_NONE] += labels_are_none(label, findings);
     p->n[VARIABLE_FEMALE] += image->sex != SEX_U;
     p->y[VARIABLE_FEMALE] += image->sex == SEX_F;
     p->n[VARIABLE_AP] += image->view == VIEW_AP || image->view == VIEW_PA;
@@ -108,11 +109,11 @@ count_patients(struct html_report *r)
         struct one_patient p[SPLIT_MAX];
         unsigned sexes = 0;
 
-        memset(p, 0, sizeof(p));
+        memset(p, 0, r->dataset->info.split_count * sizeof(p[0]));
         for (next = i; next < c->count && strcmp(c->seen[i].patient, c->seen[next].patient) == 0; next++) {
             const struct report_image *image = report_image_of(r, &c->seen[next]);
 
-            add_image(&p[c->seen[next].split], image, c->seen[next].findings);
+            add_image(&p[c->seen[next].split], image, c->seen[next].label, r->dataset->info.finding_count);
             sexes |= image->sex == SEX_U ? 0 : 1u << image->sex;
         }
         r->two_sexes += sexes == (1u << SEX_F | 1u << SEX_M);
@@ -144,7 +145,7 @@ report_equal_to(const struct html_report *r, size_t i, size_t *next)
     if (*next - i > splits_of(c, i, *next))
         kind |= EQUAL_REPEATED;
     for (j = i + 1; j < *next; j++)
-        if (c->by_hash[j]->findings != c->by_hash[i]->findings ||
+        if (memcmp(c->by_hash[j]->label, c->by_hash[i]->label, r->dataset->info.finding_count) != 0 ||
             strcmp(c->by_hash[j]->patient, c->by_hash[i]->patient) != 0)
             kind |= EQUAL_UNLIKE;
     return kind;
@@ -198,10 +199,18 @@ report_count(struct html_report *r)
     r->all.patients = r->check.patients;
 }
 
-const char *
-report_finding_name(unsigned finding)
+unsigned
+report_next(const struct html_report *r, unsigned f)
 {
-    return finding < CHEX_FINDINGS ? chex_finding_name(finding) : "No Finding";
+    return f + 1 == r->dataset->info.finding_count ? VARIABLE_NONE : f + 1;
+}
+
+const char *
+report_finding_name(const struct html_report *r, unsigned finding)
+{
+    const struct findings *findings = &r->dataset->manifest.findings;
+
+    return finding < findings->count ? findings->name[finding] : inspect_none_name(findings);
 }
 
 /* ---- rejects.jsonl ----------------------------------------------------------------------------------------------- */

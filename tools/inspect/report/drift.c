@@ -54,17 +54,17 @@ drift_of(const struct html_report *r, struct report_check *c, unsigned s)
     const struct ratio *a = r->split[0].variable, *b = r->split[s].variable;
     unsigned f, differ = 0;
 
-    for (f = 0; f <= VARIABLE_NONE; f++)
+    for (f = 0; f <= VARIABLE_NONE; f = report_next(r, f))
         differ += fabs(ratio_z(&a[f], &b[f], SPLIT_EXPECTED)) >= SPLIT_Z;
     if (differ == 0)
         return 0;
-    report_check_say(c, "%s differs from %s in %u of %d: ", report_split_name(r, s), report_split_name(r, 0), differ,
-                     VARIABLE_NONE + 1);
-    for (f = 0; f <= VARIABLE_NONE; f++) {
+    report_check_say(c, "%s differs from %s in %u of %u: ", report_split_name(r, s), report_split_name(r, 0), differ,
+                     r->dataset->info.finding_count + 1);
+    for (f = 0; f <= VARIABLE_NONE; f = report_next(r, f)) {
         double z = ratio_z(&a[f], &b[f], SPLIT_EXPECTED);
 
         if (fabs(z) >= SPLIT_Z)
-            report_check_say(c, "%s %.2f to %.2f %% (z %+.1f)%s", report_finding_name(f), 100 * ratio_value(&a[f]),
+            report_check_say(c, "%s %.2f to %.2f %% (z %+.1f)%s", report_finding_name(r, f), 100 * ratio_value(&a[f]),
                              100 * ratio_value(&b[f]), z, --differ ? ", " : ". ");
     }
     return 1;
@@ -76,7 +76,7 @@ say_largest_prevalence(const struct html_report *r, struct report_check *c)
     struct difference d = {0};
     unsigned f;
 
-    for (f = 0; f <= VARIABLE_NONE; f++)
+    for (f = 0; f <= VARIABLE_NONE; f = report_next(r, f))
         find_largest(r, f, &d);
     if (d.compared == 0) {
         c->level = LEVEL_NOTE;
@@ -86,7 +86,7 @@ say_largest_prevalence(const struct html_report *r, struct report_check *c)
     report_check_say(c,
                      "None. Of %u differences of prevalence from %s, No Finding too, %u have enough images to compare. "
                      "The largest is that of %s: %.2f %% in %s, %.2f %% in %s (z %+.1f). ",
-                     d.of, report_split_name(r, 0), d.compared, report_finding_name(d.variable),
+                     d.of, report_split_name(r, 0), d.compared, report_finding_name(r, d.variable),
                      100 * ratio_value(&r->split[0].variable[d.variable]), report_split_name(r, 0),
                      100 * ratio_value(&r->split[d.split].variable[d.variable]), report_split_name(r, d.split), d.z);
     report_check_say(c, "A difference counts from |z| = %.2f (p < .001, patients as clusters).", SPLIT_Z);

@@ -13,8 +13,10 @@
 
 /* ---- findings together ------------------------------------------------------------------------------------------- */
 
-#define TOP   130
-#define STEPS 12 /* classes h0 .. h11 of the style sheet, light to dark */
+#define TOP      130
+#define MIN_CELL 15
+#define MOST     60 /* findings in the plot; a plot of 254 would have 64,516 cells */
+#define STEPS    12 /* classes h0 .. h11 of the style sheet, light to dark */
 
 /* Lower limits of the steps in per cent; finer at the low end, because most shares are small. */
 static const double step_from[STEPS] = {0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50};
@@ -31,20 +33,52 @@ step_of(double share)
 
 /* Position of the cells. */
 struct grid {
-    unsigned left, cell;
+    unsigned left, top, cell;
+    bool numbers;                          /* there is room for a number in a cell */
+    unsigned count, finding[FINDINGS_MAX]; /* the findings, in the order of the list, or the MOST most frequent ones */
 };
+
+/* Up to 14 findings have the cells of ChestX-ray14.  More get smaller cells, and then a page that scrolls sideways. */
+static struct grid
+grid_of(const struct html_report *r, bool slim)
+{
+    struct grid g = slim ? (struct grid){.left = 124, .cell = 36} : (struct grid){.left = 150, .cell = 46};
+    unsigned findings = r->dataset->info.finding_count, room = g.cell * 14, longest = 18;
+
+    for (unsigned i = 0; i < findings; i++) {
+        unsigned length = (unsigned)strlen(r->dataset->manifest.findings.name[i]);
+
+        longest = length > longest ? length : longest;
+    }
+    report_sort_findings(r, g.finding);
+    for (unsigned i = 0; findings <= MOST && i < findings; i++)
+        g.finding[i] = i;
+    g.count = findings = findings <= MOST ? findings : MOST;
+    g.top = TOP;
+    g.numbers = true;
+    g.left += 7 * (longest - 18);
+    g.top += 6 * (longest - 18);
+    if (findings > 14) {
+        g.cell = room / findings > MIN_CELL ? room / findings : MIN_CELL;
+        g.numbers = g.cell >= 34;
+    }
+    return g;
+}
 
 static void
 draw_cell(struct html *h, const struct html_report *r, const struct grid *g, unsigned row, unsigned column)
 {
-    uint64_t n = r->together[row][column], of = r->together[row][row];
-    double share = of > 0 ? (double)n / (double)of : 0, x = g->left + g->cell * column, y = TOP + g->cell * row;
+    unsigned i = g->finding[row], j = g->finding[column];
+    uint64_t n = r->together[i][j], of = r->together[i][i];
+    double share = of > 0 ? (double)n / (double)of : 0, x = g->left + g->cell * column, y = g->top + g->cell * row;
     unsigned step = step_of(share);
 
     html_format(h, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%u\" height=\"%u\" class=\"h%u\">", x + 1, y + 1, g->cell - 2,
                 g->cell - 2, row == column ? 0 : step);
-    html_format(h, "<title>%s: %llu of %llu images also have %s</title></rect>\n", chex_finding_name(row),
-                (unsigned long long)n, (unsigned long long)of, chex_finding_name(column));
+    html_format(h, "<title>%s: %llu of %llu images also have %s</title></rect>\n", report_finding_name(r, i),
+                (unsigned long long)n, (unsigned long long)of, report_finding_name(r, j));
+    if (!g->numbers)
+        return;
     if (row == column)
         svg_text(h, x + g->cell / 2.0, y + g->cell / 2.0 + 4, "m b hl n", "%llu", (unsigned long long)n);
     else if (of > 0)
@@ -52,22 +86,26 @@ draw_cell(struct html *h, const struct html_report *r, const struct grid *g, uns
                  share >= 0.0995 || n == 0 ? "%.0f" : "%.1f", 100 * share);
 }
 
-/* Even the slim plot is wider than a phone, which scrolls it: it has fourteen columns of numbers. */
+/* Even the slim plot is wider than a phone, which scrolls it: it has a column for each finding. */
 void
 report_draw_together(struct html *h, const struct html_report *r, bool slim)
 {
-    const struct grid g = slim ? (struct grid){124, 36} : (struct grid){150, 46};
-    unsigned i, j, width = slim ? g.left + CHEX_FINDINGS * g.cell + 72 : REPORT_BROAD;
-    double y = TOP + g.cell * CHEX_FINDINGS + 24, x;
+    const struct grid g = grid_of(r, slim);
+    const unsigned findings = g.count;
+    unsigned i, j, width = g.left + findings * g.cell + 72;
+    double y = g.top + g.cell * findings + 24, x;
+
+    width = width < (slim ? 6u : g.left) + STEPS * 32 + 72 ? (slim ? 6u : g.left) + STEPS * 32 + 72 : width;
+    width = slim || width > REPORT_BROAD ? width : REPORT_BROAD;
 
     svg_begin(h, width, (unsigned)y + 64, "Which findings come together", report_paper(slim));
-    for (i = 0; i < CHEX_FINDINGS; i++) {
+    for (i = 0; i < findings; i++) {
         double at = g.left + g.cell * (i + 0.5);
 
-        svg_text(h, g.left - 8, TOP + g.cell * (i + 0.5) + 4, "e", "%s", chex_finding_name(i));
-        html_format(h, "<text class=\"\" transform=\"translate(%.1f %d) rotate(-50)\">%s</text>\n", at + 2, TOP - 8,
-                    chex_finding_name(i));
-        for (j = 0; j < CHEX_FINDINGS; j++)
+        svg_text(h, g.left - 8, g.top + g.cell * (i + 0.5) + 4, "e", "%s", report_finding_name(r, g.finding[i]));
+        html_format(h, "<text class=\"\" transform=\"translate(%.1f %u) rotate(-50)\">%s</text>\n", at + 2, g.top - 8,
+                    report_finding_name(r, g.finding[i]));
+        for (j = 0; j < findings; j++)
             draw_cell(h, r, &g, i, j);
     }
     for (i = 0; i < STEPS; i++) {
@@ -77,7 +115,8 @@ report_draw_together(struct html *h, const struct html_report *r, bool slim)
     }
     x = (slim ? 6 : g.left) + STEPS * 32.0;
     svg_text(h, x, y + 30, "m d", "100");
-    svg_text(h, slim ? 0 : g.left, y + 52, "d", "%% of the row's images that also have the column's finding");
+    svg_text(h, slim ? 0 : g.left, y + 52, "d", "%% of the row's images that also have the column's finding%s",
+             findings < r->dataset->info.finding_count ? "; the 60 most frequent findings" : "");
     svg_end(h);
 }
 

@@ -159,7 +159,7 @@ put_tile(struct html *h, const struct html_report *r, const struct seen *seen, c
     html_raw(h, "<figure class=\"tile\"><label class=\"zoom\"><input type=\"checkbox\" aria-label=\"larger\">");
     status = put_image(h, r, seen, b, err);
     html_raw(h, "</label>");
-    inspect_labels_text(seen->findings, labels);
+    inspect_labels_text(&r->dataset->manifest.findings, seen->label, labels);
     for (i = 0; labels[i]; i++)
         if (labels[i] == '|')
             labels[i] = ' ';
@@ -190,20 +190,31 @@ chosen(struct seen *const *list, unsigned count, const struct seen *seen)
     return false;
 }
 
-/* Select images with this finding, preferring those without another; CHEX_FINDINGS means No Finding. */
+/* Returns whether the image has the finding, and with `alone` no other.  VARIABLE_NONE: whether it has none. */
+static bool
+fits(const struct html_report *r, const struct seen *seen, unsigned finding, bool alone)
+{
+    unsigned count = r->dataset->info.finding_count, positives = 0;
+
+    for (unsigned f = 0; f < count; f++)
+        positives += seen->label[f] == 1;
+    if (finding == VARIABLE_NONE)
+        return alone && positives == 0;
+    return seen->label[finding] == 1 && (!alone || positives == 1);
+}
+
+/* Select images with this finding, preferring those without another; VARIABLE_NONE means none. */
 static unsigned
 choose(const struct html_report *r, unsigned finding, struct seen **list, unsigned count)
 {
-    uint16_t mask = finding < CHEX_FINDINGS ? (uint16_t)(1u << finding) : 0;
     unsigned wanted = count + PER_FINDING, alone;
     size_t i;
 
     for (alone = 1; alone + 1 > 0 && count < wanted; alone--) {
         for (i = 0; i < r->check.count && count < wanted; i++) {
             struct seen *seen = r->check.by_hash[i];
-            bool fits = alone ? seen->findings == mask : mask && (seen->findings & mask);
 
-            if (fits && !chosen(list, count, seen))
+            if (fits(r, seen, finding, alone) && !chosen(list, count, seen))
                 list[count++] = seen;
         }
         if (alone == 0)
@@ -215,13 +226,14 @@ choose(const struct html_report *r, unsigned finding, struct seen **list, unsign
 enum chex_status
 report_contact_sheet(struct html *h, const struct html_report *r, struct chex_error *err)
 {
-    struct seen *list[(CHEX_FINDINGS + 1) * PER_FINDING];
+    struct seen *list[(FINDINGS_MAX + 1) * PER_FINDING];
     struct buffer b = {0};
     enum chex_status status = CHEX_OK;
     unsigned count = 0, i;
 
-    for (i = 0; i <= CHEX_FINDINGS; i++)
+    for (i = 0; i < r->dataset->info.finding_count; i++)
         count = choose(r, i, list, count);
+    count = choose(r, VARIABLE_NONE, list, count);
     html_raw(h, "<div class=\"tiles\">\n");
     for (i = 0; i < count && status == CHEX_OK; i++)
         status = put_tile(h, r, list[i], "", &b, err);

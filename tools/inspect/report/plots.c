@@ -84,15 +84,35 @@ end_plot(struct html *h)
 /* ---- prevalence -------------------------------------------------------------------------------------------------- */
 
 #define ROW   34
-#define NAMES 140 /* room for the longest name */
+#define NAMES 140 /* least room for the names */
 
-/* Sort the findings, most frequent first; a stable sort. */
-static void
-sort_findings(const struct html_report *r, unsigned order[CHEX_FINDINGS])
+/* Pixels for the names on the left.  Longer names than the room allows are cut: name_letters(). */
+static unsigned
+name_letters(const struct html_report *r, bool slim)
+{
+    size_t longest = 0, most = slim ? 24 : 48;
+
+    for (unsigned i = 0; i < r->dataset->info.finding_count; i++)
+        longest = strlen(r->dataset->manifest.findings.name[i]) > longest
+                      ? strlen(r->dataset->manifest.findings.name[i])
+                      : longest;
+    return (unsigned)(longest < most ? longest : most);
+}
+
+static unsigned
+names_width(const struct html_report *r, bool slim)
+{
+    unsigned width = 14 + 7 * name_letters(r, slim);
+
+    return width > NAMES ? width : NAMES;
+}
+
+void
+report_sort_findings(const struct html_report *r, unsigned order[FINDINGS_MAX])
 {
     unsigned i, j;
 
-    for (i = 0; i < CHEX_FINDINGS; i++) {
+    for (i = 0; i < r->dataset->info.finding_count; i++) {
         for (j = i; j > 0 && r->together[order[j - 1]][order[j - 1]] < r->together[i][i]; j--)
             order[j] = order[j - 1];
         order[j] = i;
@@ -114,23 +134,25 @@ draw_interval(struct html *h, const struct svg_axis *x, double y, const struct r
 void
 report_draw_prevalence(struct html *h, const struct html_report *r, bool slim)
 {
-    unsigned width = slim ? REPORT_SLIM : REPORT_BROAD;
-    struct svg_axis x = {.from = 0.0005, .to = 1, .start = NAMES, .end = width - 14, .log = true};
-    unsigned shown[SPLIT_MAX], used = report_shown_splits(r, shown), order[CHEX_FINDINGS + 1], i, k;
-    double top = 34, bottom = top + ROW * (CHEX_FINDINGS + 1);
+    unsigned width = slim ? REPORT_SLIM : REPORT_BROAD, names = names_width(r, slim);
+    const unsigned findings = r->dataset->info.finding_count;
+    int letters = (int)name_letters(r, slim);
+    struct svg_axis x = {.from = 0.0005, .to = 1, .start = names, .end = width - 14, .log = true};
+    unsigned shown[SPLIT_MAX], used = report_shown_splits(r, shown), order[FINDINGS_MAX + 1], i, k;
+    double top = 34, bottom = top + ROW * (findings + 1);
 
-    sort_findings(r, order);
-    order[CHEX_FINDINGS] = VARIABLE_NONE;
+    report_sort_findings(r, order);
+    order[findings] = VARIABLE_NONE;
     begin_plot(h, r, "Prevalence of the findings by split with 95 % intervals", report_paper(slim), SVG_INTERVAL,
-               slim ? 0 : NAMES, width, (unsigned)bottom + 44);
-    for (i = 1; i <= CHEX_FINDINGS; i += 2)
+               slim ? 0 : names, width, (unsigned)bottom + 44);
+    for (i = 1; i <= findings; i += 2)
         html_format(h, "<rect x=\"0\" y=\"%.1f\" width=\"%u\" height=\"%d\" class=\"band\"/>\n", top + ROW * i, width,
                     ROW);
     svg_axis_bottom_log(h, &x, top, bottom, 100, "% of images, logarithmic");
-    for (i = 0; i <= CHEX_FINDINGS; i++) {
+    for (i = 0; i <= findings; i++) {
         double middle = top + ROW * (i + 0.5);
 
-        svg_text(h, NAMES - 10, middle + 4, "e", "%s", report_finding_name(order[i]));
+        svg_text(h, names - 10, middle + 4, "e", "%.*s", letters > 10 ? letters : 10, report_finding_name(r, order[i]));
         for (k = 0; k < used; k++)
             draw_interval(h, &x, middle + ((double)k - (used - 1) / 2.0) * (ROW - 8) / (used > 3 ? used : 3),
                           &r->split[shown[k]].variable[order[i]], k);

@@ -49,7 +49,7 @@ struct report_shard {
 
 /* Shares and means over images, clustered by patient: the findings, then these variables. */
 enum report_variable {
-    VARIABLE_NONE = CHEX_FINDINGS,
+    VARIABLE_NONE = FINDINGS_MAX,
     VARIABLE_FEMALE, /* among images of known sex */
     VARIABLE_AP,     /* among AP and PA images */
     VARIABLE_AGE,    /* among images of known age */
@@ -98,7 +98,7 @@ struct html_report {
     size_t records;
     struct report_shard *shard;
     struct report_split split[SPLIT_MAX], all;
-    uint64_t together[CHEX_FINDINGS][CHEX_FINDINGS];
+    uint64_t together[FINDINGS_MAX][FINDINGS_MAX];
     uint32_t mean_width, mean_height, mean_cell;
     struct report_mean mean[REPORT_VIEWS], mean_all;
     uint64_t flagged[REPORT_FLAGS];
@@ -164,7 +164,11 @@ enum chex_status report_flagged_images(struct html *h, const struct html_report 
 /* Get the splits that plots show: the first SVG_SERIES splits with an image. */
 unsigned report_shown_splits(const struct html_report *r, unsigned shown[SPLIT_MAX]);
 const char *report_view_name(enum report_view view);
+/* Returns the variable after finding f: the next finding of the list, VARIABLE_NONE after the last one, then more. */
+unsigned report_next(const struct html_report *r, unsigned f);
+/* Sort the findings, most frequent first; a stable sort. */
+void report_sort_findings(const struct html_report *r, unsigned order[FINDINGS_MAX]);
 /* Returns the name of a finding or of VARIABLE_NONE. */
-const char *report_finding_name(unsigned finding);
+const char *report_finding_name(const struct html_report *r, unsigned finding);
 
 #endif

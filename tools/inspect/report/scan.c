@@ -232,7 +232,6 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
     look_at_pixels(s, record->worker, record, image);
     near_describe(record->pixels, r->dataset->info.width, r->dataset->info.height, &r->near.image[place]);
     memcpy(seen->hash, record->hash, sizeof(seen->hash));
-    seen->findings = labels_mask(v->label, CHEX_FINDINGS);
     seen->shard = record->shard;
     seen->index = record->index;
     seen->number = (uint32_t)record->number;
@@ -240,8 +239,9 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
     pthread_mutex_lock(&s->lock);
     seen->name = arena_copy(&r->strings, v->name.data, v->name.size);
     seen->patient = arena_copy(&r->strings, v->patient.data, v->patient.size);
+    seen->label = (const uint8_t *)arena_copy(&r->strings, (const char *)v->label, r->dataset->info.finding_count);
     pthread_mutex_unlock(&s->lock);
-    return seen->name && seen->patient ? CHEX_OK : error_memory(err);
+    return seen->name && seen->patient && seen->label ? CHEX_OK : error_memory(err);
 }
 
 static void

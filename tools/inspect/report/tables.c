@@ -134,8 +134,8 @@ report_table_prevalence(struct html *h, const struct html_report *r)
 
     html_fold_begin(h, "numbers", "The data of this plot", false);
     head_of_splits(h, r, "");
-    for (f = 0; f <= VARIABLE_NONE; f++) {
-        html_format(h, "<tr><th>%s</th>", report_finding_name(f));
+    for (f = 0; f <= VARIABLE_NONE; f = report_next(r, f)) {
+        html_format(h, "<tr><th>%s</th>", report_finding_name(r, f));
         for (i = 0; i < r->dataset->info.split_count; i++) {
             const struct ratio *v = &r->split[i].variable[f];
             struct share_interval ci = ratio_wilson(v);
@@ -196,7 +196,7 @@ equal_row(struct html *h, const struct html_report *r, const struct seen *seen, 
 {
     char labels[INSPECT_LABELS_TEXT];
 
-    inspect_labels_text(seen->findings, labels);
+    inspect_labels_text(&r->dataset->manifest.findings, seen->label, labels);
     html_format(h, "<tr%s><th>", first ? " class=\"first\"" : "");
     html_text(h, seen->name);
     html_raw(h, "</th><td class=\"t\">");

@@ -33,7 +33,8 @@
 #define MIN_HEAD 224u
 
 /* The words identify the tags; the colours help to spot one finding on the whole sheet. */
-static const picture_color tag_colors[CHEX_FINDINGS] = {
+#define TAG_COLORS 14
+static const picture_color tag_colors[TAG_COLORS] = {
     0x8ecae6, 0xff7b72, 0x4ea8de, 0xb8de6f, 0xffb703, 0xf4a261, 0x52b788,
     0xe07be0, 0xd9c75b, 0x5fdede, 0xc3a6ff, 0xc49a7a, 0xf7a8c4, 0xa3b18a,
 };
@@ -140,7 +141,8 @@ flow_text(struct flow *f, struct style s, const char *text)
 static void
 flow_tag(struct flow *f, int finding, const char *text)
 {
-    struct style s = {.color = finding < 0 ? DIM : tag_colors[finding], .tag = finding >= 0, .outline = finding < 0};
+    struct style s = {
+        .color = finding < 0 ? DIM : tag_colors[finding % TAG_COLORS], .tag = finding >= 0, .outline = finding < 0};
 
     flow_text(f, s, text);
 }
@@ -180,14 +182,14 @@ header(const struct sheet *s, struct canvas *canvas, uint32_t width)
         snprintf(text, sizeof(text), "among these %s", other);
         flow_text(&f, plain, text);
     }
-    for (i = 0; i < CHEX_FINDINGS; i++) {
+    for (i = 0; i < s->findings->count; i++) {
         if (s->positives[i] == 0)
             continue;
-        snprintf(text, sizeof(text), "%s %s", chex_finding_name(i), format_count(s->positives[i], number));
+        snprintf(text, sizeof(text), "%s %s", s->findings->name[i], format_count(s->positives[i], number));
         flow_tag(&f, (int)i, text);
     }
     if (s->no_finding > 0) {
-        snprintf(text, sizeof(text), "No Finding %s", format_count(s->no_finding, number));
+        snprintf(text, sizeof(text), "%s %s", inspect_none_name(s->findings), format_count(s->no_finding, number));
         flow_tag(&f, -1, text);
     }
     return MARGIN + flow_end(&f) + 8;
@@ -213,6 +215,7 @@ caption(const struct sheet *s, const struct sheet_item *item, struct canvas *can
     static const struct style ink = {.color = INK}, dim = {.color = DIM}, place = {.color = DIM, .small = true};
     struct flow f = {.canvas = canvas, .left = left, .top = top, .width = s->tile_width};
     char text[INSPECT_TEXT + 64];
+    bool any = false;
     unsigned i;
 
     flow_text(&f, ink, item->name);
@@ -229,11 +232,15 @@ caption(const struct sheet *s, const struct sheet_item *item, struct canvas *can
     snprintf(text, sizeof(text), "%s%s", item->view, strcmp(item->view, "U") == 0 ? ": view unknown" : "");
     flow_text(&f, dim, text[0] == 'U' && text[1] == ':' ? "view unknown" : text);
     flow_line(&f);
-    for (i = 0; i < CHEX_FINDINGS; i++)
-        if (item->findings >> i & 1)
-            flow_tag(&f, (int)i, chex_finding_name(i));
-    if (item->findings == 0)
-        flow_tag(&f, -1, "No Finding");
+    for (i = 0; i < s->findings->count; i++) {
+        if (item->label[i] == 0)
+            continue;
+        snprintf(text, sizeof(text), "%s%s", s->findings->name[i], item->label[i] == 1 ? "" : "?");
+        flow_tag(&f, item->label[i] == 1 ? (int)i : -1, text);
+        any = true;
+    }
+    if (!any)
+        flow_tag(&f, -1, inspect_none_name(s->findings));
     return flow_end(&f);
 }
 

@@ -62,11 +62,11 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     struct candidate *grown;
     unsigned i;
 
-    if (r->values->weight == 0 || !where_holds(&c->in->options->where, r->values))
+    if (r->values->weight == 0 || !where_holds(&c->in->options->where, c->sheet->findings, r->values))
         return CHEX_OK;
-    for (i = 0; i < CHEX_FINDINGS; i++)
+    for (i = 0; i < c->sheet->findings->count; i++)
         c->sheet->positives[i] += r->values->label[i] == 1;
-    c->sheet->no_finding += labels_are_none(r->values->label, CHEX_FINDINGS);
+    c->sheet->no_finding += labels_are_none(r->values->label, c->sheet->findings->count);
     grown = array_grow(c->candidate, &c->capacity, c->count, sizeof(*grown));
     if (!grown)
         return error_memory(err);
@@ -163,7 +163,7 @@ describe(struct sheet_item *item, const struct chex_record *r)
     inspect_text(r->view, item->view);
     item->age = r->age;
     item->sex = r->sex;
-    item->findings = inspect_findings(r);
+    memcpy(item->label, r->label, r->finding_count);
 }
 
 /* A damaged image keeps its tile and its name; only a lack of memory is an error. */
@@ -295,10 +295,11 @@ report(struct inspect *in, const struct target *t, const struct sheet *s)
     }
     images = json_array();
     for (i = 0; i < s->count; i++)
-        inspect_json_push(&images, json_pack("{s:s, s:i, s:i, s:s, s:s, s:o, s:b}", "split", s->item[i].split, "shard",
-                                             (int)s->item[i].shard, "index", (int)s->item[i].index, "name",
-                                             s->item[i].name, "patient", s->item[i].patient, "labels",
-                                             inspect_json_labels(s->item[i].findings), "damaged", s->item[i].damaged));
+        inspect_json_push(&images,
+                          json_pack("{s:s, s:i, s:i, s:s, s:s, s:o, s:b}", "split", s->item[i].split, "shard",
+                                    (int)s->item[i].shard, "index", (int)s->item[i].index, "name", s->item[i].name,
+                                    "patient", s->item[i].patient, "labels",
+                                    inspect_json_labels(s->findings, s->item[i].label), "damaged", s->item[i].damaged));
     inspect_json_add(in, json_pack("{s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "path", text_json(t->path), "output",
                                    text_json(output), "selected", count_json(s->selected), "columns", (int)s->columns,
                                    "width", (int)s->sheet_width, "height", (int)s->sheet_height, "images", images));
@@ -348,7 +349,7 @@ static int
 make_sheet(struct inspect *in, struct target *t)
 {
     const struct inspect_options *o = in->options;
-    struct sheet s = {.columns = o->columns ? o->columns : DEFAULT_COLUMNS};
+    struct sheet s = {.columns = o->columns ? o->columns : DEFAULT_COLUMNS, .findings = &t->dataset->manifest.findings};
     struct chex_error err;
     int code = EXIT_GOOD;
     enum chex_status status = choose(in, t, &s, &code, &err);

@@ -21,9 +21,9 @@ struct sheet_item {
     char name[INSPECT_TEXT], patient[INSPECT_TEXT], view[INSPECT_TEXT];
     float age;
     char sex;
-    uint16_t findings;
-    bool damaged;  /* the sheet does not show its pixels */
-    uint8_t *gray; /* [sheet.height][sheet.width]; NULL if the image could not be read */
+    uint8_t label[FINDINGS_MAX]; /* 0 for an unreadable image */
+    bool damaged;                /* the sheet does not show its pixels */
+    uint8_t *gray;               /* [sheet.height][sheet.width]; NULL if the image could not be read */
 };
 
 struct sheet {
@@ -31,8 +31,9 @@ struct sheet {
     const char *title; /* or NULL */
     bool synthetic;
     char selection[512], choice[128], splits[256], size[64];
-    uint64_t selected;                 /* number of candidate images */
-    uint64_t positives[CHEX_FINDINGS]; /* among the candidates */
+    uint64_t selected; /* number of candidate images */
+    const struct findings *findings;
+    uint64_t positives[FINDINGS_MAX]; /* among the candidates */
     uint64_t no_finding;
     struct sheet_item *item; /* in the order of the sheet */
     uint32_t count, columns;

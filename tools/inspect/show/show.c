@@ -80,8 +80,9 @@ print_label(const struct target *t, const struct chex_record *r)
         snprintf(age, sizeof(age), "%.9g y", (double)r->age);
     printf("%s  patient %s, %s, %c, %s  %s  %s %u:%u%s\n", inspect_text(r->name, name),
            inspect_text(r->patient, patient), age, r->sex, inspect_text(r->view, view),
-           inspect_labels_text(inspect_findings(r), labels), t->dataset->split[t->dataset->shard[r->shard].split].name,
-           r->shard, r->index, r->weight ? "" : "  (padding: a copy)");
+           inspect_labels_text(&t->dataset->manifest.findings, r->label, labels),
+           t->dataset->split[t->dataset->shard[r->shard].split].name, r->shard, r->index,
+           r->weight ? "" : "  (padding: a copy)");
 }
 
 static int
