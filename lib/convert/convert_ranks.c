@@ -25,7 +25,7 @@ static void
 describe(const struct convert *c, const char *purpose, char *text, size_t size)
 {
     const struct convert_options *o = c->options;
-    char spec[256];
+    char spec[SPEC_TEXT];
 
     spec_format(&c->plan.spec, spec, sizeof(spec));
     snprintf(text, size,

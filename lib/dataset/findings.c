@@ -1,7 +1,5 @@
 /*
- * findings.c - see findings.h
- *
- * nih14 has the order of CheXNet (Rajpurkar et al. 2017, table 2) and the names of NIH's Data_Entry files.
+ * findings.c - see findings.h; findings_lists.c has the lists
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,12 +14,7 @@
 
 #define SUGGEST_MAX 3
 
-const struct findings findings_nih14 = {
-    (const char *const[]){"Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia",
-                          "Pneumothorax", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening",
-                          "Hernia", NULL},
-    14,
-};
+const struct findings findings_nih14 = {(const char *const[]){FINDINGS_NIH14, NULL}, 14};
 
 /*
  * Other common spellings, from NIH's list of boxes, the paper and copies of the data set; in the form that fold()
@@ -95,8 +88,8 @@ name_fault(const struct chex_bytes *name)
     if (name->size > FINDING_NAME_MAX)
         return "is longer than 64 characters";
     for (size_t i = 0; i < name->size; i++)
-        if (name->data[i] < ' ' || name->data[i] > '~' || strchr("|,\"", name->data[i]))
-            return "has a character other than printable ASCII without | , and \"";
+        if (name->data[i] < ' ' || name->data[i] > '~' || strchr("|,\"<>&", name->data[i]))
+            return "has a character other than printable ASCII without | , \" < > &";
     if (name->data[0] == ' ' || name->data[name->size - 1] == ' ')
         return "begins or ends with a blank";
     return NULL;
@@ -218,7 +211,7 @@ labels_mask(const uint8_t *label, unsigned count)
 
 enum findings_fault
 findings_scan(const struct findings *list, const char *text, size_t text_length, findings_unknown_fn *unknown,
-              void *context, uint8_t *label)
+              void *context, uint8_t *label, size_t *ignored)
 {
     const char *end = text + text_length;
     enum findings_fault fault = FINDINGS_GOOD;
@@ -241,6 +234,9 @@ findings_scan(const struct findings *list, const char *text, size_t text_length,
             none = true;
         } else if ((index = finding_index(list, part, length)) >= 0) {
             label[index] = 1;
+            some = true;
+        } else if (finding_index(&findings_nih14, part, length) >= 0) {
+            ++*ignored;
             some = true;
         } else {
             unknown(part, length, context);
@@ -265,7 +261,11 @@ findings_are_exact(const struct findings *list, const char *text, size_t text_le
         next = bar ? bar + 1 : NULL;
         ascii_trim(&part, &length);
         index = finding_index(list, part, length);
-        name = index < 0 ? "No Finding" : list->name[index];
+        if (index < 0) /* No Finding, or a finding of nih14 that the list lacks */
+            name = finding_is_none(part, length) ? "No Finding"
+                                                 : findings_nih14.name[finding_index(&findings_nih14, part, length)];
+        else
+            name = list->name[index];
         if (length != strlen(name) || memcmp(part, name, length) != 0)
             return false;
     }

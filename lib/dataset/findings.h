@@ -20,7 +20,10 @@ struct findings {
     unsigned count;
 };
 
-/* The 14 findings of ChestX-ray14, in the order of CheXNet: the default of chex-convert. */
+/* The 14 findings of ChestX-ray14, in the order of CheXNet (table 2): the default of chex-convert. */
+#define FINDINGS_NIH14                                                                                        \
+    "Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax", \
+        "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"
 extern const struct findings findings_nih14;
 
 /* Until all programs use the list of the data set: the names of the default list. */
@@ -30,12 +33,26 @@ extern const struct findings findings_nih14;
 /*
  * Make a list of these names.  Free it with findings_release().
  * CHEX_ERR_USAGE  no name, or more than FINDINGS_MAX; a name that is empty, too long, has a blank at
- *                 an end, or has a byte that is not printable ASCII or is one of | , "; two equal names
+ *                 an end, or has a byte that is not printable ASCII or is one of | , " < > &; two equal names
  * CHEX_ERR_MEMORY
  */
 enum chex_status findings_make(const struct chex_bytes *name, size_t count, struct findings *out,
                                struct chex_error *err);
 void findings_release(struct findings *list);
+
+/*
+ * Make the list of the argument of --findings: the name of a built-in list, "NAME,NAME...", a file with one name in
+ * each line, or one name of a built-in list.  Free it with findings_release().
+ * CHEX_ERR_USAGE (also as findings_make()), CHEX_ERR_READ, CHEX_ERR_LIMIT, CHEX_ERR_MEMORY
+ */
+enum chex_status findings_choose(const char *text, struct findings *out, struct chex_error *err);
+
+/*
+ * Write a short name: that of a built-in list, "Mass|Nodule", or if that is too long "Mass... (30, 1a2b3c4d)": the
+ * number of names and a checksum over all of them.  Returns out.
+ */
+#define FINDINGS_TEXT 64
+char *findings_describe(const struct findings *list, char out[FINDINGS_TEXT]);
 
 /* Returns whether both lists have the same names in the same order; spelling counts. */
 bool findings_equal(const struct findings *a, const struct findings *b);
@@ -65,11 +82,12 @@ enum findings_fault {
 typedef void findings_unknown_fn(const char *name, size_t length, void *context);
 
 /*
- * Parse "Atelectasis|Effusion" or "No Finding" into label[list->count], 0 or 1.  The caller writes the error text of a
- * fault.
+ * Parse "Atelectasis|Effusion" or "No Finding" into label[list->count], 0 or 1.  A finding of nih14 that the list lacks
+ * is added to *ignored.  If the list has "No Finding", its label is 1 for a text of No Finding.  The caller writes the
+ * error text of a fault.
  */
 enum findings_fault findings_scan(const struct findings *list, const char *text, size_t length,
-                                  findings_unknown_fn *unknown, void *context, uint8_t *label);
+                                  findings_unknown_fn *unknown, void *context, uint8_t *label, size_t *ignored);
 
 /*
  * For a text that findings_scan() accepted: returns whether every name is spelled as in the list, ignoring blanks

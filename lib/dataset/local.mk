@@ -9,6 +9,7 @@ libchexcore_la_SOURCES += \
 	lib/dataset/example.h \
 	lib/dataset/findings.c \
 	lib/dataset/findings.h \
+	lib/dataset/findings_lists.c \
 	lib/dataset/format.c \
 	lib/dataset/format.h \
 	lib/dataset/manifest.h \

@@ -205,7 +205,7 @@ read_list(struct label_reading *r, const struct table_row *row, const char *pati
 
     r->row_line = row->line;
     r->unknown.any = r->unknown.here = false;
-    switch (findings_scan(&r->out->findings, text, length, note_unknown, r, label)) {
+    switch (findings_scan(&r->out->findings, text, length, note_unknown, r, label, &r->out->ignored_labels)) {
     case FINDINGS_GOOD:
         return add_entry(r, row, patient, label, err);
     case FINDINGS_EMPTY:

@@ -52,6 +52,7 @@ struct labels {
     /* Figures for the summary: */
     size_t row_count;            /* data rows in the file, including rows without an entry */
     size_t empty_labels;         /* rows with an empty label, read as No Finding: labels_options */
+    size_t ignored_labels;       /* findings of nih14 that the list lacks */
     size_t duplicate_rows;       /* identical duplicates of rows, skipped (a warning) */
     size_t unknown_ages;         /* including impossible ages */
     size_t impossible_ages;      /* negative or above 120 years */

@@ -28,18 +28,23 @@ spec_default(void)
     };
 }
 
+/* A line without this part has the findings of nih14. */
+#define SPEC_FINDINGS ", findings "
+
 void
 spec_format(const struct spec *spec, char *out, size_t size)
 {
-    char rule[64];
+    char rule[64], findings[FINDINGS_TEXT] = "";
+    bool other = spec->findings.count > 0 && !findings_equal(&spec->findings, &findings_nih14);
 
     split_rule_format(&spec->split, rule, sizeof(rule));
-    snprintf(out, size,
-             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s%s%s",
-             spec->size, spec->size, resample_names[spec->resize], spec->shard_size, tail_names[spec->tail],
-             spec->align, rule, (unsigned long long)spec->seed, (unsigned long long)spec->limits.max_pixels,
-             spec->limits.min_side, spec->limits.lenient ? ", lenient" : "", spec->from[0] ? ", from " : "",
-             spec->from);
+    snprintf(
+        out, size,
+        "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s%s%s%s%s",
+        spec->size, spec->size, resample_names[spec->resize], spec->shard_size, tail_names[spec->tail], spec->align,
+        rule, (unsigned long long)spec->seed, (unsigned long long)spec->limits.max_pixels, spec->limits.min_side,
+        spec->limits.lenient ? ", lenient" : "", spec->from[0] ? ", from " : "", spec->from, other ? SPEC_FINDINGS : "",
+        other ? findings_describe(&spec->findings, findings) : "");
 }
 
 /* Write the parts of the line `of`, separated by ", ", that differ from the part of `other` at the same position. */
@@ -68,9 +73,13 @@ char *
 spec_difference(const char *held, const char *wanted, char out[SPEC_DIFFERENCE])
 {
     char a[SPEC_DIFFERENCE / 2 - 16], b[SPEC_DIFFERENCE / 2 - 16];
+    bool named = strstr(held, SPEC_FINDINGS) || strstr(wanted, SPEC_FINDINGS);
+    char x[SPEC_DIFFERENCE], y[SPEC_DIFFERENCE];
 
-    differing_parts(held, wanted, a, sizeof(a));
-    differing_parts(wanted, held, b, sizeof(b));
+    snprintf(x, sizeof(x), "%s%s", held, named && !strstr(held, SPEC_FINDINGS) ? SPEC_FINDINGS "nih14" : "");
+    snprintf(y, sizeof(y), "%s%s", wanted, named && !strstr(wanted, SPEC_FINDINGS) ? SPEC_FINDINGS "nih14" : "");
+    differing_parts(x, y, a, sizeof(a));
+    differing_parts(y, x, b, sizeof(b));
     if (!a[0] && !b[0])
         snprintf(out, SPEC_DIFFERENCE,
                  "the options are the same, but the label file, the lists or the excluded images differ");
@@ -268,11 +277,29 @@ hash_members(struct slot_plan *plan, struct digest *d)
     }
 }
 
+/* Write the labels for the id: a mask of four hexadecimal digits for the default list, otherwise one digit for each. */
+static const char *
+labels_line(const uint8_t *label, unsigned count, bool default_list, char out[FINDINGS_MAX + 1])
+{
+    unsigned mask = 0, i;
+
+    for (i = 0; i < count; i++) {
+        out[i] = (char)('0' + (label[i] == CHEX_LABEL_UNKNOWN ? 2 : label[i]));
+        mask |= default_list && label[i] == 1 ? 1u << i : 0;
+    }
+    out[count] = '\0';
+    if (default_list)
+        snprintf(out, 9, "%04x", mask);
+    return out;
+}
+
 static void
 identify(struct slot_plan *plan, struct digest *d)
 {
+    const struct findings *findings = &plan->labels->findings;
+    bool default_list = findings_equal(findings, &findings_nih14) && !plan->layout.labels.unknown;
     uint8_t hash[DIGEST_SIZE];
-    char line[1024];
+    char line[1024 + FINDINGS_MAX], labels[FINDINGS_MAX + 16];
     size_t shard;
     uint32_t i;
 
@@ -281,6 +308,8 @@ identify(struct slot_plan *plan, struct digest *d)
     spec_format(&plan->spec, line, sizeof(line));
     digest_add(d, line, strlen(line));
     digest_add(d, "\n", 1);
+    for (i = 0; !default_list && i < findings->count; i++)
+        digest_add(d, findings->name[i], strlen(findings->name[i]) + 1);
     for (shard = 0; shard < plan->shard_count; shard++) {
         const struct plan_shard *s = &plan->shard[shard];
 
@@ -292,9 +321,9 @@ identify(struct slot_plan *plan, struct digest *d)
             memcpy(&age, &e->age, sizeof(age));
             if (e->age != e->age)
                 age = 0x7fc00000u;
-            length = snprintf(line, sizeof(line), "%s %u %04x %08x %c %s %s\t%s\n", s->name, i,
-                              labels_mask(e->label, plan->labels->findings.count), age, e->sex, e->view, e->patient,
-                              e->name);
+            length = snprintf(line, sizeof(line), "%s %u %s %08x %c %s %s\t%s\n", s->name, i,
+                              labels_line(e->label, findings->count, default_list, labels), age, e->sex, e->view,
+                              e->patient, e->name);
             digest_add(d, line, (size_t)length);
         }
     }
@@ -312,6 +341,7 @@ plan_make(const struct spec *spec, const struct labels *labels, const bool *skip
     enum chex_status status;
 
     *out = (struct slot_plan){.spec = *spec, .labels = labels};
+    out->spec.findings = labels->findings;
     if (!d)
         return error_memory(err);
     status = split_assign(&spec->split, labels, skip, &out->splits, err);

@@ -35,6 +35,7 @@ struct spec {
      * those were also made from records: "256x256 bilinear of 512x512 area".  "": the pixels were resized once.
      */
     char from[MANIFEST_FROM];
+    struct findings findings; /* not owned; count 0: nih14.  plan_make() sets those of the labels */
 };
 
 /* The defaults of chex-convert(1), with the rule patient:70,10,20. */
@@ -43,6 +44,7 @@ struct spec spec_default(void);
  * Format the specification in one line for messages and the journal: "256x256 bilinear, 256 a shard, tail pad, ...".
  * The lines of two specifications are equal only if the specifications are.
  */
+#define SPEC_TEXT 384
 void spec_format(const struct spec *spec, char *out, size_t size);
 /*
  * Write the parts that differ between two such lines: "it has 256x256 bilinear, seed 0, wanted is 128x128 bilinear,

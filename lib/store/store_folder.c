@@ -163,15 +163,16 @@ check_complete(const struct store *store, const struct manifest *m, struct chex_
 static enum chex_status
 fail_other(const struct store *store, const struct manifest *m, struct chex_error *err)
 {
-    char asked[256], there[512], differ[SPEC_DIFFERENCE], from[MANIFEST_FROM];
+    char asked[SPEC_TEXT], there[512], findings[FINDINGS_TEXT], differ[SPEC_DIFFERENCE], from[MANIFEST_FROM];
 
     spec_format(&store->plan->spec, asked, sizeof(asked));
     manifest_from(m->source, m->layout.height, from);
-    snprintf(there, sizeof(there),
-             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s%s%s",
-             m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
-             (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side, m->lenient ? ", lenient" : "",
-             from[0] ? ", from " : "", from);
+    snprintf(
+        there, sizeof(there),
+        "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s%s%s%s%s",
+        m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
+        (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side, m->lenient ? ", lenient" : "",
+        from[0] ? ", from " : "", from, ", findings ", findings_describe(&m->findings, findings));
     return error_set(
         err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s",
         store->folder->path, m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));
@@ -267,7 +268,7 @@ static enum chex_status
 check_journals(const struct folder *folder, const struct slot_plan *plan, struct chex_error *err)
 {
     struct shard_result *unused = calloc(plan->shard_count, sizeof(*unused));
-    char spec[256];
+    char spec[SPEC_TEXT];
     size_t count;
     enum chex_status status;
 
@@ -290,7 +291,7 @@ find_replaced(const struct folder *folder, const struct slot_plan *plan, const c
     struct shard_result *result = calloc(plan->shard_count, sizeof(*result));
     size_t count = 0, finished = 0, i;
     enum chex_status status;
-    char spec[256];
+    char spec[SPEC_TEXT];
     struct stat st;
 
     *found = false;

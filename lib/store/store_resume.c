@@ -204,7 +204,7 @@ static enum chex_status
 read_journals(struct store *store, struct chex_error *err)
 {
     const struct slot_plan *plan = store->plan;
-    char spec[256];
+    char spec[SPEC_TEXT];
     size_t i;
     enum chex_status status;
 
@@ -352,7 +352,7 @@ write_journal(const struct repair *r, struct chex_error *err)
     const struct slot_plan *plan = r->store->plan;
     struct shard_result *before = calloc(plan->shard_count, sizeof(*before));
     struct journal journal = {.fd = -1};
-    char spec[256];
+    char spec[SPEC_TEXT];
     size_t i;
     enum chex_status status = before ? folder_remove(r->store->folder, JOURNAL_NAME, err) : error_memory(err);
 

@@ -45,6 +45,24 @@ add_places(const struct manifest *m, bool all, char *out)
         add(out, "--align %u\n", (unsigned)m->layout.align);
 }
 
+/* A list that has no short form is a file. */
+static void
+add_findings(const struct manifest *m, bool all, char *out)
+{
+    char text[FINDINGS_TEXT], word[SHELL_WORD];
+    struct findings list = {0};
+    bool same;
+
+    if (findings_equal(&m->findings, &findings_nih14))
+        return;
+    findings_describe(&m->findings, text);
+    for (char *bar = strchr(text, '|'); bar; bar = strchr(bar, '|'))
+        *bar = ',';
+    same = findings_choose(text, &list, NULL) == CHEX_OK && findings_equal(&list, &m->findings);
+    add(out, "--findings %s\n", same ? shell_word(text, word) : all ? "findings.txt" : "LIST");
+    findings_release(&list);
+}
+
 char *
 spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
 {
@@ -69,6 +87,7 @@ spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
         add(out, "--view %s\n", shell_word(m->left_out.views, word));
     if (m->left_out.excluded > 0)
         add(out, "--exclude %s\n", all ? "exclude.txt" : "LIST");
+    add_findings(m, all, out);
     if (m->empty_labels > 0)
         add(out, "--empty-is-no-finding\n");
     if (m->left_out.missing > 0)

@@ -30,7 +30,8 @@ enum {
     OPT_MAX_PIXELS,
     OPT_MAX_MEMORY,
     OPT_MIN_SIZE,
-    OPT_PART
+    OPT_PART,
+    OPT_FINDINGS
 };
 
 #define FLAG(member)   CLI_FLAG(struct convert_cli, member)
@@ -73,6 +74,10 @@ static const struct cli_option option_table[] = {
     {OPT_VIEW, 0, "view", "LIST", NULL, "Selection", "convert only these views: PA, AP or PA,AP; default all"},
     {TEXT(convert.exclude), 0, "exclude", "FILE", NULL, NULL, "leave out the images named in this list or CSV"},
     {FLAG(convert.allow_missing), 0, "allow-missing", NULL, NULL, NULL, "leave out rows whose image is missing"},
+    {OPT_FINDINGS, 0, "findings", "LIST", NULL, NULL,
+     "the labels of a record: nih14 (default), nih15, cxr-lt, chexpert, padchest-top, a file with one name in each "
+     "line, "
+     "or NAME,NAME..."},
     {FLAG(convert.empty_is_no_finding), 0, "empty-is-no-finding", NULL, NULL, NULL,
      "treat an empty label as No Finding"},
     {OPT_ALLOW_REJECTS, 0, "allow-rejects", "N|P%", NULL, NULL,
@@ -238,6 +243,9 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_LABEL_KIND:
         o->label_kind = label_kind_named(value);
         break;
+    case OPT_FINDINGS:
+        findings_release(&o->findings);
+        return findings_choose(value, &o->findings, err);
     case OPT_VIEW:
         return set_views(o, value, err);
     case OPT_ALLOW_REJECTS:
@@ -300,6 +308,7 @@ convert_cli_release(struct convert_cli *cli)
 {
     free(cli->inputs);
     cli->inputs = NULL;
+    findings_release(&cli->convert.findings);
 }
 
 enum chex_status

@@ -55,6 +55,8 @@ report_labels(const struct convert *c)
         wrap_put(&w, ": ", "%s", l->reject[0].reason);
         wrap_end(&w);
     }
+    if (l->ignored_labels > 0)
+        fprintf(stderr, "         %s of other findings ignored\n", format_things(l->ignored_labels, "label", n));
     if (c->excluded > 0)
         fprintf(stderr, "         %s left out by --exclude\n", format_things(c->excluded, "image", n));
     if (c->unmatched > 0)

@@ -35,9 +35,11 @@ expect_mask(const char *text, unsigned wanted)
 {
     char unknown[64] = "";
     uint8_t label[14];
+    size_t ignored = 0;
 
     memset(label, 2, sizeof(label));
-    ck_assert_msg(findings_scan(&findings_nih14, text, strlen(text), keep_unknown, unknown, label) == FINDINGS_GOOD,
+    ck_assert_msg(findings_scan(&findings_nih14, text, strlen(text), keep_unknown, unknown, label, &ignored) ==
+                      FINDINGS_GOOD,
                   "%s", text);
     for (unsigned i = 0; i < 14; i++)
         ck_assert_uint_eq(label[i], wanted >> i & 1);
@@ -48,8 +50,9 @@ expect_fault(const char *text, enum findings_fault fault, const char *wanted)
 {
     char unknown[64] = "";
     uint8_t label[14];
+    size_t ignored = 0;
 
-    ck_assert_int_eq(findings_scan(&findings_nih14, text, strlen(text), keep_unknown, unknown, label), fault);
+    ck_assert_int_eq(findings_scan(&findings_nih14, text, strlen(text), keep_unknown, unknown, label, &ignored), fault);
     ck_assert_str_eq(unknown, wanted);
 }
 
@@ -132,4 +135,88 @@ TEST(a_misspelt_name_gets_the_nearest_within_three_edits)
     ck_assert_str_eq(finding_suggest(&findings_nih14, "Pleural_Thickning", 17), "Pleural_Thickening");
     ck_assert_ptr_null(finding_suggest(&findings_nih14, "Fracture", 8));
     ck_assert_ptr_null(finding_suggest(&findings_nih14, "", 0));
+}
+END_TEST
+
+static void
+expect_list(const char *text, unsigned count, const char *first, const char *last)
+{
+    struct findings list;
+    struct chex_error err;
+
+    ck_assert_msg(findings_choose(text, &list, &err) == CHEX_OK, "%s", err.text);
+    ck_assert_uint_eq(list.count, count);
+    ck_assert_str_eq(list.name[0], first);
+    ck_assert_str_eq(list.name[count - 1], last);
+    for (unsigned i = 0; i < count; i++)
+        ck_assert_int_eq(finding_index(&list, list.name[i], strlen(list.name[i])), (int)i);
+    findings_release(&list);
+}
+
+TEST(a_list_is_built_in_or_a_file_or_names)
+{
+    expect_list("nih14", 14, "Atelectasis", "Hernia");
+    expect_list("nih15", 15, "Atelectasis", "No Finding");
+    expect_list("cxr-lt", 40, "Adenopathy", "Tuberculosis");
+    expect_list("chexpert", 14, "No Finding", "Support Devices");
+    expect_list("padchest-top", 25, "cardiomegaly", "granuloma");
+    expect_list("Mass, Nodule", 2, "Mass", "Nodule");
+    expect_list("Tuberculosis", 1, "Tuberculosis", "Tuberculosis");
+    expect_list(unit_file("list.txt", "Mass\r\n\n Rib fracture \nx", 23), 3, "Mass", "x");
+}
+
+TEST(a_hostile_list_is_refused_and_named)
+{
+    static const char *const hostile[][2] = {
+        {"Mass,,Nodule", "finding 2, \"\", is empty"},
+        {"Mass,Nodule,", "finding 3, \"\", is empty"},
+        {"Mass,MASS ", "\"Mass\" and \"MASS\" have the same name"},
+        {"Lung Opacity,lung_-opacity", "have the same name"},
+        {"No Finding,NoFinding", "have the same name"},
+        {"Mass,Nodule|Edema", "other than printable ASCII"},
+        {"Mass,\033[2J", "\"\\x1b[2J\", has a character other"},
+        {"Mass,<b>", "has a character other"},
+        {"Mass,0123456789012345678901234567890123456789012345678901234567890123x", "longer than 64"},
+        {"nih41", "is neither nih14"},
+    };
+    struct findings list;
+    struct chex_error err;
+
+    for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+        ck_assert_int_eq(findings_choose(hostile[i][0], &list, &err), CHEX_ERR_USAGE);
+        ck_assert_msg(strstr(err.text, hostile[i][1]) != NULL, "%s: %s", hostile[i][0], err.text);
+    }
+}
+
+TEST(a_list_has_at_most_254_names)
+{
+    char text[4 * 255 + 1];
+    struct findings list;
+    struct chex_error err;
+
+    for (unsigned i = 0; i < 255; i++)
+        snprintf(text + 4 * i, 5, "%03u\n", i);
+    expect_list(unit_file("254.txt", text, 4 * 254), 254, "000", "253");
+    ck_assert_int_eq(findings_choose(unit_file("255.txt", text, 4 * 255), &list, &err), CHEX_ERR_USAGE);
+    ck_assert_msg(strstr(err.text, "255 findings: must be 1 to 254") != NULL, "%s", err.text);
+    ck_assert_int_eq(findings_choose(unit_file("0.txt", "\n", 1), &list, &err), CHEX_ERR_USAGE);
+}
+
+TEST(a_list_ignores_other_findings_of_nih_and_knows_no_finding)
+{
+    const struct findings list = {(const char *const[]){"Hernia", "No Finding", NULL}, 2};
+    uint8_t label[2];
+    size_t ignored = 0;
+    char unknown[64] = "";
+
+    ck_assert_int_eq(findings_scan(&list, "Mass|hernia", 11, keep_unknown, unknown, label, &ignored), FINDINGS_GOOD);
+    ck_assert(label[0] == 1 && label[1] == 0 && ignored == 1);
+    ck_assert_int_eq(findings_scan(&list, "Mass", 4, keep_unknown, unknown, label, &ignored), FINDINGS_GOOD);
+    ck_assert(label[0] == 0 && label[1] == 0 && ignored == 2);
+    ck_assert_int_eq(findings_scan(&list, "NoFinding", 9, keep_unknown, unknown, label, &ignored), FINDINGS_GOOD);
+    ck_assert(label[0] == 0 && label[1] == 1 && ignored == 2);
+    ck_assert_int_eq(findings_scan(&list, "No Finding|Mass", 15, keep_unknown, unknown, label, &ignored),
+                     FINDINGS_CONTRADICTION);
+    ck_assert_int_eq(findings_scan(&list, "Fracture", 8, keep_unknown, unknown, label, &ignored), FINDINGS_UNKNOWN);
+    ck_assert_str_eq(unknown, "Fracture");
 }

@@ -141,6 +141,16 @@ TEST(the_dtype_points_at_the_fields)
 
 /* Replaces the first `old` in a good manifest by `new`. */
 #define SOURCE(size, resize) "{\"dataset_id\": \"0011223344556677\", \"size\": " size ", \"resize\": \"" resize "\"}"
+/* With the 14 names of the manifest these are 255. */
+#define NAMES_11(x)                                                                                           \
+    "\"" x "0\",\"" x "1\",\"" x "2\",\"" x "3\",\"" x "4\",\"" x "5\",\"" x "6\",\"" x "7\",\"" x "8\",\"" x \
+    "9\",\"" x "x\","
+#define NAMES_121(x)                                                                                                \
+    NAMES_11(x "0")                                                                                                 \
+    NAMES_11(x "1")                                                                                                 \
+    NAMES_11(x "2") NAMES_11(x "3") NAMES_11(x "4") NAMES_11(x "5") NAMES_11(x "6") NAMES_11(x "7") NAMES_11(x "8") \
+        NAMES_11(x "9") NAMES_11(x "x")
+#define NAMES_242 NAMES_121("a") NAMES_121("b")
 
 static const struct {
     const char *old, *new;
@@ -180,6 +190,16 @@ static const struct {
     {"\"itemsize\": ", "\"itemsize\": 1", CHEX_ERR_DAMAGED, "dtype"},
     {"\"Cardiomegaly\"", "\"Effusion\"", CHEX_ERR_DAMAGED, "labels"},
     {"\"labels\": [", "\"labels\": [1, ", CHEX_ERR_DAMAGED, "labels"},
+    {"\"labels\": [", "\"labels\": [], \"names\": [", CHEX_ERR_DAMAGED, "labels: not a list of 1 to 254"},
+    {"\"labels\": [", "\"labels\": {}, \"names\": [", CHEX_ERR_DAMAGED, "labels: not a list of 1 to 254"},
+    {"\"labels\": [", "\"labels\": [" NAMES_242, CHEX_ERR_DAMAGED, "labels: not a list of 1 to 254"},
+    {"\"labels\": [", "\"labels\": [\"cardio-megaly\", \"CARDIO  MEGALY\", ", CHEX_ERR_DAMAGED, "the same name"},
+    {"\"labels\": [", "\"labels\": [\"Other\", ", CHEX_ERR_DAMAGED, "dtype"},
+    {"\"labels\": [", "\"labels\": [\"a<b\", ", CHEX_ERR_DAMAGED, "labels"},
+    {"\"labels\": [", "\"labels\": [\"\\u001b[2J\", ", CHEX_ERR_DAMAGED, "labels"},
+    {"\"(14,)u1\"", "\"(13,)u1\"", CHEX_ERR_DAMAGED, "dtype"},
+    {"\"tail\": \"pad\"", "\"unknown_labels\": true, \"tail\": \"pad\"", CHEX_ERR_DAMAGED, "known"},
+    {"\"positives\": {", "\"known\": {}, \"positives\": {", CHEX_ERR_DAMAGED, "known"},
     {"\"bilinear\"", "\"telepathy\"", CHEX_ERR_DAMAGED, "decode.resize"},
     {"\"bt601\"", "\"bt709\"", CHEX_ERR_DAMAGED, "decode.luma"},
     {"\"max_pixels\": 64000000", "\"max_pixels\": 0", CHEX_ERR_DAMAGED, "max_pixels"},
