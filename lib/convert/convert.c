@@ -139,6 +139,7 @@ read_rows(struct convert *c, struct chex_error *err)
     const struct convert_options *o = c->options;
     const struct labels_options labels = {
         .findings = o->findings.count > 0 ? &o->findings : NULL,
+        .unknown = o->unknown,
         .kind = o->label_kind,
         .empty_is_no_finding = o->empty_is_no_finding,
         .stop = o->stop,

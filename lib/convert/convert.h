@@ -43,7 +43,8 @@ struct convert_options {
     const char *exclude;                 /* path of a list of names to exclude, or NULL */
     const char *views;                   /* "PA", "AP", "PA,AP"; NULL: all */
     const char *out;
-    struct findings findings; /* the list; count 0: nih14 */
+    struct findings findings; /* the list; count 0: that of the label file */
+    enum unknown_policy unknown;
     struct spec spec;
     bool size_given, resize_given; /* if false: for a data set, its size and method; for image files, those of spec */
     /* If false: official if both lists are found, otherwise that of a data set, otherwise patient:70,10,20. */

@@ -31,6 +31,8 @@ struct unknown_label {
     bool here, any; /* about the current row: has this one, has any unknown finding */
 };
 
+const char *const unknown_names[] = {"mask", "zero", "one", "reject", NULL};
+
 struct label_reading {
     const struct labels_options *options;
     struct labels *out;
@@ -243,7 +245,16 @@ read_cells(struct label_reading *r, const struct table_row *row, const char *pat
     uint8_t label[FINDINGS_MAX];
     enum chex_status status = label_cells(row, &r->columns, &r->out->findings, label, err);
 
-    return status == CHEX_OK ? add_entry(r, row, patient, label, err) : status;
+    if (status != CHEX_OK)
+        return status;
+    for (unsigned i = 0; i < r->out->findings.count; i++) {
+        if (label[i] != CHEX_LABEL_UNKNOWN || r->options->unknown == UNKNOWN_MASK)
+            continue;
+        if (r->options->unknown == UNKNOWN_REJECT)
+            return reject(r, row, CHEX_ERR_UNSUPPORTED, "unknown label (--unknown reject)", err);
+        label[i] = r->options->unknown == UNKNOWN_ONE;
+    }
+    return add_entry(r, row, patient, label, err);
 }
 
 static enum chex_status

@@ -74,7 +74,12 @@ struct label_reject {
     const char *reason;
 };
 
+/* What becomes of an unknown label. */
+enum unknown_policy { UNKNOWN_MASK, UNKNOWN_ZERO, UNKNOWN_ONE, UNKNOWN_REJECT };
+extern const char *const unknown_names[]; /* "mask", "zero", "one", "reject", NULL */
+
 struct labels_options {
+    enum unknown_policy unknown;     /* keep it, store 0, store 1, or reject the row */
     const struct label_kind *kind;   /* NULL: the header decides */
     const struct findings *findings; /* the labels of an entry; must outlive the labels.  NULL: those of the kind */
     bool empty_is_no_finding;        /* an empty label is No Finding, not a reject */

@@ -26,7 +26,7 @@
 
 struct split_totals {
     bool damaged; /* some shard has faults, so the sums are incomplete */
-    uint64_t positives[FINDINGS_MAX];
+    uint64_t positives[FINDINGS_MAX], known[FINDINGS_MAX];
 };
 
 struct verify_run {
@@ -60,8 +60,10 @@ add_sums(struct verify_run *run, unsigned shard, const struct report *r)
     unsigned i;
 
     sums->damaged |= r->faults > 0;
-    for (i = 0; i < run->v->dataset->info.finding_count; i++)
+    for (i = 0; i < run->v->dataset->info.finding_count; i++) {
         sums->positives[i] += r->positives[i];
+        sums->known[i] += r->known[i];
+    }
     if (r->read_failed && !run->read_failed) {
         run->read_failed = true;
         error_set(&run->read_error, CHEX_ERR_READ, "'%s/%s' could not be read", run->v->dataset->folder.path,
@@ -163,11 +165,18 @@ check_sums(struct verify_run *run)
     unsigned i, j;
 
     for (i = 0; i < ds->info.split_count; i++)
-        for (j = 0; j < ds->info.finding_count && !run->sums[i].damaged; j++)
+        for (j = 0; j < ds->info.finding_count && !run->sums[i].damaged; j++) {
+            const char *finding = ds->manifest.findings.name[j];
+
             if (run->sums[i].positives[j] != ds->split[i].positives[j])
                 report_fault(&r, CHEX_ERR_DAMAGED, -1, 0, NULL, "split '%s': %s images with %s, the records have %s",
-                             ds->split[i].name, COUNT_TEXT(ds->split[i].positives[j]), ds->manifest.findings.name[j],
+                             ds->split[i].name, COUNT_TEXT(ds->split[i].positives[j]), finding,
                              COUNT_TEXT(run->sums[i].positives[j]));
+            if (run->sums[i].known[j] != ds->split[i].known[j])
+                report_fault(&r, CHEX_ERR_DAMAGED, -1, 0, NULL,
+                             "split '%s': %s known labels of %s, the records have %s", ds->split[i].name,
+                             COUNT_TEXT(ds->split[i].known[j]), finding, COUNT_TEXT(run->sums[i].known[j]));
+        }
     report_pass_on(&r, run->v, MANIFEST_NAME);
     report_release(&r);
 }

@@ -33,7 +33,7 @@ struct report {
     uint64_t records, bytes; /* number read */
     uint64_t notes;
     uint64_t images; /* with weight 1 */
-    uint64_t positives[FINDINGS_MAX];
+    uint64_t positives[FINDINGS_MAX], known[FINDINGS_MAX];
 };
 
 /* Add a fault; record -1: it is about the file.  image is NULL or has no data if the name is unknown. */

@@ -176,8 +176,10 @@ count_record(struct check *c, const struct scanned_record *record)
     if (record->values.weight != 1 || c->v->depth == VERIFY_QUICK)
         return;
     c->r->images++;
-    for (i = 0; i < c->layout->labels.count; i++)
+    for (i = 0; i < c->layout->labels.count; i++) {
         c->r->positives[i] += record->values.label[i] == 1;
+        c->r->known[i] += record->values.label[i] != CHEX_LABEL_UNKNOWN;
+    }
     c->r->notes += verify_is_constant(record->bytes + c->layout->pixel_offset, c->layout->pixel_size);
 }
 

@@ -78,6 +78,8 @@ static const struct cli_option option_table[] = {
      "the labels of a record: nih14 (default), nih15, cxr-lt, chexpert, padchest-top, a file with one name in each "
      "line, "
      "or NAME,NAME..."},
+    {CHOICE(convert.unknown), 0, "unknown", "HOW", unknown_names, NULL,
+     "unknown labels: mask (default; store 255, which loss and metrics leave out), zero, one, or reject the row"},
     {FLAG(convert.empty_is_no_finding), 0, "empty-is-no-finding", NULL, NULL, NULL,
      "treat an empty label as No Finding"},
     {OPT_ALLOW_REJECTS, 0, "allow-rejects", "N|P%", NULL, NULL,

@@ -145,11 +145,12 @@ TEST(the_dtype_points_at_the_fields)
 #define NAMES_11(x)                                                                                           \
     "\"" x "0\",\"" x "1\",\"" x "2\",\"" x "3\",\"" x "4\",\"" x "5\",\"" x "6\",\"" x "7\",\"" x "8\",\"" x \
     "9\",\"" x "x\","
-#define NAMES_121(x)                                                                                                \
-    NAMES_11(x "0")                                                                                                 \
-    NAMES_11(x "1")                                                                                                 \
-    NAMES_11(x "2") NAMES_11(x "3") NAMES_11(x "4") NAMES_11(x "5") NAMES_11(x "6") NAMES_11(x "7") NAMES_11(x "8") \
-        NAMES_11(x "9") NAMES_11(x "x")
+#define NAMES_121(x) \
+    NAMES_11(x "0")  \
+    NAMES_11(x "1")  \
+    NAMES_11(x "2")  \
+    NAMES_11(x "3")  \
+    NAMES_11(x "4") NAMES_11(x "5") NAMES_11(x "6") NAMES_11(x "7") NAMES_11(x "8") NAMES_11(x "9") NAMES_11(x "x")
 #define NAMES_242 NAMES_121("a") NAMES_121("b")
 
 static const struct {
