@@ -20,7 +20,7 @@ shard_name_format(char name[SHARD_NAME_MAX], const char *split, size_t number, s
     snprintf(name, SHARD_NAME_MAX, SHARD_PREFIX "-%s" INFIX "%05zu-of-%05zu", split, number, of);
 }
 
-const char *
+static const char *
 shard_number_end(const char *p)
 {
     static const char digits[] = "0123456789";
@@ -40,4 +40,12 @@ shard_name_end(const char *p)
         return NULL;
     p += strlen(SHARD_PREFIX "-");
     return shard_number_end(p + strspn(p, "abcdefghijklmnopqrstuvwxyz_0123456789"));
+}
+
+bool
+shard_is_name(const char *name)
+{
+    const char *number = strstr(name, INFIX), *end = number ? shard_number_end(number) : NULL;
+
+    return end && *end == '\0';
 }

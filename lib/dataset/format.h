@@ -8,6 +8,7 @@
 #ifndef CHEX_LIB_FORMAT_H
 #define CHEX_LIB_FORMAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define FORMAT_VERSION 1 /* of the shards */
@@ -25,8 +26,8 @@ void shard_name_format(char name[SHARD_NAME_MAX], const char *split, size_t numb
 /* Returns the end of the shard name at the start of p, or NULL if p does not begin with one. */
 const char *shard_name_end(const char *p);
 
-/* Like shard_name_end() for the part after the split's name: ".tfrecord-00012-of-00338". */
-const char *shard_number_end(const char *p);
+/* Returns whether a file has the name of a shard, also with the prefix of another program. */
+bool shard_is_name(const char *name);
 
 /* The treatment of the last shard of a split if its images do not fill it. */
 enum tail { TAIL_PAD, TAIL_SHORT, TAIL_DROP };

@@ -191,16 +191,6 @@ ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* Returns whether the name is NAME.tfrecord-00012-of-00338, also with the prefix of another program. */
-static bool
-is_shard_name(const char *name)
-{
-    const char *number = strstr(name, ".tfrecord-");
-    const char *end = number ? shard_number_end(number) : NULL;
-
-    return end && *end == '\0';
-}
-
 /* Returns why this file should not be in the folder, or NULL.  known: the sorted names of the shards. */
 static const char *
 name_fault(const char **known, size_t count, const char *name)
@@ -211,7 +201,7 @@ name_fault(const char **known, size_t count, const char *name)
         return "lock of a conversion that is running or was killed";
     if (name[0] == '.' && (ends_with(name, ".part") || strstr(name, ".tmp.")))
         return "left over from a conversion that was interrupted";
-    if (is_shard_name(name) && !bsearch(&name, known, count, sizeof(*known), compare_texts))
+    if (shard_is_name(name) && !bsearch(&name, known, count, sizeof(*known), compare_texts))
         return "a shard that is not in the manifest";
     return NULL;
 }

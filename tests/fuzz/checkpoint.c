@@ -181,7 +181,7 @@ require_calculable(const struct checkpoint_state *s)
     FUZZ_REQUIRE((int64_t)s->step + 1 > 0 && (int64_t)s->micro_batches >= 0 &&
                  (double)s->step + 1 > (double)s->step - 1);
     FUZZ_REQUIRE(s->global_batch > 0 && position / s->global_batch == s->batches);
-    FUZZ_REQUIRE(s->schedule.options.kind <= SCHEDULE_CONSTANT && s->optimizer <= OPTIMIZER_SGD);
+    FUZZ_REQUIRE(s->schedule.options.kind <= SCHEDULE_CONSTANT && s->optimizer < OPTIMIZER_COUNT);
     FUZZ_REQUIRE(isfinite(rate) && rate >= 0 && isfinite(s->loss_sum) && s->side > 0);
     FUZZ_REQUIRE(s->plan.good <= s->plan.applied && s->plan.applied <= s->step && s->best_step <= s->step);
 }

@@ -8,6 +8,7 @@
 #include "inspect/inspect.h"
 
 #include "checkpoint/checkpoint.h"
+#include "dataset/format.h"
 #include "dataset/tfrecord.h"
 #include "io/content.h"
 #include "store/journal.h"
@@ -101,11 +102,8 @@ count_shards(const char *path)
     struct dirent *d;
     size_t count = 0;
 
-    while (dir && (d = readdir(dir))) {
-        const char *number = d->d_name[0] == '.' ? NULL : strstr(d->d_name, ".tfrecord-");
-
-        count += number && strchr(number + 1, '.') == NULL;
-    }
+    while (dir && (d = readdir(dir)))
+        count += d->d_name[0] != '.' && shard_is_name(d->d_name);
     if (dir)
         closedir(dir);
     return count;

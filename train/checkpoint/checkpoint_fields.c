@@ -47,7 +47,7 @@ const struct state_field state_fields[] = {
     {"micro_batches", STATE_COUNT, AT(micro_batches), .max = CHECKPOINT_MAX_COUNT, ADDED("step")},
     {"global_batch", STATE_COUNT, AT(global_batch), .min = 1, .max = CHECKPOINT_MAX_BATCH},
     {"window", STATE_NUMBER, AT(window), .max = CHECKPOINT_MAX_WINDOW},
-    {"optimizer", STATE_NUMBER, AT(optimizer), .max = OPTIMIZER_SGD},
+    {"optimizer", STATE_NUMBER, AT(optimizer), .max = OPTIMIZER_COUNT - 1},
     {"applied", STATE_COUNT, AT(plan.applied), .max = CHECKPOINT_MAX_COUNT, .up_to = "step", ADDED("step")},
     {"loss_scale", STATE_REAL, AT(plan.loss_scale), LOSS_SCALE, ADDED(NULL)},
     {"good_steps", STATE_NUMBER, AT(plan.good), .max = UINT32_MAX, .up_to = "applied", ADDED(NULL)},

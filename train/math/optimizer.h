@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum optimizer_kind { OPTIMIZER_ADAM, OPTIMIZER_ADAMW, OPTIMIZER_SGD };
+enum optimizer_kind { OPTIMIZER_ADAM, OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_COUNT };
 extern const char *const optimizer_names[];
 
 struct optimizer_options {

@@ -91,7 +91,7 @@ TEST(steps_of_several_micro_batches_are_those_of_the_reference)
     graph_free(g);
 }
 
-LOOP_TEST(optimizers_and_losses_are_those_of_the_reference, OPTIMIZER_ADAM, OPTIMIZER_SGD + 1)
+LOOP_TEST(optimizers_and_losses_are_those_of_the_reference, OPTIMIZER_ADAM, OPTIMIZER_COUNT)
 {
     static const double positive[OUTPUTS] = {1, 2, 0.5, 3, 1};
     struct graph *g = gpu_graph();
