@@ -61,6 +61,9 @@ choose_entries(struct convert *c, struct chex_error *err)
     }
     for (i = 0; i < c->exclude.count; i++)
         c->unmatched += labels_find(&c->labels, c->exclude.name[i]) == NULL;
+    if (c->labels.count == 0 && c->labels.reject_count > 0)
+        return error_set(err, CHEX_ERR_MISSING, "no row of '%s' can be used; the first, in line %u: %s", o->labels,
+                         c->labels.reject[0].line, c->labels.reject[0].reason);
     if (c->excluded + c->filtered == c->labels.count)
         return error_set(err, CHEX_ERR_MISSING, "--exclude and --view leave no image of '%s'",
                          o->labels ? o->labels : o->inputs[0]);
@@ -151,8 +154,11 @@ read_rows(struct convert *c, struct chex_error *err)
     status = scan_inputs(c, err);
     if (status == CHEX_OK && c->source.dataset_count == 0)
         return error_set(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
-    if (status == CHEX_OK && o->label_kind)
-        return error_set(err, CHEX_ERR_USAGE, "--label-kind is for a label file: give one with -l");
+    if (status == CHEX_OK && (o->label_kind || o->findings.count > 0 || o->unknown != UNKNOWN_MASK))
+        return error_set(err, CHEX_ERR_USAGE, "%s is for a label file: give one with -l",
+                         o->label_kind           ? "--label-kind"
+                         : o->findings.count > 0 ? "--findings"
+                                                 : "--unknown");
     return status == CHEX_OK ? stored_rows(&c->source, &c->labels, err) : status;
 }
 

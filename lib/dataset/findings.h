@@ -25,6 +25,8 @@ struct findings {
     "Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax", \
         "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"
 extern const struct findings findings_nih14;
+/* The findings of other label files: see findings_lists.c for the sources. */
+extern const struct findings findings_cxr_lt, findings_chexpert, findings_padchest;
 
 /* Until all programs use the list of the data set: the names of the default list. */
 #define CHEX_FINDINGS        14

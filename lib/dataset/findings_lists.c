@@ -5,7 +5,8 @@
  *
  * nih14         Rajpurkar et al., CheXNet (2017), table 2; spelled as in NIH's Data_Entry files
  * nih15         nih14 and "No Finding", the label of NIH's rows without a finding
- * cxr-lt        the 40 classes of CXR-LT 2024 (Lin et al., arXiv:2506.07984), in the order of its label files
+ * cxr-lt        NIH-CXR-LT (Holste et al. 2022), labels of NIH's images: the 14 findings, five more, and "No Finding"
+ * cxr-lt-2024   the 40 classes of CXR-LT 2024 (Lin et al., arXiv:2506.07984), in the order of its label files
  * chexpert      the 14 observations of CheXpert (Irvin et al. 2019, table 1), in the order of its label files
  * padchest-top  frequent radiographic findings of PadChest (Bustos et al. 2020), spelled as in its Labels column
  *
@@ -30,29 +31,36 @@
         (const char *const[]){__VA_ARGS__, NULL}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *) \
     }
 
+const struct findings findings_cxr_lt = LIST(
+    "Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Effusion", "Emphysema", "Fibrosis", "Hernia",
+    "Infiltration", "Mass", "Nodule", "Pleural Thickening", "Pneumonia", "Pneumothorax", "Pneumoperitoneum",
+    "Pneumomediastinum", "Subcutaneous Emphysema", "Tortuous Aorta", "Calcification of the Aorta", "No Finding");
+const struct findings findings_chexpert = LIST(
+    "No Finding", "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion", "Edema", "Consolidation",
+    "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion", "Pleural Other", "Fracture", "Support Devices");
+const struct findings findings_padchest = LIST(
+    "cardiomegaly", "aortic elongation", "pleural effusion", "scoliosis", "interstitial pattern", "infiltrates",
+    "air trapping", "vertebral degenerative changes", "costophrenic angle blunting", "kyphosis", "aortic atheromatosis",
+    "alveolar pattern", "pneumonia", "apical pleural thickening", "fibrotic band", "nodule", "volume loss",
+    "laminar atelectasis", "consolidation", "pleural thickening", "atelectasis", "hilar congestion",
+    "hemidiaphragm elevation", "bronchiectasis", "granuloma");
+static const struct findings nih15 = LIST(FINDINGS_NIH14, "No Finding");
+static const struct findings cxr_lt_2024 = LIST(
+    "Adenopathy", "Atelectasis", "Azygos Lobe", "Calcification of the Aorta", "Cardiomegaly", "Clavicle Fracture",
+    "Consolidation", "Edema", "Emphysema", "Enlarged Cardiomediastinum", "Fibrosis", "Fissure", "Fracture", "Granuloma",
+    "Hernia", "Hydropneumothorax", "Infarction", "Infiltration", "Kyphosis", "Lobar Atelectasis", "Lung Lesion",
+    "Lung Opacity", "Mass", "Nodule", "Normal", "Pleural Effusion", "Pleural Other", "Pleural Thickening",
+    "Pneumomediastinum", "Pneumonia", "Pneumoperitoneum", "Pneumothorax", "Pulmonary Embolism",
+    "Pulmonary Hypertension", "Rib Fracture", "Round(ed) Atelectasis", "Subcutaneous Emphysema", "Support Devices",
+    "Tortuous Aorta", "Tuberculosis");
+
 static const struct {
     const char *name;
-    struct findings list;
+    const struct findings *list;
 } built_in[] = {
-    {"nih14", LIST(FINDINGS_NIH14)},
-    {"nih15", LIST(FINDINGS_NIH14, "No Finding")},
-    {"cxr-lt",
-     LIST("Adenopathy", "Atelectasis", "Azygos Lobe", "Calcification of the Aorta", "Cardiomegaly", "Clavicle Fracture",
-          "Consolidation", "Edema", "Emphysema", "Enlarged Cardiomediastinum", "Fibrosis", "Fissure", "Fracture",
-          "Granuloma", "Hernia", "Hydropneumothorax", "Infarction", "Infiltration", "Kyphosis", "Lobar Atelectasis",
-          "Lung Lesion", "Lung Opacity", "Mass", "Nodule", "Normal", "Pleural Effusion", "Pleural Other",
-          "Pleural Thickening", "Pneumomediastinum", "Pneumonia", "Pneumoperitoneum", "Pneumothorax",
-          "Pulmonary Embolism", "Pulmonary Hypertension", "Rib Fracture", "Round(ed) Atelectasis",
-          "Subcutaneous Emphysema", "Support Devices", "Tortuous Aorta", "Tuberculosis")},
-    {"chexpert", LIST("No Finding", "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion",
-                      "Edema", "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion",
-                      "Pleural Other", "Fracture", "Support Devices")},
-    {"padchest-top",
-     LIST("cardiomegaly", "aortic elongation", "pleural effusion", "scoliosis", "interstitial pattern", "infiltrates",
-          "air trapping", "vertebral degenerative changes", "costophrenic angle blunting", "kyphosis",
-          "aortic atheromatosis", "alveolar pattern", "pneumonia", "apical pleural thickening", "fibrotic band",
-          "nodule", "volume loss", "laminar atelectasis", "consolidation", "pleural thickening", "atelectasis",
-          "hilar congestion", "hemidiaphragm elevation", "bronchiectasis", "granuloma")},
+    {"nih14", &findings_nih14},       {"nih15", &nih15},
+    {"cxr-lt", &findings_cxr_lt},     {"cxr-lt-2024", &cxr_lt_2024},
+    {"chexpert", &findings_chexpert}, {"padchest-top", &findings_padchest},
 };
 
 #define BUILT_IN (sizeof(built_in) / sizeof(built_in[0]))
@@ -103,9 +111,9 @@ findings_choose(const char *text, struct findings *out, struct chex_error *err)
         if (strcmp(text, built_in[i].name) == 0) {
             struct chex_bytes name[FINDINGS_MAX];
 
-            for (unsigned k = 0; k < built_in[i].list.count; k++)
-                name[k] = (struct chex_bytes){built_in[i].list.name[k], strlen(built_in[i].list.name[k])};
-            return findings_make(name, built_in[i].list.count, out, err);
+            for (unsigned k = 0; k < built_in[i].list->count; k++)
+                name[k] = (struct chex_bytes){built_in[i].list->name[k], strlen(built_in[i].list->name[k])};
+            return findings_make(name, built_in[i].list->count, out, err);
         }
     if (strchr(text, ','))
         return make_from(text, strlen(text), ',', out, err);
@@ -113,13 +121,13 @@ findings_choose(const char *text, struct findings *out, struct chex_error *err)
     if (status != CHEX_ERR_MISSING)
         return status;
     for (size_t i = 0; i < BUILT_IN; i++)
-        if (finding_index(&built_in[i].list, text, strlen(text)) >= 0)
+        if (finding_index(built_in[i].list, text, strlen(text)) >= 0)
             return make_from(text, strlen(text), ',', out, err);
-    return error_set(
-        err, CHEX_ERR_USAGE,
-        "'%.100s' is neither nih14, nih15, cxr-lt, chexpert or padchest-top, nor a file, nor names such as "
-        "Mass,Nodule",
-        text);
+    return error_set(err, CHEX_ERR_USAGE,
+                     "'%.100s' is neither nih14, nih15, cxr-lt, cxr-lt-2024, chexpert or padchest-top, nor a file, nor "
+                     "names such as "
+                     "Mass,Nodule",
+                     text);
 }
 
 /* Write "Mass|Nodule".  Returns false if there is no room for all names. */
@@ -139,7 +147,7 @@ findings_describe(const struct findings *list, char out[FINDINGS_TEXT])
     uint32_t crc = 0;
 
     for (size_t i = 0; i < BUILT_IN; i++)
-        if (findings_equal(list, &built_in[i].list)) {
+        if (findings_equal(list, built_in[i].list)) {
             snprintf(out, FINDINGS_TEXT, "%s", built_in[i].name);
             return out;
         }

@@ -28,32 +28,6 @@ static const struct findings google = {NAMES("Fracture", "Pneumothorax", "Airspa
 /* The RSNA pneumonia challenge of 2018: boxes of lung opacity. */
 static const struct findings rsna = {NAMES("Lung Opacity"), 1};
 
-/* Holste et al. 2022: the 14 findings of NIH, five more, and No Finding. */
-static const struct findings cxr_lt = {
-    NAMES("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Effusion", "Emphysema", "Fibrosis", "Hernia",
-          "Infiltration", "Mass", "Nodule", "Pleural Thickening", "Pneumonia", "Pneumothorax", "Pneumoperitoneum",
-          "Pneumomediastinum", "Subcutaneous Emphysema", "Tortuous Aorta", "Calcification of the Aorta", "No Finding"),
-    20,
-};
-
-/* Irvin et al. 2019, in the order of the label files. */
-static const struct findings chexpert = {
-    NAMES("No Finding", "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion", "Edema",
-          "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion", "Pleural Other", "Fracture",
-          "Support Devices"),
-    14,
-};
-
-/* Frequent radiographic findings of PadChest (Bustos et al. 2020), spelled as in its column Labels. */
-static const struct findings padchest = {
-    NAMES("cardiomegaly", "aortic elongation", "pleural effusion", "scoliosis", "interstitial pattern", "infiltrates",
-          "air trapping", "vertebral degenerative changes", "costophrenic angle blunting", "kyphosis",
-          "aortic atheromatosis", "alveolar pattern", "pneumonia", "apical pleural thickening", "fibrotic band",
-          "nodule", "volume loss", "laminar atelectasis", "consolidation", "pleural thickening", "atelectasis",
-          "hilar congestion", "hemidiaphragm elevation", "bronchiectasis", "granuloma"),
-    25,
-};
-
 /* ---- kinds ------------------------------------------------------------------------------------------------------ */
 
 #define AGE_NAMES  NAMES("Patient Age", "Age")
@@ -100,7 +74,7 @@ static const struct label_kind kind_chexpert = {
     .name = "chexpert",
     .title = "CheXpert",
     .style = LABEL_COLUMNS,
-    .findings = &chexpert,
+    .findings = &findings_chexpert,
     .image = NAMES("Path"),
     .age = NAMES("Age"),
     .sex = NAMES("Sex"),
@@ -129,7 +103,7 @@ static const struct label_kind kind_cxr_lt = {
     .name = "cxr-lt",
     .title = "NIH-CXR-LT",
     .style = LABEL_COLUMNS,
-    .findings = &cxr_lt,
+    .findings = &findings_cxr_lt,
     .image = NAMES("id"),
     .patient = NAMES("subj_id"),
     .suffix = "",
@@ -142,7 +116,7 @@ static const struct label_kind kind_padchest = {
     .name = "padchest",
     .title = "PadChest",
     .style = LABEL_PYTHON_LIST,
-    .findings = &padchest,
+    .findings = &findings_padchest,
     .list = NAMES("Labels"),
     .unsure = NAMES("exclude", "suboptimal study", "unchanged"),
     .image = NAMES("ImageID"),

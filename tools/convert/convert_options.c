@@ -75,9 +75,8 @@ static const struct cli_option option_table[] = {
     {TEXT(convert.exclude), 0, "exclude", "FILE", NULL, NULL, "leave out the images named in this list or CSV"},
     {FLAG(convert.allow_missing), 0, "allow-missing", NULL, NULL, NULL, "leave out rows whose image is missing"},
     {OPT_FINDINGS, 0, "findings", "LIST", NULL, NULL,
-     "the labels of a record: nih14 (default), nih15, cxr-lt, chexpert, padchest-top, a file with one name in each "
-     "line, "
-     "or NAME,NAME..."},
+     "the labels of a record: nih14 (default), nih15, cxr-lt, cxr-lt-2024, chexpert, padchest-top, a file with one "
+     "name in each line, or NAME,NAME..."},
     {CHOICE(convert.unknown), 0, "unknown", "HOW", unknown_names, NULL,
      "unknown labels: mask (default; store 255, which loss and metrics leave out), zero, one, or reject the row"},
     {FLAG(convert.empty_is_no_finding), 0, "empty-is-no-finding", NULL, NULL, NULL,

@@ -157,7 +157,8 @@ TEST(a_list_is_built_in_or_a_file_or_names)
 {
     expect_list("nih14", 14, "Atelectasis", "Hernia");
     expect_list("nih15", 15, "Atelectasis", "No Finding");
-    expect_list("cxr-lt", 40, "Adenopathy", "Tuberculosis");
+    expect_list("cxr-lt", 20, "Atelectasis", "No Finding");
+    expect_list("cxr-lt-2024", 40, "Adenopathy", "Tuberculosis");
     expect_list("chexpert", 14, "No Finding", "Support Devices");
     expect_list("padchest-top", 25, "cardiomegaly", "granuloma");
     expect_list("Mass, Nodule", 2, "Mass", "Nodule");
