@@ -67,7 +67,7 @@ float canvas_noise(const struct film_canvas *c, float x, float y, unsigned layer
 
 /*
  * An ellipse moves the density toward `target` by `strength`.  soft: width of its border relative to the radius (with
- * 1, it is a soft blob).  ring: if not 0, half width of its outline, of which only that is drawn.  lungs: draw only
+ * 1, it is a soft blob).  ring: if not 0, draw only the outline, with this half width.  lungs: draw only
  * in the lungs.
  */
 struct ellipse {

@@ -1,8 +1,8 @@
 /*
  * synth_findings.c - draws the 14 findings, each in a different way (see synth_scene.h)
  *
- * They are caricatures of what a textbook describes, strong enough that a small network learns them from some dozens of
- * examples, and different from each other in shape, texture or location.  No image made here says anything about a
+ * They are caricatures of the descriptions in textbooks.  A small network can learn them from some dozens of examples,
+ * and they differ from each other in shape, texture or location.  No image made here says anything about a
  * disease.  Cardiomegaly is entirely in the geometry (synth_body.c), emphysema and fibrosis partly.
  *
  *   Atelectasis         two to four thin white plates across one lower lung

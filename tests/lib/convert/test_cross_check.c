@@ -1,5 +1,5 @@
 /*
- * test_cross_check.c - which images --cross-check includes, and what it finds
+ * test_cross_check.c - the images that --cross-check includes, and the differences that it finds
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -200,8 +200,8 @@ uniform(uint64_t *state)
 }
 
 /*
- * Beta is two gammas away from zero, so that few inputs of a ReLU are near it.  It is less in the last BN: its gradient
- * is the same for all pixels of an image, so only the ReLU mask makes it different from zero.
+ * Beta is two gammas away from zero, so that few inputs of a ReLU are near it.  It is less in the last BN: all
+ * pixels of an image have the same gradient there, so only the ReLU mask makes it different from zero.
  */
 static float
 random_beta(float r, bool last)
@@ -271,7 +271,7 @@ buffers_free(float **buffer, const struct graph *g, unsigned images)
     free(buffer);
 }
 
-/* Draws image `number` of BATCH_MAX, and its labels, of which a quarter is unknown. */
+/* Draws image `number` of BATCH_MAX and its labels.  A quarter of the labels is unknown. */
 static void
 draw_image(unsigned number, uint8_t *pixels, uint8_t *label)
 {

@@ -83,7 +83,7 @@ peer_free(struct peer *p)
         free(p->sum[i].copy);
 }
 
-/* ---- a step, and what the formula gives -------------------------------------------------------------------------- */
+/* ---- a step, compared with the formula -------------------------------------------------------------------------- */
 
 struct masked {
     struct step_plan p;

@@ -7,9 +7,9 @@
  *
  *     u = the 4096 means, minus their mean, divided by their norm        correlation(a, b) = sum of u_a u_b
  *
- * An orthonormal Haar transform divides u into 64 coarse values, 192 finer values, and the rest, of which only the norm
- * is kept.  By Cauchy-Schwarz, the correlation is at most the sum of the products of the coarse values, plus the
- * product of the norms of what follows them.  This bound excludes nearly all pairs after 64 products; the bound of all
+ * An orthonormal Haar transform divides u into 64 coarse values, 192 finer values, and the rest.  Only the norm of the
+ * rest is kept.  By Cauchy-Schwarz, the correlation is at most the sum of the products of the coarse values, plus the
+ * product of the norms of the other values.  This bound excludes nearly all pairs after 64 products; the bound of all
  * 256 values excludes nearly all others.  The pixels of the few remaining pairs are read again for the exact value.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -28,7 +28,7 @@
 /* What the search keeps of an image: 1 KiB. */
 struct near_image {
     float value[NEAR_VALUES];     /* the first NEAR_COARSE are the coarse ones */
-    float rest_coarse, rest_fine; /* norms of what follows the coarse values, and of what follows all values */
+    float rest_coarse, rest_fine; /* norms: without the coarse values, and of the rest */
     bool described;               /* false: padding, an unreadable record, or an image of one value */
     const struct seen *seen;      /* set by near_find() */
 };
