@@ -444,16 +444,23 @@ static enum chex_status
 scan_input_folder(struct source *s, const char *path, struct chex_error *err)
 {
     size_t files = s->count;
+    struct chex_error why = {.status = CHEX_OK};
     bool is_stored = false;
-    enum chex_status status = s->with_datasets ? stored_probe(path, &is_stored, err) : CHEX_OK;
+    enum chex_status status;
 
-    if (status == CHEX_OK && is_stored && !is_same_folder(path, s->output))
+    if (!s->with_datasets)
+        return scan_folder(s, path, NULL, err);
+    if (stored_probe(path, &is_stored, &why) != CHEX_OK)
+        return error_memory(err);
+    if (is_stored && !is_same_folder(path, s->output))
         return stored_scan(s, path, err);
-    if (status == CHEX_OK)
-        status = scan_folder(s, path, NULL, err);
-    if (status == CHEX_OK && is_stored && s->count == files)
+    status = scan_folder(s, path, NULL, err);
+    if (status != CHEX_OK || s->count > files)
+        return status;
+    /* There are no images: say why it is not a data set, if it looks like one. */
+    if (is_stored)
         return error_set(err, CHEX_ERR_USAGE, "'%s' is an input and the output: choose another folder for -o", path);
-    return status;
+    return stored_explain(path, &why, err);
 }
 
 static enum chex_status

@@ -47,27 +47,30 @@ ask_for_repair(const char *path, enum chex_status status, struct chex_error *err
 }
 
 enum chex_status
-stored_probe(const char *path, bool *is_stored, struct chex_error *err)
+stored_probe(const char *path, bool *is_stored, struct chex_error *why)
 {
     struct chex_dataset *ds = NULL;
-    struct chex_error why = {.status = CHEX_OK};
-    bool shards = false;
-    enum chex_status status = chex_dataset_open(path, &ds, &why);
+    enum chex_status status = chex_dataset_open(path, &ds, why);
 
     chex_dataset_close(ds);
     *is_stored = status == CHEX_OK;
-    if (status == CHEX_OK)
-        return status;
-    /* A folder of images may contain any other manifest.json. */
-    status = has_shards(path, &shards, err);
+    return status == CHEX_ERR_MEMORY ? status : CHEX_OK;
+}
+
+enum chex_status
+stored_explain(const char *path, const struct chex_error *why, struct chex_error *err)
+{
+    bool shards = false;
+    enum chex_status status = has_shards(path, &shards, err);
+
     if (status != CHEX_OK || !shards)
         return status;
-    if (why.status == CHEX_ERR_MISSING)
+    if (why->status == CHEX_ERR_MISSING)
         return error_set(err, CHEX_ERR_MISSING,
                          "'%s' holds an unfinished conversion: first finish it, with the command that began it", path);
     if (err)
-        *err = why;
-    return why.status == CHEX_ERR_DAMAGED ? ask_for_repair(path, why.status, err) : why.status;
+        *err = *why;
+    return why->status == CHEX_ERR_DAMAGED ? ask_for_repair(path, why->status, err) : why->status;
 }
 
 /* ---- records -------------------------------------------------------------------------------------------------- */

@@ -28,13 +28,19 @@ struct stored_image {
 };
 
 /*
- * Find out whether the folder is a data set, which then has a readable manifest: *is_stored.
+ * Find out whether the folder is a data set, which then has a readable manifest: *is_stored.  If not, *why has the
+ * reason.  The only error is CHEX_ERR_MEMORY.
+ */
+enum chex_status stored_probe(const char *path, bool *is_stored, struct chex_error *why);
+
+/*
+ * Report a folder without images that looks like a data set; `why` is from stored_probe().  CHEX_OK: it has no shards.
  * CHEX_ERR_DAMAGED       the folder has shards, and a manifest that is damaged
  * CHEX_ERR_INCOMPATIBLE  a newer format
  * CHEX_ERR_MISSING       the folder has shards but no manifest: the conversion is unfinished
  * CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
-enum chex_status stored_probe(const char *path, bool *is_stored, struct chex_error *err);
+enum chex_status stored_explain(const char *path, const struct chex_error *why, struct chex_error *err);
 
 /*
  * Add the images of the data set at `path` to the source.
