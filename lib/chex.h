@@ -50,6 +50,9 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+/* chex_dataset_info names a struct and a function, as stat does in <sys/stat.h>. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #endif
 
@@ -295,5 +298,6 @@ CHEX_API void chex_reader_close(struct chex_reader *reader); /* NULL is allowed 
 
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #endif
 #endif

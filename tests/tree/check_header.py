@@ -63,8 +63,8 @@ def compile_in(work, text, *flags, compiler=CC, suffix=".c"):
     words = shlex.split(compiler)
     if not shutil.which(words[0]):
         raise support.Skip(f"no {words[0]}")
-    done = support.run([*words, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I" + os.path.join(work, "include"),
-                        source, "-o", out, *flags])
+    warnings = ["-Wall", "-Wextra", "-Wshadow", "-Wpedantic", "-Werror"]
+    done = support.run([*words, *warnings, "-I" + os.path.join(work, "include"), source, "-o", out, *flags])
     assert done.returncode == 0, done.stderr
     return out
 
