@@ -167,7 +167,7 @@ find_images(struct convert *c, struct chex_error *err)
 {
     const struct convert_options *o = c->options;
     bool *missing;
-    enum chex_status status;
+    enum chex_status status = CHEX_OK;
 
     if (o->labels) {
         c->source.name_parts = labels_name_parts(&c->labels);

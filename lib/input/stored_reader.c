@@ -115,7 +115,7 @@ wants(void *context, uint32_t index)
     return s->next < s->end && s->next->index == index;
 }
 
-/* Push the next wanted record: its pixels, or `why` it cannot be used. */
+/* Push the next wanted record: its pixels, or why it cannot be used; one of both is NULL. */
 static enum chex_status
 push(struct shard_reading *s, const uint8_t *pixels, const struct chex_error *why, struct chex_error *err)
 {
@@ -124,13 +124,13 @@ push(struct shard_reading *s, const uint8_t *pixels, const struct chex_error *wh
 
     if (!e)
         return error_stopped(err);
-    if (pixels) {
+    if (why) {
+        e->reason = *why;
+        error_context(&e->reason, why->status, "'%s', record %u", s->shard->name, s->next->index);
+    } else {
         e->width = l->width;
         e->height = l->height;
         buffer_append(&e->bytes, pixels, l->pixel_size, &e->reason);
-    } else {
-        e->reason = *why;
-        error_context(&e->reason, why->status, "'%s', record %u", s->shard->name, s->next->index);
     }
     queue_push(s->reader->queue, e);
     s->next++;

@@ -266,7 +266,7 @@ static void
 assign_given(struct split_work *w)
 {
     const struct split_given *given = w->rule->given;
-    int split[SPLIT_MAX];
+    int split[SPLIT_MAX] = {0};
 
     for (unsigned i = 0; i < given->count; i++)
         split[i] = split_work_name(w, given->name[i]);
