@@ -226,6 +226,21 @@ read_list(struct label_reading *r, const struct table_row *row, const char *pati
     return CHEX_OK;
 }
 
+/* Add a row with labels that may be unknown, as options->unknown says. */
+static enum chex_status
+add_unknown(struct label_reading *r, const struct table_row *row, const char *patient, uint8_t *label,
+            struct chex_error *err)
+{
+    for (unsigned i = 0; i < r->out->findings.count; i++) {
+        if (label[i] != CHEX_LABEL_UNKNOWN || r->options->unknown == UNKNOWN_MASK)
+            continue;
+        if (r->options->unknown == UNKNOWN_REJECT)
+            return reject(r, row, CHEX_ERR_UNSUPPORTED, "unknown label (--unknown reject)", err);
+        label[i] = r->options->unknown == UNKNOWN_ONE;
+    }
+    return add_entry(r, row, patient, label, err);
+}
+
 static enum chex_status
 read_python_list(struct label_reading *r, const struct table_row *row, const char *patient, struct chex_error *err)
 {
@@ -235,7 +250,7 @@ read_python_list(struct label_reading *r, const struct table_row *row, const cha
 
     if (status != CHEX_OK)
         return status;
-    return empty ? add_empty(r, row, patient, label, err) : add_entry(r, row, patient, label, err);
+    return empty ? add_empty(r, row, patient, label, err) : add_unknown(r, row, patient, label, err);
 }
 
 /* Parse a column per finding, and add the row. */
@@ -245,16 +260,7 @@ read_cells(struct label_reading *r, const struct table_row *row, const char *pat
     uint8_t label[FINDINGS_MAX];
     enum chex_status status = label_cells(row, &r->columns, &r->out->findings, label, err);
 
-    if (status != CHEX_OK)
-        return status;
-    for (unsigned i = 0; i < r->out->findings.count; i++) {
-        if (label[i] != CHEX_LABEL_UNKNOWN || r->options->unknown == UNKNOWN_MASK)
-            continue;
-        if (r->options->unknown == UNKNOWN_REJECT)
-            return reject(r, row, CHEX_ERR_UNSUPPORTED, "unknown label (--unknown reject)", err);
-        label[i] = r->options->unknown == UNKNOWN_ONE;
-    }
-    return add_entry(r, row, patient, label, err);
+    return status == CHEX_OK ? add_unknown(r, row, patient, label, err) : status;
 }
 
 static enum chex_status
