@@ -193,20 +193,10 @@ finding_suggest(const struct findings *list, const char *name, size_t length)
 bool
 labels_are_none(const uint8_t *label, unsigned count)
 {
-    for (unsigned i = 0; label && i < count; i++)
-        if (label[i] == 1)
+    for (unsigned i = 0; i < count; i++)
+        if (label[i] != 0)
             return false;
     return true;
-}
-
-uint16_t
-labels_mask(const uint8_t *label, unsigned count)
-{
-    uint16_t mask = 0;
-
-    for (unsigned i = 0; label && i < count && i < 16; i++)
-        mask |= (uint16_t)((label[i] == 1) << i);
-    return mask;
 }
 
 enum findings_fault

@@ -97,10 +97,7 @@ enum findings_fault findings_scan(const struct findings *list, const char *text,
  */
 bool findings_are_exact(const struct findings *list, const char *text, size_t length);
 
-/* Returns whether no label is 1; label may be NULL. */
+/* Returns whether all labels are known to be 0: No Finding. */
 bool labels_are_none(const uint8_t *label, unsigned count);
-
-/* Until all programs use labels: the first 16 labels as bits. */
-uint16_t labels_mask(const uint8_t *label, unsigned count);
 
 #endif

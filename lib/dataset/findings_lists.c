@@ -99,6 +99,8 @@ read_list(const char *path, struct findings *out, struct chex_error *err)
     if (status == CHEX_OK)
         status = make_from((const char *)text.data, text.size, '\n', out, err);
     buffer_release(&text);
+    if (chex_status_is_data(status)) /* of the command line, not of an image */
+        status = CHEX_ERR_USAGE;
     return status == CHEX_OK ? status : error_context(err, status, "%s", path);
 }
 

@@ -145,9 +145,9 @@ finding_holds(const struct where_term *t, const struct findings *findings, const
 {
     int finding = finding_index(findings, t->text.data, t->text.size);
 
-    if (finding < 0)
-        return labels_are_none(v->label, findings->count) == t->wanted;
-    return v->label[finding] == t->wanted;
+    if (finding >= 0)
+        return v->label[finding] == t->wanted;
+    return t->wanted ? labels_are_none(v->label, findings->count) : memchr(v->label, 1, findings->count) != NULL;
 }
 
 static bool
