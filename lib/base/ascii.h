@@ -18,6 +18,13 @@ ascii_is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
+/* Returns whether the comparison of names of columns and findings ignores this character. */
+static inline bool
+ascii_is_separator(char c)
+{
+    return ascii_is_blank(c) || c == '_' || c == '-';
+}
+
 static inline bool
 ascii_is_digit(char c)
 {

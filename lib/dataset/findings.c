@@ -16,36 +16,26 @@
 
 const struct findings findings_nih14 = {(const char *const[]){FINDINGS_NIH14, NULL}, 14};
 
-/*
- * Other common spellings, from NIH's list of boxes, the paper and copies of the data set; in the form that fold()
- * returns.
- */
+/* Another spelling, from NIH's list of boxes; in the form that fold() returns. */
 static const struct {
     const char *name;
     const char *of;
 } aliases[] = {
     {"infiltrate", "Infiltration"},
-    {"pleuralthickening", "Pleural_Thickening"},
 };
 
-/*
- * Convert to lower case, trim blanks, and replace each run of blanks, '_' and '-' by one '_'.  Returns the length, or 0
- * if the name is too long to match.
- */
+/* Convert to lower case, without blanks, '_' and '-'.  Returns the length, or 0 if the name is too long to match. */
 static size_t
 fold(const char *name, size_t length, char out[FINDING_NAME_MAX])
 {
     size_t used = 0;
 
-    ascii_trim(&name, &length);
     for (size_t i = 0; i < length; i++) {
-        bool separator = ascii_is_blank(name[i]) || name[i] == '_' || name[i] == '-';
-
-        if (separator && used > 0 && out[used - 1] == '_')
+        if (ascii_is_separator(name[i]))
             continue;
         if (used == FINDING_NAME_MAX)
             return 0;
-        out[used++] = separator ? '_' : ascii_lower(name[i]);
+        out[used++] = ascii_lower(name[i]);
     }
     return used;
 }
@@ -55,7 +45,7 @@ static bool
 folds_to(const char *name, const char *folded, size_t size)
 {
     char own[FINDING_NAME_MAX];
-    size_t length = size > 0 && ascii_lower(name[0]) == folded[0] ? fold(name, strlen(name), own) : 0;
+    size_t length = size > 0 ? fold(name, strlen(name), own) : 0;
 
     return length == size && size > 0 && memcmp(own, folded, size) == 0;
 }
@@ -92,6 +82,9 @@ name_fault(const struct chex_bytes *name)
             return "has a character other than printable ASCII without | , \" < > &";
     if (name->data[0] == ' ' || name->data[name->size - 1] == ' ')
         return "begins or ends with a blank";
+    for (size_t i = 0; ascii_is_separator(name->data[i]); i++)
+        if (i + 1 == name->size)
+            return "has only _ and -";
     return NULL;
 }
 
@@ -169,7 +162,7 @@ finding_is_none(const char *name, size_t length)
     char folded[FINDING_NAME_MAX] = "";
     size_t size = fold(name, length, folded);
 
-    return ascii_is(folded, size, "no_finding") || ascii_is(folded, size, "nofinding");
+    return ascii_is(folded, size, "nofinding");
 }
 
 const char *
@@ -200,9 +193,10 @@ labels_are_none(const uint8_t *label, unsigned count)
 }
 
 enum findings_fault
-findings_scan(const struct findings *list, const char *text, size_t text_length, findings_unknown_fn *unknown,
+findings_scan(const struct findings_form *form, const char *text, size_t text_length, findings_unknown_fn *unknown,
               void *context, uint8_t *label, size_t *ignored)
 {
+    const struct findings *list = form->list;
     const char *end = text + text_length;
     enum findings_fault fault = FINDINGS_GOOD;
     bool none = false, some = false;
@@ -212,7 +206,7 @@ findings_scan(const struct findings *list, const char *text, size_t text_length,
     if (text_length == 0)
         return FINDINGS_EMPTY;
     for (const char *part = text, *next; part; part = next) {
-        const char *bar = memchr(part, '|', (size_t)(end - part));
+        const char *bar = memchr(part, form->separator, (size_t)(end - part));
         size_t length = (size_t)((bar ? bar : end) - part);
         int index;
 
@@ -225,7 +219,7 @@ findings_scan(const struct findings *list, const char *text, size_t text_length,
         } else if ((index = finding_index(list, part, length)) >= 0) {
             label[index] = 1;
             some = true;
-        } else if (finding_index(&findings_nih14, part, length) >= 0) {
+        } else if (finding_index(form->known, part, length) >= 0) {
             ++*ignored;
             some = true;
         } else {
@@ -239,21 +233,22 @@ findings_scan(const struct findings *list, const char *text, size_t text_length,
 }
 
 bool
-findings_are_exact(const struct findings *list, const char *text, size_t text_length)
+findings_are_exact(const struct findings_form *form, const char *text, size_t text_length)
 {
+    const struct findings *list = form->list;
     const char *end = text + text_length;
 
     for (const char *part = text, *next; part; part = next) {
-        const char *bar = memchr(part, '|', (size_t)(end - part)), *name;
+        const char *bar = memchr(part, form->separator, (size_t)(end - part)), *name;
         size_t length = (size_t)((bar ? bar : end) - part);
         int index;
 
         next = bar ? bar + 1 : NULL;
         ascii_trim(&part, &length);
         index = finding_index(list, part, length);
-        if (index < 0) /* No Finding, or a finding of nih14 that the list lacks */
+        if (index < 0) /* No Finding, or a known finding that the list lacks */
             name = finding_is_none(part, length) ? "No Finding"
-                                                 : findings_nih14.name[finding_index(&findings_nih14, part, length)];
+                                                 : form->known->name[finding_index(form->known, part, length)];
         else
             name = list->name[index];
         if (length != strlen(name) || memcmp(part, name, length) != 0)

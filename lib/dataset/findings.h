@@ -2,8 +2,8 @@
  * findings.h - the list of findings of a data set: names, other spellings, and texts such as "Atelectasis|Effusion"
  *
  * A list has 1 to FINDINGS_MAX names.  Finding i of a list is label i of a record.  A row of labels is uint8
- * [list->count]: 0, 1, or CHEX_LABEL_UNKNOWN.  The comparison of names ignores case and blanks at the ends; each run
- * of blanks, '_' and '-' counts as one separator.
+ * [list->count]: 0, 1, or CHEX_LABEL_UNKNOWN.  The comparison of names ignores case, blanks, '_' and '-', as that of
+ * columns does (io/csv.h), so two names of a list never mean the same column.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,8 +34,8 @@ extern const struct findings findings_cxr_lt, findings_chexpert, findings_padche
 
 /*
  * Make a list of these names.  Free it with findings_release().
- * CHEX_ERR_USAGE  no name, or more than FINDINGS_MAX; a name that is empty, too long, has a blank at
- *                 an end, or has a byte that is not printable ASCII or is one of | , " < > &; two equal names
+ * CHEX_ERR_USAGE  no name, or more than FINDINGS_MAX; a name that is empty, too long, has a blank at an end, has only
+ *                 '_' and '-', or has a byte that is not printable ASCII or is one of | , " < > &; two equal names
  * CHEX_ERR_MEMORY
  */
 enum chex_status findings_make(const struct chex_bytes *name, size_t count, struct findings *out,
@@ -59,10 +59,7 @@ char *findings_describe(const struct findings *list, char out[FINDINGS_TEXT]);
 /* Returns whether both lists have the same names in the same order; spelling counts. */
 bool findings_equal(const struct findings *a, const struct findings *b);
 
-/*
- * Returns the index of the finding with this name, or -1.  "Infiltrate" means Infiltration; "PleuralThickening" means
- * Pleural_Thickening.
- */
+/* Returns the index of the finding with this name, or -1.  "Infiltrate" means Infiltration. */
 int finding_index(const struct findings *list, const char *name, size_t length);
 
 /* Returns whether the name is "No Finding" in any of these spellings. */
@@ -83,19 +80,26 @@ enum findings_fault {
 /* Called for each unknown name, which is a part of the text and not terminated. */
 typedef void findings_unknown_fn(const char *name, size_t length, void *context);
 
+/* How to parse a text of findings. */
+struct findings_form {
+    const struct findings *list;  /* the findings of the data set */
+    const struct findings *known; /* names that a text may have although the list lacks them */
+    char separator;               /* between two names */
+};
+
 /*
- * Parse "Atelectasis|Effusion" or "No Finding" into label[list->count], 0 or 1.  A finding of nih14 that the list lacks
- * is added to *ignored.  If the list has "No Finding", its label is 1 for a text of No Finding.  The caller writes the
- * error text of a fault.
+ * Parse "Atelectasis|Effusion" or "No Finding" into label[list->count], 0 or 1.  The number of names that are known but
+ * not in the list is added to *ignored.  If the list has "No Finding", its label is 1 for a text of No Finding.  The
+ * caller writes the error text of a fault.
  */
-enum findings_fault findings_scan(const struct findings *list, const char *text, size_t length,
+enum findings_fault findings_scan(const struct findings_form *form, const char *text, size_t length,
                                   findings_unknown_fn *unknown, void *context, uint8_t *label, size_t *ignored);
 
 /*
  * For a text that findings_scan() accepted: returns whether every name is spelled as in the list, ignoring blanks
  * around the names.
  */
-bool findings_are_exact(const struct findings *list, const char *text, size_t length);
+bool findings_are_exact(const struct findings_form *form, const char *text, size_t length);
 
 /* Returns whether all labels are known to be 0: No Finding. */
 bool labels_are_none(const uint8_t *label, unsigned count);

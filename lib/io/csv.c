@@ -165,9 +165,9 @@ static bool
 same_name(const char *a, const char *b)
 {
     for (;; a++, b++) {
-        while (ascii_is_blank(*a) || *a == '_' || *a == '-')
+        while (ascii_is_separator(*a))
             a++;
-        while (ascii_is_blank(*b) || *b == '_' || *b == '-')
+        while (ascii_is_separator(*b))
             b++;
         if (ascii_lower(*a) != ascii_lower(*b))
             return false;

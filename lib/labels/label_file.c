@@ -46,6 +46,7 @@ struct label_reading {
     struct patients patients;
     struct unknown_label unknown;
     unsigned long row_line;
+    bool named[FINDINGS_MAX]; /* whether a row names the finding */
 };
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
@@ -83,6 +84,45 @@ fail_unknown(const struct label_reading *r, const char *path, struct chex_error 
                      suggestion ? suggestion : "", suggestion ? "?" : "", others);
 }
 
+/* Returns whether a row without this finding says that the image does not have it. */
+static bool
+is_known(const struct label_reading *r, unsigned finding)
+{
+    const struct label_kind *kind = r->columns.kind;
+    const char *name = r->out->findings.name[finding];
+
+    return r->named[finding] || kind->style == LABEL_COLUMNS ||
+           finding_index(kind->findings, name, strlen(name)) >= 0 ||
+           (kind->style == LABEL_LIST && finding_is_none(name, strlen(name)));
+}
+
+/*
+ * Refuse findings that the file may not know: no row names them, and they are none of the kind's.  Storing 0 for them
+ * would make the missing information a known label.
+ */
+static enum chex_status
+check_named(const struct label_reading *r, const char *path, struct chex_error *err)
+{
+    const struct findings *list = &r->out->findings;
+    const char *first = NULL, *suggestion;
+    unsigned count = 0;
+    char others[40] = "";
+
+    for (unsigned i = 0; r->out->count > 0 && i < list->count; i++) {
+        if (is_known(r, i))
+            continue;
+        first = first ? first : list->name[i];
+        count++;
+    }
+    if (!first)
+        return CHEX_OK;
+    suggestion = finding_suggest(r->columns.kind->findings, first, strlen(first));
+    if (count > 1)
+        snprintf(others, sizeof(others), " (%u more such finding%s)", count - 1, count == 2 ? "" : "s");
+    return error_set(err, CHEX_ERR_USAGE, "%s: no row names the finding \"%s\"%s%s%s%s", path, first,
+                     suggestion ? "; did you mean " : "", suggestion ? suggestion : "", suggestion ? "?" : "", others);
+}
+
 static enum chex_status
 reject(struct label_reading *r, const struct table_row *row, enum chex_status status, const char *reason,
        struct chex_error *err)
@@ -109,6 +149,7 @@ static enum chex_status
 note_corrections(struct label_reading *r, const struct table_row *row, const struct entry *e, struct chex_error *err)
 {
     const struct label_columns *c = &r->columns;
+    const struct findings_form form = {&r->out->findings, c->kind->findings, c->kind->separator};
     const int view = label_view_column(row, c);
     const struct {
         bool wrong;
@@ -116,7 +157,7 @@ note_corrections(struct label_reading *r, const struct table_row *row, const str
         enum note_kind kind;
     } looks[] = {
         {c->kind->style == LABEL_LIST && !labels_are_none(e->label, r->out->findings.count) &&
-             !findings_are_exact(&r->out->findings, row->field[c->list], row->length[c->list]),
+             !findings_are_exact(&form, row->field[c->list], row->length[c->list]),
          c->list, NOTE_SPELLING},
         {c->age >= 0 && isnan(e->age) && !e->impossible_age, c->age, NOTE_AGE},
         {c->sex >= 0 && e->sex == 'U' && ascii_upper(row->field[c->sex][0]) != 'U', c->sex, NOTE_SEX},
@@ -159,6 +200,8 @@ add_entry(struct label_reading *r, const struct table_row *row, const char *pati
     e->label = (const uint8_t *)arena_copy(&out->strings, (const char *)label, out->findings.count);
     if (!e->name || !e->label)
         return error_memory(err);
+    for (unsigned i = 0; i < out->findings.count; i++)
+        r->named[i] |= label[i] == 1;
     e->age = label_row_age(row, c, &e->impossible_age);
     if (c->sex >= 0)
         e->sex = label_sex(row->field[c->sex]);
@@ -202,12 +245,13 @@ read_list(struct label_reading *r, const struct table_row *row, const char *pati
 {
     const char *text = row->field[r->columns.list];
     size_t length = row->length[r->columns.list];
+    const struct findings_form form = {&r->out->findings, r->columns.kind->findings, r->columns.kind->separator};
     char shown[200];
     uint8_t label[FINDINGS_MAX];
 
     r->row_line = row->line;
     r->unknown.any = r->unknown.here = false;
-    switch (findings_scan(&r->out->findings, text, length, note_unknown, r, label, &r->out->ignored_labels)) {
+    switch (findings_scan(&form, text, length, note_unknown, r, label, &r->out->ignored_labels)) {
     case FINDINGS_GOOD:
         return add_entry(r, row, patient, label, err);
     case FINDINGS_EMPTY:
@@ -416,6 +460,9 @@ labels_read(const char *path, const struct labels_options *options, struct label
         return status;
     if (r.unknown.line > 0)
         return fail_unknown(&r, path, err);
+    status = check_named(&r, path, err);
+    if (status != CHEX_OK)
+        return status;
     if (out->row_count == 0)
         return error_set(err, CHEX_ERR_USAGE, "%s:1: no rows%s", path, r.have_header ? " below the header" : "");
     sort_entries(out);

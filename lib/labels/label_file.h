@@ -52,7 +52,7 @@ struct labels {
     /* Figures for the summary: */
     size_t row_count;            /* data rows in the file, including rows without an entry */
     size_t empty_labels;         /* rows with an empty label, read as No Finding: labels_options */
-    size_t ignored_labels;       /* findings of nih14 that the list lacks */
+    size_t ignored_labels;       /* findings of the kind that the list lacks */
     size_t duplicate_rows;       /* identical duplicates of rows, skipped (a warning) */
     size_t unknown_ages;         /* including impossible ages */
     size_t impossible_ages;      /* negative or above 120 years */
@@ -97,7 +97,8 @@ struct labels_options {
  *                   rows, the first line and a suggestion); No Finding with a finding; an empty or overlong patient id;
  *                   an id that is not the prefix of an image name in NIH's form (NNNNNNNN_NNN.*); one image with
  *                   different values in two rows (both lines); no rows; a list of boxes (BBox_List_2017.csv), which the
- *                   text names; a header of two kinds; a cell of a finding with an unknown value
+ *                   text names; a header of two kinds; a cell of a finding with an unknown value; findings without
+ *                   a column; findings of a list of names that no row names, unless the kind is known to have them
  * CHEX_ERR_READ, CHEX_ERR_MEMORY, CHEX_ERR_STOPPED
  */
 enum chex_status labels_read(const char *path, const struct labels_options *options, struct labels *out,

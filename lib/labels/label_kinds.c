@@ -40,6 +40,7 @@ const struct label_kind label_kind_nih = {
     .style = LABEL_LIST,
     .findings = &findings_nih14,
     .list = NAMES("Finding Labels"),
+    .separator = '|',
     .image = NAMES("Image Index"),
     .patient = NAMES("Patient ID"),
     .age = AGE_NAMES,

@@ -14,7 +14,8 @@
 
 /* How the findings of a row are written. */
 enum label_style {
-    LABEL_LIST,        /* "Mass|Nodule" or "No Finding" in one column; an unknown name is an error */
+    LABEL_LIST,        /* "Mass|Nodule" or "No Finding" in one column; a name that neither the list of findings nor
+                          label_kind.findings has is an error */
     LABEL_PYTHON_LIST, /* "['mass', 'nodule']" in one column; names that are not in the list of findings are ignored */
     LABEL_COLUMNS      /* a column per finding: 1, 1.0 or YES; 0, 0.0 or NO; -1 or -1.0 for unknown; empty */
 };
@@ -26,9 +27,10 @@ struct label_kind {
     const char *name;  /* for --label-kind */
     const char *title; /* for messages */
     enum label_style style;
-    const struct findings *findings; /* the default list of findings */
+    const struct findings *findings; /* the default list; the file can have these even if no row names them */
     label_names finding_column;      /* [findings->count] names of their columns; NULL: those of the findings */
     label_names list;                /* the column of the list of findings */
+    char separator;                  /* LABEL_LIST: between two names */
     label_names unsure;              /* LABEL_PYTHON_LIST: with such a name, findings not named are unknown */
     label_names image, patient, age, sex, view;
     label_names view_else;     /* the view if the column `view` is empty */

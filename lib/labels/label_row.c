@@ -31,8 +31,9 @@ is_box_list(const struct table_row *header)
     return false;
 }
 
+/* The column is that of a finding, or another required one. */
 static enum chex_status
-missing_column(const struct table_row *header, const char *wanted, struct chex_error *err)
+missing_column(const struct table_row *header, const char *wanted, bool finding, struct chex_error *err)
 {
     char found[600], shown[64], hint[160] = "";
     unsigned least = COLUMN_FAR + 1;
@@ -49,10 +50,14 @@ missing_column(const struct table_row *header, const char *wanted, struct chex_e
             used += (size_t)sprintf(found + used, "%s%s", used > 0 ? ", " : "", shown);
         if (distance < least) {
             least = distance;
-            snprintf(hint, sizeof(hint), "; \"%s\": did you mean \"%s\"?", shown, wanted);
+            if (finding)
+                snprintf(hint, sizeof(hint), "; did you mean \"%s\"?", shown);
+            else
+                snprintf(hint, sizeof(hint), "; \"%s\": did you mean \"%s\"?", shown, wanted);
         }
     }
-    return table_fail(header, err, "no column \"%s\"%s (columns found: %s)", wanted, hint, found);
+    return table_fail(header, err, "no column %s\"%s\"%s (columns found: %s)", finding ? "for the finding " : "",
+                      wanted, hint, found);
 }
 
 /* Find a column, or -1: the kind lacks it, or the header does.  CHEX_ERR_USAGE if it occurs twice. */
@@ -63,16 +68,18 @@ find_column(const struct table_row *header, const char *const *names, int *out, 
     return names ? table_column_once(header, names, err) : CHEX_OK;
 }
 
-/* Returns the name of the first required column that the header lacks, or NULL. */
+/* Returns the first required column that the header lacks, or NULL.  *finding: whether it is that of a finding. */
 static const char *
-find_missing(const struct label_columns *c, const struct findings *findings)
+find_missing(const struct label_columns *c, const struct findings *findings, bool *finding)
 {
+    *finding = false;
     if (c->image < 0)
         return c->kind->image[0];
     if (c->kind->style != LABEL_COLUMNS && c->list < 0)
         return c->kind->list[0];
     if (c->kind->patient && c->patient < 0)
         return c->kind->patient[0];
+    *finding = true;
     for (unsigned i = 0; c->kind->style == LABEL_COLUMNS && i < findings->count; i++)
         if (c->finding[i] < 0)
             return label_kind_column(c->kind, findings->name[i]);
@@ -102,28 +109,47 @@ find_columns(const struct table_row *header, const struct findings *findings, st
     return status;
 }
 
+/* Fail if two findings have the same column: a name of the list is that of a column, another one has this column. */
+static enum chex_status
+check_shared(const struct table_row *header, const struct label_columns *c, const struct findings *findings,
+             struct chex_error *err)
+{
+    const char *of[TABLE_MAX_FIELDS] = {NULL};
+
+    for (unsigned i = 0; c->kind->style == LABEL_COLUMNS && i < findings->count; i++) {
+        const char **first = &of[c->finding[i]];
+
+        if (*first)
+            return table_fail(header, err, "the findings \"%s\" and \"%s\" have the same column", *first,
+                              findings->name[i]);
+        *first = findings->name[i];
+    }
+    return CHEX_OK;
+}
+
 enum chex_status
 label_columns_find(const struct table_row *header, const struct label_kind *kind, const struct findings *findings,
                    struct label_columns *out, struct chex_error *err)
 {
     size_t named = header->count;
     const char *missing;
+    bool finding;
 
     out->kind = kind;
     if (find_columns(header, findings, out, err) != CHEX_OK)
         return CHEX_ERR_USAGE;
-    missing = find_missing(out, findings);
+    missing = find_missing(out, findings, &finding);
     if (missing && is_box_list(header))
         return table_fail(header, err,
                           "this is a list of boxes (BBox_List_2017.csv), not the label file "
                           "(Data_Entry_2017_v2020.csv)");
     if (missing)
-        return missing_column(header, missing, err);
+        return missing_column(header, missing, finding, err);
     while (named > 0 && header->length[named - 1] == 0)
         named--;
     out->fields_min = named;
     out->fields_max = header->count;
-    return CHEX_OK;
+    return check_shared(header, out, findings, err);
 }
 
 /* ---- fields --------------------------------------------------------------------------------------------------- */

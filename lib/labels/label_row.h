@@ -28,7 +28,8 @@ struct label_columns {
 /*
  * Find the columns of a kind.
  * findings  the findings to read: LABEL_COLUMNS needs a column for each
- * CHEX_ERR_USAGE  a required column is missing; a column occurs twice; the file is a list of boxes
+ * CHEX_ERR_USAGE  a required column is missing; a column occurs twice; two findings have one column; the file is a list
+ *                 of boxes
  */
 enum chex_status label_columns_find(const struct table_row *header, const struct label_kind *kind,
                                     const struct findings *findings, struct label_columns *out, struct chex_error *err);

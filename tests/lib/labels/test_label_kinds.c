@@ -284,8 +284,9 @@ TEST(another_list_of_findings_chooses_columns)
     labels_release(&l);
     options.findings = &findings_nih14;
     ck_assert_int_eq(labels_read(path, &options, &l, &err), CHEX_ERR_USAGE);
-    ck_assert_msg(strstr(err.text, ":1: no column \"Atelectasis\" (columns found: patientId, Target, set id)"), "%s",
-                  err.text);
+    ck_assert_msg(
+        strstr(err.text, ":1: no column for the finding \"Atelectasis\" (columns found: patientId, Target, set id)"),
+        "%s", err.text);
     labels_release(&l);
 }
 
@@ -320,4 +321,88 @@ TEST(the_suffix_counts_for_the_length_of_a_name)
     ck_assert_str_eq(l.reject[0].reason, "file name longer than 255 bytes");
     ck_assert_str_eq(l.reject[1].reason, "unsafe file name");
     labels_release(&l);
+}
+
+/* Reads a file with a list of findings; returns its error, or "" if there is none. */
+static const char *
+error_with(const char *findings, const char *csv)
+{
+    static struct chex_error err;
+    struct findings list;
+    struct labels_options options = {.findings = &list};
+    struct labels l = {0};
+
+    err = (struct chex_error){0};
+    ck_assert_int_eq(findings_choose(findings, &list, &err), CHEX_OK);
+    if (labels_read(unit_file("labels.csv", csv, strlen(csv)), &options, &l, &err) != CHEX_OK)
+        ck_assert_int_eq(err.status, CHEX_ERR_USAGE);
+    labels_release(&l);
+    findings_release(&list);
+    return err.text;
+}
+
+#define EXPECT_WITH(findings, csv, wanted)                                                 \
+    do {                                                                                   \
+        const char *text_ = error_with(findings, csv);                                     \
+        ck_assert_msg((wanted)[0] ? strstr(text_, wanted) != NULL : !*text_, "%s", text_); \
+    } while (0)
+
+TEST(a_finding_that_no_row_names_is_an_error_unless_the_kind_is_known_to_have_it)
+{
+    static const char nih[] = LABELS_HEADER "a.png,Mass|Effusion,1\nb.png,No Finding,2\n";
+    static const char padchest[] = PADCHEST "0,a.png,20140915,1,1930,F,PA,\"['nodule', 'chronic changes']\"\n";
+
+    EXPECT_WITH("nih14", nih, "");
+    EXPECT_WITH("nih15", nih, "");
+    EXPECT_WITH("Mass,Hernia,Pleural Thickening", nih, "");
+    EXPECT_WITH("chexpert", nih,
+                "labels.csv: no row names the finding \"Enlarged Cardiomediastinum\" (6 more such findings)");
+    EXPECT_WITH("Mass,Nodul", nih, "labels.csv: no row names the finding \"Nodul\"; did you mean Nodule?");
+    EXPECT_WITH("Mass,Tuberculosis", LABELS_HEADER "a.png,Mass|tuberculosis,1\n", "");
+    EXPECT_WITH("padchest-top", padchest, "");
+    EXPECT_WITH("nodule,chronic changes", padchest, "");
+    EXPECT_WITH("nih14", padchest, "no row names the finding \"Effusion\" (");
+    EXPECT_WITH("cardiomegali,nodule", padchest,
+                "no row names the finding \"cardiomegali\"; did you mean cardiomegaly?");
+    EXPECT_WITH("No Finding,nodule", padchest, "no row names the finding \"No Finding\"");
+}
+
+TEST(a_finding_without_a_column_is_an_error_that_names_the_nearest)
+{
+    static const char rsna[] = "patientId,Target,Mass\na,1,0\n";
+
+    EXPECT_WITH("Mass,Masss", rsna,
+                ":1: no column for the finding \"Masss\"; did you mean \"Mass\"? (columns found: "
+                "patientId, Target, Mass)");
+    EXPECT_WITH("Edema", rsna, ":1: no column for the finding \"Edema\" (columns found: patientId, Target, Mass)");
+    EXPECT_WITH("Mass,Target,lung opacity", rsna,
+                ":1: the findings \"Target\" and \"lung opacity\" have the same column");
+}
+
+TEST(a_file_may_have_a_column_for_each_of_254_findings)
+{
+    struct buffer csv = {0};
+    struct labels l = {0};
+    struct labels_options options = {0};
+    struct findings list;
+    char names[254 * 4 + 1], columns[254 * 4 + 1];
+    struct chex_error err;
+
+    for (unsigned i = 0; i < 254; i++) {
+        snprintf(names + 4 * i, 5, "%03u,", i);
+        snprintf(columns + 4 * i, 5, "%03u,", 253 - i);
+    }
+    names[254 * 4 - 1] = '\0';
+    ck_assert_int_eq(findings_choose(names, &list, &err), CHEX_OK);
+    ck_assert_int_eq(buffer_printf(&csv, NULL, "%sid,subj_id\n", columns), CHEX_OK);
+    for (unsigned i = 0; i < 254; i++)
+        ck_assert_int_eq(buffer_printf(&csv, NULL, "%s", i == 3 ? "1," : i == 7 ? "-1," : "0,"), CHEX_OK);
+    ck_assert_int_eq(buffer_printf(&csv, NULL, "a.png,1\n%c", '\0'), CHEX_OK);
+    options = (struct labels_options){.findings = &list, .kind = label_kind_named("cxr-lt")};
+    labels_read_text((const char *)csv.data, &options, &l);
+    for (unsigned i = 0; i < 254; i++)
+        ck_assert_uint_eq(l.entry[0].label[i], i == 250 ? 1 : i == 246 ? UNKNOWN : 0);
+    labels_release(&l);
+    findings_release(&list);
+    buffer_release(&csv);
 }
