@@ -23,4 +23,6 @@ libchexcore_la_SOURCES += \
 	lib/dataset/shard_scan.c \
 	lib/dataset/shard_scan.h \
 	lib/dataset/tfrecord.c \
-	lib/dataset/tfrecord.h
+	lib/dataset/tfrecord.h \
+	lib/dataset/where.c \
+	lib/dataset/where.h

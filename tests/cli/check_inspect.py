@@ -173,20 +173,22 @@ def check_list(tally, ds):
 def check_where(tally, ds):
     """--where of list and labels: exactly the images for which it holds."""
     at, real = ds.offset, [(ds.shards[s]["split"], r) for s, _, r in ds.records() if r[ds.offset["weight"]]]
+    last = ds.manifest["splits"][-1]["name"]
     mass, edema = ds.manifest["labels"].index("Mass"), ds.manifest["labels"].index("Edema")
-    for terms, holds in ((["Mass"], lambda r: r[at["label"] + mass]),
-                         (["Mass,Edema", "sex=F"], lambda r: (r[at["label"] + mass] or r[at["label"] + edema])
+    for terms, holds in ((["Mass"], lambda _, r: r[at["label"] + mass]),
+                         (["Mass,Edema", "sex=F"], lambda _, r: (r[at["label"] + mass] or r[at["label"] + edema])
                           and r[at["sex"]] == ord("F")),
-                         (["No_Finding=0"], lambda r: any(r[at["label"]:at["label"] + 14])),
-                         (["patient=nobody"], lambda r: False)):
+                         (["No_Finding=0"], lambda _, r: any(r[at["label"]:at["label"] + 14])),
+                         ([f"split={last},Mass"], lambda split, r: split == last or r[at["label"] + mass]),
+                         (["patient=nobody"], lambda _, r: False)):
         words = [w for t in terms for w in ("--where", t)]
-        wanted = [ds.text(r, "filename") for _, r in real if holds(r)]
+        wanted = [ds.text(r, "filename") for s, r in real if holds(s, r)]
         got = run("list", "--fields", "name", *words, ds.folder).stdout.decode("ascii").splitlines()
         tally.check(f"list --where {' --where '.join(terms)} ({len(wanted)})", got == ["name", *wanted], got[:5])
         if not wanted:
             expect(tally, "labels of no image", ["labels", *words, ds.folder], 3, "no image of this selection")
             continue
-        counts = collections.Counter(split for split, r in real if holds(r))
+        counts = collections.Counter(split for split, r in real if holds(split, r))
         document = json.loads(run("labels", "--json", *words, ds.folder).stdout)["results"][0]
         tally.check(f"labels --where {' --where '.join(terms)}",
                     {s["name"]: s["images"] for s in document["splits"]} == dict(counts), document["splits"])

@@ -65,6 +65,7 @@ struct walk_record {
     unsigned shard; /* of the data set */
     uint32_t index;
     const char *split;
+    bool selected; /* matches --where */
     const struct record_values *values;
     const uint8_t *pixels; /* NULL for WALK_TEXTS */
     const uint8_t *hash;   /* of the pixels, see walk_depth; NULL if the depth has no hash */

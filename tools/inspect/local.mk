@@ -11,6 +11,4 @@ inspect_sources = \
 	tools/inspect/output.c \
 	tools/inspect/record.c \
 	tools/inspect/target.c \
-	tools/inspect/walk.c \
-	tools/inspect/where.c \
-	tools/inspect/where.h
+	tools/inspect/walk.c

@@ -10,7 +10,7 @@
 
 #include "common/cli.h"
 #include "common/table_writer.h"
-#include "inspect/where.h"
+#include "dataset/where.h"
 #include "verify/verify.h"
 
 enum inspect_action {

@@ -22,6 +22,7 @@ _Static_assert(sizeof(XXH128_canonical_t) == WALK_HASH_HEAD, "what is compared o
 
 struct walk_run {
     struct walk *w;
+    struct where where; /* of the options, resolved for this data set */
     uint64_t total;
     _Atomic uint64_t done;
     pthread_mutex_t lock; /* for faults */
@@ -117,6 +118,7 @@ visit(void *context, const struct scanned_record *record, struct chex_error *err
         }
         return CHEX_OK;
     }
+    r.selected = where_holds(&j->run->where, &record->values, j->split);
     if (j->run->w->depth > WALK_TEXTS)
         r.pixels = pixels;
     if (j->worker->digest) {
@@ -232,7 +234,7 @@ enum chex_status
 walk_run(struct walk *w, struct chex_error *err)
 {
     const struct target *t = w->target;
-    struct walk_run run = {.w = w, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct walk_run run = {.w = w, .where = w->in->options->where, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct parallel p = {.count = t->count,
                          .threads = w->threads,
                          .work = work,
@@ -240,7 +242,7 @@ walk_run(struct walk *w, struct chex_error *err)
                          .worker_free = worker_free,
                          .context = &run,
                          .tick = w->progress ? tick : NULL};
-    enum chex_status status = where_check(&w->in->options->where, &t->dataset->manifest.findings, err);
+    enum chex_status status = where_resolve(&run.where, &t->dataset->manifest.findings, err);
     unsigned i;
 
     w->faults = 0;

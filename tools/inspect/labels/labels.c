@@ -61,7 +61,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     struct tally *t = context;
 
     (void)err;
-    if (r->values->weight != 1 || !where_holds(&t->in->options->where, &t->dataset->manifest.findings, r->values))
+    if (r->values->weight != 1 || !r->selected)
         return CHEX_OK;
     count(&t->split[t->dataset->shard[r->shard].split], r->values->label, t->dataset->info.finding_count);
     count(&t->all, r->values->label, t->dataset->info.finding_count);

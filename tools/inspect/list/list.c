@@ -142,8 +142,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     struct cell cell[FIELD_COUNT];
     unsigned i;
 
-    if ((r->values->weight == 0 && !l->in->options->padding) ||
-        !where_holds(&l->in->options->where, &l->dataset->manifest.findings, r->values))
+    if (!r->selected || (r->values->weight == 0 && !l->in->options->padding))
         return CHEX_OK;
     if (r->hash)
         digest_hex(r->hash, DIGEST_SIZE, sha256);
@@ -186,11 +185,12 @@ list_records(struct inspect *in, struct target *t)
 {
     struct list l = {.in = in, .dataset = t->dataset, .table = {.format = inspect_format(in), .column = l.columns}};
     struct walk w = {.in = in, .target = t, .record = on_record, .context = &l, .threads = 1};
+    struct where where = in->options->where;
     struct chex_error err;
     enum chex_status status;
 
     status = parse_fields(&l, in->options->fields ? in->options->fields : DEFAULT_FIELDS, &err);
-    if (status == CHEX_OK && where_check(&in->options->where, &t->dataset->manifest.findings, &err) != CHEX_OK)
+    if (status == CHEX_OK && where_resolve(&where, &t->dataset->manifest.findings, &err) != CHEX_OK)
         status = error_context(&err, CHEX_ERR_USAGE, "--where");
     if (status != CHEX_OK)
         return inspect_fail(in, t->path, &err);

@@ -133,7 +133,7 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
     const struct sample_place key = {record->shard, record->index}, *place;
     struct selected *s;
 
-    if (v->weight == 0 || !where_holds(&r->in->options->where, &r->target->dataset->manifest.findings, v))
+    if (v->weight == 0 || !record->selected)
         return CHEX_OK;
     place = bsearch(&key, r->samples.place, r->samples.count, sizeof(key), by_place);
     if (!place) {

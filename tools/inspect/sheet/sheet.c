@@ -62,7 +62,7 @@ on_record(void *context, const struct walk_record *r, struct chex_error *err)
     struct candidate *grown;
     unsigned i;
 
-    if (r->values->weight == 0 || !where_holds(&c->in->options->where, c->sheet->findings, r->values))
+    if (r->values->weight == 0 || !r->selected)
         return CHEX_OK;
     for (i = 0; i < c->sheet->findings->count; i++)
         c->sheet->positives[i] += r->values->label[i] == 1;

@@ -5,14 +5,16 @@
  */
 #include <config.h>
 
-#include "inspect/where.h"
+#include "dataset/where.h"
 
 #include "base/ascii.h"
-#include "dataset/findings.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Keys of the terms that are not findings, in the order of enum where_kind. */
+static const char *const keys[] = {"view", "sex", "age", "patient", "name", "split", NULL};
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +38,7 @@ parse_age(struct where_term *t, struct chex_error *err)
     return error_set(err, CHEX_ERR_USAGE, "an age is years, as 60 or 40-59, not '%s'", text);
 }
 
-/* The list of findings is not known yet: where_check() looks the name up. */
+/* The list of findings is not known yet: where_resolve() looks the name up. */
 static enum chex_status
 parse_finding(struct where_term *t, const char *text, size_t name, size_t length, struct chex_error *err)
 {
@@ -55,14 +57,13 @@ parse_finding(struct where_term *t, const char *text, size_t name, size_t length
 static enum chex_status
 parse_term(struct where_term *t, const char *text, size_t length, struct chex_error *err)
 {
-    static const char *const keys[] = {"view", "sex", "age", "patient", "name"};
     const char *equals = memchr(text, '=', length);
     size_t name = equals ? (size_t)(equals - text) : length;
     unsigned i;
 
     if (length == 0)
         return error_set(err, CHEX_ERR_USAGE, "an empty term");
-    for (i = 0; equals && i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (i = 0; equals && keys[i]; i++) {
         if (!ascii_is(text, name, keys[i]))
             continue;
         t->kind = (enum where_kind)(WHERE_VIEW + i);
@@ -81,7 +82,6 @@ where_add(struct where *w, const char *text, struct chex_error *err)
 
     if (w->text_count == WHERE_MAX_TEXTS)
         return error_set(err, CHEX_ERR_USAGE, "at most %d times", WHERE_MAX_TEXTS);
-    w->text[w->text_count] = text;
     for (;;) {
         size_t length = strcspn(text, ",");
 
@@ -115,19 +115,22 @@ unknown_finding(const struct findings *findings, struct chex_bytes name, struct 
         snprintf(list + used, sizeof(list) - used, "...");
     ascii_escape(name.data, name.size, shown, sizeof(shown));
     return error_set(err, CHEX_ERR_USAGE,
-                     "no finding '%s'%s%s%s; there are %sNo_Finding, and view=, sex=, age=, patient=, name=", shown,
-                     near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", list);
+                     "no finding '%s'%s%s%s; there are %sNo_Finding, and view=, sex=, age=, patient=, name=, split=",
+                     shown, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", list);
 }
 
 enum chex_status
-where_check(const struct where *w, const struct findings *findings, struct chex_error *err)
+where_resolve(struct where *w, const struct findings *findings, struct chex_error *err)
 {
+    w->finding_count = findings->count;
     for (unsigned i = 0; i < w->count; i++) {
-        struct chex_bytes name = w->term[i].text;
+        struct where_term *t = &w->term[i];
 
-        if (w->term[i].kind == WHERE_FINDING && finding_index(findings, name.data, name.size) < 0 &&
-            !finding_is_none(name.data, name.size))
-            return unknown_finding(findings, name, err);
+        if (t->kind != WHERE_FINDING)
+            continue;
+        t->finding = finding_index(findings, t->text.data, t->text.size);
+        if (t->finding < 0 && !finding_is_none(t->text.data, t->text.size))
+            return unknown_finding(findings, t->text, err);
     }
     return CHEX_OK;
 }
@@ -141,21 +144,19 @@ same(struct chex_bytes a, struct chex_bytes b)
 }
 
 static bool
-finding_holds(const struct where_term *t, const struct findings *findings, const struct record_values *v)
+finding_holds(const struct where *w, const struct where_term *t, const uint8_t *label)
 {
-    int finding = finding_index(findings, t->text.data, t->text.size);
-
-    if (finding >= 0)
-        return v->label[finding] == t->wanted;
-    return t->wanted ? labels_are_none(v->label, findings->count) : memchr(v->label, 1, findings->count) != NULL;
+    if (t->finding >= 0)
+        return label[t->finding] == t->wanted;
+    return t->wanted ? labels_are_none(label, w->finding_count) : memchr(label, 1, w->finding_count) != NULL;
 }
 
 static bool
-term_holds(const struct where_term *t, const struct findings *findings, const struct record_values *v)
+term_holds(const struct where *w, const struct where_term *t, const struct record_values *v, const char *split)
 {
     switch (t->kind) {
     case WHERE_FINDING:
-        return finding_holds(t, findings, v);
+        return finding_holds(w, t, v->label);
     case WHERE_VIEW:
         return ascii_same(t->text.data, t->text.size, v->view.data, v->view.size);
     case WHERE_SEX:
@@ -166,12 +167,14 @@ term_holds(const struct where_term *t, const struct findings *findings, const st
         return same(t->text, v->patient);
     case WHERE_NAME:
         return same(t->text, v->name);
+    case WHERE_SPLIT:
+        return split && strlen(split) == t->text.size && memcmp(split, t->text.data, t->text.size) == 0;
     }
     return false;
 }
 
 bool
-where_holds(const struct where *w, const struct findings *findings, const struct record_values *values)
+where_holds(const struct where *w, const struct record_values *values, const char *split)
 {
     unsigned i = 0;
 
@@ -180,9 +183,18 @@ where_holds(const struct where *w, const struct findings *findings, const struct
         bool any = false;
 
         for (; i < w->count && w->term[i].clause == clause; i++)
-            any = any || term_holds(&w->term[i], findings, values);
+            any = any || term_holds(w, &w->term[i], values, split);
         if (!any)
             return false;
     }
     return true;
+}
+
+bool
+where_has(const struct where *w, enum where_kind kind)
+{
+    for (unsigned i = 0; i < w->count; i++)
+        if (w->term[i].kind == kind)
+            return true;
+    return false;
 }
