@@ -154,12 +154,13 @@ struct chex_dataset_info {
     uint32_t shard_size;              /* records per shard; with --tail short, the last shard of a split has fewer */
     unsigned split_count;
     unsigned shard_count;
-    uint64_t image_count;   /* records with weight 1 */
-    double pixel_mean;      /* over the pixels of all records with weight 1, scale 0 to 255 */
-    double pixel_deviation; /* their standard deviation (population) */
-    size_t pixel_size;      /* bytes of the pixels of an image: height * width * channels */
-    unsigned finding_count; /* labels of a record: 1 to CHEX_FINDINGS_MAX */
-    bool unknown_labels;    /* labels may be CHEX_LABEL_UNKNOWN; false: every label is 0 or 1 */
+    uint64_t image_count;    /* records with weight 1 */
+    double pixel_mean;       /* over the pixels of all records with weight 1, scale 0 to 255 */
+    double pixel_deviation;  /* their standard deviation (population) */
+    size_t pixel_size;       /* bytes of the pixels of an image: height * width * channels */
+    unsigned finding_count;  /* labels of a record: 1 to CHEX_FINDINGS_MAX */
+    bool unknown_labels;     /* labels may be CHEX_LABEL_UNKNOWN; false: every label is 0 or 1 */
+    uint64_t leaky_patients; /* patients with images in two splits or more (chex-convert --allow-leak) */
 };
 
 struct chex_split_info {

@@ -85,6 +85,7 @@ TESTS += \
 	tests/cli/check_interop.py \
 	tests/cli/check_late.py \
 	tests/tree/check_layers.py \
+	tests/cli/check_leaky.py \
 	tests/cli/check_libraries.py \
 	tests/cli/check_messages.py \
 	tests/cli/check_near.py \

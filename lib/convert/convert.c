@@ -316,6 +316,7 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
         status = convert_stored_spec(c, &spec, err);
     if (status == CHEX_OK)
         status = choose_split(c, &spec, err);
+    spec.split.allow_leak = options->allow_leak;
     if (status == CHEX_OK)
         status = make_plan(c, &spec, err);
     if (status == CHEX_OK)

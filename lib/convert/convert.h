@@ -51,6 +51,7 @@ struct convert_options {
     bool split_given;
     bool empty_is_no_finding;
     bool allow_missing;
+    bool allow_leak;               /* a patient may be in two splits, see split.h */
     bool plan_only;                /* missing images are not an error of convert_prepare(), and it reads no archive */
     uint64_t allow_rejects;        /* up to this number of rejects is not a data error (exit code 0) ... */
     unsigned allow_reject_percent; /* ... and neither is this percentage of the images */

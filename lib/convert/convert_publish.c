@@ -86,27 +86,33 @@ was_rejected(const struct shard_result *r, uint32_t index)
     return bsearch(&index, r->reject, r->reject_count, sizeof(*r->reject), compare_index) != NULL;
 }
 
-/* Count the images, patients and findings of weight 1 in a split; seen[patient_no]: scratch. */
+struct patient_sum {
+    uint16_t splits; /* bit mask */
+    uint64_t images;
+};
+
+/* Count the images, patients and findings of weight 1 in a split, and add them to patient[patient_no]. */
 static void
-count_split(const struct convert *c, const struct shard_result *result, unsigned split, bool *seen,
+count_split(const struct convert *c, const struct shard_result *result, unsigned split, struct patient_sum *patient,
             struct manifest_split *out)
 {
     size_t shard;
     uint32_t i;
     unsigned f;
 
-    memset(seen, 0, c->labels.patient_count * sizeof(*seen));
     for (shard = out->first_shard; shard < out->first_shard + out->shard_count; shard++) {
         const struct plan_shard *s = &c->plan.shard[shard];
 
         for (i = 0; i < s->images; i++) {
             const struct entry *e = &c->labels.entry[c->plan.image[s->first + i]];
+            struct patient_sum *sum = &patient[e->patient_no];
 
             if (result[shard].reject_count > 0 && was_rejected(&result[shard], i))
                 continue;
             out->images++;
-            out->patients += !seen[e->patient_no];
-            seen[e->patient_no] = true;
+            out->patients += (sum->splits >> split & 1) == 0;
+            sum->splits |= (uint16_t)(1u << split);
+            sum->images++;
             for (f = 0; f < c->labels.findings.count; f++) {
                 out->positives[f] += e->label[f] == 1;
                 out->known[f] += e->label[f] != CHEX_LABEL_UNKNOWN;
@@ -115,6 +121,19 @@ count_split(const struct convert *c, const struct shard_result *result, unsigned
     }
     out->name = c->plan.splits.name[split];
     out->members_sha256 = c->plan.members_sha256[split];
+}
+
+static void
+count_leaks(const struct convert *c, const struct patient_sum *patient, struct manifest_leaks *out)
+{
+    size_t i;
+
+    for (i = 0; i < c->labels.patient_count; i++) {
+        if ((patient[i].splits & (patient[i].splits - 1)) == 0)
+            continue;
+        out->patients++;
+        out->images += patient[i].images;
+    }
 }
 
 /*
@@ -224,7 +243,7 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
               size_t rule_size, struct chex_error *err)
 {
     const struct spec *spec = &c->plan.spec;
-    bool *seen = malloc((c->labels.patient_count ? c->labels.patient_count : 1) * sizeof(*seen));
+    struct patient_sum *patient = calloc(c->labels.patient_count + 1, sizeof(*patient));
     unsigned new_index[SPLIT_MAX], i;
 
     split_rule_format(&spec->split, rule, rule_size);
@@ -253,14 +272,15 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
     m->left_out = left_out(c);
     convert_stored_describe(c, m);
     memcpy(m->dataset_id, c->plan.dataset_id, sizeof(m->dataset_id));
-    if (!seen || !m->split || !m->shard) {
-        free(seen);
+    if (!patient || !m->split || !m->shard) {
+        free(patient);
         return error_memory(err);
     }
     list_shards(c, result, m);
     for (i = 0; i < m->split_count; i++)
-        count_split(c, result, i, seen, &m->split[i]);
-    free(seen);
+        count_split(c, result, i, patient, &m->split[i]);
+    count_leaks(c, patient, &m->leaks);
+    free(patient);
     drop_empty_splits(m, new_index);
     pixel_statistics(c, result, m);
     return CHEX_OK;

@@ -62,6 +62,7 @@ fill_info(struct chex_dataset *ds)
         .pixel_size = m->layout.pixel_size,
         .finding_count = m->findings.count,
         .unknown_labels = m->layout.labels.unknown,
+        .leaky_patients = m->leaks.patients,
     };
     memcpy(ds->info.id, m->dataset_id, sizeof(ds->info.id));
     for (i = 0; i < m->split_count; i++) {

@@ -43,6 +43,11 @@ struct manifest_left_out {
     uint64_t other_views, excluded, missing;
 };
 
+/* Patients with images in two splits or more (chex-convert --allow-leak), and all of their images. */
+struct manifest_leaks {
+    uint64_t patients, images;
+};
+
 /* A data set from whose records this one was made. */
 struct manifest_source {
     char dataset_id[CHEX_ID_LENGTH + 1];
@@ -68,8 +73,9 @@ struct manifest {
     uint32_t view_size, patient_size, name_size; /* length of each text if equal in all records, otherwise 0 */
     double pixel_mean, pixel_deviation;
     uint64_t rejects;
-    bool synthetic;                    /* drawn by chex-synth; not part of the data set id */
-    uint64_t empty_labels;             /* rows with an empty label, read as No Finding on request */
+    bool synthetic;        /* drawn by chex-synth; not part of the data set id */
+    uint64_t empty_labels; /* rows with an empty label, read as No Finding on request */
+    struct manifest_leaks leaks;
     struct manifest_left_out left_out; /* views may be NULL if no row was excluded */
 
     struct manifest_source *source; /* none if the images came from files */

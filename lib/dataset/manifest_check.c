@@ -8,6 +8,7 @@
 #include "dataset/manifest_json.h"
 
 #include "base/ascii.h"
+#include "base/number_format.h"
 #include "base/sha256.h"
 #include "dataset/format.h"
 
@@ -68,6 +69,24 @@ check_sources(const struct manifest *m, struct chex_error *err)
     if (m->source_count > 0 &&
         (m->source->size < m->layout.height || !manifest_from(m->source, m->layout.height, from)))
         return error_set(err, CHEX_ERR_DAMAGED, "sources: not images from which these can be made");
+    return CHEX_OK;
+}
+
+/* Each leaky patient is counted in two splits or more, and has an image in each of them. */
+static enum chex_status
+check_leaks(const struct manifest *m, struct chex_error *err)
+{
+    uint64_t images = 0, patients = 0;
+    unsigned i;
+
+    for (i = 0; i < m->split_count; i++) {
+        images += m->split[i].images;
+        patients += m->split[i].patients;
+    }
+    if (m->leaks.patients > patients / 2 || m->leaks.images > images || m->leaks.images / 2 < m->leaks.patients)
+        return error_set(err, CHEX_ERR_DAMAGED,
+                         "leaks: %s patients in two splits with %s images, which the splits lack",
+                         COUNT_TEXT(m->leaks.patients), COUNT_TEXT(m->leaks.images));
     return CHEX_OK;
 }
 
@@ -172,7 +191,8 @@ manifest_check(const struct manifest *m, struct chex_error *err)
 
     if (status == CHEX_OK)
         status = check_sources(m, err);
-
+    if (status == CHEX_OK)
+        status = check_leaks(m, err);
     for (i = 0; i < m->split_count && status == CHEX_OK; i++) {
         status = check_split(m, i, next, err);
         if (status == CHEX_OK)

@@ -216,6 +216,12 @@ static const struct manifest_field left_out_fields[] = {
     {.key = NULL},
 };
 
+static const struct manifest_field leaks_fields[] = {
+    {"patients", MANIFEST_NUMBER, M(leaks.patients), .min = 1, .max = INT64_MAX / 4},
+    {"images", MANIFEST_NUMBER, M(leaks.images), .min = 2, .max = INT64_MAX / 4},
+    {.key = NULL},
+};
+
 const struct manifest_field manifest_fields[] = {
     {"format", MANIFEST_DERIVED, .derive = derive_format, .wanted = "the number of this format"},
     {"dataset_id", MANIFEST_TEXT, M(dataset_id), HEX(16)},
@@ -232,6 +238,7 @@ const struct manifest_field manifest_fields[] = {
     {"rejects", MANIFEST_NUMBER, M(rejects), .max = INT64_MAX},
     {"synthetic", MANIFEST_BOOL, M(synthetic), .optional = true},
     {"empty_labels", MANIFEST_NUMBER, M(empty_labels), .max = INT64_MAX, .optional = true},
+    {"leaks", MANIFEST_OBJECT, .fields = leaks_fields, .optional = true},
     {"left_out", MANIFEST_OBJECT, .fields = left_out_fields, .optional = true},
     {"sources", MANIFEST_LIST, LIST(struct manifest_source, source), .min = 1, .max = 1, .fields = source_fields,
      .optional = true},

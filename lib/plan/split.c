@@ -1,8 +1,8 @@
 /*
  * split.c - see split.h
  *
- * All rules end with the same checks: no patient is in two splits, and no entry is in none.  Fractions are compared as
- * integers, without rounding: u < p/100 if and only if floor(100 u / 2^64) < p.
+ * All rules end with the same checks: no patient is in two splits, unless allowed, and no entry is in two or in none.
+ * Fractions are compared as integers, without rounding: u < p/100 if and only if floor(100 u / 2^64) < p.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -277,6 +277,29 @@ assign_given(struct split_work *w)
 
 /* ---- checks of all rules -------------------------------------------------------------------------------------- */
 
+/* Add the name of the lists to an error about them. */
+static enum chex_status
+name_lists(const struct split_work *w, struct chex_error *err)
+{
+    if (w->rule->kind == SPLIT_OFFICIAL && !w->rule->given)
+        return error_context(err, CHEX_ERR_USAGE, "%s and %s", SPLIT_LIST_TRAIN, SPLIT_LIST_TEST);
+    return error_context(err, CHEX_ERR_USAGE, "'%s'", w->rule->path);
+}
+
+/* Check that no image is in two splits. */
+static enum chex_status
+check_twice(const struct split_work *w, struct chex_error *err)
+{
+    const char *name = w->twice ? w->labels->entry[w->twice_entry].name : "";
+    char shown[300];
+
+    if (!w->twice)
+        return CHEX_OK;
+    error_set(err, CHEX_ERR_USAGE, "image %s is in %s and %s", ascii_escape(name, strlen(name), shown, sizeof(shown)),
+              w->out->name[w->twice_split[0]], w->out->name[w->twice_split[1]]);
+    return name_lists(w, err);
+}
+
 /* Check that no patient is in two splits. */
 static enum chex_status
 check_leaks(const struct split_work *w, struct chex_error *err)
@@ -307,9 +330,7 @@ check_leaks(const struct split_work *w, struct chex_error *err)
     else
         error_set(err, CHEX_ERR_USAGE, "%s patients are in two splits: %s%s", COUNT_TEXT(leaks), text,
                   leaks > LEAKS_SHOWN ? ", ..." : "");
-    if (w->rule->kind == SPLIT_OFFICIAL && !w->rule->given)
-        return error_context(err, CHEX_ERR_USAGE, "%s and %s", SPLIT_LIST_TRAIN, SPLIT_LIST_TEST);
-    return error_context(err, CHEX_ERR_USAGE, "'%s'", w->rule->path);
+    return name_lists(w, err);
 }
 
 /* Check that every entry is in a split, unless it is skipped. */
@@ -350,20 +371,42 @@ compare_splits(const char *a, const char *b)
     return strcmp(a, b);
 }
 
+/* Count the images, the patients, and the patients in two splits. */
+static void
+count(const struct split_work *w)
+{
+    struct split_set *set = w->out;
+
+    for (size_t i = 0; i < w->labels->count; i++) {
+        unsigned in = w->patient_in[w->labels->entry[i].patient_no];
+
+        if (set->of_entry[i] == SPLIT_OUTSIDE)
+            continue;
+        set->images[set->of_entry[i]]++;
+        set->leaky_images += (in & (in - 1)) != 0;
+    }
+    for (size_t i = 0; i < w->labels->patient_count; i++) {
+        unsigned in = w->patient_in[i];
+
+        set->leaky_patients += (in & (in - 1)) != 0;
+        for (; in != 0; in &= in - 1)
+            set->patients[__builtin_ctz(in)]++;
+    }
+}
+
 /* Count, remove the splits without an image, and sort the others. */
 static enum chex_status
 finish(const struct split_work *w, struct chex_error *err)
 {
     struct split_set *set = w->out;
-    struct split_set sorted = {.of_entry = set->of_entry, .notes = set->notes};
+    struct split_set sorted;
     uint8_t place[SPLIT_MAX];
 
-    for (size_t i = 0; i < w->labels->count; i++)
-        if (set->of_entry[i] != SPLIT_OUTSIDE)
-            set->images[set->of_entry[i]]++;
-    for (size_t i = 0; i < w->labels->patient_count; i++)
-        if (w->patient_in[i])
-            set->patients[__builtin_ctz(w->patient_in[i])]++;
+    count(w);
+    sorted = (struct split_set){.of_entry = set->of_entry,
+                                .notes = set->notes,
+                                .leaky_patients = set->leaky_patients,
+                                .leaky_images = set->leaky_images};
     for (unsigned i = 0; i < set->count; i++) {
         unsigned before = 0;
 
@@ -421,7 +464,7 @@ split_assign(const struct split_rule *rule, const struct labels *labels, const b
         break;
     }
     if (status == CHEX_OK)
-        status = check_leaks(&w, err);
+        status = rule->allow_leak ? check_twice(&w, err) : check_leaks(&w, err);
     if (status == CHEX_OK)
         status = check_outside(&w, err);
     if (status == CHEX_OK)

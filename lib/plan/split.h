@@ -11,7 +11,8 @@
  * on the seed and the patient, not on the order of the CSV or on other images, and Python's hashlib can compute it.
  * For `official`, a patient is in val if u < 0.1 with seed 0.
  *
- * A patient in two splits is an error: the most common mistake with this data set.
+ * A patient in two splits is an error: the most common mistake with this data set.  With allow_leak, such patients are
+ * counted.  An image in two splits is always an error.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,6 +35,7 @@ struct split_rule {
     enum split_kind kind;
     unsigned percent[3]; /* patient: */
     uint64_t seed;       /* patient: */
+    bool allow_leak;     /* official, file: a patient may be in two splits */
     char path[4096];     /* file: the file; official: the folder of the two lists (plain or .gz) */
     /* official, file: if not NULL, the split that each entry has in the data set at `path`, instead of files. */
     const struct split_given *given;
@@ -64,8 +66,9 @@ struct split_set {
     uint8_t *of_entry; /* [labels->count] index of the split; SPLIT_OUTSIDE for an image in no list */
     size_t images[SPLIT_MAX];
     size_t patients[SPLIT_MAX];
-    struct notes notes; /* of the lists: lines that contain no image name, or two */
-    size_t outside;     /* entries in no list: an error for `official` and `file`, see below */
+    size_t leaky_patients, leaky_images; /* patients in two splits or more, and their images */
+    struct notes notes;                  /* of the lists: lines that contain no image name, or two */
+    size_t outside;                      /* entries in no list: an error for `official` and `file`, see below */
 };
 
 /*
@@ -75,8 +78,9 @@ struct split_set {
  * skip     NULL, or [labels->count]: true for entries to ignore (excluded, or filtered by view).  They get
  *          SPLIT_OUTSIDE, are not counted, and may be in no list
  *
- * CHEX_ERR_USAGE    a patient in two splits ("patient 00000013 is in train and test", the first 10 and the count), an
- *                   entry in no list (the count and the first), an invalid name of a split, no image in any split
+ * CHEX_ERR_USAGE    without rule->allow_leak, a patient in two splits ("patient 00000013 is in train and test", the
+ *                   first 10 and the count); an entry in two lists, an entry in no list (the count and the first), an
+ *                   invalid name of a split, no image in any split
  * CHEX_ERR_MISSING  a list is missing
  */
 enum chex_status split_assign(const struct split_rule *rule, const struct labels *labels, const bool *skip,

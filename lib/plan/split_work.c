@@ -27,8 +27,16 @@ split_work_name(struct split_work *w, const char *name)
 void
 split_work_put(struct split_work *w, size_t entry, int split)
 {
+    uint8_t before = w->out->of_entry[entry];
+
     if (w->skip && w->skip[entry])
         return;
+    if (before != SPLIT_OUTSIDE && before != split && !w->twice) {
+        w->twice = true;
+        w->twice_entry = entry;
+        w->twice_split[0] = before;
+        w->twice_split[1] = split;
+    }
     w->out->of_entry[entry] = (uint8_t)split;
     w->patient_in[w->labels->entry[entry].patient_no] |= (uint16_t)(1u << split);
 }

@@ -18,6 +18,9 @@ struct split_work {
     const bool *skip;
     struct split_set *out;
     uint16_t *patient_in; /* [patient_count] bit mask of the splits of the patient's images */
+    bool twice;           /* an entry was put into two splits: */
+    size_t twice_entry;   /* the first such entry, and its splits */
+    int twice_split[2];
 };
 
 /* Returns the index of the split with this name.  A new name is added; -1 if there are SPLIT_MAX names already. */

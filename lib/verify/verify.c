@@ -27,6 +27,7 @@
 struct split_totals {
     bool damaged; /* some shard has faults, so the sums are incomplete */
     uint64_t positives[FINDINGS_MAX], known[FINDINGS_MAX];
+    struct buffer patients; /* see struct report */
 };
 
 struct verify_run {
@@ -39,6 +40,7 @@ struct verify_run {
     struct report **report; /* [shard_count] finished reports that were not passed on yet */
     unsigned passed_on;
     struct split_totals sums[SPLIT_MAX];
+    bool out_of_memory;
     bool read_failed;
     struct chex_error read_error;
 };
@@ -60,6 +62,7 @@ add_sums(struct verify_run *run, unsigned shard, const struct report *r)
     unsigned i;
 
     sums->damaged |= r->faults > 0;
+    run->out_of_memory |= buffer_append(&sums->patients, r->patients.data, r->patients.size, NULL) != CHEX_OK;
     for (i = 0; i < run->v->dataset->info.finding_count; i++) {
         sums->positives[i] += r->positives[i];
         sums->known[i] += r->known[i];
@@ -181,6 +184,79 @@ check_sums(struct verify_run *run)
     report_release(&r);
 }
 
+/* ---- patients in two splits ------------------------------------------------------------------------------------ */
+
+/* An image, by its patient. */
+struct patient_image {
+    const char *patient;
+    unsigned split;
+};
+
+static int
+by_patient(const void *a, const void *b)
+{
+    return strcmp(((const struct patient_image *)a)->patient, ((const struct patient_image *)b)->patient);
+}
+
+static struct manifest_leaks
+count_leaks(struct patient_image *image, size_t count)
+{
+    struct manifest_leaks leaks = {0};
+    size_t i, next;
+
+    if (count > 1)
+        qsort(image, count, sizeof(*image), by_patient);
+    for (i = 0; i < count; i = next) {
+        bool leaky = false;
+
+        for (next = i + 1; next < count && by_patient(&image[i], &image[next]) == 0; next++)
+            leaky |= image[next].split != image[i].split;
+        leaks.patients += leaky;
+        leaks.images += leaky ? next - i : 0;
+    }
+    return leaks;
+}
+
+/* Compare the patients in two splits with the manifest, if all records are valid. */
+static enum chex_status
+check_leaks(struct verify_run *run, struct chex_error *err)
+{
+    const struct chex_dataset *ds = run->v->dataset;
+    const struct manifest_leaks *wanted = &ds->manifest.leaks;
+    struct patient_image *image = calloc((size_t)ds->info.image_count + 1, sizeof(*image));
+    struct manifest_leaks leaks;
+    struct report r = {0};
+    size_t count = 0, at;
+    unsigned i;
+
+    for (i = 0; i < ds->info.split_count && image && !run->out_of_memory; i++) {
+        const struct buffer *patients = &run->sums[i].patients;
+
+        if (run->sums[i].damaged) {
+            free(image);
+            return CHEX_OK;
+        }
+        for (at = 0; at < patients->size && count < ds->info.image_count; count++) {
+            image[count] = (struct patient_image){(const char *)patients->data + at, i};
+            at += strlen(image[count].patient) + 1;
+        }
+    }
+    if (!image || run->out_of_memory) {
+        free(image);
+        return error_memory(err);
+    }
+    leaks = count_leaks(image, count);
+    free(image);
+    if (leaks.patients != wanted->patients || leaks.images != wanted->images)
+        report_fault(&r, CHEX_ERR_DAMAGED, -1, 0, NULL,
+                     "%s patients in two splits with %s images, the records have %s with %s",
+                     COUNT_TEXT(wanted->patients), COUNT_TEXT(wanted->images), COUNT_TEXT(leaks.patients),
+                     COUNT_TEXT(leaks.images));
+    report_pass_on(&r, run->v, MANIFEST_NAME);
+    report_release(&r);
+    return CHEX_OK;
+}
+
 /* ---- other files in the folder --------------------------------------------------------------------------------- */
 
 static bool
@@ -258,8 +334,10 @@ verify_run(struct verify *v, struct chex_error *err)
     if (!run.report)
         return error_memory(err);
     status = check_shards(&run, err);
-    if (status == CHEX_OK && v->depth == VERIFY_FULL && !v->only)
+    if (status == CHEX_OK && v->depth == VERIFY_FULL && !v->only) {
         check_sums(&run);
+        status = check_leaks(&run, err);
+    }
     for (i = run.first; i < run.end && status == CHEX_OK && v->depth == VERIFY_FULL; i++) {
         status = verify_index(v, i, &index_error);
         if (status == CHEX_ERR_READ && !run.read_failed) {
@@ -280,6 +358,8 @@ verify_run(struct verify *v, struct chex_error *err)
     }
     for (i = 0; i < shard_count; i++)
         free_report(run.report[i]);
+    for (i = 0; i < SPLIT_MAX; i++)
+        buffer_release(&run.sums[i].patients);
     free(run.report);
     pthread_mutex_destroy(&run.lock);
     return status;

@@ -6,8 +6,8 @@
  *   sample  also checks the first record of each shard, and others chosen by a hash, as full does, but without the
  *           SHA-256
  *   full    checks every record: framing, both checksums, the strict form of record.h, and that it is in its own slot;
- *           the numbers of images and findings; per shard the checksum over its checksums and, with sha256, its
- *           SHA-256; DALI indexes, if any
+ *           the numbers of images and findings, and of the patients in two splits; per shard the checksum over its
+ *           checksums and, with sha256, its SHA-256; DALI indexes, if any
  *
  * full finds accidental damage at the speed of reading the file.  Only SHA-256 finds a deliberate change of a record,
  * its checksum and the manifest's checksum.  SHA-256 takes twenty times as long on a CPU without instructions for it.

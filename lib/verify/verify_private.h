@@ -34,6 +34,7 @@ struct report {
     uint64_t notes;
     uint64_t images; /* with weight 1 */
     uint64_t positives[FINDINGS_MAX], known[FINDINGS_MAX];
+    struct buffer patients; /* of VERIFY_FULL: the patient of each such image, with its terminating 0 */
 };
 
 /* Add a fault; record -1: it is about the file.  image is NULL or has no data if the name is unknown. */

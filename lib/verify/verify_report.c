@@ -76,6 +76,7 @@ void
 report_release(struct report *r)
 {
     free(r->kept);
+    buffer_release(&r->patients);
     *r = (struct report){0};
 }
 

@@ -180,6 +180,10 @@ count_record(struct check *c, const struct scanned_record *record)
         c->r->positives[i] += record->values.label[i] == 1;
         c->r->known[i] += record->values.label[i] != CHEX_LABEL_UNKNOWN;
     }
+    if (c->v->depth == VERIFY_FULL &&
+        (buffer_append(&c->r->patients, record->values.patient.data, record->values.patient.size, NULL) != CHEX_OK ||
+         buffer_append(&c->r->patients, "", 1, NULL) != CHEX_OK))
+        c->r->out_of_memory = true;
     c->r->notes += verify_is_constant(record->bytes + c->layout->pixel_offset, c->layout->pixel_size);
 }
 

@@ -31,6 +31,7 @@ EXTRA_DIST += \
 	tests/cli/check_interop.py \
 	tests/cli/check_late.py \
 	tests/cli/check_learns.py \
+	tests/cli/check_leaky.py \
 	tests/cli/check_libraries.py \
 	tests/cli/check_messages.py \
 	tests/cli/check_near.py \

@@ -24,7 +24,7 @@ LAYOUT = [
     ("chex_dataset_info", 0, {"id": 0, "format_version": 20, "height": 24, "stride": 40, "pixel_offset": 48,
                               "shard_size": 56, "split_count": 60, "shard_count": 64, "image_count": 72,
                               "pixel_mean": 80, "pixel_deviation": 88, "pixel_size": 96, "finding_count": 104,
-                              "unknown_labels": 108}),
+                              "unknown_labels": 108, "leaky_patients": 112}),
     ("chex_split_info", 0, {"name": 0, "members_sha256": 8, "first_shard": 16, "shard_count": 20, "image_count": 24,
                             "patient_count": 32, "positives": 40, "known": 48}),
     ("chex_shard_info", 0, {"name": 0, "sha256": 8, "split": 16, "record_count": 20, "image_count": 24, "size": 32}),

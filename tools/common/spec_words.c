@@ -35,6 +35,8 @@ add_places(const struct manifest *m, bool all, char *out)
     char word[SHELL_WORD];
 
     add(out, "--split %s\n", strcmp(m->split_rule, "file") == 0 ? listed : shell_word(m->split_rule, word));
+    if (m->leaks.patients > 0)
+        add(out, "--allow-leak\n");
     if (all || m->shard_size != usual.shard_size)
         add(out, "--shard-size %u\n", m->shard_size);
     if (all || strcmp(m->tail, tail_names[usual.tail]) != 0)

@@ -115,8 +115,9 @@ plan_json(const struct convert *c)
     if (c->plan.shard_count == 0)
         return json_null();
     split_rule_format(&c->plan.spec.split, rule, sizeof(rule));
-    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "dataset_id", c->plan.dataset_id, "split_rule", rule,
-                     "splits", splits_json(c), "shards", number(c->plan.shard_count), "images",
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "dataset_id", c->plan.dataset_id, "split_rule", rule,
+                     "splits", splits_json(c), "leaky_patients", number(c->plan.splits.leaky_patients), "leaky_images",
+                     number(c->plan.splits.leaky_images), "shards", number(c->plan.shard_count), "images",
                      number(c->plan.image_count), "dropped", number(c->plan.dropped), "stride",
                      number(c->plan.layout.stride), "bytes", number(plan_size(&c->plan)));
 }

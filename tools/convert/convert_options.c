@@ -91,6 +91,8 @@ static const struct cli_option option_table[] = {
      "official if both lists are found, otherwise patient:70,10,20"},
     {TEXT(convert.lists), 0, "lists", "DIR", NULL, NULL,
      "folder of train_val_list.txt and test_list.txt; default: the folder of the label file"},
+    {FLAG(convert.allow_leak), 0, "allow-leak", NULL, NULL, NULL,
+     "convert a split that has a patient in two splits; all results of chex-train with it are marked leaky"},
     {OPT_SHARD_SIZE, 0, "shard-size", "N", NULL, NULL, "records in a shard; default 256"},
     {CHOICE(convert.spec.tail), 0, "tail", "HOW", tail_names, NULL,
      "how to end the last shard of a split: pad (default; with records of weight 0), short or drop"},

@@ -147,6 +147,11 @@ report_splits(const struct convert *c)
                  format_things(c->plan.splits.images[split], "image", images),
                  format_things(c->plan.splits.patients[split], "patient", patients));
     wrap_end(&w);
+    if (c->plan.splits.leaky_patients > 0)
+        wrap_line(stderr, "leaky", "%s with %s %s in two splits: every result of chex-train is marked leaky",
+                  format_things(c->plan.splits.leaky_patients, "patient", patients),
+                  format_things(c->plan.splits.leaky_images, "image", images),
+                  c->plan.splits.leaky_patients == 1 ? "is" : "are");
     if (!c->options->split_given && c->plan.spec.split.kind != SPLIT_OFFICIAL)
         fprintf(stderr, "         no lists next to the label file (--lists): not the official split\n");
 }
@@ -445,6 +450,7 @@ report_done(const struct convert *c, const struct cli_common *common, bool withi
         if (c->counts.rejects > 0 && within_allowance && c->labels.reject_count == 0)
             fprintf(stderr, "         within --allow-rejects\n");
     }
-    fprintf(stderr, "         data set %s; patients in two splits: 0\n", c->plan.dataset_id);
+    fprintf(stderr, "         data set %s; patients in two splits: %s%s\n", c->plan.dataset_id,
+            format_count(c->plan.splits.leaky_patients, images), c->plan.splits.leaky_patients > 0 ? " (leaky)" : "");
     fprintf(stderr, "next     chex-inspect check --full %s\n", shell_word(relative_path(c->options->out), word));
 }

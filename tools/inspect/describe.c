@@ -30,7 +30,7 @@ describe_rest(const struct inspect *in, const struct target *t)
 {
     const struct chex_dataset *ds = t->dataset;
     const struct manifest *m = &ds->manifest;
-    char images[FORMAT_TEXT], patients[FORMAT_TEXT], shards[FORMAT_TEXT];
+    char images[FORMAT_TEXT], patients[FORMAT_TEXT], shards[FORMAT_THINGS];
     uint64_t padding = dataset_records(ds) - ds->info.image_count;
     char text[FORMAT_THINGS], path[PRINTABLE_TEXT];
     struct wrap w = {.out = stdout};
@@ -46,6 +46,10 @@ describe_rest(const struct inspect *in, const struct target *t)
         wrap_put(&w, ", ", "%s", format_things(padding, "padding record", text));
     wrap_end(&w);
     printf("split    %s\n", m->split_rule);
+    if (m->leaks.patients > 0)
+        printf("         %sleaky: %s with %s in two splits%s\n", in->color.red,
+               format_things(m->leaks.patients, "patient", text), format_things(m->leaks.images, "image", shards),
+               in->color.off);
     printf("%s         %-12s %12s %12s %8s%s\n", in->color.dim, "", "images", "patients", "shards", in->color.off);
     for (i = 0; i < ds->info.split_count; i++)
         printf("         %-12s %12s %12s %8s\n", ds->split[i].name, format_count(ds->split[i].image_count, images),
@@ -113,14 +117,15 @@ describe_json(const struct target *t)
     const struct chex_dataset *ds = t->dataset;
     const struct manifest *m = &ds->manifest;
 
-    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, "
-                     "s:o}",
+    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                     "s:f, s:f, s:o}",
                      "id", ds->info.id, "format", (int)ds->info.format_version, "tool_version", m->tool_version,
                      "height", count_json(ds->info.height), "width", count_json(ds->info.width), "channels",
                      count_json(ds->info.channels), "stride", count_json(ds->info.stride), "pixel_offset",
                      count_json(ds->info.pixel_offset), "shard_size", count_json(ds->info.shard_size), "tail", m->tail,
-                     "resize", m->resize, "split_rule", m->split_rule, "shards", count_json(ds->info.shard_count),
-                     "records", count_json(dataset_records(ds)), "images", count_json(ds->info.image_count), "bytes",
+                     "resize", m->resize, "split_rule", m->split_rule, "leaky_patients", count_json(m->leaks.patients),
+                     "leaky_images", count_json(m->leaks.images), "shards", count_json(ds->info.shard_count), "records",
+                     count_json(dataset_records(ds)), "images", count_json(ds->info.image_count), "bytes",
                      count_json(dataset_bytes(ds)), "rejects", count_json(m->rejects), "pixel_mean",
                      ds->info.pixel_mean, "pixel_deviation", ds->info.pixel_deviation, "splits", splits_json(ds));
 }

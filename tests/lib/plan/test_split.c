@@ -264,6 +264,26 @@ TEST(a_patient_in_both_lists_is_an_error)
     expect_error(&rule, l, NULL, CHEX_ERR_USAGE, wanted);
 }
 
+TEST(an_allowed_leak_is_counted_and_an_image_in_two_splits_stays_an_error)
+{
+    const struct labels *l = labels_of("a:13 b:13 c:5 d:5 e:21 f:13");
+    struct split_rule rule = official();
+    bool skip[6] = {false, true, false, false, false, false};
+    struct split_set set = {0};
+    struct chex_error err = {0};
+
+    rule.allow_leak = true;
+    write_lists("a\nd\n", "b\nc\ne\nf\n"); /* patients 13 and 5 are in train and test */
+    expect_set(&rule, l, NULL, "train 2/2 test 4/3: 0 1 1 0 1 1");
+    ck_assert_int_eq(split_assign(&rule, l, skip, &set, &err), CHEX_OK);
+    ck_assert_uint_eq(set.leaky_patients, 2);
+    ck_assert_uint_eq(set.leaky_images, 4); /* a c d f: b is skipped, e is alone */
+    split_set_release(&set);
+    write_lists("a\nd\n", "a\nb\nc\nd\ne\nf\n");
+    expect_error(&rule, l, NULL, CHEX_ERR_USAGE,
+                 SPLIT_LIST_TRAIN " and " SPLIT_LIST_TEST ": image a is in train and test");
+}
+
 TEST(of_many_shared_patients_ten_are_named)
 {
     char text[1024] = "", train[256] = "", test[256] = "", wanted[2048];
