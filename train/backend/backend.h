@@ -209,6 +209,11 @@ struct step_end {
      */
     uint64_t following;
     unsigned rest;
+    /*
+     * A rank has fewer micro-batches with images in this step than plan_options.micro_batches.  The same on all ranks.
+     * In any other step, a rank may call accumulate() without a batch only because of a fault.
+     */
+    bool uneven;
 };
 
 #define STEP_NONE UINT32_MAX

@@ -148,6 +148,7 @@ end_of_step(const struct trainer_job *job, const struct trainer_task *task, cons
         end.requests |= TRAINER_SAVE;
     end.following = next < whole ? whole - next : 0;
     end.rest = next < all && whole < all ? (unsigned)(s->images % task->micro) : 0;
+    end.uneven = all < task->global / task->micro;
     return end;
 }
 

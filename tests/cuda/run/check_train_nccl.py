@@ -69,6 +69,8 @@ def _(work):
     says(done, r"sums     by NCCL 2\.28\.0 on the GPUs, fp32 on the wire", "NCCL_ALGO=Ring", "NCCL_DEBUG=WARN",
          "reduce")
     assert "not by NCCL" not in done.stderr, done.stderr
+    says(done, "NCCL_GRAPH_REGISTER=0")
+    says(train(2, f"{work}/registers", "-v", "--epochs", 1, NCCL_GRAPH_REGISTER="1"), "NCCL_GRAPH_REGISTER=1")
     done = run([words("none")[0], "-V", "-v"], env=environment(1))
     assert re.search(r"^nccl +2\.28\.0$", done.stdout, re.M), done.stdout
 
@@ -164,6 +166,16 @@ def _(work):
 def _(work):
     train(2, f"{work}/single", "--no-graph", late=2)
     same(whole(), f"{work}/single")
+
+
+@case("three ranks record and replay the same graphs, although only rank 0 has images in the last step, and although "
+      "they evaluate 1, 1 and 0 micro-batches")
+def _(work):
+    for micro in (4, 2):
+        out = f"{work}/{micro}"
+        train(3, out, "--micro-batch", micro, late=1)
+        train(3, f"{out}-single", "--micro-batch", micro, "--no-graph")
+        same(out, f"{out}-single")
 
 
 @case("four ranks leave the same bytes in every run")

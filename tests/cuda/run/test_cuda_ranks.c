@@ -25,6 +25,7 @@ static struct {
     struct told {
         double reduce;
     } told;
+    unsigned halts; /* steps that a fault halted */
 } left[POST_RANKS];
 
 static struct plan_options shared_options;
@@ -51,7 +52,7 @@ play_step(struct step_plan *p, int of, int size, uint32_t number, struct step_re
 {
     unsigned images = number + 1 == STEPS ? 1 : (unsigned)size; /* micro-batches of the step */
     unsigned behind = (unsigned)of + 1 < images ? images - (unsigned)of - 1 : 0;
-    const struct step_end end = {.requests = of == 1 ? 2 : 4, .following = behind};
+    const struct step_end end = {.requests = of == 1 ? 2 : 4, .following = behind, .uneven = images < (unsigned)size};
     enum chex_status status;
     struct gpu_batch b;
     uint64_t ticket;
@@ -330,6 +331,72 @@ SIGNAL_TEST(a_host_that_waits_for_a_sum_otherwise_than_by_polling_is_caught, SIG
     ranks_play(1, 3, play_wait);
 }
 
+/* What rank 1 does while rank 0 records a sum and replays it. */
+enum { RECORD_TWICE, RECORD_NOTHING, RECORD_AND_KEEP };
+static int rank_1_does;
+
+static void
+play_recordings(struct rank *r, struct collective *c)
+{
+    int of = collective_rank(c), i;
+    struct device *device;
+    struct reduce *reduce;
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    void *data;
+
+    ranks_good(backend_cuda.device_open((unsigned)of, &device, &r->err), &r->err);
+    ranks_good(reduce_nccl_new(device, c, &reduce, &r->err), &r->err);
+    ck_assert_int_eq(cudaMalloc(&data, 4), cudaSuccess);
+    ck_assert_int_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    ck_assert_int_eq(cudaMemsetAsync(data, 0, 4, stream), cudaSuccess);
+    for (i = 0; i < (of == 1 && rank_1_does == RECORD_TWICE ? 2 : 1); i++) {
+        bool records = of == 0 || rank_1_does != RECORD_NOTHING;
+
+        if (records)
+            ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        ranks_good(reduce->ops->start(reduce, data, 1, stream, &r->err), &r->err);
+        ranks_good(reduce->ops->join(reduce, stream, &r->err), &r->err);
+        if (records)
+            ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    }
+    if (graph) {
+        ck_assert_int_eq(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+        cudaGraphDestroy(graph);
+    }
+    if (exec && rank_1_does != RECORD_AND_KEEP)
+        ck_assert_int_eq(cudaGraphLaunch(exec, stream), cudaSuccess);
+    while (cudaStreamQuery(stream) == cudaErrorNotReady)
+        ranks_good(reduce->ops->wait(reduce, false, &r->err), &r->err);
+    if (exec)
+        cudaGraphExecDestroy(exec);
+    reduce->ops->free(reduce);
+    backend_cuda.device_close(device);
+}
+
+SIGNAL_TEST(a_rank_that_records_a_sum_alone_is_caught, SIGABRT)
+{
+    be_four();
+    rank_1_does = RECORD_NOTHING;
+    ranks_play(2, 3, play_recordings);
+}
+
+SIGNAL_TEST(a_rank_that_replays_a_graph_of_another_recording_is_caught, SIGABRT)
+{
+    be_four();
+    rank_1_does = RECORD_TWICE;
+    ranks_play(2, 3, play_recordings);
+}
+
+TEST(ranks_that_record_sums_together_are_accepted)
+{
+    be_four();
+    rank_1_does = RECORD_AND_KEEP;
+    ranks_play(2, 3, play_recordings);
+    ranks_expect(2, CHEX_OK);
+}
+
 /* ---- one rank cannot go on --------------------------------------------------------------------------------------- */
 
 static void
@@ -338,33 +405,54 @@ play_fault(struct rank *r, struct collective *c)
     const struct step_end end = {.requests = 0};
     int of = collective_rank(c);
     struct plan_options o = shared_options;
+    struct device *device;
     struct gpu_batch b;
     struct gpu_plan p;
     uint64_t ticket;
+    unsigned step, i, flags;
 
     gpu_draw(&b, 1, GPU_BATCH);
-    step_plan_make(&p.p, &backend_cuda, &o); /* for its device */
-    ranks_good(backend_cuda.reduce_new(p.p.device, c, &o.reduce, &r->err), &r->err);
-    step_plan_free(&p.p);
-    gpu_make(&p, &backend_cuda, &o);
-    ranks_good(backend_cuda.accumulate(p.p.plan, of == 1 ? NULL : &b.batch,
-                                       STEP_FIRST | STEP_LAST | (of == 1 ? STEP_FAULT : 0), &end, &r->err),
-               &r->err);
-    ranks_good(backend_cuda.update(p.p.plan, 1e-3, 1, &ticket, &r->err), &r->err);
-    ranks_good(gpu_wait(&p.p, ticket, &left[of].result, &r->err), &r->err);
+    ranks_good(backend_cuda.device_open(way.apart ? (unsigned)of : 0, &device, &r->err), &r->err);
+    ranks_good(backend_cuda.reduce_new(device, c, &o.reduce, &r->err), &r->err);
+    gpu_make_on(&p, &backend_cuda, way.apart ? (unsigned)of : 0, &o);
+    /* In step n of three, rank 1 has a fault in micro-batch n; it has none in the last step. */
+    for (step = 0; step <= o.micro_batches; step++) {
+        for (i = 0, flags = STEP_FIRST; !(flags & STEP_LAST); i++, flags &= ~(unsigned)STEP_FIRST) {
+            bool fault = of == 1 && i == step;
+
+            flags |= fault || i + 1 == o.micro_batches ? STEP_LAST : 0;
+            ranks_good(backend_cuda.accumulate(p.p.plan, fault ? NULL : &b.batch, flags | (fault ? STEP_FAULT : 0),
+                                               flags & STEP_LAST ? &end : NULL, &r->err),
+                       &r->err);
+        }
+        ranks_good(backend_cuda.update(p.p.plan, 1e-3, 1, &ticket, &r->err), &r->err);
+        ranks_good(gpu_wait(&p.p, ticket, &left[of].result, &r->err), &r->err);
+        left[of].halts += left[of].result.halted && !left[of].result.applied && left[of].result.faults == 1;
+        ranks_good(backend_cuda.resume(p.p.plan, &r->err), &r->err);
+    }
+    keep(&p, of);
     step_plan_free(&p.p);
     o.reduce->ops->free(o.reduce);
+    backend_cuda.device_close(device);
 }
 
-TEST(a_fault_of_one_rank_halts_all)
+LOOP_TEST(a_fault_of_one_rank_halts_all_and_changes_nothing, 0, 4)
 {
     struct graph *g = gpu_graph();
     int of;
 
     shared_options = gpu_options(g);
+    shared_options.micro_batches = 1 + (unsigned)_i / 2;
+    way.apart = _i % 2;
+    be_four();
     ranks_play(3, 5, play_fault);
-    for (of = 0; of < 3; of++)
-        ck_assert(!left[of].result.applied && left[of].result.halted && left[of].result.faults == 1);
+    ranks_expect(3, CHEX_OK);
+    for (of = 0; of < 3; of++) {
+        ck_assert_uint_eq(left[of].halts, shared_options.micro_batches);
+        ck_assert(left[of].result.applied && !left[of].result.halted && isfinite(left[of].result.norm));
+        ck_assert_mem_eq(left[of].arena[ARENA_PARAMETERS], left[0].arena[ARENA_PARAMETERS],
+                         g->param_floats * sizeof(float));
+    }
     graph_free(g);
 }
 

@@ -32,6 +32,8 @@ struct shared {
     std::atomic<int> joined;
     std::atomic<uint32_t> arrived[MOST_RANKS], finished[MOST_RANKS]; /* sums */
     std::atomic<uint64_t> what[2][MOST_RANKS];                       /* count and type of a sum */
+    std::atomic<uint64_t> recording[2][MOST_RANKS];                  /* of a sum, see recording_of() */
+    std::atomic<uint32_t> recordings[MOST_RANKS];                    /* of a rank that has ended: their number + 1 */
     alignas(4096) unsigned char data[2][MOST_RANKS][MOST_BYTES];
 };
 
@@ -41,6 +43,7 @@ struct sum {
     size_t count;
     ncclDataType_t type;
     int device;
+    uint64_t recording;
     size_t bytes() const
     {
         return count * (type == ncclFloat32 ? 4 : 2);
@@ -56,6 +59,8 @@ struct body {
     bool stuck; /* it never ends, but by an abort */
     std::atomic<bool> aborted;
     bool finalized;
+    std::shared_ptr<capture> recording; /* the latest one that has sums */
+    uint32_t recordings, recorded;      /* number of such recordings; sums of the latest one */
     ~body()
     {
         munmap(memory, sizeof(*memory));
@@ -134,6 +139,59 @@ is_late()
     return random_state >> 33 & 3;
 }
 
+/* ---- recordings -------------------------------------------------------------------------------------------------- */
+
+/*
+ * Returns number << 32 | position of a sum that a stream captures, both from 1, or 0 outside of a capture.  `number`
+ * counts the recordings of this rank that have sums.  NCCL requires that all ranks make the same recordings in the same
+ * order, and that the graphs that they replay together come from the same one.
+ */
+static uint64_t
+recording_of(body &b, cudaStream_t stream)
+{
+    const std::shared_ptr<capture> &now = stream_of(stream)->recording;
+
+    if (!now)
+        return 0;
+    if (now != b.recording) {
+        b.recording = now;
+        b.recordings++;
+        b.recorded = 0;
+    }
+    return (uint64_t)b.recordings << 32 | ++b.recorded;
+}
+
+static std::string
+describe_recording(uint64_t recording)
+{
+    return recording == 0
+               ? "a sum outside of a graph"
+               : "sum " + std::to_string((uint32_t)recording) + " of its recording " + std::to_string(recording >> 32);
+}
+
+/* All ranks have arrived at sum b.next. */
+static void
+check_recordings(const body &b)
+{
+    const std::atomic<uint64_t> *recording = b.memory->recording[b.next % 2];
+
+    for (int r = 0; r < b.ranks; r++)
+        if (recording[r] != recording[b.rank])
+            violation({}, "rank %d runs %s, and rank %d %s: all ranks must record sums together", r,
+                      describe_recording(recording[r]).c_str(), b.rank, describe_recording(recording[b.rank]).c_str());
+}
+
+/* The last rank to end finds a recording that was never replayed. */
+static void
+check_numbers(const body &b)
+{
+    b.memory->recordings[b.rank] = b.recordings + 1;
+    for (int r = 0; r < b.ranks; r++)
+        if (b.memory->recordings[r] > 0 && b.memory->recordings[r] != b.recordings + 1)
+            violation({}, "rank %d recorded %u graphs with sums, and rank %d %u: all ranks must record sums together",
+                      r, b.memory->recordings[r] - 1, b.rank, b.recordings);
+}
+
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 static bool
@@ -157,6 +215,7 @@ arrive(body &b, const sum &s)
     open_memory(s.device);
     memcpy(b.memory->data[b.next % 2][b.rank], s.from, s.bytes());
     b.memory->what[b.next % 2][b.rank] = (uint64_t)s.count << 4 | (uint64_t)s.type;
+    b.memory->recording[b.next % 2][b.rank] = s.recording;
     b.memory->arrived[b.rank] = b.next + 1;
     b.at = body::ARRIVED;
 }
@@ -212,6 +271,7 @@ make(body &b, const sum &s)
     for (int r = 0; r < b.ranks; r++)
         if (b.memory->what[b.next % 2][r] != b.memory->what[b.next % 2][b.rank])
             violation({}, "ranks %d and %d sum other things", r, b.rank);
+    check_recordings(b);
     open_memory(s.device);
     for (size_t i = 0; i < s.count; i++) {
         size_t first = i * (size_t)b.ranks / s.count; /* of the ring */
@@ -331,7 +391,8 @@ ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncc
 {
     call c("ncclAllReduce");
     std::shared_ptr<body> b = comm->of;
-    std::shared_ptr<sum> s = std::make_shared<sum>(sum{from, to, count, type, current_device()});
+    std::shared_ptr<sum> s = std::make_shared<sum>(
+        sum{from, to, count, type, current_device(), recording_of(*b, stream)});
     std::string what = failing(b->rank, "ncclAllReduce");
     work w = {s->device, false, [=] { return make(*b, *s); }, [=] { return is_held_up(*b, *s); }};
 
@@ -355,6 +416,7 @@ ncclResult_t
 ncclCommFinalize(ncclComm_t comm)
 {
     comm->of->finalized = true;
+    check_numbers(*comm->of);
     comm->state = ncclInProgress;
     return ncclInProgress;
 }

@@ -3,9 +3,10 @@
  *
  * As strict as NCCL, or stricter.  A communicator in progress accepts no call.  A call in progress puts its sum into
  * the stream at the ncclCommGetAsyncError() that completes it.  A sum waits for all ranks, and a host that waits for it
- * in another way than by polling ends the process (runtime.h).  A communicator must not be destroyed while a graph
- * contains its sums.  Sums are computed as in a ring: each part of the data starts at another rank and follows the
- * order of the ranks, and each addition rounds to the type of the data.
+ * in another way than by polling ends the process (runtime.h).  So does a rank that records a sum alone, or that replays
+ * a graph of another recording than the other ranks.  A communicator must not be destroyed while a graph contains its
+ * sums.  Sums are computed as in a ring: each part of the data starts at another rank and follows the order of the
+ * ranks, and each addition rounds to the type of the data.
  *
  * From the environment:
  *     FAKE_NCCL          "none": no library

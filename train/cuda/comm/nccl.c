@@ -325,6 +325,11 @@ connect(struct nccl_reduce *r, const ncclUniqueId *id, struct chex_error *err)
     ncclResult_t result;
 
     config.blocking = 0;
+    /*
+     * Registering the buffers of a graph would make the ranks of a node wait for each other during a capture, and gain
+     * nothing: a multicast object (NVLS) cannot be bound to memory from cudaMalloc().
+     */
+    (void)setenv("NCCL_GRAPH_REGISTER", "0", 0);
     result = r->nccl->CommInitRankConfig(&r->comm, r->base.size, *id, r->base.rank, &config);
     return finish_call(r, result, "ncclCommInitRankConfig", err);
 }

@@ -144,27 +144,51 @@ fill_images(const struct plan *plan, const struct batch *batch, const struct cro
     return any;
 }
 
-static bool
+static void
+fill_black(const struct plan *plan, char *slot)
+{
+    const struct cuda_slot *at = &plan->layout.slot;
+    uint32_t *index = (uint32_t *)(void *)(slot + at->index);
+    float *weight = (float *)(void *)(slot + at->weight);
+    unsigned i;
+
+    memset(slot, 0, at->bytes);
+    ((struct batch_block *)(void *)(slot + at->block))->images = plan->options.batch;
+    for (i = 0; i < plan->options.batch; i++) {
+        index[i] = STORE_NONE;
+        weight[i] = 1;
+    }
+}
+
+/* Returns the number of bytes to copy. */
+static size_t
 fill_slot(const struct plan *plan, const struct batch *batch, const struct cuda_feed *how, char *slot)
 {
     const struct graph *g = plan->options.graph;
     size_t labels = (size_t)plan->options.batch * g->buffer[g->output].channels;
     const struct cuda_slot *at = &plan->layout.slot;
 
+    if (!batch) {
+        fill_black(plan, slot);
+        return at->bytes;
+    }
     fill_block(batch, plan->options.batch, how->number, (struct batch_block *)(void *)(slot + at->block));
     if (batch->label)
         memcpy(slot + at->label, batch->label, labels);
     else
         memset(slot + at->label, 0, labels);
-    return fill_images(plan, batch, how->crop, slot) && !how->seen;
+    return fill_images(plan, batch, how->crop, slot) && !how->seen ? at->bytes : at->pixels;
 }
 
-/* The launches hold the address of one store.  For another store, change them and record the graphs again. */
+/*
+ * The launches hold the address of one store.  For another store, change them and record the graphs with these launches
+ * again.
+ */
 static enum chex_status
 use_store(struct plan *plan, const struct batch *batch, struct chex_error *err)
 {
     struct cuda_list *list = plan->layout.list;
-    const uint8_t *store = batch->index && batch->store ? batch->store->pixels : NULL;
+    const uint8_t *store = batch && batch->index && batch->store ? batch->store->pixels : NULL;
     enum chex_status status;
 
     if (!store || store == list[CUDA_LIST_INPUT0].op->args.input.store)
@@ -172,17 +196,16 @@ use_store(struct plan *plan, const struct batch *batch, struct chex_error *err)
     status = cuda_drain(plan, "taking another store of images", err);
     if (status != CHEX_OK)
         return status;
-    cuda_drop_graphs(plan);
+    cuda_drop_graphs(plan, HOLDS_FORWARD | HOLDS_SCORE);
     list[CUDA_LIST_INPUT0].op->args.input.store = store;
     list[CUDA_LIST_INPUT1].op->args.input.store = store;
     return CHEX_OK;
 }
 
 enum chex_status
-cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *how, unsigned *slot,
-          struct chex_error *err)
+cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *how, struct chex_error *err)
 {
-    unsigned ring = (unsigned)(plan->batches % CUDA_RING), to = (unsigned)(plan->batches % CUDA_SLOTS);
+    unsigned ring = (unsigned)(plan->batches % CUDA_RING);
     const struct cuda_copy *copy = &plan->copy[(plan->batches + 1) % CUDA_COPIES];
     enum chex_status status = use_store(plan, batch, err);
     size_t bytes;
@@ -192,12 +215,12 @@ cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *
         status = cuda_wait(plan, plan->copied[ring], "waiting for a micro-batch to be copied", err);
     if (status != CHEX_OK)
         return status;
-    bytes = fill_slot(plan, batch, how, plan->ring[ring]) ? plan->layout.slot.bytes : plan->layout.slot.pixels;
-    e = cudaStreamWaitEvent(plan->copies, plan->taken[to], 0);
+    bytes = fill_slot(plan, batch, how, plan->ring[ring]);
+    e = cudaStreamWaitEvent(plan->copies, plan->taken[how->slot], 0);
     if (e == cudaSuccess)
         e = cudaEventRecord(copy->begin, plan->copies);
     if (e == cudaSuccess)
-        e = cudaMemcpyAsync((void *)plan->layout.slots[to], plan->ring[ring], bytes, cudaMemcpyHostToDevice,
+        e = cudaMemcpyAsync((void *)plan->layout.slots[how->slot], plan->ring[ring], bytes, cudaMemcpyHostToDevice,
                             plan->copies);
     if (e == cudaSuccess)
         e = cudaEventRecord(copy->end, plan->copies);
@@ -208,6 +231,6 @@ cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *
     if (e != cudaSuccess)
         return cuda_check(e, "copying a micro-batch to the GPU", err);
     plan->batches++;
-    *slot = to;
+    plan->slot = how->slot;
     return CHEX_OK;
 }

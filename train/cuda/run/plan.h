@@ -13,6 +13,13 @@
  *
  * A graph is recorded on first use.  Its key is what it holds: the parts of a step, the slot and the result buffer.
  *
+ * NCCL requires that all ranks record a sum together, and that the graphs that they replay together come from one such
+ * recording.  So the key of a graph that holds sums is the same on all ranks.  It depends only on the step:
+ * - The last micro-batch of a step uses the slot that the number of the step selects, not the next free one.
+ * - If a rank has fewer micro-batches than the others (step_end.uneven), the graph holds only "end, update", without
+ *   the micro-batch.  This is at most the last step of an epoch.
+ * - If a rank has a fault, it computes black images in the same graph as the others.  A fault cancels the step.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_CUDA_RUN_PLAN_H
@@ -68,6 +75,7 @@ enum cuda_graph_bits {
     HOLDS_SCORE = 64,    /* scoring of one view, from the slot */
     HOLDS_PACK = 128,    /* prepare the weights for scoring; later views reuse them */
     HOLDS_AVERAGE = 256, /* the averaged weights */
+    HOLDS_ANY = 511,     /* a mask of all parts */
     OF_SLOT = 512,       /* set: slot 1; otherwise slot 0 */
     OF_RESULT = 1024     /* set: result buffer 1; otherwise 0 */
 };
@@ -114,6 +122,7 @@ struct plan {
     cudaEvent_t copied[CUDA_RING]; /* the pinned slot is free again */
     cudaEvent_t taken[CUDA_SLOTS]; /* the slot of the device is free again */
     uint64_t batches;              /* number of micro-batches fed so far */
+    unsigned slot;                 /* slot of the latest micro-batch */
 
     /* The current step. */
     unsigned number;  /* of the next micro-batch */
@@ -184,7 +193,8 @@ enum chex_status cuda_copy_now(struct plan *plan, void *to, const void *from, si
  * for work that has failed.
  */
 enum chex_status cuda_steps_new(struct plan *plan, struct chex_error *err);
-void cuda_drop_graphs(struct plan *plan);
+/* Destroys the graphs that hold any of these parts. */
+void cuda_drop_graphs(struct plan *plan, unsigned parts);
 bool cuda_steps_free(struct plan *plan); /* false: the device is still busy; do not free its memory */
 
 /* Makes the plan's device current in this thread.  Every function of the backend's table starts with it. */
@@ -210,10 +220,14 @@ bool cuda_quiesce(struct plan *plan);
 struct cuda_feed {
     const struct crop *crop;
     unsigned number; /* in its step */
-    bool seen;       /* its pixels are already in the slot: those of the last batch but one */
+    unsigned slot;   /* of the device */
+    bool seen;       /* its pixels are already in the slot */
 };
-/* Copies a micro-batch to the next slot of the device, *slot; the plan's stream waits for the copy. */
-enum chex_status cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *how, unsigned *slot,
+/*
+ * Copies a micro-batch to a slot of the device; the plan's stream waits for the copy.  batch NULL: black images, whose
+ * results nobody uses.
+ */
+enum chex_status cuda_feed(struct plan *plan, const struct batch *batch, const struct cuda_feed *how,
                            struct chex_error *err);
 
 /* ---- launches (record.c) and their times (clock.c) ----------------------------------------------------- */

@@ -42,17 +42,17 @@ start_view(struct plan *plan, const struct batch *batch, unsigned view, const st
 {
     const struct graph *g = plan->options.graph;
     size_t bytes = (size_t)plan->options.batch * g->buffer[g->output].channels * sizeof(float);
-    const struct cuda_feed how = {.crop = crop, .seen = view >= CUDA_SLOTS};
-    unsigned slot = 0, at = view % 2;
-    enum chex_status status = cuda_feed(plan, batch, &how, &slot, err);
+    const struct cuda_feed how = {.crop = crop, .slot = !plan->slot, .seen = view >= CUDA_SLOTS};
+    unsigned at = view % 2;
+    enum chex_status status = cuda_feed(plan, batch, &how, err);
     cudaError_t e;
 
     if (status == CHEX_OK)
-        status = cuda_run(plan, HOLDS_SCORE | (weights == ARENA_AVERAGE ? HOLDS_AVERAGE : 0) | (slot ? OF_SLOT : 0),
+        status = cuda_run(plan, HOLDS_SCORE | (weights == ARENA_AVERAGE ? HOLDS_AVERAGE : 0) | (how.slot ? OF_SLOT : 0),
                           err);
     if (status != CHEX_OK)
         return status;
-    e = cudaEventRecord(plan->taken[slot], plan->compute);
+    e = cudaEventRecord(plan->taken[how.slot], plan->compute);
     if (e == cudaSuccess)
         e = cudaMemcpyAsync(plan->logits[at], (const void *)plan->layout.logits, bytes, cudaMemcpyDeviceToHost,
                             plan->compute);

@@ -141,23 +141,56 @@ start_sums(struct plan *plan, struct chex_error *err)
     return status;
 }
 
-static enum chex_status
-take_batch(struct plan *plan, const struct batch *batch, unsigned flags, struct chex_error *err)
+/* Returns the slot of the next micro-batch.  That of the last one in a step is the same on all ranks. */
+static unsigned
+choose_slot(const struct plan *plan, unsigned flags)
 {
-    const struct cuda_feed how = {.crop = batch ? batch->crop : NULL, .number = plan->number};
+    unsigned each = plan->options.micro_batches > 0 ? plan->options.micro_batches : 1;
+
+    return flags & STEP_LAST ? (unsigned)((plan->ticket + 1) * each % CUDA_SLOTS) : !plan->slot;
+}
+
+static enum chex_status
+feed(struct plan *plan, const struct batch *batch, unsigned flags, struct chex_error *err)
+{
+    const struct cuda_feed how = {
+        .crop = batch ? batch->crop : NULL, .number = plan->number, .slot = choose_slot(plan, flags)};
+    enum chex_status status;
+
+    ranges_push(PART_COPY);
+    status = cuda_feed(plan, batch, &how, err);
+    ranges_pop();
+    plan->pending |= HOLDS_FORWARD | HOLDS_BACKWARD | (how.slot ? OF_SLOT : 0);
+    return status;
+}
+
+/* This rank has a fault, in a step whose graph holds the last micro-batch and the sums. */
+static enum chex_status
+feed_black(struct plan *plan, unsigned flags, struct chex_error *err)
+{
     enum chex_status status = CHEX_OK;
-    unsigned slot = 0;
+
+    if (!(flags & STEP_FAULT))
+        return error_set(err, CHEX_ERR_BUG, "a rank without an image in a step that is not uneven");
+    if (plan->options.micro_batches > 1)
+        status = cuda_flush(plan, err); /* the other ranks launched the start of the step with their first one */
+    return status == CHEX_OK ? feed(plan, NULL, flags, err) : status;
+}
+
+static enum chex_status
+take_batch(struct plan *plan, const struct batch *batch, unsigned flags, const struct step_end *end,
+           struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
 
     plan->empty = !has_image(plan, batch);
     plan->pending = flags & STEP_FIRST ? HOLDS_BEGIN : 0;
-    if (plan->empty && flags & STEP_FIRST)
+    if (!plan->empty)
+        status = feed(plan, batch, flags, err);
+    else if (end && !end->uneven && cuda_sums_on_device(plan))
+        status = feed_black(plan, flags, err);
+    else if (flags & STEP_FIRST)
         plan->pending |= HOLDS_CLEAR;
-    if (!plan->empty) {
-        ranges_push(PART_COPY);
-        status = cuda_feed(plan, batch, &how, &slot, err);
-        ranges_pop();
-        plan->pending |= HOLDS_FORWARD | HOLDS_BACKWARD | (slot ? OF_SLOT : 0);
-    }
     if (status != CHEX_OK)
         plan->pending = 0;
     else if (flags & STEP_LAST)
@@ -182,8 +215,8 @@ cuda_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
     if (status == CHEX_OK && end)
         status = end_step(plan, flags, end, err);
     if (status == CHEX_OK)
-        status = take_batch(plan, batch, flags, err);
-    if (status == CHEX_OK && (!end || cuda_sums_on_host(plan)))
+        status = take_batch(plan, batch, flags, end, err);
+    if (status == CHEX_OK && (!end || cuda_sums_on_host(plan) || (end->uneven && cuda_sums_on_device(plan))))
         status = cuda_flush(plan, err);
     return status == CHEX_OK && end && cuda_sums_on_host(plan) ? start_sums(plan, err) : status;
 }

@@ -135,10 +135,16 @@ cuda_steps_new(struct plan *plan, struct chex_error *err)
 }
 
 void
-cuda_drop_graphs(struct plan *plan)
+cuda_drop_graphs(struct plan *plan, unsigned parts)
 {
-    while (plan->graphs > 0)
-        (void)cudaGraphExecDestroy(plan->graph[--plan->graphs].exec);
+    unsigned i, kept = 0;
+
+    for (i = 0; i < plan->graphs; i++)
+        if (plan->graph[i].holds & parts)
+            (void)cudaGraphExecDestroy(plan->graph[i].exec);
+        else
+            plan->graph[kept++] = plan->graph[i];
+    plan->graphs = kept;
 }
 
 static void
@@ -188,7 +194,7 @@ cuda_steps_free(struct plan *plan)
 
     if (plan->compute && !cuda_quiesce(plan))
         return false;
-    cuda_drop_graphs(plan);
+    cuda_drop_graphs(plan, HOLDS_ANY);
     if (plan->copies)
         (void)cudaStreamDestroy(plan->copies);
     if (plan->compute)
@@ -231,7 +237,7 @@ cuda_watch(struct plan *plan, bool begins, struct chex_error *err)
     enum chex_status status = r->ops->wait ? r->ops->wait(r, begins, err) : r->ops->poll(r, err);
 
     if (status != CHEX_OK && r->ops->wait)
-        cuda_drop_graphs(plan); /* NCCL waits until the graphs with its sums are destroyed */
+        cuda_drop_graphs(plan, HOLDS_ANY); /* NCCL waits until the graphs with its sums are destroyed */
     return status;
 }
 
@@ -304,6 +310,6 @@ cuda_quiesce(struct plan *plan)
     if (is_idle_within(plan, QUIESCE_SECONDS))
         return true;
     r->ops->give_up(r);
-    cuda_drop_graphs(plan); /* NCCL waits until the graphs with its sums are destroyed */
+    cuda_drop_graphs(plan, HOLDS_ANY); /* NCCL waits until the graphs with its sums are destroyed */
     return is_idle_within(plan, 10 * QUIESCE_SECONDS);
 }
