@@ -150,5 +150,124 @@ def resharded(work):
     assert "leaks" not in manifest(f"{work}/clean")
 
 
+# ---- chex-train ------------------------------------------------------------------------------------------------------
+
+
+def training(folder, out, *more, code=0):
+    return run([program("chex-train"), "-d", folder, "-o", out, "--model", "densenet-micro", "--crop", "32", "--batch",
+                "16", "--epochs", "2", "--bootstrap", "20", "-j", "1", *more], code)
+
+
+def unmarked(document, path=""):
+    """The paths of objects of JSON that have a loss, a metric or a best value, and no mark."""
+    if isinstance(document, list):
+        return [p for i, each in enumerate(document) for p in unmarked(each, f"{path}[{i}]")]
+    if not isinstance(document, dict):
+        return []
+    numbers = {"loss", "auroc", "auprc", "value", "best", "gradient_norm"} & set(document)
+    own = [path or "."] if numbers and document.get("leaky") is not True else []
+    return own + [p for key, each in document.items() if key not in ("auroc", "auprc", "youden", "f1", "options")
+                  for p in unmarked(each, f"{path}.{key}")]
+
+
+def tags(path):
+    """The tags of the scalars of an event file: field 1 of each value."""
+    return set(re.findall(rb"\x0a[\x01-\x7f]\x0a[\x01-\x7f]((?:[a-z0-9_]+/)+[A-Za-z0-9_]+)", slurp(path)))
+
+
+def marked_files(out):
+    """Every file of a run with numbers or figures is marked; the names of those found."""
+    seen = set()
+    for name in sorted(os.listdir(out)):
+        path = os.path.join(out, name)
+        kind = re.sub(r"\.\d.*", "", name)
+        if name.endswith(".json"):
+            document = json.loads(slurp(path))
+            assert document["leaky"] is True and unmarked(document) == [], (name, unmarked(document))
+        elif name == "metrics.jsonl":
+            for line in slurp(path).splitlines():
+                found = json.loads(line)
+                assert found["leaky"] is True and unmarked(found) == [], (unmarked(found), line)
+        elif name.endswith(".csv"):
+            rows = list(csv.DictReader(slurp(path).decode().splitlines()))
+            assert rows and all(row["leaky"] == "1" for row in rows), name
+        elif name.endswith(".svg"):
+            text = slurp(path).decode()
+            assert re.search("<title>Leaky: ", text) and ">Leaky: " in text, name
+            curves = re.findall(r">(0\.\d{3}[^<]*)<", text.partition("ROC curves")[2])
+            assert curves and all(c.endswith(" leaky") for c in curves), (name, curves)
+        elif name.startswith("events."):
+            assert len(tags(path)) > 10 and all(t.startswith(b"leaky/") for t in tags(path)), tags(path)
+        elif name.endswith(".safetensors"):
+            size = int.from_bytes(slurp(path)[:8], "little")
+            head = json.loads(slurp(path)[8:8 + size])
+            metadata = head.get("__metadata__", {})
+            assert "leaky" in metadata or "state" not in metadata, name
+        else:
+            continue
+        seen.add(kind)
+    return seen
+
+
+def marked_lines(done):
+    for line in done.stderr.splitlines():
+        if re.search(r"loss \d|AUROC (\d|n/a)|^ {9}[A-Z]\w+ +\d+ +(\d\.|n/a)", line) and "best model" not in line:
+            assert "eaky" in line, line
+
+
+@case("a run with a leaky data set marks every number and figure, also after a resume and with --eval-only")
+def marks(work):
+    sources(work)
+    convert(f"{work}/out", "--allow-leak")
+    done = training(f"{work}/out", f"{work}/run", "--json", "--epochs", "1")
+    assert re.search(r"leaky: \d+ patients in two splits", done.stderr), done.stderr
+    marked_lines(done)
+    document = valid(json.loads(done.stdout), "train.schema.json")
+    assert document["leaky"] is True and unmarked(document) == [], unmarked(document)
+    marked_files(f"{work}/run")
+    done = training(f"{work}/out", f"{work}/run")  # resumes
+    says(done, "resume .*leaky", "ep 2/2   leaky  loss", "test     leaky  ", "done     leaky  test")
+    marked_lines(done)
+    seen = marked_files(f"{work}/run")
+    assert {"run.json", "metrics.jsonl", "metrics-test.json", "metrics-val.json", "predictions-test.csv", "auroc.svg",
+            "auroc-test.svg", "events", "best.safetensors"} <= {re.sub("^events.*", "events", s) for s in seen}, seen
+    done = training(f"{work}/out", f"{work}/run", "--eval-only", "--split", "train", "--json", "--predict",
+                    f"{work}/all.csv")
+    marked_lines(done)
+    assert unmarked(json.loads(done.stdout)) == []
+    assert all(row["leaky"] == "1" for row in csv.DictReader(slurp(f"{work}/all.csv").decode().splitlines()))
+    assert "metrics-train.json" in marked_files(f"{work}/run")
+    valid(json.loads(slurp(f"{work}/run/run.json")), "run.schema.json")
+    valid(json.loads(slurp(f"{work}/run/metrics-test.json")), "evaluation.schema.json")
+    for line in slurp(f"{work}/run/metrics.jsonl").splitlines():
+        valid(json.loads(line), "metrics.schema.json")
+    inspect("check", f"{work}/run")
+    assert "leaky" in inspect(f"{work}/run/best.safetensors").stdout
+
+
+@case("weights of a leaky run stay leaky: --init for a clean data set, and --eval-only with one")
+def weights(work):
+    sources(work)
+    convert(f"{work}/leaky", "--allow-leak")
+    convert(f"{work}/clean", split="clean.csv")
+    training(f"{work}/leaky", f"{work}/run", "-q")
+    best = f"{work}/run/best.safetensors"
+    done = training(f"{work}/clean", f"{work}/evaluated", "--eval-only", "--init", best)
+    marked_lines(done)
+    assert {"metrics-test.json", "predictions-test.csv", "auroc-test.svg"} <= marked_files(f"{work}/evaluated")
+    says(training(f"{work}/clean", f"{work}/tuned", "--init", best), "init .*leaky")
+    assert "run.json" in marked_files(f"{work}/tuned")
+
+
+@case("a run without a leak has no mark in any file or line")
+def clean(work):
+    sources(work)
+    convert(f"{work}/out", split="clean.csv")
+    done = training(f"{work}/out", f"{work}/run", "--json")
+    assert "eaky" not in done.stdout + done.stderr, done.stderr
+    for name in os.listdir(f"{work}/run"):
+        assert b"eaky" not in slurp(f"{work}/run/{name}"), name
+
+
 if __name__ == "__main__":
     sys.exit(case.main())

@@ -145,7 +145,7 @@ headline(const struct plot *p, char first[128], char second[128])
         snprintf(first, 128, "No AUROC on split %s", split);
         snprintf(second, 128, "no finding has both positives and negatives");
     } else {
-        snprintf(first, 128, "AUROC %.3f %s", p->m->mean[METRIC_AUROC].value,
+        snprintf(first, 128, "%sAUROC %.3f %s", p->m->leaky ? "Leaky: " : "", p->m->mean[METRIC_AUROC].value,
                  interval_text(&p->m->mean[METRIC_AUROC], interval));
         snprintf(second, 128, "mean over %u finding%s on split %s", p->m->defined, p->m->defined == 1 ? "" : "s",
                  split);
@@ -210,7 +210,7 @@ draw_method(struct plot *p)
 static void
 draw_title(struct plot *p)
 {
-    char first[128], second[128];
+    char first[128], second[128], patients[FORMAT_THINGS];
 
     headline(p, first, second);
     p->y = 12;
@@ -218,6 +218,11 @@ draw_title(struct plot *p)
     title_line(p, "b", "%s", second);
     if (p->from->ds->manifest.synthetic)
         title_line(p, "b w", PICTURE_SYNTHETIC);
+    if (p->from->ds->info.leaky_patients > 0)
+        title_line(p, "b w", "Leaky: %s in two splits",
+                   format_things(p->from->ds->info.leaky_patients, "patient", patients));
+    else if (p->m->leaky)
+        title_line(p, "b w", "Leaky: the weights are of a run with a leaky split");
     draw_split(p);
     draw_model(p);
     if (p->e->not_finite == 0)
@@ -324,7 +329,7 @@ draw_rows(struct plot *p, double top)
     draw_mean(p, &x, top, top + ROW * (p->count + 0.5));
     for (i = 0; i < p->count; i++)
         draw_finding(p, &x, top + ROW * (i + 0.5), p->order[i]);
-    svg_axis_bottom(&p->h, &x, top, bottom, step, "AUROC");
+    svg_axis_bottom(&p->h, &x, top, bottom, step, p->m->leaky ? "AUROC (leaky)" : "AUROC");
     return bottom + 36;
 }
 
@@ -419,7 +424,7 @@ draw_cell(struct plot *p, unsigned finding, double left, double top, struct scor
     draw_ticks(p, &x, &y);
     svg_line(&p->h, x.start, y.start, x.end, y.end, "c");
     draw_curve(p, finding, item, &x, &y);
-    svg_text(&p->h, x.end - 6, y.start - 7, "e n b", "%.3f", auroc);
+    svg_text(&p->h, x.end - 6, y.start - 7, "e n b", "%.3f%s", auroc, p->m->leaky ? " leaky" : "");
 }
 
 /* Returns the y of their lower end. */

@@ -56,6 +56,7 @@ static void
 print_data(const struct trainer_facts *f, bool evaluate_only)
 {
     struct wrap w = {.out = stderr};
+    char patients[FORMAT_THINGS];
 
     wrap_put(&w, "", "data     %s", chex_dataset_info(f->ds)->id);
     wrap_put(&w, ", ", "split %s", f->ds->manifest.split_rule);
@@ -65,6 +66,9 @@ print_data(const struct trainer_facts *f, bool evaluate_only)
     }
     print_split(&w, f, evaluate_only ? "" : "test", f->test);
     wrap_end(&w);
+    if (f->ds->info.leaky_patients > 0)
+        wrap_line(stderr, "", "leaky: %s in two splits, so every number and figure is marked leaky",
+                  format_things(f->ds->info.leaky_patients, "patient", patients));
     if (evaluate_only)
         return;
     if (strcmp(chex_dataset_split(f->ds, (unsigned)f->train)->name, "train") != 0)
@@ -245,6 +249,8 @@ print_weights(const struct trainer *t, const char *from, const struct weights_re
         wrap_put(&line, " ", "(seed %llu)", (unsigned long long)trainer_options(t)->seed);
     if (w->head_left)
         wrap_put(&line, ", ", "the last layer random");
+    if (w->leaky)
+        wrap_put(&line, ", ", "leaky");
     wrap_end(&line);
     if (w->unused > 0)
         fprintf(stderr, "         %s of the file %s not used\n", format_things(w->unused, "tensor", tensors),
@@ -269,6 +275,8 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
     wrap_put(&w, ": ", "%s", format_things(state->step, "step", steps));
     wrap_put(&w, ", ", "%s of %s%s", format_count(state->epoch, done), format_things(o->epochs, "epoch", epochs),
              start->complete ? ": complete" : "");
+    if (state->leaky)
+        wrap_put(&w, ", ", "leaky");
     wrap_end(&w);
     if (o->init)
         fprintf(stderr, "         --init is not used: the run resumes (--resume none starts fresh)\n");
@@ -329,6 +337,12 @@ smooth(struct train_report *r, const struct trainer_step *step)
     r->worked += step->seconds;
 }
 
+const char *
+train_report_mark(const struct trainer *t)
+{
+    return trainer_state(t)->leaky ? "leaky  " : "";
+}
+
 static double
 percent(double part, double whole)
 {
@@ -371,10 +385,10 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
     format_left((double)(f.steps - state->batches) * (double)f.global_batch, r->images.rate, epoch_left);
     format_left((double)(r->images.total > r->images.done ? r->images.total - r->images.done : 0), r->images.rate,
                 run_left);
-    snprintf(text, sizeof(text), "ep %u/%u step %s/%s  loss %.4f  %s img/s  data wait %.1f %%  epoch %s left, run %s",
+    snprintf(text, sizeof(text), "ep %u/%u step %s/%s  %sloss %.4f  %s img/s  data wait %.1f %%  epoch %s left, run %s",
              state->epoch + 1, trainer_options(t)->epochs, format_count(state->batches, step_text),
-             format_count(f.steps, steps), r->loss / r->loss_weight, train_report_rate(r->images.rate, rate),
-             percent(r->waited, r->worked), epoch_left, run_left);
+             format_count(f.steps, steps), train_report_mark(t), r->loss / r->loss_weight,
+             train_report_rate(r->images.rate, rate), percent(r->waited, r->worked), epoch_left, run_left);
     progress_line_update(&r->line, text);
     r->waited = r->worked = 0;
 }
@@ -417,8 +431,8 @@ train_report_epoch(void *context, const struct trainer *t, const struct trainer_
     train_watch_epoch(&r->watch, t, e);
     if (r->common->quiet)
         return;
-    progress_line_print(&r->line, "ep %u/%u   loss %.4f  lr %.3g  %s img/s  data wait %.1f %%  in %s", e->epoch,
-                        trainer_options(t)->epochs, e->loss, e->rate,
+    progress_line_print(&r->line, "ep %u/%u   %sloss %.4f  lr %.3g  %s img/s  data wait %.1f %%  in %s", e->epoch,
+                        trainer_options(t)->epochs, train_report_mark(t), e->loss, e->rate,
                         train_report_rate(e->seconds > 0 ? (double)e->images / e->seconds : 0, rate),
                         percent(e->times.seconds[PART_WAIT], e->seconds), format_seconds(e->seconds, seconds));
     if (r->common->verbose > 0) {

@@ -49,6 +49,7 @@ static void
 print_findings(struct train_report *r, const struct evaluation *e)
 {
     const struct metrics *m = &e->metrics;
+    const char *mark = m->leaky ? "  leaky" : "";
     int widest = NAME_WIDTH;
     char cells[METRIC_COUNT * MEASURED_TEXT], text[MEASURED_TEXT], positives[FORMAT_TEXT];
     size_t used = 0;
@@ -68,8 +69,8 @@ print_findings(struct train_report *r, const struct evaluation *e)
                 snprintf(text, sizeof(text), "n/a (0 %s)", f->positives == 0 ? "positives" : "negatives");
             used += put_cell(cells + used, k, text);
         }
-        progress_line_print(&r->line, "         %-*s %9s   %s", widest, e->findings[i],
-                            format_count(f->positives, positives), cells);
+        progress_line_print(&r->line, "         %-*s %9s   %s%s", widest, e->findings[i],
+                            format_count(f->positives, positives), cells, mark);
     }
 }
 
@@ -136,13 +137,14 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
         struct trainer_facts f;
 
         trainer_facts(t, &f);
-        progress_line_print(&r->line, "%s %-4u loss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split,
-                            state->epoch, v->evaluation->loss, auroc, format_things(m->defined, "finding", findings),
-                            f.select == SELECT_LOSS ? "loss " : "", state->best, state->epoch - state->bad_epochs,
+        progress_line_print(&r->line, "%s %-4u %sloss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split,
+                            state->epoch, train_report_mark(t), v->evaluation->loss, auroc,
+                            format_things(m->defined, "finding", findings), f.select == SELECT_LOSS ? "loss " : "",
+                            state->best, state->epoch - state->bad_epochs,
                             format_seconds(v->evaluation->seconds, seconds));
         return;
     }
-    progress_line_print(&r->line, "%-8s %s, %s of %s, loss %.4f, in %s", v->split, v->weights,
+    progress_line_print(&r->line, "%-8s %s%s, %s of %s, loss %.4f, in %s", v->split, train_report_mark(t), v->weights,
                         format_things(m->images, "image", images), format_things(m->patients, "patient", patients),
                         v->evaluation->loss, format_seconds(v->evaluation->seconds, seconds));
     print_findings(r, v->evaluation);
@@ -176,7 +178,7 @@ print_evaluation(const struct train_report *r, const struct trainer *t, const st
     struct trainer_facts f;
 
     trainer_facts(t, &f);
-    wrap_put(&w, "", "done     %s (%s, %.8s):", j->split, f.ds->manifest.split_rule, j->sha256);
+    wrap_put(&w, "", "done     %s%s (%s, %.8s):", train_report_mark(t), j->split, f.ds->manifest.split_rule, j->sha256);
     wrap_put(&w, " ", "AUROC %s", format_measured(&j->metrics.mean[METRIC_AUROC], auroc));
     wrap_put(&w, " ", "over %s", format_things(j->metrics.defined, "finding", findings));
     if (run && !trainer_options(t)->init)

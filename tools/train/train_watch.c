@@ -101,6 +101,7 @@ start_file(struct train_watch *w, const struct trainer *t, const struct trainer_
                                         .backend = f->backend->name,
                                         .device = f->device,
                                         .precision = setting(f, "precision"),
+                                        .leaky = trainer_state(t)->leaky,
                                         .seed = o->seed,
                                         .global_batch = f->global_batch,
                                         .step = trainer_state(t)->step};
@@ -117,6 +118,7 @@ start_log(struct train_watch *w, const struct trainer *t, const struct trainer_f
     const struct checkpoint_state *state = trainer_state(t);
     const struct run_log_options o = {.folder = f->folder,
                                       .step = state->step,
+                                      .leaky = state->leaky,
                                       .epochs = state->epoch,
                                       .trained = state->epoch + (state->batches == f->steps),
                                       .warn = w->warn,
@@ -267,6 +269,7 @@ train_watch_end(struct train_watch *w, const struct trainer *t, const struct run
                                       .step = state->step,
                                       .epochs = state->epoch,
                                       .best = state->best,
+                                      .leaky = state->leaky,
                                       .best_step = state->best_step,
                                       .best_file = state->best_step > 0 ? TRAINER_BEST : NULL,
                                       .result = result,

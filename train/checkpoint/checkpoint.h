@@ -37,7 +37,10 @@
 #define CHECKPOINT_MAX_RATE   1e30
 #define CHECKPOINT_MAX_WARMUP UINT32_MAX
 
-/* The state outside of the arenas.  Each member has a line in checkpoint_fields.c, with its bounds. */
+/*
+ * The state outside of the arenas.  Each member has a line in checkpoint_fields.c, with its bounds, except leaky: it is
+ * a text of its own in the metadata of the file, so that every reader of weights sees it.
+ */
 struct checkpoint_state {
     char model[32];
     unsigned side; /* of the network's input */
@@ -58,6 +61,7 @@ struct checkpoint_state {
     double loss_sum;     /* loss_sum, loss_images: of the current epoch, so that its mean is exact after a resume */
     uint64_t loss_images;
     uint64_t skipped; /* damaged records, replaced in training or left out of a validation; counted every time */
+    bool leaky;       /* the run used a leaky data set, or weights of a leaky run */
     char settings[SETTINGS_TEXT]; /* options at the start of the run, as written by settings_keep() */
 };
 

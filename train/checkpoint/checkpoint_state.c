@@ -76,7 +76,7 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
                        struct chex_error *err)
 {
     struct buffer text = {0}, findings = {0};
-    struct metadata metadata[6];
+    struct metadata metadata[7];
     char format[16];
     size_t count = 0;
     enum chex_status status = format_state(state, &text, err);
@@ -88,6 +88,9 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
         metadata[count++] = (struct metadata){"chex_format", format};
         if (g->findings)
             metadata[count++] = (struct metadata){"labels", (const char *)findings.data};
+        if (state->leaky)
+            metadata[count++] = (struct metadata){WEIGHTS_LEAKY,
+                                                  "trained or chosen with a patient or image in two splits"};
         metadata[count++] = (struct metadata){"note", "Research use only, not for diagnosis."};
         metadata[count++] = (struct metadata){"state", (const char *)text.data};
         metadata[count++] = (struct metadata){"tool", "chex-train"};
@@ -185,6 +188,7 @@ checkpoint_parse_state(const struct safetensors *s, struct checkpoint_state *sta
         return status == CHEX_ERR_MEMORY ? status : error_context(err, status, "the run's state");
     status = state_parse(top, state, err);
     json_decref(top);
+    state->leaky = safetensors_metadata(s, WEIGHTS_LEAKY) != NULL;
     if (status == CHEX_OK)
         name_precision(state->settings);
     return status;

@@ -216,6 +216,7 @@ weights_read(const struct graph *g, const struct safetensors *file, bool other_h
     match(g->param, g->param_count, file, other_head, entry, report, &faults);
     match(g->stat, g->stat_count, file, other_head, entry + g->param_count, report, &faults);
     report->unused = count_unused(file, report->found);
+    report->leaky = safetensors_metadata(file, WEIGHTS_LEAKY) != NULL;
     if (faults.count > 0) {
         free(entry);
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "%s of %s tensors of %s do not fit: %s%s",

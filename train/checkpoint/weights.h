@@ -21,7 +21,10 @@
 struct weights_report {
     size_t found, wanted, unused; /* unused: tensors of the file that no name matches, without num_batches_tracked */
     bool head_left;
+    bool leaky; /* the file has the metadata WEIGHTS_LEAKY */
 };
+
+#define WEIGHTS_LEAKY "leaky" /* a key: the weights are of a leaky run, and so is each result with them */
 
 /*
  * Read all tensors of the graph from an open file into the two arenas.

@@ -315,6 +315,7 @@ evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_e
     if (status == CHEX_OK)
         status = gather_and_compute(o, &s.entries, out, err);
     share_release(&s);
+    out->metrics.leaky = o->leaky;
     out->seconds = clock_now() - since;
     return status;
 }

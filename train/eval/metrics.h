@@ -71,6 +71,7 @@ struct metrics {
     struct finding_metrics finding[METRICS_OUTPUTS];
     struct measured mean[METRIC_COUNT]; /* over the defined findings */
     unsigned replicates;
+    bool leaky; /* set by evaluate(): of a leaky data set or model */
 };
 
 /*
@@ -110,8 +111,8 @@ enum metrics_form {
     METRICS_LINE,     /* "auroc": VALUE, "auroc_95": [LOW, HIGH], "youden": VALUE, "youden_threshold": VALUE */
     METRICS_SUMMARY   /* as METRICS_LINE, without thresholds */
 };
-/* Add each metric, null if undefined; returns false if memory runs out. */
-bool metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], enum metrics_form form);
+/* Add each metric, null if undefined, and "leaky" if it is true; returns false if memory runs out. */
+bool metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], bool leaky, enum metrics_form form);
 /* Returns a list with an object per finding, with its name, or NULL if memory runs out. */
 json_t *metrics_json_findings(const struct metrics *m, const char *const *name, enum metrics_form form);
 /* Returns the names of the criteria whose thresholds are chosen on the evaluated images; NULL if memory runs out. */

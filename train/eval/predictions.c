@@ -59,7 +59,7 @@ put_header(struct text *t, const struct evaluation *e)
         put_format(t, ",prob_%s", e->findings[k]);
     for (k = 0; k < e->outputs; k++)
         put_format(t, ",label_%s", e->findings[k]);
-    put(t, "\n", 1);
+    put_format(t, "%s\n", e->metrics.leaky ? ",leaky" : "");
 }
 
 static void
@@ -82,7 +82,7 @@ put_image(struct text *t, const struct evaluation *e, size_t i, const char *spli
         else
             put_format(t, ",%u", label);
     }
-    put(t, "\n", 1);
+    put_format(t, "%s\n", e->metrics.leaky ? ",1" : "");
 }
 
 enum chex_status

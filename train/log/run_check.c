@@ -70,15 +70,16 @@ static const struct member a_time = {SECONDS}, a_factor = {SECONDS, OR_NULL};
 
 #define INTERVAL .form = FORM_LIST, .least = 2, .most = 2, .of = &a_bound, .null = true
 #define PARTS    .form = FORM_MAP, .of = &a_time
-#define METRICS                                                 \
-    {"auroc", SHARE}, {"auroc_95", INTERVAL}, {"auprc", SHARE}, \
-    {                                                           \
-        "auprc_95", INTERVAL                                    \
+#define LEAKY    .form = FORM_FLAG, .added = true
+#define METRICS                                                                   \
+    {"leaky", LEAKY}, {"auroc", SHARE}, {"auroc_95", INTERVAL}, {"auprc", SHARE}, \
+    {                                                                             \
+        "auprc_95", INTERVAL                                                      \
     }
-#define LINE           \
-    {"time", SECONDS}, \
-    {                  \
-        "step", COUNT  \
+#define LINE                             \
+    {"time", SECONDS}, {"leaky", LEAKY}, \
+    {                                    \
+        "step", COUNT                    \
     }
 
 #define SPEED                                                                                                         \
@@ -165,13 +166,8 @@ static const struct member split_members[] = {
 };
 static const struct member a_split = {.form = FORM_OBJECT, .of = split_members};
 static const struct member dataset_members[] = {
-    {"path", TEXT},
-    {"id", TEXT},
-    {"height", COUNT},
-    {"width", COUNT},
-    {"images", COUNT},
-    {"splits", .form = FORM_LIST, .of = &a_split},
-    END,
+    {"path", TEXT},   {"id", TEXT},      {"leaky_patients", COUNT, .added = true},      {"height", COUNT},
+    {"width", COUNT}, {"images", COUNT}, {"splits", .form = FORM_LIST, .of = &a_split}, END,
 };
 static const struct member session_members[] = {
     {"started", TEXT, OR_NULL},
@@ -194,8 +190,9 @@ static const struct member session_members[] = {
     END,
 };
 static const struct member a_session = {.form = FORM_OBJECT, .of = session_members};
-static const struct member best_members[] = {
-    {"metric", TEXT, .words = WORDS("auroc", "loss")}, {"value", REAL}, {"step", COUNT}, {"file", TEXT, OR_NULL}, END};
+static const struct member best_members[] = {{"leaky", LEAKY},        {"metric", TEXT, .words = WORDS("auroc", "loss")},
+                                             {"value", REAL},         {"step", COUNT},
+                                             {"file", TEXT, OR_NULL}, END};
 static const struct member result_members[] = {
     {"split", TEXT},
     {"split_sha256", TEXT, OR_NULL},
@@ -212,6 +209,7 @@ static const struct member a_result = {.form = FORM_OBJECT, .of = result_members
 static const struct member run_members[] = {
     {"format", .form = FORM_COUNT, .least = 1, .most = 1},
     {"tool", TEXT, .words = WORDS("chex-train")},
+    {"leaky", LEAKY},
     {"model", .form = FORM_OBJECT, .of = model_members},
     {"dataset", .form = FORM_OBJECT, .of = dataset_members},
     {"seed", COUNT},

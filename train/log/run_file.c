@@ -142,6 +142,8 @@ format_dataset(const struct run_facts *f)
 
     run_json_text(&j, "path", f->dataset_path);
     run_json_text(&j, "id", info->id);
+    if (info->leaky_patients > 0)
+        run_json_count(&j, "leaky_patients", info->leaky_patients);
     run_json_count(&j, "height", info->height);
     run_json_count(&j, "width", info->width);
     run_json_count(&j, "images", info->image_count);
@@ -254,6 +256,8 @@ format_run(struct run_file *r, const struct run_facts *facts, const json_t *earl
         j.failed = true;
     run_json_count(&j, "format", RUN_FORMAT);
     run_json_text(&j, "tool", "chex-train");
+    if (facts->leaky)
+        run_json_bool(&j, "leaky", true);
     run_json_add(&j, "model", format_model(facts, earlier));
     run_json_add(&j, "dataset", format_dataset(facts));
     run_json_count(&j, "seed", facts->seed);
@@ -306,7 +310,7 @@ format_result(const struct run_result *result)
     run_json_count(&j, "images", m->images);
     run_json_count(&j, "patients", m->patients);
     run_json_count(&j, "defined", m->defined);
-    j.failed |= !metrics_json_add(j.object, m->mean, METRICS_LINE);
+    j.failed |= !metrics_json_add(j.object, m->mean, m->leaky, METRICS_LINE);
     for (k = 0; k < METRIC_COUNT; k++) {
         if (!metric_info[k].each)
             continue;
@@ -338,6 +342,8 @@ format_best(const struct run_outcome *o)
 {
     struct run_json j = run_json_object();
 
+    if (o->leaky)
+        run_json_bool(&j, "leaky", true);
     run_json_text(&j, "metric", o->selected);
     run_json_real(&j, "value", o->best);
     run_json_count(&j, "step", o->best_step);

@@ -44,6 +44,7 @@ struct run_facts {
     const char *device;      /* description by the backend */
     const char *precision;
 
+    bool leaky; /* the data set or the weights are */
     uint64_t seed, global_batch;
     uint64_t step; /* first step of this session */
 };
@@ -84,6 +85,7 @@ struct run_outcome {
     uint32_t epochs;      /* complete ones */
     double best;          /* best value of the selected metric; NaN: none yet */
     const char *selected; /* "auroc" or "loss" */
+    bool leaky;
     uint64_t best_step;
     const char *best_file; /* "best.safetensors"; NULL: none */
     const struct run_result *result;

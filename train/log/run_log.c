@@ -29,6 +29,7 @@ struct run_log {
     struct events *events;  /* NULL: it could not be opened */
     struct buffer line;
     double flushed; /* clock_now() */
+    bool leaky;     /* of run_log_options */
     bool warned;
     void (*warn)(void *context, const char *text);
     void *context;
@@ -91,6 +92,7 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
     *out = NULL;
     if (!log)
         return error_memory(err);
+    log->leaky = options->leaky;
     log->warn = options->warn;
     log->context = options->context;
     /* Do not append to a file that could not be trimmed: lines could follow an incomplete line, or be duplicates. */
@@ -125,7 +127,7 @@ run_log_free(struct run_log *log)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-/* Add a scalar "GROUP/NAME"; curves leave out numbers that are not finite. */
+/* Add a scalar "GROUP/NAME", in a leaky run "leaky/GROUP/NAME"; curves leave out numbers that are not finite. */
 static void
 scalar(struct run_log *log, const char *group, const char *name, double value)
 {
@@ -134,7 +136,7 @@ scalar(struct run_log *log, const char *group, const char *name, double value)
 
     if (!log->events || !isfinite(value))
         return;
-    snprintf(tag, sizeof(tag), "%.100s/%.100s", group, name);
+    snprintf(tag, sizeof(tag), "%s%.100s/%.100s", log->leaky ? "leaky/" : "", group, name);
     watch(log, events_scalar(log->events, tag, value, &err), &err);
 }
 
@@ -148,14 +150,20 @@ write_event(struct run_log *log, uint64_t step, double time)
         watch(log, events_write(log->events, step, time, &err), &err);
 }
 
+static struct line_head
+head_of_now(const struct run_log *log)
+{
+    return (struct line_head){run_log_now(), log->leaky};
+}
+
 void
 run_log_step(struct run_log *log, const struct run_log_step *s)
 {
-    double time = run_log_now();
+    const struct line_head head = head_of_now(log);
     struct chex_error err;
     unsigned i;
 
-    put_line(log, run_log_step_line(s, time, &log->line, &err), &err);
+    put_line(log, run_log_step_line(s, head, &log->line, &err), &err);
     for (i = 0; i < STEP_NUMBERS; i++)
         scalar(log, "train", step_number[i].name, step_number_of(s, i));
     if (s->seconds > 0) {
@@ -163,19 +171,19 @@ run_log_step(struct run_log *log, const struct run_log_step *s)
         for (i = 0; i < PART_COUNT; i++)
             scalar(log, "speed", step_part_name[i], s->times.seconds[i] / s->seconds);
     }
-    write_event(log, s->step, time);
+    write_event(log, s->step, head.time);
     flush_sometimes(log);
 }
 
 void
 run_log_epoch(struct run_log *log, const struct run_log_epoch *e)
 {
-    double time = run_log_now();
+    const struct line_head head = head_of_now(log);
     struct chex_error err;
 
-    put_line(log, run_log_epoch_line(e, time, &log->line, &err), &err);
+    put_line(log, run_log_epoch_line(e, head, &log->line, &err), &err);
     scalar(log, "epoch", "loss", e->loss);
-    write_event(log, e->step, time);
+    write_event(log, e->step, head.time);
     run_log_flush(log);
 }
 
@@ -183,15 +191,16 @@ void
 run_log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *over, const struct rank_times *times)
 {
     bool is_epoch = strcmp(over, "epoch") == 0;
-    double time = run_log_now(), factor[FACTOR_COUNT];
+    const struct line_head head = head_of_now(log);
+    double factor[FACTOR_COUNT];
     struct chex_error err;
     unsigned i;
 
-    put_line(log, run_log_times_line(step, epoch, over, times, time, &log->line, &err), &err);
+    put_line(log, run_log_times_line(step, epoch, over, times, head, &log->line, &err), &err);
     rank_times_factors(times, factor);
     for (i = 0; is_epoch && i < FACTOR_COUNT; i++)
         scalar(log, "efficiency", factor_info[i].name, factor[i]);
-    write_event(log, step, time);
+    write_event(log, step, head.time);
     run_log_flush(log);
 }
 
@@ -199,12 +208,12 @@ void
 run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
 {
     const struct metrics *m = e->metrics;
-    double time = run_log_now();
+    const struct line_head head = head_of_now(log);
     struct chex_error err;
     char name[TAG_SIZE];
     unsigned i, k;
 
-    put_line(log, run_log_evaluation_line(e, time, &log->line, &err), &err);
+    put_line(log, run_log_evaluation_line(e, head, &log->line, &err), &err);
     scalar(log, e->split, "loss", e->loss);
     for (k = 0; k < METRIC_COUNT; k++)
         scalar(log, e->split, metric_info[k].name, m->mean[k].value);
@@ -215,7 +224,7 @@ run_log_evaluation(struct run_log *log, const struct run_log_evaluation *e)
                 scalar(log, e->split, name, m->finding[i].metric[k].value);
         }
     }
-    write_event(log, e->step, time);
+    write_event(log, e->step, head.time);
     run_log_flush(log);
 }
 
@@ -224,6 +233,6 @@ run_log_note(struct run_log *log, uint64_t step, uint32_t epoch, const char *wha
 {
     struct chex_error err;
 
-    put_line(log, run_log_note_line(step, epoch, what, text, run_log_now(), &log->line, &err), &err);
+    put_line(log, run_log_note_line(step, epoch, what, text, head_of_now(log), &log->line, &err), &err);
     flush_sometimes(log);
 }

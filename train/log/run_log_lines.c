@@ -43,14 +43,16 @@ step_number_of(const struct run_log_step *s, unsigned number)
 
 /* Start an object with the members of every line. */
 static struct run_json
-begin(const char *kind, double time, uint64_t step, uint32_t epoch)
+begin(const char *kind, struct line_head head, uint64_t step, uint32_t epoch)
 {
     struct run_json j = run_json_object();
 
     run_json_text(&j, "kind", kind);
-    run_json_real(&j, "time", time);
+    run_json_real(&j, "time", head.time);
     run_json_count(&j, "step", step);
     run_json_count(&j, "epoch", epoch);
+    if (head.leaky)
+        run_json_bool(&j, "leaky", true);
     return j;
 }
 
@@ -89,9 +91,9 @@ add_scale(struct run_json *j, double loss_scale, uint64_t steps_skipped)
 }
 
 enum chex_status
-run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, struct chex_error *err)
+run_log_step_line(const struct run_log_step *s, struct line_head head, struct buffer *b, struct chex_error *err)
 {
-    struct run_json j = begin("step", time, s->step, s->epoch);
+    struct run_json j = begin("step", head, s->step, s->epoch);
     unsigned i;
 
     for (i = 0; i < STEP_NUMBERS; i++)
@@ -103,9 +105,9 @@ run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, s
 }
 
 enum chex_status
-run_log_epoch_line(const struct run_log_epoch *e, double time, struct buffer *b, struct chex_error *err)
+run_log_epoch_line(const struct run_log_epoch *e, struct line_head head, struct buffer *b, struct chex_error *err)
 {
-    struct run_json j = begin("epoch", time, e->step, e->epoch);
+    struct run_json j = begin("epoch", head, e->step, e->epoch);
 
     run_json_real(&j, "loss", e->loss);
     run_json_real(&j, "learning_rate", e->rate);
@@ -117,10 +119,10 @@ run_log_epoch_line(const struct run_log_epoch *e, double time, struct buffer *b,
 }
 
 enum chex_status
-run_log_times_line(uint64_t step, uint32_t epoch, const char *over, const struct rank_times *times, double time,
-                   struct buffer *b, struct chex_error *err)
+run_log_times_line(uint64_t step, uint32_t epoch, const char *over, const struct rank_times *times,
+                   struct line_head head, struct buffer *b, struct chex_error *err)
 {
-    struct run_json j = begin("times", time, step, epoch);
+    struct run_json j = begin("times", head, step, epoch);
 
     run_json_text(&j, "over", over);
     j.failed |= !rank_times_json_add(j.object, times);
@@ -128,10 +130,11 @@ run_log_times_line(uint64_t step, uint32_t epoch, const char *over, const struct
 }
 
 enum chex_status
-run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct buffer *b, struct chex_error *err)
+run_log_evaluation_line(const struct run_log_evaluation *e, struct line_head head, struct buffer *b,
+                        struct chex_error *err)
 {
     const struct metrics *m = e->metrics;
-    struct run_json j = begin("evaluation", time, e->step, e->epoch);
+    struct run_json j = begin("evaluation", head, e->step, e->epoch);
 
     run_json_text(&j, "split", e->split);
     run_json_text(&j, "split_sha256", e->sha256);
@@ -142,7 +145,7 @@ run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct 
     run_json_count(&j, "patients", m->patients);
     run_json_real(&j, "loss", e->loss);
     run_json_count(&j, "defined", m->defined);
-    j.failed |= !metrics_json_add(j.object, m->mean, METRICS_LINE);
+    j.failed |= !metrics_json_add(j.object, m->mean, m->leaky, METRICS_LINE);
     run_json_add(&j, "findings", metrics_json_findings(m, e->findings, METRICS_LINE));
     run_json_add(&j, "optimistic", metrics_json_optimistic());
     run_json_real(&j, "seconds", e->seconds);
@@ -151,10 +154,10 @@ run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct 
 }
 
 enum chex_status
-run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *text, double time, struct buffer *b,
-                  struct chex_error *err)
+run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *text, struct line_head head,
+                  struct buffer *b, struct chex_error *err)
 {
-    struct run_json j = begin("note", time, step, epoch);
+    struct run_json j = begin("note", head, step, epoch);
 
     run_json_text(&j, "what", what);
     run_json_text(&j, "text", text);

@@ -21,16 +21,23 @@ enum { STEP_NUMBERS = 3 };
 extern const struct step_number step_number[STEP_NUMBERS];
 double step_number_of(const struct run_log_step *s, unsigned number);
 
-/* Append a line, with its newline.  time: seconds since 1970.  CHEX_ERR_MEMORY: nothing was appended. */
-enum chex_status run_log_step_line(const struct run_log_step *s, double time, struct buffer *b, struct chex_error *err);
-enum chex_status run_log_epoch_line(const struct run_log_epoch *e, double time, struct buffer *b,
+/* Members of every line. */
+struct line_head {
+    double time; /* seconds since 1970 */
+    bool leaky;  /* of run_log_options */
+};
+
+/* Append a line, with its newline.  CHEX_ERR_MEMORY: nothing was appended. */
+enum chex_status run_log_step_line(const struct run_log_step *s, struct line_head head, struct buffer *b,
+                                   struct chex_error *err);
+enum chex_status run_log_epoch_line(const struct run_log_epoch *e, struct line_head head, struct buffer *b,
                                     struct chex_error *err);
 enum chex_status run_log_times_line(uint64_t step, uint32_t epoch, const char *over, const struct rank_times *times,
-                                    double time, struct buffer *b, struct chex_error *err);
-enum chex_status run_log_evaluation_line(const struct run_log_evaluation *e, double time, struct buffer *b,
+                                    struct line_head head, struct buffer *b, struct chex_error *err);
+enum chex_status run_log_evaluation_line(const struct run_log_evaluation *e, struct line_head head, struct buffer *b,
                                          struct chex_error *err);
-enum chex_status run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *text, double time,
-                                   struct buffer *b, struct chex_error *err);
+enum chex_status run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *text,
+                                   struct line_head head, struct buffer *b, struct chex_error *err);
 
 /*
  * Remove the lines after the checkpoint of o->step from metrics.jsonl: lines of later steps, epochs beyond the

@@ -54,6 +54,7 @@ trainer_evaluate_split(struct trainer *t, int split, bool average, struct evalua
         .ahead = AHEAD,
         .reader = t->images.reader,
         .skip_bad = t->job.o->skip_bad,
+        .leaky = t->state.leaky,
         .collective = t->job.all,
         .stop = t->job.w->stop,
         .until = t->job.is_rank_0 && t->job.o->time_limit > 0 ? t->job.began + t->job.o->time_limit : 0,

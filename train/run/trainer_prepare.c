@@ -177,6 +177,7 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
     if (task->side > info->width)
         return error_set(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", task->side, info->width, info->height);
     task->select = choose_select(job, task);
+    task->leaky = info->leaky_patients > 0;
     return choose_positive_weight(job, task, err);
 }
 

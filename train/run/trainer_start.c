@@ -36,6 +36,7 @@ new_state(const struct trainer_job *job, const struct trainer_task *task, const 
                                        .seed = job->o->seed,
                                        .global_batch = task->global,
                                        .optimizer = job->o->optimizer.kind,
+                                       .leaky = task->leaky,
                                        .best = (double)NAN};
     memcpy(state->model, task->graph->model, strnlen(task->graph->model, sizeof(state->model) - 1));
     memcpy(state->dataset_id, chex_dataset_info(task->ds)->id, sizeof(state->dataset_id));
@@ -56,6 +57,7 @@ start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *e
     if (status == CHEX_OK && t->job.o->init) {
         start->from = t->job.o->init;
         status = trainer_read_model(&t->task, AT_FDCWD, t->job.o->init, true, &t->host, &start->weights, err);
+        t->state.leaky |= start->weights.leaky;
     }
     if (t->host.average)
         memcpy(t->host.average, t->host.params, t->task.graph->param_floats * sizeof(float));
@@ -212,6 +214,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     if (t->state.batches > t->task.steps)
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %s of an epoch of %s", from->path,
                          name, COUNT_TEXT(t->state.batches), COUNT_TEXT(t->task.steps));
+    t->state.leaky |= t->task.leaky;
     t->state.schedule.options = t->job.o->schedule;
     t->state.schedule.options.steps = steps_of_run(&t->job, &t->task, &t->state);
     start->resumed = true;
@@ -454,6 +457,7 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
         if (status == CHEX_OK)
             status = read_best_state(t, err);
     }
+    t->state.leaky |= start.weights.leaky;
     status = collective_agree(t->job.all, status, NULL, err);
     if (status == CHEX_OK)
         status = trainer_broadcast(t, err);
