@@ -156,7 +156,7 @@ read_rows(struct convert *c, struct chex_error *err)
         return error_set(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
     if (status == CHEX_OK && (o->label_kind || o->findings.count > 0 || o->unknown != UNKNOWN_MASK))
         return error_set(err, CHEX_ERR_USAGE, "%s is for a label file: give one with -l",
-                         o->label_kind           ? "--label-kind"
+                         o->label_kind           ? (o->label_kind->name[0] ? "--label-kind" : "--columns")
                          : o->findings.count > 0 ? "--findings"
                                                  : "--unknown");
     return status == CHEX_OK ? stored_rows(&c->source, &c->labels, err) : status;

@@ -38,7 +38,7 @@ struct convert_options {
     const char *const *inputs;
     size_t input_count;
     const char *labels;                  /* path of the label file; NULL: the rows of a data set that is the input */
-    const struct label_kind *label_kind; /* NULL: the header decides */
+    const struct label_kind *label_kind; /* NULL: the header decides; not owned */
     const char *lists;                   /* folder of the official lists; NULL: the folder of the label file */
     const char *exclude;                 /* path of a list of names to exclude, or NULL */
     const char *views;                   /* "PA", "AP", "PA,AP"; NULL: all */

@@ -24,7 +24,7 @@ typedef const char *const *label_names; /* ends with NULL */
 
 /* Names of a column are alternatives.  NULL instead of names means that the kind has no such column. */
 struct label_kind {
-    const char *name;  /* for --label-kind */
+    const char *name;  /* for --label-kind; "" for a kind of --columns (columns_file.h) */
     const char *title; /* for messages */
     enum label_style style;
     const struct findings *findings; /* the default list; the file can have these even if no row names them */

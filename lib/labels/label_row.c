@@ -31,16 +31,17 @@ is_box_list(const struct table_row *header)
     return false;
 }
 
-/* The column is that of a finding, or another required one. */
+/* finding: the column has the name of a finding of the list, not one that the kind gives. */
 static enum chex_status
 missing_column(const struct table_row *header, const char *wanted, bool finding, struct chex_error *err)
 {
-    char found[600], shown[64], hint[160] = "";
+    char found[600], shown[64], name[200], hint[300] = "";
     unsigned least = COLUMN_FAR + 1;
     size_t used = 0;
 
     if (table_check_separator(header, err) != CHEX_OK)
         return CHEX_ERR_USAGE;
+    ascii_escape(wanted, strlen(wanted), name, sizeof(name));
     found[0] = '\0';
     for (size_t i = 0; i < header->count; i++) {
         unsigned distance = ascii_distance(header->field[i], header->length[i], wanted, strlen(wanted));
@@ -53,11 +54,11 @@ missing_column(const struct table_row *header, const char *wanted, bool finding,
             if (finding)
                 snprintf(hint, sizeof(hint), "; did you mean \"%s\"?", shown);
             else
-                snprintf(hint, sizeof(hint), "; \"%s\": did you mean \"%s\"?", shown, wanted);
+                snprintf(hint, sizeof(hint), "; \"%s\": did you mean \"%s\"?", shown, name);
         }
     }
-    return table_fail(header, err, "no column %s\"%s\"%s (columns found: %s)", finding ? "for the finding " : "",
-                      wanted, hint, found);
+    return table_fail(header, err, "no column %s\"%s\"%s (columns found: %s)", finding ? "for the finding " : "", name,
+                      hint, found);
 }
 
 /* Find a column, or -1: the kind lacks it, or the header does.  CHEX_ERR_USAGE if it occurs twice. */
@@ -68,7 +69,7 @@ find_column(const struct table_row *header, const char *const *names, int *out, 
     return names ? table_column_once(header, names, err) : CHEX_OK;
 }
 
-/* Returns the first required column that the header lacks, or NULL.  *finding: whether it is that of a finding. */
+/* Returns the first required column that the header lacks, or NULL.  *finding: whether it has a finding's name. */
 static const char *
 find_missing(const struct label_columns *c, const struct findings *findings, bool *finding)
 {
@@ -79,10 +80,13 @@ find_missing(const struct label_columns *c, const struct findings *findings, boo
         return c->kind->list[0];
     if (c->kind->patient && c->patient < 0)
         return c->kind->patient[0];
-    *finding = true;
-    for (unsigned i = 0; c->kind->style == LABEL_COLUMNS && i < findings->count; i++)
+    for (unsigned i = 0; c->kind->style == LABEL_COLUMNS && i < findings->count; i++) {
+        const char *column = label_kind_column(c->kind, findings->name[i]);
+
+        *finding = strcmp(column, findings->name[i]) == 0;
         if (c->finding[i] < 0)
-            return label_kind_column(c->kind, findings->name[i]);
+            return column;
+    }
     return NULL;
 }
 
@@ -198,16 +202,17 @@ enum chex_status
 label_cells(const struct table_row *row, const struct label_columns *columns, const struct findings *findings,
             uint8_t *label, struct chex_error *err)
 {
-    char shown[64];
+    char shown[64], column[200];
 
     for (unsigned i = 0; i < findings->count; i++) {
         const char *text = row->field[columns->finding[i]];
         size_t length = row->length[columns->finding[i]];
+        const char *name = label_kind_column(columns->kind, findings->name[i]);
 
         if (!parse_cell(text, length, columns->kind->empty, &label[i]))
             return table_fail(row, err, "\"%s\" in column \"%s\" is none of 1, 0, YES, NO, -1 and empty",
                               ascii_escape(text, length, shown, sizeof(shown)),
-                              label_kind_column(columns->kind, findings->name[i]));
+                              ascii_escape(name, strlen(name), column, sizeof(column)));
     }
     return CHEX_OK;
 }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libchexcore_la_SOURCES += \
+	lib/labels/columns_file.c \
+	lib/labels/columns_file.h \
 	lib/labels/label_file.c \
 	lib/labels/label_file.h \
 	lib/labels/label_kinds.c \

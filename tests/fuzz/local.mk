@@ -5,6 +5,7 @@ FUZZ_MAIN = tests/fuzz/libreplay.la
 FUZZ_ENGINE =
 fuzz_programs = \
 	tests/fuzz/checkpoint \
+	tests/fuzz/columns \
 	tests/fuzz/inflate \
 	tests/fuzz/jpeg \
 	tests/fuzz/journal \
@@ -27,6 +28,9 @@ tests_fuzz_checkpoint_SOURCES = tests/fuzz/checkpoint.c tests/train/checkpoint/s
 tests_fuzz_checkpoint_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(JANSSON_CFLAGS)
 tests_fuzz_checkpoint_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_checkpoint_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la $(JANSSON_LIBS)
+tests_fuzz_columns_SOURCES = tests/fuzz/columns.c
+tests_fuzz_columns_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_columns_LDADD = $(fuzz_ldadd)
 tests_fuzz_inflate_SOURCES = tests/fuzz/inflate.c
 tests_fuzz_inflate_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_inflate_LDADD = $(fuzz_ldadd) $(ZLIB_LIBS)
@@ -94,6 +98,7 @@ EXTRA_DIST += \
 	tests/fuzz/dictionaries/archive.dict \
 	tests/fuzz/finds/archive.txt \
 	tests/fuzz/dictionaries/checkpoint.dict \
+	tests/fuzz/dictionaries/columns.dict \
 	tests/fuzz/dictionaries/jpeg.dict \
 	tests/fuzz/dictionaries/journal.dict \
 	tests/fuzz/dictionaries/labels.dict \

@@ -8,7 +8,7 @@
 #include "convert/convert_options.h"
 
 #include "base/ascii.h"
-#include "labels/label_kinds.h"
+#include "labels/columns_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,8 @@ enum {
     OPT_MAX_MEMORY,
     OPT_MIN_SIZE,
     OPT_PART,
-    OPT_FINDINGS
+    OPT_FINDINGS,
+    OPT_COLUMNS
 };
 
 #define FLAG(member)   CLI_FLAG(struct convert_cli, member)
@@ -46,6 +47,7 @@ static const struct cli_option option_table[] = {
      "label file; Data_Entry_2017_v2020.csv or one like it, .csv or .csv.gz"},
     {OPT_LABEL_KIND, 0, "label-kind", "KIND", label_kind_names, NULL,
      "read the label file as this kind; default: the kind whose columns it has"},
+    {OPT_COLUMNS, 0, "columns", "FILE", NULL, NULL, "read the label file by the columns that this file describes"},
     {TEXT(convert.out), 'o', "output", "DIR", NULL, NULL, "folder for the shards and their manifest; made if missing"},
     {FLAG(dry_run), 'n', "dry-run", NULL, NULL, NULL,
      "show the plan, the space it needs and what is missing; write nothing"},
@@ -246,6 +248,9 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_LABEL_KIND:
         o->label_kind = label_kind_named(value);
         break;
+    case OPT_COLUMNS:
+        columns_file_free(cli->columns);
+        return columns_file_read(value, &cli->columns, err);
     case OPT_FINDINGS:
         findings_release(&o->findings);
         return findings_choose(value, &o->findings, err);
@@ -312,6 +317,7 @@ convert_cli_release(struct convert_cli *cli)
     free(cli->inputs);
     cli->inputs = NULL;
     findings_release(&cli->convert.findings);
+    columns_file_free(cli->columns);
 }
 
 enum chex_status
@@ -323,6 +329,11 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
         return error_set(err, CHEX_ERR_USAGE, "no images: give a folder or an archive with -i");
     if (!o->out)
         return error_set(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
+    if (cli->columns && o->label_kind)
+        return error_set(err, CHEX_ERR_USAGE,
+                         "--columns describes a label file, --label-kind names one: use one of them");
+    if (cli->columns)
+        o->label_kind = cli->columns;
     if (o->part.count > 0 && o->force)
         return error_set(err, CHEX_ERR_USAGE,
                          "--force with --part: each part would remove the work of the others; empty the folder first");

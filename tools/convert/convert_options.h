@@ -13,6 +13,7 @@ struct convert_cli {
     struct convert_options convert;
     const char **inputs; /* owned array; convert.inputs points to it */
     size_t input_capacity;
+    struct label_kind *columns; /* --columns; owned */
     bool dry_run;
 };
 

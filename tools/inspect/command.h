@@ -29,6 +29,8 @@ enum {
     ID_TITLE,
     ID_INPUT,
     ID_LABEL_FILE,
+    ID_LABEL_KIND,
+    ID_LABEL_COLUMNS,
     ID_MAX_MEMORY
 };
 

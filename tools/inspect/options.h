@@ -59,8 +59,10 @@ struct inspect_options {
 
     /* source */
     const char *labels;
-    uint64_t max_memory; /* 0: the default */
-    const char **input;  /* this list and the next are owned, their texts are not */
+    const struct label_kind *label_kind; /* NULL: the header decides */
+    struct label_kind *label_columns;    /* --columns, or NULL; owned */
+    uint64_t max_memory;                 /* 0: the default */
+    const char **input;                  /* this list and the next are owned, their texts are not */
     size_t input_count, input_capacity;
     const char **path;
     size_t path_count, path_capacity;

@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 #include "inspect/check/check.h"
 #include "inspect/sheet/sheet.h"
+#include "labels/columns_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,12 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
     case ID_LABEL_FILE:
         o->labels = value;
         return CHEX_OK;
+    case ID_LABEL_KIND:
+        o->label_kind = label_kind_named(value);
+        return CHEX_OK;
+    case ID_LABEL_COLUMNS:
+        columns_file_free(o->label_columns);
+        return columns_file_read(value, &o->label_columns, err);
     case ID_MAX_MEMORY:
         return cli_count(value, 1 << 20, UINT64_C(1) << 40, &o->max_memory, err);
     case ID_FIELDS:
@@ -193,6 +200,7 @@ inspect_options_release(struct inspect_options *o)
 {
     free(o->path);
     free(o->input);
+    columns_file_free(o->label_columns);
 }
 
 /* The overview of each PATH. */

@@ -152,8 +152,9 @@ sort_inputs(const struct inspect_options *o, struct inputs *in, struct chex_erro
 static enum chex_status
 read_inputs(struct source_check *c, const struct inputs *in, struct chex_error *err)
 {
-    struct labels_options options = {.empty_is_no_finding = false};
-    enum chex_status status = labels_read(c->in->options->labels, &options, &c->labels, &c->labels_err);
+    const struct inspect_options *o = c->in->options;
+    struct labels_options options = {.kind = o->label_columns ? o->label_columns : o->label_kind};
+    enum chex_status status = labels_read(o->labels, &options, &c->labels, &c->labels_err);
     size_t i;
 
     if (status != CHEX_OK && status != CHEX_ERR_USAGE) {
@@ -256,6 +257,9 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
         return error_set(err, CHEX_ERR_USAGE, "--json goes with --format json");
     if (o->input_count + o->path_count == 0 || !o->labels)
         return error_set(err, CHEX_ERR_USAGE, "'source' needs -i PATH and -l CSV");
+    if (o->label_columns && o->label_kind)
+        return error_set(err, CHEX_ERR_USAGE,
+                         "--columns describes a label file, --label-kind names one: use one of them");
     return CHEX_OK;
 }
 
@@ -265,6 +269,9 @@ static const struct cli_option options[] = {
      ".zip; may be repeated"},
     {ID_LABEL_FILE, 'l', "labels", "FILE", NULL, NULL,
      "label file; Data_Entry_2017_v2020.csv or one like it, .csv or .csv.gz"},
+    {ID_LABEL_KIND, 0, "label-kind", "KIND", label_kind_names, NULL,
+     "read the label file as this kind; default: the kind whose columns it has"},
+    {ID_LABEL_COLUMNS, 0, "columns", "FILE", NULL, NULL, "read the label file by the columns that this file describes"},
     {ID_MAX_MEMORY, 0, "max-memory", "SIZE", NULL, NULL,
      "memory limit for unpacking an archive (.tar.xz); K, M or G; default 128M"},
     ROW_FORMAT,
@@ -274,7 +281,7 @@ static const struct cli_option options[] = {
 const struct inspect_command inspect_source_command = {
     .cli = {.name = "source",
             .summary = "check a download before any conversion",
-            .usage = "-l CSV [--max-memory SIZE] [--format HOW] -i PATH...",
+            .usage = "-l CSV [OPTION...] -i PATH...",
             .examples = "chex-inspect source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz",
             .notes = "It reports images that are missing, truncated, damaged or no images, and reads\n"
                      "archives too.  A PATH without -i is an input too.",
