@@ -410,8 +410,10 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
             status = start_fresh(t, start, err);
         else if (status == CHEX_OK)
             status = find_start(t, start, err);
-    } else if (t->job.is_rank_0 && status == CHEX_OK) {
+    } else if (t->job.is_rank_0 && status == CHEX_OK && t->job.o->evaluate_only) {
         status = look_at_best(&t->job, &t->task, &t->run, &t->host, start, err);
+    } else if (t->job.is_rank_0 && status == CHEX_OK) {
+        status = start_fresh(t, start, err); /* no -o */
     }
     start->complete = trainer_is_complete(&t->job, &t->state);
     return status;
