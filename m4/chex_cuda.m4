@@ -64,7 +64,7 @@ AC_DEFUN([CHEX_WITH_CUDA], [
     AS_IF([test -z "$NVCC"], [AC_PATH_PROG([NVCC], [nvcc], [], [$chex_path])])
     AS_IF([test -z "$NVCC"], [chex_cuda_why='there is no nvcc'], [CHEX_TRY_CUDA])
     AS_IF([test "$with_cuda" != auto && test "$have_cuda" = no], [
-      chex_cuda_why="$chex_cuda_why; CUDA 12.0 or newer is needed, https://developer.nvidia.com/cuda-downloads"
+      chex_cuda_why="$chex_cuda_why; CUDA 11.8 or newer is needed, https://developer.nvidia.com/cuda-downloads"
       CHEX_LACKS([cuda: --with-cuda=$with_cuda, but $chex_cuda_why], [-], [-], [cuda])])
   ])
   AC_SUBST([CUDA_CPPFLAGS])
@@ -78,7 +78,7 @@ AC_DEFUN([CHEX_WITH_CUDA], [
 AC_DEFUN([CHEX_TRY_CUDA], [
   AC_MSG_CHECKING([whether $NVCC compiles a kernel that $CC links])
   cat > chex_cuda.cu <<'_CHEX'
-#if CUDART_VERSION < 12000
+#if CUDART_VERSION < 11080
 #error too old
 #endif
 extern "C" __global__ void kernel(const __grid_constant__ int a) { (void)a; }
@@ -104,8 +104,9 @@ void kernel(int);]], [[int n; return cudaGetDeviceCount(&n) || (void *)kernel ==
   AC_MSG_RESULT([$have_cuda])
 ])
 
-# Machine code for each generation that nvcc knows, and of the newest what a driver compiles for those to come.
-# A program for 8.0 runs on 8.6 and 8.9 too.  bf16 begins with 8.0.
+# Machine code for each generation that nvcc knows, and PTX of the newest one, which drivers compile for later GPUs.  A
+# program for 8.0 also runs on 8.6 and 8.9.  bf16 needs 8.0: if all of CUDA_ARCHS are older, its kernels are compiled to
+# PTX for 8.0, which those GPUs never load.
 AC_DEFUN([CHEX_CUDA_CODE], [
   CUDA_CODE_fp16= CUDA_CODE_bf16= chex_archs= chex_newest=
   chex_known=" $(echo $($NVCC --list-gpu-arch 2>/dev/null)) "
@@ -119,7 +120,8 @@ AC_DEFUN([CHEX_CUDA_CODE], [
     chex_newest="-gencode arch=compute_$chex_arch,code=compute_$chex_arch"
   done
   CUDA_CODE_fp16="$CUDA_CODE_fp16 $chex_newest"
-  CUDA_CODE_bf16="$CUDA_CODE_bf16 $chex_newest"
+  AS_IF([test -n "$CUDA_CODE_bf16"], [CUDA_CODE_bf16="$CUDA_CODE_bf16 $chex_newest"],
+    [CUDA_CODE_bf16="-gencode arch=compute_80,code=compute_80"])
 ])
 
 # Programs open NCCL at run time (train/cuda/comm/nccl_library.c), so only its header is needed: in DIR, else in the

@@ -146,6 +146,7 @@ EXTRA_DIST += \
 	run-tests.sh \
 	tests/python.sh \
 	tests/requirements-cuda.txt \
+	tests/requirements-cuda11.txt \
 	tests/requirements-cudnn.txt \
 	tests/requirements-dali.txt \
 	tests/requirements-lint.txt \

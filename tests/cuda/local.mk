@@ -5,7 +5,8 @@ fake_sources = tests/fakes/cudnn/fake_cudnn.cc tests/fakes/nccl/fake_nccl.cc
 EXTRA_DIST += \
 	$(fake_sources) \
 	tests/cuda/check_emulated.py \
-	tests/cuda/emulated.mk
+	tests/cuda/emulated.mk \
+	tests/cuda/toolkit11.sh
 
 # The C code of the backend is compiled where there is no C++ too.
 # Buckets are small enough that the networks of tests have some.

@@ -278,7 +278,7 @@ end_capture(void)
     cudaGraphExec_t exec = NULL;
 
     OK(cudaStreamEndCapture(stream, &graph));
-    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
     OK(cudaGraphDestroy(graph));
     return exec;
 }

@@ -260,9 +260,9 @@ cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *status)
 /* ---- graphs ------------------------------------------------------------------------------------------------------ */
 
 cudaError_t
-cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long)
+cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long)
 {
-    call c("cudaGraphInstantiate");
+    call c("cudaGraphInstantiateWithFlags");
 
     *out = NULL;
     if (c.failed())

@@ -321,7 +321,7 @@ rule_graph_keeps_memory(bool broken)
     MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     launch(tensor_end, 1, N, 0, a, stream);
     MUST(cudaStreamEndCapture(stream, &graph));
-    MUST(cudaGraphInstantiate(&exec, graph, 0));
+    MUST(cudaGraphInstantiateWithFlags(&exec, graph, 0));
     MUST(cudaGraphDestroy(graph));
     MUST(cudaGraphLaunch(exec, stream));
     to_host(out, a.out, sizeof(out));

@@ -225,7 +225,7 @@ static const char *const calls[] = {
     "cudaEventElapsedTime",
     "cudaStreamBeginCapture",
     "cudaStreamEndCapture",
-    "cudaGraphInstantiate",
+    "cudaGraphInstantiateWithFlags",
     "cudaGraphLaunch",
     "cudaLaunchKernel",
     "cudaLaunchKernelExC",

@@ -362,7 +362,7 @@ play_recordings(struct rank *r, struct collective *c)
             ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
     }
     if (graph) {
-        ck_assert_int_eq(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+        ck_assert_int_eq(cudaGraphInstantiateWithFlags(&exec, graph, 0), cudaSuccess);
         cudaGraphDestroy(graph);
     }
     if (exec && rank_1_does != RECORD_AND_KEEP)
