@@ -46,18 +46,21 @@ def whole():
 
 @functools.lru_cache(None)
 def sums_of_an_epoch():
-    """How many there are with that with which NCCL begins."""
+    """Their number, with those of the start: one of a float, and the sums of a step."""
     told = os.path.join(scratch(), "sums")
     train(2, os.path.join(scratch(), "nccl-epoch"), "--epochs", 1, FAKE_NCCL_COUNT=told)
     counts = set(map(int, open(told, encoding="ascii")))
-    assert len(counts) == 1 and (max(counts) - 1) % STEPS == 0 and max(counts) > 10 * STEPS, counts
+    assert len(counts) == 1 and (max(counts) - 1) % (STEPS + 1) == 0 and max(counts) > 10 * STEPS, counts
     return counts.pop()
+
+
+def sums_of_a_step():
+    return (sums_of_an_epoch() - 1) // (STEPS + 1)
 
 
 def in_step(number):
     """A sum in the middle of a step of the first epoch, from 1."""
-    each = (sums_of_an_epoch() - 1) // STEPS
-    return 1 + (number - 1) * each + each // 2
+    return 1 + number * sums_of_a_step() + sums_of_a_step() // 2
 
 
 # ---- which way -------------------------------------------------------------------------------------------------------
@@ -296,8 +299,8 @@ def _(work):
 
 @case("NCCL fails on one rank while a step is recorded: the others wait in theirs, and all end with exit status 8")
 def _(work):
-    # The first sum of NCCL's calls is that with which it begins; images are kept on the device.
-    for call in ("0 ncclAllReduce 9 6", "0 ncclCommGetAsyncError 60 6"):
+    # Images are kept on the device.
+    for call in (f"0 ncclAllReduce {sums_of_a_step() + 9} 6", "0 capture 9 6"):
         text = lose(work, call, r"chex-train: NCCL: (starting )?a sum of the ranks: remote process exited",
                     resumes=False)
         assert len(re.findall("chex-train: ", text)) == 1 and "kept on the device" in text, text
@@ -306,8 +309,18 @@ def _(work):
 
 @case("and likewise without graphs", slow=True)
 def _(work):
-    lose(work, "1 ncclAllReduce 30 1", r"chex-train: rank 1 \S+: NCCL: starting a sum of the ranks: unhandled cuda",
-         more=("--no-graph",), resumes=False)
+    lose(work, f"1 ncclAllReduce {sums_of_a_step() + 30} 1",
+         r"chex-train: rank 1 \S+: NCCL: starting a sum of the ranks: unhandled cuda", more=("--no-graph",), resumes=False)
+
+
+@case("a rank that is killed, or lacks memory for its plan, before the sums that connect the ranks")
+def _(work):
+    lose(work, "1 sum 5 kill", r"chex-train: .*rank 1 ", codes=(8, 137), timeout="10h", resumes=False)
+    shutil.rmtree(f"{work}/run", ignore_errors=True)
+    line = list(map(str, words(f"{work}/run", *SMALL, "--timeout", "10h")))
+    done = run([mpi.mpirun(NAME), "-np", "1", *line, ":", "-np", "1", "-x", f"EMULATOR_MEMORY={2 << 20}", *line], 4,
+               env=environment(2))
+    says(done, r"chex-train: rank 1 \S+: micro-batches of 4 images: ")
 
 
 @case("a rank that is stopped, or killed, when NCCL begins", slow=True)
@@ -318,7 +331,7 @@ def _(work):
 
 @case("NCCL fails on one rank in a bucket, asynchronously: named, exit status 8", slow=True)
 def _(work):
-    lose(work, "1 ncclCommGetAsyncError 400 6",
+    lose(work, f"1 sum {in_step(2)} 6",
          r"chex-train: rank 1 \S+: NCCL: a sum of the ranks: remote process exited or there was a network error")
 
 

@@ -472,9 +472,9 @@ play_lost(struct rank *r, struct collective *c)
     gpu_draw(&b, 1, GPU_BATCH);
     ranks_good(backend_cuda.device_open(way.apart ? (unsigned)of : 0, &device, &r->err), &r->err);
     ranks_good(backend_cuda.reduce_new(device, c, &o.reduce, &r->err), &r->err);
+    gpu_make_on(&p, &backend_cuda, way.apart ? (unsigned)of : 0, &o);
     if (of == 1)
         return;
-    gpu_make_on(&p, &backend_cuda, way.apart ? (unsigned)of : 0, &o);
     r->status = backend_cuda.accumulate(p.p.plan, &b.batch, STEP_FIRST | STEP_LAST, &end, &r->err);
     if (r->status == CHEX_OK)
         r->status = backend_cuda.update(p.p.plan, 1e-3, 1, &ticket, &r->err);

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <fcntl.h>
+#include <set>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,10 +58,12 @@ struct body {
     enum { OUT, ARRIVED, READY } at; /* of that sum */
     const sum *current;
     bool stuck; /* it never ends, but by an abort */
+    ncclResult_t failure;
     std::atomic<bool> aborted;
     bool finalized;
-    std::shared_ptr<capture> recording; /* the latest one that has sums */
-    uint32_t recordings, recorded;      /* number of such recordings; sums of the latest one */
+    std::shared_ptr<capture> recording;                    /* the latest one that has sums */
+    uint32_t recordings, recorded;                         /* number of such recordings; sums of the latest one */
+    std::set<std::pair<size_t, ncclDataType_t>> connected; /* counts and types of sums that ran outside of a graph */
     ~body()
     {
         munmap(memory, sizeof(*memory));
@@ -83,6 +86,7 @@ struct ncclComm {
     std::shared_ptr<body> of;
     ncclResult_t state;
     std::function<cudaError_t()> begun; /* a call that is in progress */
+    bool records;                       /* that call is made in a capture */
     bool joins;
 };
 
@@ -210,6 +214,7 @@ arrive(body &b, const sum &s)
 
     if (!what.empty()) {
         b.stuck = true;
+        b.failure = (ncclResult_t)atoi(what.c_str()); /* "hang": 0 */
         return;
     }
     open_memory(s.device);
@@ -291,6 +296,8 @@ make(body &b, const sum &s)
         else
             ((uint16_t *)s.to)[i] = to_bf16(x);
     }
+    if (s.recording == 0)
+        b.connected.insert({s.count, s.type});
     if (counted.sums++ == 0)
         counted.kernels_before_first = counts.kernels;
     counted.kernels_before_last = counts.kernels;
@@ -366,10 +373,12 @@ ncclResult_t
 ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
     call c("ncclCommGetAsyncError", call::ANY);
-    std::string what = failing(comm->of->rank, "ncclCommGetAsyncError");
+    std::string what = comm->begun && comm->records ? failing(comm->of->rank, "capture") : "";
 
-    if (!what.empty()) {
-        comm->state = (ncclResult_t)atoi(what.c_str());
+    if (!what.empty())
+        comm->of->failure = (ncclResult_t)atoi(what.c_str());
+    if (comm->of->failure != ncclSuccess) {
+        comm->state = comm->of->failure;
         comm->of->stuck = true;
     }
     if (comm->state == ncclInProgress && !is_late()) {
@@ -407,6 +416,9 @@ ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncc
     if (operation != ncclSum || s->bytes() > MOST_BYTES || owner_of(from, s->bytes()) != s->device ||
         owner_of(to, s->bytes()) != s->device)
         return ncclInvalidArgument;
+    if (s->recording > 0 && !b->connected.count({count, type}))
+        violation({}, "a sum of %zu numbers of type %d is recorded before one has run", count, (int)type);
+    comm->records = s->recording > 0;
     comm->begun = [=] { return enqueue(stream, w); };
     comm->state = ncclInProgress;
     return ncclInProgress;

@@ -334,7 +334,10 @@ connect(struct nccl_reduce *r, const ncclUniqueId *id, struct chex_error *err)
     return finish_call(r, result, "ncclCommInitRankConfig", err);
 }
 
-/* Run a first sum.  It makes NCCL connect before a graph is captured, and detects a network that sums incorrectly. */
+/*
+ * Run a first sum, of one float.  It detects a network that sums incorrectly.  It does not connect the ranks for larger
+ * sums, which may use other algorithms: a plan does that (cuda_sums_connect()).
+ */
 static enum chex_status
 try_sum(struct nccl_reduce *r, struct chex_error *err)
 {

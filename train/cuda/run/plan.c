@@ -369,7 +369,10 @@ start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
     plan->facts = *facts;
     if (status == CHEX_OK)
         status = cuda_steps_new(plan, err);
-    return status == CHEX_OK ? warm_cudnn(plan, err) : status;
+    if (status == CHEX_OK)
+        status = warm_cudnn(plan, err);
+    return status == CHEX_OK && plan->options.train && cuda_sums_on_device(plan) ? cuda_sums_connect(plan, err)
+                                                                                 : status;
 }
 
 enum chex_status
