@@ -310,7 +310,8 @@ def _(work):
 @case("and likewise without graphs", slow=True)
 def _(work):
     lose(work, f"1 ncclAllReduce {sums_of_a_step() + 30} 1",
-         r"chex-train: rank 1 \S+: NCCL: starting a sum of the ranks: unhandled cuda", more=("--no-graph",), resumes=False)
+         r"chex-train: rank 1 \S+: NCCL: starting a sum of the ranks: unhandled cuda",
+         more=("--no-graph",), resumes=False)
 
 
 @case("a rank that is killed, or lacks memory for its plan, before the sums that connect the ranks")

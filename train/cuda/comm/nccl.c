@@ -336,7 +336,7 @@ connect(struct nccl_reduce *r, const ncclUniqueId *id, struct chex_error *err)
 
 /*
  * Run a first sum, of one float.  It detects a network that sums incorrectly.  It does not connect the ranks for larger
- * sums, which may use other algorithms: a plan does that (cuda_sums_connect()).
+ * sums, which may use other algorithms: a plan does that (connect_ranks()).
  */
 static enum chex_status
 try_sum(struct nccl_reduce *r, struct chex_error *err)

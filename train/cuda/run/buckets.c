@@ -105,17 +105,3 @@ cuda_sums_end(struct plan *plan, struct chex_error *err)
     plan->summed = 0;
     return status == CHEX_OK ? r->ops->join(r, plan->compute, err) : status;
 }
-
-/*
- * Sums all buckets once, with their sizes and types, outside of a capture.  Since 2.22, NCCL connects the ranks for an
- * algorithm when a size first needs it.  All gradients are 0 and stay 0.
- */
-enum chex_status
-cuda_sums_connect(struct plan *plan, struct chex_error *err)
-{
-    enum chex_status status;
-
-    cuda_sums_begin(plan);
-    status = cuda_sums_end(plan, err);
-    return status == CHEX_OK ? cuda_drain(plan, "the first sums of the ranks", err) : status;
-}

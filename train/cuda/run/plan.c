@@ -319,6 +319,24 @@ warm_cudnn(struct plan *plan, struct chex_error *err)
     return status == CHEX_OK && plan->cudnn ? cuda_drain(plan, "the first convolutions of cuDNN", err) : status;
 }
 
+/* ---- sums of the ranks ------------------------------------------------------------------------------------------- */
+
+/*
+ * Sums all buckets once, with their sizes and types, outside of a capture.  Since 2.22, NCCL connects the ranks for an
+ * algorithm when a size first needs it.  All gradients are 0 and stay 0.  All ranks call this when they create a plan.
+ */
+static enum chex_status
+connect_ranks(struct plan *plan, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (!plan->options.train || !cuda_sums_on_device(plan))
+        return CHEX_OK;
+    cuda_sums_begin(plan);
+    status = cuda_sums_end(plan, err);
+    return status == CHEX_OK ? cuda_drain(plan, "the first sums of the ranks", err) : status;
+}
+
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
@@ -371,8 +389,7 @@ start(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
         status = cuda_steps_new(plan, err);
     if (status == CHEX_OK)
         status = warm_cudnn(plan, err);
-    return status == CHEX_OK && plan->options.train && cuda_sums_on_device(plan) ? cuda_sums_connect(plan, err)
-                                                                                 : status;
+    return status == CHEX_OK ? connect_ranks(plan, err) : status;
 }
 
 enum chex_status

@@ -254,8 +254,6 @@ bool cuda_sums_on_host(const struct plan *plan);
 void cuda_sums_begin(struct plan *plan);
 enum chex_status cuda_sums_start(struct plan *plan, size_t final, struct chex_error *err);
 enum chex_status cuda_sums_end(struct plan *plan, struct chex_error *err);
-/* Connects the ranks before a step is recorded.  All ranks must call it. */
-enum chex_status cuda_sums_connect(struct plan *plan, struct chex_error *err);
 
 /* ---- a step (steps.c) --------------------------------------------------------------------------------------- */
 
