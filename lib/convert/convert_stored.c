@@ -80,8 +80,10 @@ convert_stored_spec(struct convert *c, struct spec *spec, struct chex_error *err
     if (status != CHEX_OK)
         return status;
     manifest_from(m->source, m->layout.height, c->stored_from);
-    c->stored = (struct manifest_source){
-        .size = m->layout.height, .resize = m->resize, .from = c->stored_from[0] ? c->stored_from : NULL};
+    c->stored = (struct manifest_source){.size = m->layout.height,
+                                         .resize = m->resize,
+                                         .from = c->stored_from[0] ? c->stored_from : NULL,
+                                         .withdrawn = manifest_withdrawn(m)};
     memcpy(c->stored.dataset_id, m->dataset_id, sizeof(c->stored.dataset_id));
     if (!manifest_from(&c->stored, spec->size, spec->from))
         return error_set(err, CHEX_ERR_USAGE, "the images of '%s' were made smaller twice (%s): start from larger ones",

@@ -11,8 +11,10 @@
 #include "dataset/dataset.h"
 
 #include "base/number_format.h"
+#include "dataset/format.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +33,8 @@ read_manifest(struct chex_dataset *ds, struct chex_error *err)
     if (status == CHEX_OK)
         status = manifest_parse(text.data, text.size, &ds->manifest, &why);
     buffer_release(&text);
+    if (status == CHEX_ERR_MISSING && why.cause == ENOENT && withdrawal_is_unfinished(ds->folder.fd))
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s': " WITHDRAWAL_UNFINISHED, ds->folder.path);
     if (status == CHEX_ERR_MISSING && why.cause == ENOENT)
         return error_set(err, status,
                          "no data set in '%s': it has no %s (images before conversion: chex-convert, or chex-inspect "
@@ -81,6 +85,14 @@ fill_info(struct chex_dataset *ds)
         ds->shard[i] = (struct chex_shard_info){from->name,    from->sha256, from->split,
                                                 from->records, from->images, from->size};
     }
+}
+
+bool
+withdrawal_is_unfinished(int folder_fd)
+{
+    struct stat st;
+
+    return file_fstatat(folder_fd, WITHDRAWAL_NAME, AT_SYMLINK_NOFOLLOW, &st) == 0;
 }
 
 enum chex_status
@@ -240,7 +252,7 @@ chex_shard_read(const struct chex_shard *shard, uint32_t first, uint32_t count, 
 struct shard_identity
 dataset_shard_identity(const struct chex_dataset *ds, unsigned shard)
 {
-    return (struct shard_identity){&ds->manifest.layout, ds->info.id, shard};
+    return (struct shard_identity){&ds->manifest.layout, manifest_record_id(&ds->manifest), shard};
 }
 
 void
@@ -288,7 +300,8 @@ check_first(void *context, const struct scanned_record *record, struct chex_erro
     const struct record_values *v = &record->values;
 
     if (record->fault != RECORD_PLACE ||
-        (v->shard == s->number && strcmp(v->dataset_id, s->dataset->info.id) == 0)) /* right shard, wrong index */
+        (v->shard == s->number &&
+         strcmp(v->dataset_id, manifest_record_id(&s->dataset->manifest)) == 0)) /* right shard, wrong index */
         return CHEX_OK;
     return record_fail(record, err);
 }

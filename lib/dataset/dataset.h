@@ -27,6 +27,11 @@ struct chex_shard {
 /* Open the data set in an open folder.  The data set takes over the folder, which is closed also on failure. */
 enum chex_status dataset_open_in(struct folder *folder, struct chex_dataset **out, struct chex_error *err);
 
+/* Returns whether a withdrawal of patients has begun in the folder and is not finished. */
+bool withdrawal_is_unfinished(int folder_fd);
+#define WITHDRAWAL_UNFINISHED \
+    "a withdrawal of patients is not finished: run the same chex-convert --withdraw command again"
+
 /* Returns the layout, data set and number that all records of a shard must have. */
 struct shard_identity dataset_shard_identity(const struct chex_dataset *ds, unsigned shard);
 

@@ -20,6 +20,10 @@
 #define SPLIT_MAX      16
 #define SPLIT_NAME_MAX 24 /* with its terminator; [a-z0-9_]+ */
 
+/* The journal of an unfinished withdrawal of patients (chex-convert --withdraw). */
+#define WITHDRAWAL_NAME ".chex-withdrawal"
+#define WITHDRAWALS_MAX 10000 /* of one data set */
+
 /* Write the name of shard `number` of `of` of a split, "chestxray14-train.tfrecord-00012-of-00338". */
 void shard_name_format(char name[SHARD_NAME_MAX], const char *split, size_t number, size_t of);
 

@@ -1,8 +1,8 @@
 /*
  * manifest.h - manifest.json: the description of a data set (schemas/manifest.schema.json)
  *
- * The manifest is written last and by rename, so it exists only if the data set is complete.  It contains no time and
- * no host name, so a rerun writes the same bytes.
+ * The manifest is written last and by rename, so it exists only if the data set is complete.  It contains no host name,
+ * and no time except those of withdrawals, so a rerun writes the same bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,12 +48,21 @@ struct manifest_leaks {
     uint64_t patients, images;
 };
 
+/* A change of the data set that replaced the images of patients by padding records (chex-convert --withdraw). */
+#define MANIFEST_TIME 21 /* "2026-11-23T22:30:00Z", terminated */
+struct manifest_withdrawal {
+    char dataset_id[CHEX_ID_LENGTH + 1]; /* of the data set before it */
+    uint64_t slots;                      /* images withdrawn */
+    char time[MANIFEST_TIME];
+};
+
 /* A data set from whose records this one was made. */
 struct manifest_source {
     char dataset_id[CHEX_ID_LENGTH + 1];
     uint32_t size;      /* of its images, size x size */
     const char *resize; /* its method */
     const char *from;   /* its manifest_from(); "" or NULL: its images came from files */
+    uint64_t withdrawn; /* images that were withdrawn from it */
 };
 
 struct manifest {
@@ -81,6 +90,9 @@ struct manifest {
     struct manifest_source *source; /* none if the images came from files */
     unsigned source_count;
 
+    struct manifest_withdrawal *withdrawal; /* the oldest first */
+    unsigned withdrawal_count;
+
     struct manifest_split *split;
     unsigned split_count;
     struct manifest_shard *shard;
@@ -100,6 +112,13 @@ enum chex_status manifest_format(const struct manifest *m, struct buffer *b, str
  */
 enum chex_status manifest_parse(const uint8_t *text, size_t size, struct manifest *out, struct chex_error *err);
 void manifest_release(struct manifest *m);
+
+/* Returns the data set id in the records.  A withdrawal changes the id of the data set, but not that of its records. */
+const char *manifest_record_id(const struct manifest *m);
+/* Returns whether this data set had another id, `id`, before patients were withdrawn. */
+bool manifest_had_id(const struct manifest *m, const char *id);
+/* Returns the number of images withdrawn so far. */
+uint64_t manifest_withdrawn(const struct manifest *m);
 
 /*
  * Write what images of this size, made from this source (NULL: from files), were before their last resize: "256x256

@@ -61,6 +61,34 @@ manifest_from(const struct manifest_source *s, uint32_t size, char out[MANIFEST_
     return length >= 0 && length < MANIFEST_FROM;
 }
 
+const char *
+manifest_record_id(const struct manifest *m)
+{
+    return m->withdrawal_count > 0 ? m->withdrawal[0].dataset_id : m->dataset_id;
+}
+
+bool
+manifest_had_id(const struct manifest *m, const char *id)
+{
+    unsigned i;
+
+    for (i = 0; i < m->withdrawal_count; i++)
+        if (strcmp(m->withdrawal[i].dataset_id, id) == 0)
+            return true;
+    return false;
+}
+
+uint64_t
+manifest_withdrawn(const struct manifest *m)
+{
+    uint64_t slots = 0;
+    unsigned i;
+
+    for (i = 0; i < m->withdrawal_count; i++)
+        slots += m->withdrawal[i].slots;
+    return slots;
+}
+
 static enum chex_status
 check_sources(const struct manifest *m, struct chex_error *err)
 {

@@ -204,6 +204,18 @@ static const struct manifest_field source_fields[] = {
     {"resize", MANIFEST_TEXT, S(resize), .names = resample_names, .wanted = "a known method"},
     {"from", MANIFEST_TEXT, S(from), .letters = LOWER DIGITS " ", .min = 1, .max = MANIFEST_FROM - 1,
      .wanted = "of the form '256x256 bilinear'", .optional = true},
+    {"withdrawn", MANIFEST_NUMBER, S(withdrawn), .max = INT64_MAX, .optional = true},
+    {.key = NULL},
+};
+
+#undef S
+#define S(member) AT(struct manifest_withdrawal, member)
+
+static const struct manifest_field withdrawal_fields[] = {
+    {"dataset_id", MANIFEST_TEXT, S(dataset_id), HEX(16)},
+    {"slots", MANIFEST_NUMBER, S(slots), .max = INT64_MAX / WITHDRAWALS_MAX},
+    {"time", MANIFEST_TEXT, S(time), .letters = DIGITS "-:TZ", .min = MANIFEST_TIME - 1, .max = MANIFEST_TIME - 1,
+     .wanted = "of the form '2026-11-23T22:30:00Z'"},
     {.key = NULL},
 };
 
@@ -242,5 +254,7 @@ const struct manifest_field manifest_fields[] = {
     {"left_out", MANIFEST_OBJECT, .fields = left_out_fields, .optional = true},
     {"sources", MANIFEST_LIST, LIST(struct manifest_source, source), .min = 1, .max = 1, .fields = source_fields,
      .optional = true},
+    {"withdrawals", MANIFEST_LIST, LIST(struct manifest_withdrawal, withdrawal), .min = 1, .max = WITHDRAWALS_MAX,
+     .fields = withdrawal_fields, .optional = true},
     {.key = NULL},
 };

@@ -334,6 +334,7 @@ manifest_release(struct manifest *m)
     free(m->split);
     free(m->shard);
     free(m->source);
+    free(m->withdrawal);
     arena_release(&m->strings);
     findings_release(&m->own);
     *m = (struct manifest){0};

@@ -279,7 +279,7 @@ safe_file_create(const struct folder *folder, const char *name, enum safe_file_k
     struct safe_file *f = calloc(1, sizeof(*f));
     size_t length = strlen(name) + 32;
     enum chex_status status;
-    int flags = O_CREAT | O_CLOEXEC | O_NOFOLLOW | (kind == SAFE_FILE_NEW ? O_EXCL | O_WRONLY : O_RDWR);
+    int flags = O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_RDWR | (kind == SAFE_FILE_NEW ? O_EXCL : 0);
 
     *out = NULL;
     if (!f)

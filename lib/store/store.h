@@ -29,6 +29,15 @@
 /* Returns whether chex-convert did not write this file, judging by its name; hidden files do not count. */
 bool store_is_foreign(const char *name);
 
+/*
+ * Remove what killed conversions left: partial and temporary files, journals, the list of missing images.  The caller
+ * has locked the folder of a complete data set.
+ */
+enum chex_status store_clean(const struct folder *folder, struct chex_error *err);
+
+/* Add the pixels of an image, and their squares, to the sums of a shard. */
+void store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r);
+
 struct store;
 
 struct store_options {

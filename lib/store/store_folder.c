@@ -9,6 +9,7 @@
 
 #include "base/number_format.h"
 #include "dataset/dali_index.h"
+#include "dataset/dataset.h"
 #include "dataset/format.h"
 #include "dataset/manifest.h"
 
@@ -21,7 +22,7 @@
 
 /* ---- files of a conversion ------------------------------------------------------------------------------------ */
 
-enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PARTIAL, FILE_LEFTOVER, FILE_JOURNAL, FILE_KINDS };
+enum file_kind { FILE_FOREIGN, FILE_SHARD, FILE_PARTIAL, FILE_LEFTOVER, FILE_JOURNAL, FILE_WITHDRAWAL, FILE_KINDS };
 
 /* Returns whether the name is "..NAME.part.tmp.PID": a copy that folder_own() began. */
 static bool
@@ -43,7 +44,7 @@ is_copy_of_ours(const char *name)
 static enum file_kind
 kind_of(const char *name)
 {
-    static const char *const small[] = {MANIFEST_NAME, STORE_REJECTS_NAME, STORE_MISSING_NAME};
+    static const char *const small[] = {MANIFEST_NAME, STORE_REJECTS_NAME, STORE_MISSING_NAME, WITHDRAWAL_NAME};
     bool hidden = name[0] == '.';
     const char *base = hidden ? name + 1 : name;
     const char *rest = shard_name_end(base);
@@ -51,6 +52,8 @@ kind_of(const char *name)
 
     if (journal_is_name(name))
         return FILE_JOURNAL;
+    if (strcmp(name, WITHDRAWAL_NAME) == 0)
+        return FILE_WITHDRAWAL;
     if (is_copy_of_ours(name))
         return FILE_LEFTOVER;
     for (i = 0; hidden && i < sizeof(small) / sizeof(small[0]); i++)
@@ -105,7 +108,7 @@ static enum chex_status
 clear(const struct folder *folder, struct chex_error *err)
 {
     static const bool remove[FILE_KINDS] = {[FILE_SHARD] = true, [FILE_PARTIAL] = true, [FILE_LEFTOVER] = true};
-    static const bool journals[FILE_KINDS] = {[FILE_JOURNAL] = true};
+    static const bool journals[FILE_KINDS] = {[FILE_JOURNAL] = true, [FILE_WITHDRAWAL] = true};
     enum chex_status status = folder_remove(folder, MANIFEST_NAME, err);
 
     if (status == CHEX_OK)
@@ -118,6 +121,15 @@ clear(const struct folder *folder, struct chex_error *err)
         status = folder_remove(folder, STORE_MISSING_NAME, err);
     /* Remove the journals last: after a kill, they show that the remaining shards are ours. */
     return status == CHEX_OK ? remove_leftovers(folder, journals, NULL, err) : status;
+}
+
+enum chex_status
+store_clean(const struct folder *folder, struct chex_error *err)
+{
+    static const bool remove[FILE_KINDS] = {[FILE_PARTIAL] = true, [FILE_LEFTOVER] = true, [FILE_JOURNAL] = true};
+    enum chex_status status = remove_leftovers(folder, remove, NULL, err);
+
+    return status == CHEX_OK ? folder_remove(folder, STORE_MISSING_NAME, err) : status;
 }
 
 /* ---- a complete data set -------------------------------------------------------------------------------------- */
@@ -163,8 +175,15 @@ check_complete(const struct store *store, const struct manifest *m, struct chex_
 static enum chex_status
 fail_other(const struct store *store, const struct manifest *m, struct chex_error *err)
 {
-    char asked[SPEC_TEXT], there[512], findings[FINDINGS_TEXT], differ[SPEC_DIFFERENCE], from[MANIFEST_FROM];
+    char asked[SPEC_TEXT], there[512], findings[FINDINGS_TEXT], differ[SPEC_DIFFERENCE], from[MANIFEST_FROM],
+        slots[FORMAT_THINGS];
 
+    if (manifest_had_id(m, store->plan->dataset_id))
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' holds data set %.8s: %s withdrawn from %.8s, which this command would make again "
+                         "(--exclude leaves images out, --force replaces the data set)",
+                         store->folder->path, m->dataset_id, format_things(manifest_withdrawn(m), "slot", slots),
+                         store->plan->dataset_id);
     spec_format(&store->plan->spec, asked, sizeof(asked));
     manifest_from(m->source, m->layout.height, from);
     snprintf(
@@ -231,7 +250,12 @@ probe_manifest(const struct store *store, struct store_state *state, struct chex
     struct manifest m = {0};
     struct buffer b = {0};
     bool damaged = false;
-    enum chex_status status = file_read(folder->fd, MANIFEST_NAME, MANIFEST_MAX, &b, err);
+    enum chex_status status;
+
+    if (withdrawal_is_unfinished(folder->fd))
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s': " WITHDRAWAL_UNFINISHED " (--force replaces the data set)",
+                         folder->path);
+    status = file_read(folder->fd, MANIFEST_NAME, MANIFEST_MAX, &b, err);
 
     if (status == CHEX_ERR_MISSING) {
         buffer_release(&b);

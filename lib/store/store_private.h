@@ -63,6 +63,7 @@ struct store_found {
 
     struct shard_result result; /* without its size; counts planned images and sums their pixels */
     uint32_t good;              /* number of records that are valid for their slots */
+    uint32_t padding;           /* of these, padding records in slots of planned images */
     uint32_t next;              /* the record at which the scan ended */
 };
 

@@ -377,11 +377,40 @@ write_journal(const struct repair *r, struct chex_error *err)
     return status;
 }
 
+/*
+ * Without a manifest, padding records in slots of images show that images were rejected or withdrawn.  rejects.jsonl
+ * lists the rejected ones.  A repair must not bring back the withdrawn ones.
+ */
+static enum chex_status
+check_withdrawn(const struct store *store, uint64_t padding, struct chex_error *err)
+{
+    static const char image[] = "{\"kind\":\"image\",";
+    const size_t length = sizeof(image) - 1;
+    struct buffer b = {0};
+    uint64_t rejects = 0;
+    size_t i;
+    enum chex_status status = CHEX_OK;
+
+    if (padding > 0)
+        status = file_read(store->folder->fd, STORE_REJECTS_NAME, UINT32_MAX, &b, err);
+    for (i = 0; status == CHEX_OK && i + length <= b.size; i++)
+        rejects += (i == 0 || b.data[i - 1] == '\n') && memcmp(b.data + i, image, length) == 0;
+    buffer_release(&b);
+    if (status == CHEX_ERR_MEMORY || status == CHEX_ERR_READ)
+        return error_context(err, status, "'%s/%s'", store->folder->path, STORE_REJECTS_NAME);
+    if (padding > rejects)
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' has no good manifest, and %llu slots without an image that " STORE_REJECTS_NAME
+                         " does not list: patients may have been withdrawn (--force converts all images again)",
+                         store->folder->path, (unsigned long long)(padding - rejects));
+    return CHEX_OK;
+}
+
 enum chex_status
 store_repair(const struct store *store, const struct manifest *m, bool *damaged, struct chex_error *err)
 {
     size_t count = store->plan->shard_count, i;
-    uint64_t good = 0;
+    uint64_t good = 0, padding = 0;
     struct repair r = {store, m, calloc(count, sizeof(*r.found))};
     enum chex_status status = r.found ? store_each(store, count, check_shard, &r, err) : error_memory(err);
 
@@ -389,6 +418,7 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
     for (i = 0; status == CHEX_OK && i < count; i++) {
         *damaged |= !r.found[i].result.done;
         good += r.found[i].good;
+        padding += r.found[i].padding;
     }
     /*
      * Another data set must not be mistaken for a damaged one of ours.  Without a readable manifest only the records
@@ -398,6 +428,8 @@ store_repair(const struct store *store, const struct manifest *m, bool *damaged,
         status = error_set(err, CHEX_ERR_INCOMPATIBLE,
                            "'%s' has no good manifest and no record of this data set (--force replaces it)",
                            store->folder->path);
+    if (status == CHEX_OK && !m)
+        status = check_withdrawn(store, padding, err);
     if (status == CHEX_OK && *damaged)
         status = write_journal(&r, err);
     if (status == CHEX_OK && *damaged)

@@ -60,8 +60,8 @@ store_shard_identity(const struct store *store, size_t shard)
  * Sum pixels and squares.  The 32-bit sums of 4096 pixels cannot overflow (4096 * 255 * 255 < 2^32); the compiler can
  * vectorise this loop.
  */
-static void
-add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
+void
+store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
 {
     while (count > 0) {
         size_t piece = count < 4096 ? count : 4096, i;
@@ -95,9 +95,10 @@ visit_record(void *context, const struct scanned_record *record, struct chex_err
     if (record->fault != RECORD_GOOD)
         return found->strict ? record_fail(record, err) : CHEX_OK;
     found->good++;
+    found->padding += record->index < visit->images && record->values.weight == 0;
     if (record->index < visit->images && record->values.weight == 1) {
         found->result.images++;
-        add_pixels(record->bytes + visit->layout->pixel_offset, visit->layout->pixel_size, &found->result);
+        store_add_pixels(record->bytes + visit->layout->pixel_offset, visit->layout->pixel_size, &found->result);
         if (found->slot)
             found->slot[record->index] = SLOT_FULL;
     }

@@ -275,6 +275,8 @@ name_fault(const char **known, size_t count, const char *name)
         return "journal of an unfinished conversion";
     if (strncmp(name, LOCK_NAME, strlen(LOCK_NAME)) == 0)
         return "lock of a conversion that is running or was killed";
+    if (strcmp(name, WITHDRAWAL_NAME) == 0)
+        return WITHDRAWAL_UNFINISHED;
     if (name[0] == '.' && (ends_with(name, ".part") || strstr(name, ".tmp.")))
         return "left over from a conversion that was interrupted";
     if (shard_is_name(name) && !bsearch(&name, known, count, sizeof(*known), compare_texts))

@@ -117,7 +117,7 @@ static void
 place_fault(struct check *c, const struct scanned_record *record)
 {
     const struct record_values *values = &record->values;
-    const char *id = c->v->dataset->info.id;
+    const char *id = manifest_record_id(&c->v->dataset->manifest);
 
     if (values->shard == c->shard && strcmp(values->dataset_id, id) == 0) {
         RECORD_FAULT(c, record, CHEX_ERR_INCOMPATIBLE, "holds the record of slot %u", values->index);
@@ -143,6 +143,7 @@ report_others(struct check *c)
 {
     const struct chex_dataset *ds = c->v->dataset;
     const struct chex_shard_info *other = chex_dataset_shard(ds, c->other_shard);
+    const char *id = manifest_record_id(&ds->manifest);
     char *text = c->other_fault ? c->other_fault->text : NULL;
     bool all = c->others == c->info->record_count;
 
@@ -154,9 +155,9 @@ report_others(struct check *c)
         c->other_fault->record = -1;
         c->other_fault->offset = 0;
     }
-    if (strcmp(c->other_id, ds->info.id) != 0)
+    if (strcmp(c->other_id, id) != 0)
         snprintf(text, REPORT_TEXT, "%s of data set '%.16s', this one is '%s'",
-                 c->others > 1 ? "holds records" : "holds a record", c->other_id, ds->info.id);
+                 c->others > 1 ? "holds records" : "holds a record", c->other_id, id);
     else if (!other)
         snprintf(text, REPORT_TEXT, "holds %s of shard %u, which this data set does not have",
                  c->others > 1 ? "records" : "a record", c->other_shard);

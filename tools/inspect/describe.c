@@ -59,6 +59,11 @@ describe_rest(const struct inspect *in, const struct target *t)
         wrap_put(&w, ": ", "%s/rejects.jsonl", printable_text(ds->folder.path, path));
         wrap_end(&w);
     }
+    if (m->withdrawal_count > 0)
+        wrap_line(stdout, "removed", "%s withdrawn in %s, the last at %s; the records keep the id %s",
+                  format_things(manifest_withdrawn(m), "image", text),
+                  format_things(m->withdrawal_count, "step", shards), m->withdrawal[m->withdrawal_count - 1].time,
+                  manifest_record_id(m));
     printf("made by  chex-tools %s\n", m->tool_version);
     if (in->common->verbose == 0)
         return;
@@ -111,6 +116,18 @@ splits_json(const struct chex_dataset *ds)
     return list;
 }
 
+static json_t *
+withdrawals_json(const struct manifest *m)
+{
+    json_t *list = json_array();
+    unsigned i;
+
+    for (i = 0; i < m->withdrawal_count; i++)
+        inspect_json_push(&list, json_pack("{s:s, s:o, s:s}", "dataset_id", m->withdrawal[i].dataset_id, "slots",
+                                           count_json(m->withdrawal[i].slots), "time", m->withdrawal[i].time));
+    return list;
+}
+
 json_t *
 describe_json(const struct target *t)
 {
@@ -118,7 +135,7 @@ describe_json(const struct target *t)
     const struct manifest *m = &ds->manifest;
 
     return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:f, s:f, s:o}",
+                     "s:f, s:f, s:o, s:o}",
                      "id", ds->info.id, "format", (int)ds->info.format_version, "tool_version", m->tool_version,
                      "height", count_json(ds->info.height), "width", count_json(ds->info.width), "channels",
                      count_json(ds->info.channels), "stride", count_json(ds->info.stride), "pixel_offset",
@@ -127,5 +144,6 @@ describe_json(const struct target *t)
                      "leaky_images", count_json(m->leaks.images), "shards", count_json(ds->info.shard_count), "records",
                      count_json(dataset_records(ds)), "images", count_json(ds->info.image_count), "bytes",
                      count_json(dataset_bytes(ds)), "rejects", count_json(m->rejects), "pixel_mean",
-                     ds->info.pixel_mean, "pixel_deviation", ds->info.pixel_deviation, "splits", splits_json(ds));
+                     ds->info.pixel_mean, "pixel_deviation", ds->info.pixel_deviation, "withdrawals",
+                     withdrawals_json(m), "splits", splits_json(ds));
 }

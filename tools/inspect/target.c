@@ -164,6 +164,11 @@ open_folder(struct target *t, struct chex_error *err)
     if (is_there(t->path, CHECKPOINT_LATEST) || is_there(t->path, BEST))
         return open_run(t, err);
     t->kind = TARGET_UNFINISHED;
+    if (is_there(t->path, WITHDRAWAL_NAME)) {
+        snprintf(t->unfinished, sizeof(t->unfinished), "an unfinished withdrawal of patients");
+        t->next = "the same chex-convert --withdraw command again: it finishes";
+        return CHEX_OK;
+    }
     if (read_journals(t)) {
         t->next = "the same chex-convert command again: it resumes where it stopped";
         return CHEX_OK;

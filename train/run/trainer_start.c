@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/number_format.h"
 #include "checkpoint/checkpoint_private.h"
+#include "dataset/dataset.h"
 #include "log/run_file.h"
 
 #include <errno.h>
@@ -180,6 +181,26 @@ refuse_in_vain(const struct trainer *t, const struct folder *from, struct chex_e
                      s->epoch >= t->job.o->epochs ? ", more --epochs continue this one" : "; this one ended early");
 }
 
+/* Explain a refused change of the data set if patients were withdrawn from the data set of the checkpoint. */
+static enum chex_status
+refuse_withdrawn(const struct trainer *t, struct chex_error *err)
+{
+    const struct manifest *m = &t->task.ds->manifest;
+    const char *was = t->state.dataset_id;
+    uint64_t slots = 0;
+    unsigned i;
+
+    if (t->job.o->allow_new_data || !manifest_had_id(m, was))
+        return CHEX_OK;
+    for (i = m->withdrawal_count; i > 0 && (slots += m->withdrawal[i - 1].slots, true); i--)
+        if (strcmp(m->withdrawal[i - 1].dataset_id, was) == 0)
+            break;
+    return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                     "its data set was %s, which is %s since %s images of patients were withdrawn; its weights may "
+                     "depend on them: train a new run, or resume with --allow-new-data",
+                     was, m->dataset_id, COUNT_TEXT(slots));
+}
+
 static enum chex_status
 resume(struct trainer *t, const struct folder *from, const char *name, struct trainer_start *start,
        struct chex_error *err)
@@ -188,7 +209,9 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     enum chex_status status = checkpoint_read_state(from, name, t->task.graph, &t->state, err);
 
     if (status == CHEX_OK) {
-        status = settings_compare(&t->task.settings, t->state.settings, allowed_changes(t->job.o), &change, err);
+        status = refuse_withdrawn(t, err);
+        if (status == CHEX_OK)
+            status = settings_compare(&t->task.settings, t->state.settings, allowed_changes(t->job.o), &change, err);
         if (status != CHEX_OK)
             error_context(err, status, "cannot resume from '%s/%s'", from->path, name);
     }

@@ -44,7 +44,9 @@ TEST_CASE("manifest", "manifest", NULL, NULL);
 TEST(a_written_manifest_is_read_back_unchanged)
 {
     struct small_dataset s;
-    struct manifest_source source = {"0011223344556677", 512, "area", "1024x1024 none"};
+    struct manifest_source source = {"0011223344556677", 512, "area", "1024x1024 none", 7};
+    struct manifest_withdrawal withdrawal[] = {{"8899aabbccddeeff", 3, "2026-11-23T22:30:00Z"},
+                                               {"99aabbccddeeff00", 0, "2026-11-24T22:30:00Z"}};
     struct manifest m = {0};
     struct buffer again = {0};
     char *text;
@@ -55,9 +57,12 @@ TEST(a_written_manifest_is_read_back_unchanged)
     ck_assert_ptr_null(strstr(text, "empty_labels"));
     ck_assert_ptr_null(strstr(text, "synthetic"));
     ck_assert_ptr_null(strstr(text, "sources"));
+    ck_assert_ptr_null(strstr(text, "withdraw"));
     free(text);
     s.manifest.source = &source;
     s.manifest.source_count = 1;
+    s.manifest.withdrawal = withdrawal;
+    s.manifest.withdrawal_count = 2;
     s.manifest.empty_labels = 5;
     s.manifest.synthetic = true;
     s.manifest.left_out = (struct manifest_left_out){"PA", 3, 1, 2};
@@ -79,6 +84,11 @@ TEST(a_written_manifest_is_read_back_unchanged)
     ck_assert_uint_eq(m.source->size, 512);
     ck_assert_str_eq(m.source->resize, "area");
     ck_assert_str_eq(m.source->from, "1024x1024 none");
+    ck_assert_uint_eq(m.source->withdrawn, 7);
+    ck_assert_uint_eq(manifest_withdrawn(&m), 3);
+    ck_assert_str_eq(m.withdrawal[1].time, "2026-11-24T22:30:00Z");
+    ck_assert_str_eq(manifest_record_id(&m), "8899aabbccddeeff");
+    ck_assert(manifest_had_id(&m, "99aabbccddeeff00") && !manifest_had_id(&m, m.dataset_id));
     ck_assert_int_eq(manifest_format(&m, &again, NULL), CHEX_OK);
     ck_assert_uint_eq(again.size, strlen(text));
     ck_assert_mem_eq(again.data, text, again.size);
@@ -140,7 +150,8 @@ TEST(the_dtype_points_at_the_fields)
 #define OTHER_HASH "\"0011\""
 
 /* Replaces the first `old` in a good manifest by `new`. */
-#define SOURCE(size, resize) "{\"dataset_id\": \"0011223344556677\", \"size\": " size ", \"resize\": \"" resize "\"}"
+#define WITHDRAWAL(id, slots) "{\"dataset_id\": \"" id "\", \"slots\": " slots ", \"time\": \"2026-11-23T22:30:00Z\"}"
+#define SOURCE(size, resize)  "{\"dataset_id\": \"0011223344556677\", \"size\": " size ", \"resize\": \"" resize "\"}"
 /* With the 14 names of the manifest these are 255. */
 #define NAMES_11(x)                                                                                           \
     "\"" x "0\",\"" x "1\",\"" x "2\",\"" x "3\",\"" x "4\",\"" x "5\",\"" x "6\",\"" x "7\",\"" x "8\",\"" x \
@@ -257,6 +268,11 @@ static const struct {
     {"\"rejects\": 0",
      "\"rejects\": 0, \"left_out\": {\"views\": \"\", \"other_views\": 0, \"excluded\": -1, \"missing\": 0}",
      CHEX_ERR_DAMAGED, "excluded"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"withdrawals\": []", CHEX_ERR_DAMAGED, "withdrawals"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"withdrawals\": [" WITHDRAWAL("12345", "1") "]", CHEX_ERR_DAMAGED,
+     "dataset_id"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"withdrawals\": [" WITHDRAWAL("0011223344556677", "-1") "]", CHEX_ERR_DAMAGED,
+     "slots"},
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": {}", CHEX_ERR_DAMAGED, "sources"},
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": []", CHEX_ERR_DAMAGED, "sources"},
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [5]", CHEX_ERR_DAMAGED, "sources[0]"},

@@ -181,6 +181,12 @@ print_repair(const struct verify_output *r, uint64_t faults)
         printf("next     remove the files named above, unless a conversion is running\n");
         return;
     }
+    if (ds->manifest.withdrawal_count > 0) {
+        wrap_line(stdout, "next",
+                  "convert again without the withdrawn images (chex-convert --exclude), or restore a "
+                  "copy made after the last withdrawal: --repair would bring them back");
+        return;
+    }
     if (ds->manifest.left_out.excluded > 0)
         printf("         LIST is the list of the %s that --exclude left out\n",
                format_things(ds->manifest.left_out.excluded, "image", excluded));

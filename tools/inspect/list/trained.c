@@ -107,6 +107,12 @@ read_run(struct trained *r, struct chex_error *err)
         status = error_set(err, CHEX_ERR_MISSING, "'%s' has no checkpoint", r->run.path);
     if (status == CHEX_OK)
         status = run_file_train_split(&r->run, r->split, sizeof(r->split), err);
+    if (status == CHEX_OK && manifest_had_id(&r->target->dataset->manifest, r->state.dataset_id))
+        return error_set(
+            err, CHEX_ERR_INCOMPATIBLE,
+            "'%s' was trained on data set %s, before images were withdrawn from '%s', now %s: the order of "
+            "the run needs them (give a copy of %s, or list before the withdrawal)",
+            r->run.path, r->state.dataset_id, r->target->path, r->target->dataset->info.id, r->state.dataset_id);
     if (status == CHEX_OK && strcmp(r->state.dataset_id, r->target->dataset->info.id) != 0)
         status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' was trained on data set %s, not on %s", r->run.path,
                            r->state.dataset_id, r->target->dataset->info.id);

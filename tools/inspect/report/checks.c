@@ -59,6 +59,10 @@ check_rejects(struct html_report *r)
             "%s image%s could not be used at conversion. If they are of one kind (a scanner, a view, a finding), their "
             "absence is a bias; their names and reasons stand below.",
             TEXT(n), report_plural(n));
+    if (r->dataset->manifest.withdrawal_count > 0)
+        report_check_say(c, " %s images were withdrawn later (chex-convert --withdraw), the last at %s.",
+                         TEXT(manifest_withdrawn(&r->dataset->manifest)),
+                         r->dataset->manifest.withdrawal[r->dataset->manifest.withdrawal_count - 1].time);
     if (r->reject_count > n)
         report_check_say(c, " Besides, %s line%s of rejects.jsonl name rows or images without their other half.",
                          TEXT(r->reject_count - n), report_plural(r->reject_count - n));
@@ -79,11 +83,11 @@ check_complete(struct html_report *r)
     if (n == 0)
         report_check_say(c, "Every image of the label file is here or among the rejects.");
     else
-        report_check_say(
-            c,
-            "%s of %s images are here: the others were left out (--allow-missing, --view, --exclude, --tail drop), so "
-            "results are none of the whole of ChestX-ray14.",
-            TEXT(here), TEXT(NIH_IMAGES));
+        report_check_say(c,
+                         "%s of %s images are here: the others were left out (--allow-missing, --view, --exclude, "
+                         "--tail drop, --withdraw), so "
+                         "results are none of the whole of ChestX-ray14.",
+                         TEXT(here), TEXT(NIH_IMAGES));
 }
 
 static void
