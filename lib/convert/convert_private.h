@@ -77,4 +77,7 @@ enum chex_status convert_probe_rejects(struct convert *c, const struct folder *f
 /* Count the converted and rejected images, and write rejects.jsonl and the manifest. */
 enum chex_status convert_publish(struct convert *c, struct store *store, struct chex_error *err);
 
+/* Set mean and deviation of the pixels of m->shard_count shards.  Their sums and counts of images are in result[]. */
+void convert_pixel_statistics(const struct shard_result *result, struct manifest *m);
+
 #endif

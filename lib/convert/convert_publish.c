@@ -140,16 +140,16 @@ count_leaks(const struct convert *c, const struct patient_sum *patient, struct m
  * Compute mean and standard deviation from exact sums.  Each is rounded once, so the results are the same on all
  * machines.
  */
-static void
-pixel_statistics(const struct convert *c, const struct shard_result *result, struct manifest *m)
+void
+convert_pixel_statistics(const struct shard_result *result, struct manifest *m)
 {
     unsigned __int128 sum = 0, squares = 0, n = 0, spread;
-    size_t i;
+    unsigned i;
 
-    for (i = 0; i < c->plan.shard_count; i++) {
+    for (i = 0; i < m->shard_count; i++) {
         sum += result[i].sum;
         squares += result[i].squares;
-        n += (uint64_t)result[i].images * c->plan.layout.pixel_size;
+        n += (uint64_t)result[i].images * m->layout.pixel_size;
     }
     if (n == 0)
         return;
@@ -282,7 +282,7 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
     count_leaks(c, patient, &m->leaks);
     free(patient);
     drop_empty_splits(m, new_index);
-    pixel_statistics(c, result, m);
+    convert_pixel_statistics(result, m);
     return CHEX_OK;
 }
 

@@ -15,4 +15,7 @@ libchexcore_la_SOURCES += \
 	lib/convert/cross_check.c \
 	lib/convert/cross_check.h \
 	lib/convert/rank_work.c \
-	lib/convert/rank_work.h
+	lib/convert/rank_work.h \
+	lib/convert/withdraw.h \
+	lib/convert/withdraw_private.h \
+	lib/convert/withdraw_scan.c
