@@ -17,5 +17,7 @@ libchexcore_la_SOURCES += \
 	lib/convert/rank_work.c \
 	lib/convert/rank_work.h \
 	lib/convert/withdraw.h \
+	lib/convert/withdraw_journal.c \
 	lib/convert/withdraw_private.h \
-	lib/convert/withdraw_scan.c
+	lib/convert/withdraw_scan.c \
+	lib/convert/withdraw_shard.c
