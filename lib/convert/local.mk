@@ -16,6 +16,7 @@ libchexcore_la_SOURCES += \
 	lib/convert/cross_check.h \
 	lib/convert/rank_work.c \
 	lib/convert/rank_work.h \
+	lib/convert/withdraw.c \
 	lib/convert/withdraw.h \
 	lib/convert/withdraw_journal.c \
 	lib/convert/withdraw_private.h \
