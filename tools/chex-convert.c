@@ -18,6 +18,7 @@
 #include "convert/convert_options.h"
 #include "convert/convert_part.h"
 #include "convert/convert_report.h"
+#include "convert/convert_withdraw.h"
 #include "ranks/collective.h"
 
 struct watcher {
@@ -212,7 +213,7 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
             report_left(c, common);
     }
     if (common->json)
-        report_json(c, status == CHEX_OK ? NULL : err, code, cli->dry_run);
+        report_json(c, status == CHEX_OK ? NULL : err, code, cli->dry_run, NULL);
     return code;
 }
 
@@ -229,6 +230,8 @@ convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct
     if (status == CHEX_OK && cli->convert.part.count > 0 && collective_size(ranks) > 1)
         status = error_set(err, CHEX_ERR_USAGE, "--part is for processes without MPI: started as one of %d ranks",
                            collective_size(ranks));
+    if (cli->withdraw)
+        return convert_withdraw(cli, common, ranks, status, err);
     cli->convert.threads = common->threads;
     status = cli->dry_run ? dry_run(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);
     convert_cli_suggest(cli, err);

@@ -546,7 +546,8 @@ def check_help(tally):
 
 FAULT_FILES = {"A": "check_archive.py", "C": "check_convert.py", "F": "check_faults.py", "I": "check_inspect.py",
                "K": "check_ranks.py", "N": "commands/*.txt", "R": "check_train_ranks.py", "S": "check_resume.py",
-               "T": "check_train.py", "U": "check_train_cuda.py", "X": "check_reshard.py"}
+               "T": "check_train.py", "U": "check_train_cuda.py",
+               "W": "check_withdraw.py", "X": "check_reshard.py"}
 CASE = re.compile(r'^@case\(f?"(.*?)"(?:, slow=(True))?\)$', re.M | re.S)  # several strings in a row are one name
 
 

@@ -53,6 +53,9 @@ static const struct cli_option option_table[] = {
      "show the plan, the space it needs and what is missing; write nothing"},
     {FLAG(convert.force), 'f', "force", NULL, NULL, NULL, "replace the data set in the folder"},
     {FLAG(convert.repair), 0, "repair", NULL, NULL, NULL, "check a complete data set, and rewrite its damaged records"},
+    {TEXT(withdraw), 0, "withdraw", "PATIENT|FILE", NULL, NULL,
+     "replace the images of a patient in a data set by padding records; or of all patients in a list, one id per "
+     "line"},
     {FLAG(convert.break_lock), 0, "break-lock", NULL, NULL, NULL,
      "take over a folder whose owner on another host is dead"},
     {OPT_PART, 0, "part", "I/N", NULL, NULL,
@@ -289,11 +292,12 @@ static const struct cli_alias aliases[] = {
 const struct cli_program convert_program = {
     .name = "chex-convert",
     .summary = "decode chest X-rays and their labels once, into TFRecord shards",
-    .usage = "-i PATH... [-l LABELS] -o DIR [OPTION...]",
+    .usage = "-i PATH... [-l LABELS] -o DIR [OPTION...]\n--withdraw PATIENT|FILE SHARDS [-n]",
     .examples = "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
                 "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i shards --size 128 -o small\n"
+                "chex-convert --withdraw 00000013 shards\n"
                 "chex-convert -i images_001 -l Data_Entry_2017.csv -o part --allow-missing\n"
                 "chex-inspect check --full shards",
     .notes = "The same command again resumes a run that was stopped or killed.",
@@ -320,11 +324,46 @@ convert_cli_release(struct convert_cli *cli)
     columns_file_free(cli->columns);
 }
 
+/* --withdraw takes the folder of a data set as its operand, and few other options. */
+static enum chex_status
+check_withdraw(struct convert_cli *cli, struct chex_error *err)
+{
+    struct convert_options *o = &cli->convert;
+    const char *other = cli->columns            ? "--columns"
+                        : o->label_kind         ? "--label-kind"
+                        : o->labels             ? "--labels"
+                        : o->out                ? "--output"
+                        : o->force              ? "--force"
+                        : o->repair             ? "--repair"
+                        : o->part.count > 0     ? "--part"
+                        : o->verify             ? "--verify"
+                        : o->cross_check > 0    ? "--cross-check"
+                        : o->size_given         ? "--size"
+                        : o->resize_given       ? "--resize"
+                        : o->split_given        ? "--split"
+                        : o->lists              ? "--lists"
+                        : o->exclude            ? "--exclude"
+                        : o->views              ? "--view"
+                        : o->findings.count > 0 ? "--findings"
+                        : o->index_dali         ? "--index"
+                                                : NULL;
+
+    if (other)
+        return error_set(err, CHEX_ERR_USAGE, "%s is for a conversion: not with --withdraw", other);
+    if (o->input_count != 1)
+        return error_set(err, CHEX_ERR_USAGE, "--withdraw changes one data set: give its folder, not %zu paths",
+                         o->input_count);
+    o->out = cli->inputs[0];
+    return CHEX_OK;
+}
+
 enum chex_status
 convert_cli_check(struct convert_cli *cli, struct chex_error *err)
 {
     struct convert_options *o = &cli->convert;
 
+    if (cli->withdraw)
+        return check_withdraw(cli, err);
     if (o->input_count == 0)
         return error_set(err, CHEX_ERR_USAGE, "no images: give a folder or an archive with -i");
     if (!o->out)

@@ -15,6 +15,7 @@ struct convert_cli {
     size_t input_capacity;
     struct label_kind *columns; /* --columns; owned */
     bool dry_run;
+    const char *withdraw; /* a patient, or a list of patients; NULL: convert */
 };
 
 extern const struct cli_program convert_program;

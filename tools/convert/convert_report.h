@@ -8,6 +8,8 @@
 
 #include "convert/convert_options.h"
 
+#include <jansson.h>
+
 /* Print the lines labels, images and plan to stderr; with dry_run also a table of missing images by archive. */
 void report_plan(const struct convert *c, const struct cli_common *common, bool dry_run);
 
@@ -41,8 +43,12 @@ void report_left(const struct convert *c, const struct cli_common *common);
 /* Print usage and advice after CHEX_ERR_MEMORY, which also means a lack of file descriptors. */
 void report_shortage(const struct chex_error *err, unsigned threads);
 
-/* Print the document of schemas/convert.schema.json to stdout; err is NULL on success. */
-void report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run);
+/*
+ * Print the document of schemas/convert.schema.json to stdout; err is NULL on success.
+ * withdrawal   the member of --withdraw, which this function frees; NULL: none
+ */
+void report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run,
+                 json_t *withdrawal);
 
 /* Returns whether --allow-rejects permits the rejects, so that they are not faults of the data. */
 bool rejects_allowed(const struct convert *c);

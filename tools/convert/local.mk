@@ -7,4 +7,6 @@ convert_sources = \
 	tools/convert/convert_part.c \
 	tools/convert/convert_part.h \
 	tools/convert/convert_report.c \
-	tools/convert/convert_report.h
+	tools/convert/convert_report.h \
+	tools/convert/convert_withdraw.c \
+	tools/convert/convert_withdraw.h
