@@ -9,6 +9,8 @@ libchexcore_la_SOURCES += \
 	lib/base/error.h \
 	lib/base/json.c \
 	lib/base/json.h \
+	lib/base/json_sum.c \
+	lib/base/json_sum.h \
 	lib/base/keyed_hash.c \
 	lib/base/keyed_hash.h \
 	lib/base/member.h \

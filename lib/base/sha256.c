@@ -70,3 +70,19 @@ digest_hex(const uint8_t *digest, size_t bytes, char *out)
     }
     out[2 * bytes] = '\0';
 }
+
+bool
+digest_data(const void *data, size_t size, char hex[DIGEST_HEX])
+{
+    struct digest *d = digest_new();
+    uint8_t hash[DIGEST_SIZE];
+
+    if (!d)
+        return false;
+    digest_start(d);
+    digest_add(d, data, size);
+    digest_finish(d, hash);
+    digest_free(d);
+    digest_hex(hash, sizeof(hash), hex);
+    return true;
+}

@@ -26,6 +26,9 @@ void digest_finish(struct digest *d, uint8_t out[DIGEST_SIZE]);
 /* Format a CRC-32C, most significant digit first. */
 void crc_hex(uint32_t crc, char out[CRC_HEX]);
 
+/* Format the SHA-256 of `size` bytes.  Returns false when out of memory. */
+bool digest_data(const void *data, size_t size, char hex[DIGEST_HEX]);
+
 /* Format the first `bytes` bytes as lower-case hexadecimal, terminated; out has 2 * bytes + 1 characters. */
 void digest_hex(const uint8_t *digest, size_t bytes, char *out);
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libchexcore_la_SOURCES += \
+	lib/dataset/certificate.c \
+	lib/dataset/certificate.h \
 	lib/dataset/dali_index.c \
 	lib/dataset/dali_index.h \
 	lib/dataset/dataset.c \

@@ -1,5 +1,5 @@
 /*
- * manifest_check.c - checks fields of a manifest against each other, and computes its checksum; see manifest_json.h
+ * manifest_check.c - checks fields of a manifest against each other; see manifest_json.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,30 +9,11 @@
 
 #include "base/ascii.h"
 #include "base/number_format.h"
-#include "base/sha256.h"
 #include "dataset/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum chex_status
-manifest_sum(const void *text, size_t size, char out[MANIFEST_SUM_ROOM], struct chex_error *err)
-{
-    struct digest *digest = digest_new();
-    uint8_t hash[DIGEST_SIZE];
-    char hex[DIGEST_HEX];
-
-    if (!digest)
-        return error_memory(err);
-    digest_start(digest);
-    digest_add(digest, text, size);
-    digest_finish(digest, hash);
-    digest_free(digest);
-    digest_hex(hash, sizeof(hash), hex);
-    snprintf(out, MANIFEST_SUM_ROOM, "  \"" MANIFEST_SUM_KEY "\": \"%s\"\n}\n", hex);
-    return CHEX_OK;
-}
 
 static enum chex_status
 check_record(const struct manifest *m, struct chex_error *err)

@@ -11,6 +11,7 @@
 #include "dataset/manifest_json.h"
 
 #include "base/json.h"
+#include "base/json_sum.h"
 #include "base/member.h"
 
 #include <math.h>
@@ -133,20 +134,6 @@ format_object(const struct manifest *m, const struct manifest_field *fields, con
     return out;
 }
 
-/* Add the checksum as the last key.  The text in b ends with "\n}\n". */
-static enum chex_status
-add_sum(struct buffer *b, struct chex_error *err)
-{
-    char sum[MANIFEST_SUM_ROOM];
-    enum chex_status status;
-
-    b->size -= strlen("\n}\n");
-    status = buffer_append(b, ",\n", 2, err);
-    if (status == CHEX_OK)
-        status = manifest_sum(b->data, b->size, sum, err);
-    return status == CHEX_OK ? buffer_append(b, sum, strlen(sum), err) : status;
-}
-
 enum chex_status
 manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *err)
 {
@@ -161,7 +148,7 @@ manifest_format(const struct manifest *m, struct buffer *b, struct chex_error *e
     if (status == CHEX_OK)
         status = append_json(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
     if (status == CHEX_OK)
-        status = add_sum(&text, err);
+        status = json_sum_add(&text, MANIFEST_SUM_KEY, err);
     if (status == CHEX_OK)
         status = buffer_append(b, text.data, text.size, err);
     buffer_release(&text);

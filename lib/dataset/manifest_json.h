@@ -59,8 +59,4 @@ enum chex_status manifest_check(const struct manifest *m, struct chex_error *err
 /* The last key: the SHA-256 of the text before its line. */
 #define MANIFEST_SUM_KEY "manifest_sha256"
 
-/* Write the last two lines of a manifest that begins with this text.  CHEX_ERR_MEMORY */
-#define MANIFEST_SUM_ROOM 128
-enum chex_status manifest_sum(const void *text, size_t size, char out[MANIFEST_SUM_ROOM], struct chex_error *err);
-
 #endif

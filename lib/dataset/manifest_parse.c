@@ -13,8 +13,8 @@
 
 #include "base/ascii.h"
 #include "base/json.h"
+#include "base/json_sum.h"
 #include "base/member.h"
-#include "base/sha256.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,25 +293,6 @@ manifest_read(const json_t *top, struct manifest *out, struct chex_error *err)
     return r.status == CHEX_OK ? manifest_check(out, err) : r.status;
 }
 
-/* Compare the checksum of the text: only this detects a flipped bit in a number.  Older manifests have no checksum. */
-static enum chex_status
-check_sum(const json_t *top, const uint8_t *text, size_t size, struct chex_error *err)
-{
-    char sum[MANIFEST_SUM_ROOM];
-    size_t end = strlen("  \"" MANIFEST_SUM_KEY "\": \"\"\n}\n") + 2 * DIGEST_SIZE;
-    enum chex_status status;
-
-    if (!json_object_get(top, MANIFEST_SUM_KEY))
-        return CHEX_OK;
-    if (size < end)
-        return error_set(err, CHEX_ERR_DAMAGED, MANIFEST_SUM_KEY ": not a line of its own at the end");
-    status = manifest_sum(text, size - end, sum, err);
-    if (status == CHEX_OK && memcmp(sum, text + size - end, end) != 0)
-        status = error_set(err, CHEX_ERR_DAMAGED,
-                           MANIFEST_SUM_KEY ": not that of the text, which is damaged or was edited");
-    return status;
-}
-
 static const struct parse_bounds bounds = {.size = MANIFEST_MAX, .depth = MAX_DEPTH, .values = MAX_VALUES};
 
 enum chex_status
@@ -323,7 +304,7 @@ manifest_parse(const uint8_t *text, size_t size, struct manifest *out, struct ch
     if (status == CHEX_OK)
         status = manifest_read(top, out, err);
     if (status == CHEX_OK)
-        status = check_sum(top, text, size, err);
+        status = json_sum_check(top, MANIFEST_SUM_KEY, text, size, err); /* older manifests have none */
     json_decref(top);
     return status;
 }

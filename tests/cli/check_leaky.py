@@ -1,21 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Leaky splits: chex-convert --allow-leak, the leaks in the manifest, and the mark on what chex-train writes.
+"""Leaky splits: chex-convert --allow-leak, certificates, and the marks of chex-train.
 
     check_leaky.py [PATTERN]      $CHEX_CONVERT, $CHEX_INSPECT, $CHEX_SYNTH, $CHEX_TRAIN or in $BUILDDIR
 """
 import csv
+import hashlib
 import json
 import os
 import re
 import sys
 
-from support import SOURCE, Cases, manifest, program, run, says, slurp, synth, tree, write, write_csv
+from support import SOURCE, Cases, Skip, manifest, program, run, says, slurp, synth, tree, write, write_csv
 
 try:
     import jsonschema
 except ImportError:
     jsonschema = None
+try:
+    import numpy
+except ImportError:
+    numpy = None
 
 case = Cases()
 made = {}
@@ -267,6 +272,153 @@ def clean(work):
     assert "eaky" not in done.stdout + done.stderr, done.stderr
     for name in os.listdir(f"{work}/run"):
         assert b"eaky" not in slurp(f"{work}/run/{name}"), name
+
+
+# ---- certificates ----------------------------------------------------------------------------------------------------
+
+
+def certify(folder, *more, code=0, out=None):
+    """Write the certificate; its path."""
+    path = out or os.path.join(folder, "split-certificate.json")
+    inspect("check", "--near", "--certificate", path, folder, *more, code=code)
+    return path
+
+
+def hashed(texts):
+    return hashlib.sha256("".join(t + "\n" for t in sorted(set(texts))).encode()).hexdigest()
+
+
+def certified_run(work, folder, code=0):
+    """A run of one epoch: what it printed, and the data set in its run.json."""
+    done = training(folder, work, "--epochs", "1", "--resume", "none", code=code)
+    return done, valid(json.loads(slurp(f"{work}/run.json")), "run.schema.json")["dataset"]
+
+
+@case("the certificate has the hashes, patients and equal images that NumPy finds in the records, in the same bytes")
+def certificate(work):
+    if numpy is None:
+        raise Skip("no NumPy")
+    sources(work)
+    convert(f"{work}/out", "--allow-leak")
+    path = certify(f"{work}/out", code=1)
+    found = valid(json.loads(slurp(path)), "certificate.schema.json")
+    about = manifest(f"{work}/out")
+    names, patients, pixels = {}, {}, {}
+    for shard in about["shards"]:
+        for record in numpy.memmap(f"{work}/out/{shard['name']}", numpy.dtype(about["dtype"]), "r"):
+            if record["weight"] == 1:
+                names.setdefault(shard["split"], []).append(record["filename"].decode())
+                patients.setdefault(record["patient"].decode(), []).append(shard["split"])
+                pixels.setdefault(record["image"].tobytes(), set()).add(shard["split"])
+    for split in found["splits"]:
+        own = names[split["name"]]
+        people = [p for p, splits in patients.items() if split["name"] in splits]
+        assert (split["images"], split["patients"]) == (len(own), len(people)), split
+        assert (split["images_sha256"], split["patients_sha256"]) == (hashed(own), hashed(people)), split
+        assert split["members_sha256"] == split["images_sha256"], split
+    shared = {p: splits for p, splits in patients.items() if len(set(splits)) > 1}
+    assert found["leaky"] is True and found["leaky_patients"] == len(shared)
+    assert {e["patient"]: e["images"] for e in found["patients_in_two_splits"]} == \
+        {p: {s: splits.count(s) for s in set(splits)} for p, splits in shared.items()}
+    assert found["leaky_images"] == len(found["images_in_two_splits"]) == sum(len(s) > 1 for s in pixels.values())
+    sums = "".join(s["sha256"] + "\n" for s in about["shards"])
+    assert found["shards_sha256"] == hashlib.sha256(sums.encode()).hexdigest()
+    text = slurp(path)
+    body = text[:text.index(b'  "certificate_sha256"')]
+    assert found["certificate_sha256"] == hashlib.sha256(body).hexdigest()
+    assert slurp(certify(f"{work}/out", "-j", "3", code=1, out=f"{work}/again.json")) == text
+    assert str(work).encode() not in text
+    inspect("check", "--full", f"{work}/out")  # it may be in the folder
+    says(inspect("check", "--certificate", f"{work}/x", f"{work}/out", code=2), "goes with --near")
+    says(inspect("check", "--near", "--certificate", f"{work}/none/x", f"{work}/out", code=4), "No such file")
+
+
+@case("chex-train names the certificate in the plan, run.json, metrics and picture, or says there is none")
+def named(work):
+    sources(work)
+    convert(f"{work}/out", split="clean.csv")
+    done, dataset = certified_run(f"{work}/run", f"{work}/out")
+    says(done, "no certificate of the split")
+    assert dataset["certificate"] is None and "No certificate" in slurp(f"{work}/run/auroc.svg").decode()
+    path = certify(f"{work}/out", code=None)
+    near = json.loads(slurp(path))["near_pairs"]
+    digest = hashlib.sha256(slurp(path)).hexdigest()
+    done, dataset = certified_run(f"{work}/run", f"{work}/out")
+    says(done, f"certificate {digest[:16]}: 0 patients and 0 images in two splits, {near} nearly equal pair")
+    wanted = {"sha256": digest, "leaky_patients": 0, "leaky_images": 0, "near_pairs": near}
+    assert dataset["certificate"] == wanted, dataset["certificate"]
+    document = valid(json.loads(slurp(f"{work}/run/metrics-test.json")), "evaluation.schema.json")
+    assert document["split"]["certificate"] == wanted and "leaky" not in document
+    for name in ("auroc.svg", "auroc-test.svg"):
+        assert f"Certificate of the split {digest[:16]}" in slurp(f"{work}/run/{name}").decode()
+
+
+@case("a certificate that was edited, cut, or made for another data set is not used, and a warning says so")
+def refused(work):
+    sources(work)
+    convert(f"{work}/out", "--allow-leak")
+    convert(f"{work}/other", "--allow-leak", "--size", "40")
+    path = certify(f"{work}/out", code=1)
+    text = slurp(path).decode()
+    foreign = slurp(certify(f"{work}/other", code=1)).decode()
+    document = json.loads(text)
+    del document["certificate_sha256"]
+    unsealed = json.dumps(document, indent=2) + "\n"
+
+    def sealed(**changes):
+        body = json.dumps({**document, **changes}, indent=2)[:-2] + ",\n"
+        return f'{body}  "certificate_sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
+
+    assert json.loads(sealed())["leaky"] is True
+    for bad, why in ((text.replace('"leaky": true', '"leaky": false'), "was edited"),
+                     (re.sub('"leaky_patients": .*', '"leaky_patients": 0,', text), "was edited"),
+                     (unsealed, "certificate_sha256 is missing"), (text[:500], "line"), ("", "."), ("[]", "not the"),
+                     (foreign, "of another data set"), (sealed(format=2), "newer format"),
+                     (sealed(leaky=False), "not those of the manifest"), (sealed(leaky_patients=0), "not those of"),
+                     (sealed(leaky_images=-1), "not the form"), (sealed(near_pairs="1"), "not the form"),
+                     (sealed(splits=document["splits"][:-1]), "of another data set"),
+                     (sealed(rule="official"), "of another data set"), ("[" * 100, ".")):
+        write(path, bad)
+        done = run([program("chex-train"), "-d", f"{work}/out", "-o", f"{work}/run", "--model", "densenet-micro",
+                    "--crop", "32", "-n"])
+        says(done, f"warning: .*split-certificate.json.*{why}.*not used", "no certificate of the split")
+    write(path, sealed())
+    done = training(f"{work}/out", f"{work}/run", "-n")
+    assert "not used" not in done.stderr, done.stderr
+    says(done, "certificate [0-9a-f]{16}: ")
+
+
+@case("equal images in two splits, which only the certificate knows, mark a run as leaky")
+def equal_images(work):
+    sources(work)
+    folder = os.path.join(os.path.dirname(made["labels"]), "images")
+    with open(os.path.join(os.path.dirname(folder), "clean.csv"), encoding="utf-8") as file:
+        split_of = {row["Patient ID"]: row["split"] for row in csv.DictReader(file)}
+    by_split = {split_of[p]: name for name, p in made["patient_of"].items()}
+    write(f"{folder}/{by_split['test']}", slurp(f"{folder}/{by_split['train']}"))
+    convert(f"{work}/out", split="clean.csv")
+    done = training(f"{work}/out", f"{work}/before", "-n")
+    assert "eaky" not in done.stderr, done.stderr
+    path = certify(f"{work}/out", code=1)
+    found = json.loads(slurp(path))
+    assert found["leaky"] is True and (found["leaky_patients"], found["leaky_images"]) == (0, 1), found
+    done, dataset = certified_run(f"{work}/run", f"{work}/out")
+    says(done, "leaky: 1 image in two splits")
+    marked_lines(done)
+    assert dataset["certificate"]["leaky_images"] == 1
+    assert {"run.json", "auroc-test.svg", "metrics-test.json"} <= marked_files(f"{work}/run")
+
+
+@case("a data set with a damaged record gets no certificate")
+def no_certificate(work):
+    sources(work)
+    convert(f"{work}/out", split="clean.csv")
+    shard = f"{work}/out/{manifest(f'{work}/out')['shards'][0]['name']}"
+    data = bytearray(slurp(shard))
+    data[3000] ^= 1
+    write(shard, bytes(data))
+    path = certify(f"{work}/out", code=1)
+    assert not os.path.exists(path)
 
 
 if __name__ == "__main__":

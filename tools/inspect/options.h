@@ -36,7 +36,8 @@ struct inspect_options {
     bool depth_given;
     enum verify_depth depth;
     bool sha256;
-    bool near; /* with --leaks */
+    bool near;               /* with --leaks */
+    const char *certificate; /* --near: the file to write, or NULL */
     double sample_percent;
 
     /* list, labels, sheet: the selection */

@@ -172,12 +172,18 @@ static void
 draw_split(struct plot *p)
 {
     const struct chex_split_info *split = chex_dataset_split(p->from->ds, p->e->split);
-    char name[NAME + 1], rule[NAME + 1], images[FORMAT_TEXT], patients[FORMAT_TEXT];
+    char name[NAME + 1], rule[NAME + 1], images[FORMAT_TEXT], patients[FORMAT_TEXT], text[CERTIFICATE_TEXT];
 
     title_line(p, "d", "Split %s (%s)", cut(split->name, name), cut(p->from->ds->manifest.split_rule, rule));
     title_line(p, "d", "of data set %s", chex_dataset_info(p->from->ds)->id);
     title_line(p, "d", "%s images of %s patients, members %.*s", format_count(p->e->count, images),
                format_count(p->e->patients, patients), HASH, split->members_sha256);
+    if (!p->from->certificate->sha256[0]) {
+        title_line(p, "d", "No certificate of the split");
+        return;
+    }
+    title_line(p, "d", "Certificate of the split %.*s:", HASH, p->from->certificate->sha256);
+    title_line(p, "d", "%s", certificate_text(p->from->certificate, text));
 }
 
 static void
@@ -221,6 +227,8 @@ draw_title(struct plot *p)
     if (p->from->ds->info.leaky_patients > 0)
         title_line(p, "b w", "Leaky: %s in two splits",
                    format_things(p->from->ds->info.leaky_patients, "patient", patients));
+    else if (p->from->certificate->images > 0)
+        title_line(p, "b w", "Leaky: %s in two splits", format_things(p->from->certificate->images, "image", patients));
     else if (p->m->leaky)
         title_line(p, "b w", "Leaky: the weights are of a run with a leaky split");
     draw_split(p);

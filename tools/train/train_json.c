@@ -51,8 +51,9 @@ plan_json(const struct train_report *r, const struct trainer *t)
     trainer_facts(t, &f);
     if (!f.graph || f.memory_all == 0)
         return json_null();
-    return json_pack("{s:s,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:o}", "dataset_id",
-                     chex_dataset_info(f.ds)->id, "splits", splits_json(&f), "model", f.graph->model, "parameters",
+    return json_pack("{s:s,s:o,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:o}", "dataset_id",
+                     chex_dataset_info(f.ds)->id, "splits", splits_json(&f), "certificate",
+                     certificate_json(f.certificate), "model", f.graph->model, "parameters",
                      count_json(f.graph->param_floats), "crop", (int)f.side, "backend", f.backend->name, "device",
                      f.device, "ranks", f.ranks, "micro_batch", (int)f.micro_batch, "micro_batches",
                      (int)f.micro_batches, "global_batch", count_json(f.global_batch), "steps_per_epoch",

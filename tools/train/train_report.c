@@ -52,6 +52,18 @@ print_split(struct wrap *w, const struct trainer_facts *f, const char *role, int
         wrap_put(w, *role ? ", " : ": ", "%s %s (%.8s)", s->name, format_count(s->image_count, n), s->members_sha256);
 }
 
+/* Prints what was found in two splits, if anything is known about it. */
+static void
+print_certificate(const struct trainer_facts *f)
+{
+    char text[CERTIFICATE_TEXT];
+
+    if (f->certificate->sha256[0])
+        wrap_line(stderr, "", "certificate %.16s: %s", f->certificate->sha256, certificate_text(f->certificate, text));
+    else
+        fprintf(stderr, "         no certificate of the split\n");
+}
+
 static void
 print_data(const struct trainer_facts *f, bool evaluate_only)
 {
@@ -66,9 +78,13 @@ print_data(const struct trainer_facts *f, bool evaluate_only)
     }
     print_split(&w, f, evaluate_only ? "" : "test", f->test);
     wrap_end(&w);
+    print_certificate(f);
     if (f->ds->info.leaky_patients > 0)
         wrap_line(stderr, "", "leaky: %s in two splits, so every number and figure is marked leaky",
                   format_things(f->ds->info.leaky_patients, "patient", patients));
+    else if (f->certificate->images > 0)
+        wrap_line(stderr, "", "leaky: %s in two splits, so every number and figure is marked leaky",
+                  format_things(f->certificate->images, "image", patients));
     if (evaluate_only)
         return;
     if (strcmp(chex_dataset_split(f->ds, (unsigned)f->train)->name, "train") != 0)

@@ -87,6 +87,7 @@ start_file(struct train_watch *w, const struct trainer *t, const struct trainer_
                                         .libraries = count,
                                         .cpu = versions_cpu(cpu, sizeof(cpu)),
                                         .dataset = f->ds,
+                                        .certificate = f->certificate,
                                         .dataset_path = o->data,
                                         .train = split_name(f, f->train),
                                         .validation = split_name(f, f->validation),

@@ -150,13 +150,15 @@ skipped_json(const struct evaluation *e, const struct chex_dataset *ds)
 }
 
 static json_t *
-split_json(const struct evaluation *e, const struct chex_dataset *ds)
+split_json(const struct evaluation *e, const struct evaluation_source *from)
 {
+    const struct chex_dataset *ds = from->ds;
     const struct chex_split_info *split = chex_dataset_split(ds, e->split);
 
-    return json_pack("{s:s,s:s,s:s,s:o,s:o,s:o}", "name", split->name, "rule", ds->manifest.split_rule,
-                     "members_sha256", split->members_sha256, "images", count_json(e->count), "patients",
-                     count_json(e->patients), "skipped", skipped_json(e, ds));
+    return json_pack("{s:s,s:s,s:s,s:o,s:o,s:o,s:o}", "name", split->name, "rule", ds->manifest.split_rule,
+                     "members_sha256", split->members_sha256, "certificate", certificate_json(from->certificate),
+                     "images", count_json(e->count), "patients", count_json(e->patients), "skipped",
+                     skipped_json(e, ds));
 }
 
 static json_t *
@@ -178,10 +180,9 @@ document(const struct evaluation *e, const struct evaluation_source *from)
 
     return json_pack("{s:i,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "format", METRICS_DOCUMENT_FORMAT, "tool",
                      "chex-train", "version", chex_version(), "use", "research only, not for diagnosis", "dataset_id",
-                     chex_dataset_info(from->ds)->id, "split", split_json(e, from->ds), "model", model_json(from),
-                     "views", views, "loss", real_json(e->loss), "not_finite", count_json(e->not_finite), "bootstrap",
-                     bootstrap, "mean", means_json(m), "findings",
-                     metrics_json_findings(m, e->findings, METRICS_DOCUMENT));
+                     chex_dataset_info(from->ds)->id, "split", split_json(e, from), "model", model_json(from), "views",
+                     views, "loss", real_json(e->loss), "not_finite", count_json(e->not_finite), "bootstrap", bootstrap,
+                     "mean", means_json(m), "findings", metrics_json_findings(m, e->findings, METRICS_DOCUMENT));
 }
 
 enum chex_status

@@ -9,18 +9,20 @@
 #ifndef CHEX_TRAIN_PREDICTIONS_H
 #define CHEX_TRAIN_PREDICTIONS_H
 
+#include "dataset/certificate.h"
 #include "eval/evaluate.h"
 #include "io/file.h"
 
 /* The origin of the numbers, for the JSON document. */
 struct evaluation_source {
     const struct chex_dataset *ds;
-    const char *model;             /* "densenet121" */
-    unsigned side;                 /* of its input */
-    const char *checkpoint;        /* file name without folder; NULL: none was written */
-    const char *checkpoint_sha256; /* of that file; or NULL */
-    uint64_t step;                 /* optimizer step of these weights */
-    double epochs;                 /* passes over the training set until that step */
+    const struct certificate *certificate; /* of its split; without a hash if there is none */
+    const char *model;                     /* "densenet121" */
+    unsigned side;                         /* of its input */
+    const char *checkpoint;                /* file name without folder; NULL: none was written */
+    const char *checkpoint_sha256;         /* of that file; or NULL */
+    uint64_t step;                         /* optimizer step of these weights */
+    double epochs;                         /* passes over the training set until that step */
 };
 
 /*

@@ -165,9 +165,18 @@ static const struct member split_members[] = {
     END,
 };
 static const struct member a_split = {.form = FORM_OBJECT, .of = split_members};
+static const struct member certificate_members[] = {
+    {"sha256", TEXT}, {"leaky_patients", COUNT}, {"leaky_images", COUNT}, {"near_pairs", COUNT, OR_NULL}, END};
 static const struct member dataset_members[] = {
-    {"path", TEXT},   {"id", TEXT},      {"leaky_patients", COUNT, .added = true},      {"height", COUNT},
-    {"width", COUNT}, {"images", COUNT}, {"splits", .form = FORM_LIST, .of = &a_split}, END,
+    {"path", TEXT},
+    {"id", TEXT},
+    {"leaky_patients", COUNT, .added = true},
+    {"height", COUNT},
+    {"width", COUNT},
+    {"images", COUNT},
+    {"splits", .form = FORM_LIST, .of = &a_split},
+    {"certificate", .form = FORM_OBJECT, .of = certificate_members, OR_NULL, .added = true},
+    END,
 };
 static const struct member session_members[] = {
     {"started", TEXT, OR_NULL},

@@ -7,6 +7,7 @@
 
 #include "log/run_file.h"
 
+#include "dataset/certificate.h"
 #include "dataset/findings.h"
 #include "log/run_json.h"
 
@@ -151,6 +152,7 @@ format_dataset(const struct run_facts *f)
         if (json_array_append_new(splits, format_split(f, chex_dataset_split(f->dataset, i))) != 0)
             j.failed = true;
     run_json_add(&j, "splits", splits);
+    run_json_add(&j, "certificate", certificate_json(f->certificate));
     return run_json_take(&j);
 }
 

@@ -30,6 +30,7 @@ struct run_facts {
     const char *cpu; /* features: "x86-64 avx2 avx512bw" */
 
     const struct chex_dataset *dataset;
+    const struct certificate *certificate; /* of its split; without a hash if there is none */
     const char *dataset_path;
     const char *train, *validation; /* names of the used splits; NULL: none */
 

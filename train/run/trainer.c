@@ -240,6 +240,7 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
 {
     *out = (struct trainer_facts){
         .ds = t->task.ds,
+        .certificate = &t->task.certificate,
         .train = t->task.train,
         .validation = t->task.validation,
         .test = t->task.test,

@@ -32,6 +32,7 @@
 #include "checkpoint/settings.h"
 #include "checkpoint/weights.h"
 #include "data/loader.h"
+#include "dataset/certificate.h"
 #include "dataset/findings.h"
 #include "eval/predictions.h"
 #include "log/rank_times.h"
@@ -274,7 +275,8 @@ struct trainer_reading {
 /* The decisions of trainer_prepare(); pointers live as long as the trainer. */
 struct trainer_facts {
     const struct chex_dataset *ds;
-    int train, validation, test; /* splits; -1: none */
+    const struct certificate *certificate; /* of its split; without a hash if there is none */
+    int train, validation, test;           /* splits; -1: none */
     const struct graph *graph;
     const struct backend *backend;
     const char *device;                  /* description by the backend */

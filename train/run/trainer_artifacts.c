@@ -72,6 +72,7 @@ trainer_write_artifacts(const struct trainer_job *job, const struct trainer_task
 {
     const char *slash = strrchr(v->weights, '/');
     const struct evaluation_source source = {.ds = task->ds,
+                                             .certificate = &task->certificate,
                                              .model = task->graph->model,
                                              .side = task->side,
                                              .checkpoint = slash ? slash + 1 : v->weights,

@@ -156,6 +156,21 @@ choose_positive_weight(const struct trainer_job *job, struct trainer_task *task,
     return job->o->positive == POSITIVE_GIVEN ? take_given_weights(job->o, task, err) : CHEX_OK;
 }
 
+/* Rank 0: read the certificate of the split.  Without a valid one the run continues, and its results name none. */
+static enum chex_status
+read_certificate(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
+{
+    struct chex_error why;
+    enum chex_status status = job->is_rank_0 ? certificate_read(task->ds, &task->certificate, &why) : CHEX_OK;
+
+    if (status == CHEX_ERR_MEMORY)
+        return error_memory(err);
+    if (status != CHEX_OK && status != CHEX_ERR_MISSING)
+        trainer_warn(job, "%s: not used (chex-inspect check --near --certificate writes one)", why.text);
+    task->leaky = chex_dataset_info(task->ds)->leaky_patients > 0 || task->certificate.images > 0;
+    return CHEX_OK;
+}
+
 static enum chex_status
 open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
 {
@@ -177,8 +192,8 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
     if (task->side > info->width)
         return error_set(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", task->side, info->width, info->height);
     task->select = choose_select(job, task);
-    task->leaky = info->leaky_patients > 0;
-    return choose_positive_weight(job, task, err);
+    status = read_certificate(job, task, err);
+    return status == CHEX_OK ? choose_positive_weight(job, task, err) : status;
 }
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */

@@ -77,7 +77,8 @@ struct trainer_task {
     uint64_t global, steps;             /* images per step of all ranks; steps per epoch */
     double positive[CHEX_FINDINGS_MAX]; /* weights of the data set's findings */
     enum select_metric select;
-    bool leaky; /* a patient of the data set is in two splits */
+    struct certificate certificate; /* of the split; rank 0 */
+    bool leaky;                     /* a patient or an image of the data set is in two splits */
     struct settings settings;
 };
 

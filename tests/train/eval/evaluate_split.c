@@ -130,8 +130,9 @@ run(struct collective *collective, struct chex_dataset *ds, const struct folder 
     const struct backend *backend = option("backend", NULL) ? backend_find(option("backend", NULL)) : backends[0];
     int split = chex_dataset_find_split(ds, option("split", "val"));
     struct plan_options plan = {.threads = number("threads", "2"), .batch = number("batch", "8")};
+    const struct certificate none = {.sha256 = ""};
     struct evaluation_source from = {
-        .ds = ds, .model = option("model", "densenet-micro"), .checkpoint = option("save", NULL)};
+        .ds = ds, .certificate = &none, .model = option("model", "densenet-micro"), .checkpoint = option("save", NULL)};
     struct evaluate_options o = {.ds = ds, .backend = backend, .collective = collective, .ahead = 2, .check_crc = true};
     struct chex_error err = {.status = CHEX_ERR_USAGE, .text = "no such split or backend"};
     struct samples samples;

@@ -21,6 +21,8 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
         return error_set(err, CHEX_ERR_USAGE, "--sha256 goes with --full");
     if (inspect_wants_rows(o) && o->action != INSPECT_SPLIT)
         return error_set(err, CHEX_ERR_USAGE, "--format csv and jsonl go with --leaks and --near");
+    if (o->certificate && !o->near)
+        return error_set(err, CHEX_ERR_USAGE, "--certificate goes with --near");
     return inspect_check_format(o, common, err);
 }
 
@@ -34,6 +36,8 @@ static const struct cli_option options[] = {
      "compare the SHA-256 of every shard, against tampering (with --full)"},
     {ID_LEAKS, 0, "leaks", NULL, NULL, NULL, "find patients and images in two splits, and drift of prevalence"},
     {ID_NEAR, 0, "near", NULL, NULL, NULL, "as --leaks, and find nearly equal images in two splits"},
+    {AT_TEXT(certificate), 0, "certificate", "FILE", NULL, NULL,
+     "write the result of --near as the certificate of the split; chex-train reads PATH/split-certificate.json"},
     ROW_FORMAT,
     ROW_END,
 };
@@ -42,7 +46,8 @@ const struct inspect_command inspect_check_command = {
     .cli = {.name = "check",
             .summary = "check a data set, a shard, a checkpoint or a run",
             .usage = "[--quick | --sample P% | --full [--sha256]] PATH...\n"
-                     "--leaks | --near [--format HOW] PATH...",
+                     "--leaks [--format HOW] PATH...\n"
+                     "--near [--certificate FILE] [--format HOW] PATH...",
             .examples = "chex-inspect check --full shards     # every byte\n"
                         "chex-inspect check -q --sample 1% shards || exit\n"
                         "chex-inspect check --leaks shards    # is a patient in train and test?",

@@ -83,6 +83,14 @@ read_records(struct split_reading *r, struct walk *w, struct chex_error *err)
 
 /* ---- all together ------------------------------------------------------------------------------------------------ */
 
+static enum chex_status
+write_certificate(const struct inspect *in, const struct target *t, struct split_check *c, struct chex_error *err)
+{
+    if (t->kind != TARGET_DATASET || in->have_result)
+        return error_set(err, CHEX_ERR_USAGE, "--certificate takes one PATH, the folder of a data set");
+    return certificate_write(c, in->options->certificate, c->certificate, err);
+}
+
 int
 inspect_split(struct inspect *in, struct target *t)
 {
@@ -110,10 +118,12 @@ inspect_split(struct inspect *in, struct target *t)
         status = split_check_run(&c, &err);
     if (status == CHEX_OK && c.near)
         status = near_find(&near, &c, &err);
+    c.faults = w.faults;
+    if (status == CHEX_OK && in->options->certificate)
+        status = write_certificate(in, t, &c, &err);
     if (status != CHEX_OK) {
         code = inspect_fail(in, t->path, &err);
     } else {
-        c.faults = w.faults;
         inspect_print_result(in, &split_check_result, &c);
         code = inspect_walk_code(&w);
         if (c.shared_patients > 0 || c.shared_images > 0 || near.pair_count > 0 || near.too_many)

@@ -47,6 +47,7 @@ struct split_check {
     uint64_t shared_images;             /* groups of equal images in more than one split */
     uint64_t repeated_images;           /* images that equal another image of their split */
     struct near_search *near;           /* of --near, not owned; or NULL */
+    char certificate[DIGEST_HEX];       /* SHA-256 of the file of --certificate; "" if there is none */
 };
 
 /* Sort c->seen and set the members after it.  The caller frees c->by_hash. */
@@ -61,6 +62,18 @@ bool split_check_image(const struct split_check *c, size_t i, size_t *next);
 bool split_check_same(const struct split_check *c, size_t i, size_t j);
 /* Returns the difference b - a in standard errors, or 0 if too few images have the finding. */
 double split_z(const struct split_sums *a, const struct split_sums *b, unsigned finding);
+
+/* Returns the lists of the JSON document, each with the first `most` elements.  No list of pairs without --near. */
+json_t *split_check_patients_json(const struct split_check *c, size_t most);
+json_t *split_check_images_json(const struct split_check *c, size_t most);
+json_t *split_check_near_json(const struct split_check *c, size_t most);
+
+/*
+ * Write the certificate after a check with --near.
+ * CHEX_ERR_DAMAGED  a record is damaged;  CHEX_ERR_LIMIT, CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ */
+enum chex_status certificate_write(const struct split_check *c, const char *path, char sha256[DIGEST_HEX],
+                                   struct chex_error *err);
 
 /* Formats a struct split_check; uses in, path and faults too. */
 extern const struct inspect_result split_check_result;

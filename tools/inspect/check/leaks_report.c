@@ -55,15 +55,15 @@ print_patients(const struct inspect *in, const struct split_check *c)
         printf("         and %s\n", format_things(c->shared_patients - shown, "more patient", text));
 }
 
-static json_t *
-patients_json(const struct split_check *c)
+json_t *
+split_check_patients_json(const struct split_check *c, size_t most)
 {
     json_t *list = json_array();
     uint64_t images[SPLIT_MAX];
     size_t i, next;
     unsigned s;
 
-    for (i = 0; i < c->count; i = next) {
+    for (i = 0; i < c->count && json_array_size(list) < most; i = next) {
         json_t *splits;
 
         if (!split_check_patient(c, i, &next, images))
@@ -121,19 +121,19 @@ image_json(const struct split_check *c, const struct seen *seen)
                      "shard", c->dataset->shard[seen->shard].name, "index", count_json(seen->index));
 }
 
-static json_t *
-images_json(const struct split_check *c)
+json_t *
+split_check_images_json(const struct split_check *c, size_t most)
 {
     json_t *list = json_array();
     size_t i, j, next;
 
-    for (i = 0; i < c->count; i = next) {
+    for (i = 0; i < c->count && json_array_size(list) < most; i = next) {
         json_t *group;
 
         if (!split_check_image(c, i, &next))
             continue;
         group = json_array();
-        for (j = i; j < next; j++)
+        for (j = i; j < next && j - i < most; j++)
             inspect_json_push(&group, image_json(c, c->by_hash[j]));
         inspect_json_push(&list, group);
     }
@@ -169,14 +169,14 @@ print_near(const struct inspect *in, const struct split_check *c)
 }
 
 /* Returns null without --near, or if there are too many pairs. */
-static json_t *
-near_json(const struct split_check *c)
+json_t *
+split_check_near_json(const struct split_check *c, size_t most)
 {
     const struct near_search *s = c->near;
     json_t *list = s && !s->too_many ? json_array() : json_null();
     size_t i;
 
-    for (i = 0; s && i < s->pair_count; i++)
+    for (i = 0; s && i < s->pair_count && i < most; i++)
         inspect_json_push(&list, json_pack("{s:f, s:[o, o]}", "correlation", s->pair[i].correlation, "images",
                                            image_json(c, s->image[s->pair[i].a].seen),
                                            image_json(c, s->image[s->pair[i].b].seen)));
@@ -269,6 +269,7 @@ print_result(void *result)
 {
     const struct split_check *c = result;
     const struct inspect *in = c->in;
+    char path[PRINTABLE_TEXT];
     bool differs = false;
     unsigned s, f;
 
@@ -278,6 +279,8 @@ print_result(void *result)
         print_near(in, c);
     if (in->common->quiet)
         return;
+    if (c->certificate[0])
+        printf("written  %s\n         sha256 %s\n", printable_text(in->options->certificate, path), c->certificate);
     if (c->dataset->info.split_count == 1)
         printf("labels   one split: nothing to compare\n");
     for (s = 1; s < c->dataset->info.split_count; s++) {
@@ -296,11 +299,13 @@ result_json(void *result)
 {
     const struct split_check *c = result;
 
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:o}", "path", text_json(c->path), "patients",
-                     count_json(c->patients), "images", count_json(c->count), "patients_in_two_splits",
-                     patients_json(c), "images_in_two_splits", images_json(c), "repeated_within_split",
-                     count_json(c->repeated_images), "near_in_two_splits", near_json(c), "near_threshold", NEAR_LEAST,
-                     "z_threshold", SPLIT_Z, "drift", drift_json(c), "faults", count_json(c->faults));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o}", "path", text_json(c->path),
+                     "patients", count_json(c->patients), "images", count_json(c->count), "patients_in_two_splits",
+                     split_check_patients_json(c, SIZE_MAX), "images_in_two_splits",
+                     split_check_images_json(c, SIZE_MAX), "repeated_within_split", count_json(c->repeated_images),
+                     "near_in_two_splits", split_check_near_json(c, SIZE_MAX), "near_threshold", NEAR_LEAST,
+                     "z_threshold", SPLIT_Z, "drift", drift_json(c), "certificate_sha256",
+                     text_json(c->certificate[0] ? c->certificate : NULL), "faults", count_json(c->faults));
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 inspect_check_sources = \
+	tools/inspect/check/certificate.c \
 	tools/inspect/check/check.c \
 	tools/inspect/check/check.h \
 	tools/inspect/check/leaks.c \
