@@ -33,18 +33,47 @@ view_wanted(const char *views, const char *view)
     return false;
 }
 
+/* Skip the rows that do not match --where, and add the selection to *spec. */
 static enum chex_status
-choose_entries(struct convert *c, struct chex_error *err)
+select_entries(struct convert *c, struct spec *spec, struct chex_error *err)
+{
+    struct where where = c->options->where;
+    struct split_set splits = {0};
+    enum chex_status status = where_resolve(&where, &c->labels.findings, err);
+
+    if (status == CHEX_OK)
+        status = where_format(&where, &c->labels.findings, spec->where, err);
+    if (status != CHEX_OK)
+        return error_context(err, status, "--where");
+    if (where_has(&where, WHERE_SPLIT))
+        status = split_assign(&spec->split, &c->labels, c->skip, &splits, err);
+    for (size_t i = 0; status == CHEX_OK && i < c->labels.count; i++) {
+        bool known = splits.of_entry && splits.of_entry[i] != SPLIT_OUTSIDE;
+        struct record_values values;
+
+        entry_values(&c->labels.entry[i], &values);
+        if (c->skip[i] || where_holds(&where, &values, known ? splits.name[splits.of_entry[i]] : NULL))
+            continue;
+        c->skip[i] = true;
+        c->unselected++;
+    }
+    split_set_release(&splits);
+    return status;
+}
+
+/* Decide which rows to convert: c->skip. */
+static enum chex_status
+choose_entries(struct convert *c, struct spec *spec, struct chex_error *err)
 {
     const struct convert_options *o = c->options;
+    enum chex_status status;
     size_t i;
 
     c->skip = calloc(c->labels.count ? c->labels.count : 1, sizeof(*c->skip));
     if (!c->skip)
         return error_memory(err);
     if (o->exclude) {
-        enum chex_status status = names_read(o->exclude, labels_name_parts(&c->labels), &c->exclude, err);
-
+        status = names_read(o->exclude, labels_name_parts(&c->labels), &c->exclude, err);
         if (status != CHEX_OK)
             return status;
     }
@@ -64,10 +93,12 @@ choose_entries(struct convert *c, struct chex_error *err)
     if (c->labels.count == 0 && c->labels.reject_count > 0)
         return error_set(err, CHEX_ERR_MISSING, "no row of '%s' can be used; the first, in line %u: %s", o->labels,
                          c->labels.reject[0].line, c->labels.reject[0].reason);
-    if (c->excluded + c->filtered == c->labels.count)
-        return error_set(err, CHEX_ERR_MISSING, "--exclude and --view leave no image of '%s'",
+    status = o->where.count > 0 ? select_entries(c, spec, err) : CHEX_OK;
+    if (status == CHEX_OK && c->excluded + c->filtered + c->unselected == c->labels.count)
+        return error_set(err, CHEX_ERR_MISSING, "%s no image of '%s'",
+                         o->where.count > 0 ? "--where, --exclude and --view leave" : "--exclude and --view leave",
                          o->labels ? o->labels : o->inputs[0]);
-    return CHEX_OK;
+    return status;
 }
 
 /* Collect the images in folders that have no row. */
@@ -135,7 +166,7 @@ scan_inputs(struct convert *c, struct chex_error *err)
     return source_scan(o->inputs, o->input_count, &c->source, err);
 }
 
-/* Read the label file; without one, make the rows from the records of the inputs. */
+/* Read the label file and search the inputs.  Without a label file, make the rows from the records of the inputs. */
 static enum chex_status
 read_rows(struct convert *c, struct chex_error *err)
 {
@@ -149,8 +180,11 @@ read_rows(struct convert *c, struct chex_error *err)
     };
     enum chex_status status;
 
-    if (o->labels)
-        return labels_read(o->labels, &labels, &c->labels, err);
+    if (o->labels) {
+        status = labels_read(o->labels, &labels, &c->labels, err);
+        c->source.name_parts = labels_name_parts(&c->labels);
+        return status == CHEX_OK ? scan_inputs(c, err) : status;
+    }
     status = scan_inputs(c, err);
     if (status == CHEX_OK && c->source.dataset_count == 0)
         return error_set(err, CHEX_ERR_USAGE, "no labels: give Data_Entry_2017_v2020.csv with -l");
@@ -165,17 +199,9 @@ read_rows(struct convert *c, struct chex_error *err)
 static enum chex_status
 find_images(struct convert *c, struct chex_error *err)
 {
-    const struct convert_options *o = c->options;
-    bool *missing;
+    bool *missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*missing));
     enum chex_status status = CHEX_OK;
 
-    if (o->labels) {
-        c->source.name_parts = labels_name_parts(&c->labels);
-        status = scan_inputs(c, err);
-        if (status != CHEX_OK)
-            return status;
-    }
-    missing = calloc(c->labels.count ? c->labels.count : 1, sizeof(*missing));
     c->archive = calloc(c->source.archive_count ? c->source.archive_count : 1, sizeof(*c->archive));
     if (!missing || !c->archive) {
         free(missing);
@@ -308,15 +334,15 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
     c->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     c->synthetic = is_synthetic(options);
     status = read_rows(c, err);
-    if (status == CHEX_OK)
-        status = choose_entries(c, err);
-    if (status == CHEX_OK)
-        status = find_images(c, err);
     if (status == CHEX_OK && c->source.dataset_count > 0)
         status = convert_stored_spec(c, &spec, err);
     if (status == CHEX_OK)
         status = choose_split(c, &spec, err);
     spec.split.allow_leak = options->allow_leak;
+    if (status == CHEX_OK)
+        status = choose_entries(c, &spec, err);
+    if (status == CHEX_OK)
+        status = find_images(c, err);
     if (status == CHEX_OK)
         status = make_plan(c, &spec, err);
     if (status == CHEX_OK)

@@ -17,6 +17,7 @@
 #ifndef CHEX_LIB_CONVERT_H
 #define CHEX_LIB_CONVERT_H
 
+#include "dataset/where.h"
 #include "input/archive.h"
 #include "input/image_reader.h"
 #include "input/input_scan.h"
@@ -42,6 +43,7 @@ struct convert_options {
     const char *lists;                   /* folder of the official lists; NULL: the folder of the label file */
     const char *exclude;                 /* path of a list of names to exclude, or NULL */
     const char *views;                   /* "PA", "AP", "PA,AP"; NULL: all */
+    struct where where;                  /* only rows that match; no text: all */
     const char *out;
     struct findings findings; /* the list; count 0: that of the label file */
     enum unknown_policy unknown;
@@ -94,6 +96,7 @@ struct convert {
     bool *missing;              /* [labels.count] the image is in no input; false if it may still be in an archive */
     bool inputs_read;           /* all inputs were read, with the archives: `missing` is final for planned images */
     size_t excluded, filtered;  /* entries excluded by --exclude, by --view */
+    size_t unselected;          /* entries that do not match --where */
     size_t unmatched;           /* names of --exclude without a row */
     struct unlabeled unlabeled; /* images without a row, sorted; complete after the run, which adds those in archives */
     /*

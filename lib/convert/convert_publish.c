@@ -223,18 +223,21 @@ drop_empty_splits(struct manifest *m, unsigned *new_index)
         m->shard[i].split = new_index[m->shard[i].split];
 }
 
-/* Count the rows without a record.  Rows that --exclude and --view did not exclude had no image. */
+/* Count the rows without a record.  Rows that --exclude, --view and --where did not exclude had no image. */
 static struct manifest_left_out
 left_out(const struct convert *c)
 {
-    struct manifest_left_out out = {"", c->filtered, c->excluded, 0};
+    struct manifest_left_out out = {
+        .views = "", .other_views = c->filtered, .excluded = c->excluded, .not_selected = c->unselected};
     size_t i;
 
     for (i = 0; i < c->labels.count; i++)
         out.missing += c->skip[i];
-    out.missing -= c->filtered + c->excluded;
+    out.missing -= c->filtered + c->excluded + c->unselected;
     if (c->filtered > 0)
         out.views = c->options->views;
+    if (c->plan.spec.where[0])
+        out.where = c->plan.spec.where;
     return out;
 }
 

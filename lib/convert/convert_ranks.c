@@ -39,7 +39,7 @@ describe(const struct convert *c, const char *purpose, char *text, size_t size)
 enum chex_status
 convert_compare(const struct convert *c, const char *purpose, enum chex_status status, struct chex_error *err)
 {
-    char text[2048] = "";
+    char text[2048 + WHERE_TEXT] = "";
 
     if (!c->ranks)
         return status;

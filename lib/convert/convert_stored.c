@@ -85,6 +85,9 @@ convert_stored_spec(struct convert *c, struct spec *spec, struct chex_error *err
                                          .from = c->stored_from[0] ? c->stored_from : NULL,
                                          .withdrawn = manifest_withdrawn(m)};
     memcpy(c->stored.dataset_id, m->dataset_id, sizeof(c->stored.dataset_id));
+    /* Rows from the records are a selection of the selection that made them. */
+    if (!c->options->labels && m->left_out.where)
+        snprintf(spec->where, sizeof(spec->where), "%s", m->left_out.where);
     if (!manifest_from(&c->stored, spec->size, spec->from))
         return error_set(err, CHEX_ERR_USAGE, "the images of '%s' were made smaller twice (%s): start from larger ones",
                          ds->folder.path, c->stored_from);
@@ -153,4 +156,5 @@ convert_stored_describe(const struct convert *c, struct manifest *m)
     m->left_out.other_views += before->other_views;
     m->left_out.excluded += before->excluded;
     m->left_out.missing += before->missing;
+    m->left_out.not_selected += before->not_selected;
 }

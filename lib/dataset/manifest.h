@@ -41,6 +41,8 @@ struct manifest_split {
 struct manifest_left_out {
     const char *views; /* "PA", "PA,AP": the selected views if rows with other views were excluded, otherwise "" */
     uint64_t other_views, excluded, missing;
+    const char *where; /* of where_format(): rows that do not match were left out, or NULL */
+    uint64_t not_selected;
 };
 
 /* Patients with images in two splits or more (chex-convert --allow-leak), and all of their images. */

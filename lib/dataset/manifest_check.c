@@ -26,6 +26,8 @@ check_record(const struct manifest *m, struct chex_error *err)
         return error_set(err, CHEX_ERR_DAMAGED, "record.text_sizes: more than fits into a record");
     if ((l->views && l->views[0]) != (l->other_views > 0))
         return error_set(err, CHEX_ERR_DAMAGED, "left_out.views: not a list such as PA,AP where others were left out");
+    if (l->not_selected > 0 && !l->where)
+        return error_set(err, CHEX_ERR_DAMAGED, "left_out.where: not a selection where rows were left out");
     return CHEX_OK;
 }
 

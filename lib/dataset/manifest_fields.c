@@ -9,6 +9,7 @@
 
 #include "base/sha256.h"
 #include "dataset/format.h"
+#include "dataset/where.h"
 #include "image/resample.h"
 
 #include <stdio.h>
@@ -104,13 +105,13 @@ restore_layout(struct manifest *m, struct chex_error *err)
 #define M(member)          AT(struct manifest, member)
 #define LIST(type, member) M(member), .count = offsetof(struct manifest, member##_count), .element = sizeof(type)
 
-#define LOWER  "abcdefghijklmnopqrstuvwxyz"
-#define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGITS "0123456789"
-#define HEX(n) .letters = DIGITS "abcdef", .min = n, .max = n, .wanted = #n " hexadecimal digits"
-#define PRINTABLE                                                                              \
-    .letters = " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" DIGITS UPPER LOWER, .min = 1, .max = 128, \
-    .wanted = "a short printable text"
+#define LOWER             "abcdefghijklmnopqrstuvwxyz"
+#define UPPER             "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS            "0123456789"
+#define HEX(n)            .letters = DIGITS "abcdef", .min = n, .max = n, .wanted = #n " hexadecimal digits"
+#define PRINTABLE_LETTERS " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" DIGITS UPPER LOWER
+#define PRINTABLE         .letters = PRINTABLE_LETTERS, .min = 1, .max = 128, .wanted = "a short printable text"
+#define WHERE_FIELD       .letters = PRINTABLE_LETTERS, .min = 1, .max = WHERE_TEXT - 1, .wanted = "a selection"
 
 _Static_assert(2 * DIGEST_SIZE == 64 && CHEX_ID_LENGTH == 16 && CRC_HEX - 1 == 8, "HEX() has numbers for its error");
 
@@ -225,6 +226,8 @@ static const struct manifest_field left_out_fields[] = {
     {"other_views", MANIFEST_NUMBER, M(left_out.other_views), .max = INT64_MAX / 4},
     {"excluded", MANIFEST_NUMBER, M(left_out.excluded), .max = INT64_MAX / 4},
     {"missing", MANIFEST_NUMBER, M(left_out.missing), .max = INT64_MAX / 4},
+    {"where", MANIFEST_TEXT, M(left_out.where), WHERE_FIELD, .optional = true},
+    {"not_selected", MANIFEST_NUMBER, M(left_out.not_selected), .max = INT64_MAX / 4, .optional = true},
     {.key = NULL},
 };
 

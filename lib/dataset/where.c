@@ -190,6 +190,74 @@ where_holds(const struct where *w, const struct record_values *values, const cha
     return true;
 }
 
+/* ---- one line ---------------------------------------------------------------------------------------------------- */
+
+/* Write a term in its canonical spelling.  Returns its length, which may exceed the size. */
+static size_t
+format_term(const struct where_term *t, const struct findings *findings, char *out, size_t size)
+{
+    const char *name = t->finding >= 0 ? findings->name[t->finding] : "No_Finding";
+    int length = t->kind == WHERE_FINDING
+                     ? snprintf(out, size, "%s%s", name, t->wanted ? "" : "=0")
+                     : snprintf(out, size, "%s=%.*s", keys[t->kind - WHERE_VIEW], (int)t->text.size, t->text.data);
+
+    if (t->kind == WHERE_VIEW || t->kind == WHERE_SEX)
+        for (size_t i = strcspn(out, "="); out[i]; i++)
+            out[i] = ascii_upper(out[i]);
+    return (size_t)length;
+}
+
+/* Returns whether one of the texts of the line equals this one. */
+static bool
+has_text(const char *line, const char *text)
+{
+    size_t length = strlen(text);
+
+    for (const char *next; line; line = next ? next + strlen(WHERE_AND) : NULL) {
+        next = strstr(line, WHERE_AND);
+        if ((next ? (size_t)(next - line) : strlen(line)) == length && memcmp(line, text, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_plain(const char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~' || *text == '&')
+            return false;
+    return true;
+}
+
+enum chex_status
+where_format(const struct where *w, const struct findings *findings, char text[WHERE_TEXT], struct chex_error *err)
+{
+    char clause[WHERE_TEXT + 2];
+    unsigned i = 0;
+
+    while (i < w->count) {
+        unsigned number = w->term[i].clause;
+        size_t length = 0, used = strlen(text);
+
+        for (; i < w->count && w->term[i].clause == number && length < WHERE_TEXT; i++) {
+            if (length > 0)
+                clause[length++] = ',';
+            length += format_term(&w->term[i], findings, clause + length, sizeof(clause) - length);
+        }
+        if (length < WHERE_TEXT && !is_plain(clause))
+            return error_set(err, CHEX_ERR_USAGE, "a value has an '&' or is not printable ASCII");
+        if (length < WHERE_TEXT && has_text(text, clause))
+            continue;
+        if (used + strlen(WHERE_AND) + length >= WHERE_TEXT)
+            return error_set(err, CHEX_ERR_USAGE,
+                             "longer than %d bytes, which the manifest could not record: use --exclude LIST",
+                             WHERE_TEXT - 1);
+        snprintf(text + used, WHERE_TEXT - used, "%s%s", used > 0 ? WHERE_AND : "", clause);
+    }
+    return CHEX_OK;
+}
+
 bool
 where_has(const struct where *w, enum where_kind kind)
 {

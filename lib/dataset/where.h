@@ -17,6 +17,8 @@
 
 #define WHERE_MAX_TERMS 64
 #define WHERE_MAX_TEXTS 16
+#define WHERE_TEXT      256   /* of where_format() */
+#define WHERE_AND       " & " /* between the texts there */
 
 enum where_kind { WHERE_FINDING, WHERE_VIEW, WHERE_SEX, WHERE_AGE, WHERE_PATIENT, WHERE_NAME, WHERE_SPLIT };
 
@@ -46,6 +48,13 @@ enum chex_status where_add(struct where *w, const char *text, struct chex_error 
 enum chex_status where_resolve(struct where *w, const struct findings *findings, struct chex_error *err);
 /* Returns whether a record of this split matches.  w was resolved with the findings of the record. */
 bool where_holds(const struct where *w, const struct record_values *values, const char *split);
+/*
+ * Write the texts in one line, "Hernia,Mass & sex=F", with the names of the list that resolved w.  `text` holds the
+ * line of an earlier selection, or is ""; the texts that it lacks are added.
+ * CHEX_ERR_USAGE  the line is too long, or a value has an '&' or is not printable ASCII
+ */
+enum chex_status where_format(const struct where *w, const struct findings *findings, char text[WHERE_TEXT],
+                              struct chex_error *err);
 /* Returns whether a term has this kind. */
 bool where_has(const struct where *w, enum where_kind kind);
 

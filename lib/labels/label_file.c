@@ -496,6 +496,19 @@ labels_release(struct labels *labels)
     *labels = (struct labels){0};
 }
 
+void
+entry_values(const struct entry *entry, struct record_values *out)
+{
+    *out = (struct record_values){
+        .label = entry->label,
+        .age = entry->age,
+        .sex = entry->sex,
+        .view = {entry->view, strlen(entry->view)},
+        .patient = {entry->patient, strlen(entry->patient)},
+        .name = {entry->name, strlen(entry->name)},
+    };
+}
+
 const struct entry *
 labels_find(const struct labels *labels, const char *name)
 {

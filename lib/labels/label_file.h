@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "dataset/findings.h"
+#include "dataset/record.h"
 #include "labels/label_kinds.h"
 #include "labels/notes.h"
 
@@ -107,6 +108,9 @@ void labels_release(struct labels *labels);
 
 /* Set the figures about ages from the entries. */
 void labels_count_ages(struct labels *labels);
+
+/* Set *out to the values of an entry's record, except its place and weight. */
+void entry_values(const struct entry *entry, struct record_values *out);
 
 /* Returns the components of an image's name: 1, or more if the names have folders. */
 unsigned labels_name_parts(const struct labels *labels);

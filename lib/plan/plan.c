@@ -38,13 +38,14 @@ spec_format(const struct spec *spec, char *out, size_t size)
     bool other = spec->findings.count > 0 && !findings_equal(&spec->findings, &findings_nih14);
 
     split_rule_format(&spec->split, rule, sizeof(rule));
-    snprintf(
-        out, size,
-        "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s%s%s%s%s",
-        spec->size, spec->size, resample_names[spec->resize], spec->shard_size, tail_names[spec->tail], spec->align,
-        rule, (unsigned long long)spec->seed, (unsigned long long)spec->limits.max_pixels, spec->limits.min_side,
-        spec->limits.lenient ? ", lenient" : "", spec->from[0] ? ", from " : "", spec->from, other ? SPEC_FINDINGS : "",
-        other ? findings_describe(&spec->findings, findings) : "");
+    snprintf(out, size,
+             "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from "
+             "%u%s%s%s%s%s%s%s",
+             spec->size, spec->size, resample_names[spec->resize], spec->shard_size, tail_names[spec->tail],
+             spec->align, rule, (unsigned long long)spec->seed, (unsigned long long)spec->limits.max_pixels,
+             spec->limits.min_side, spec->limits.lenient ? ", lenient" : "", spec->from[0] ? ", from " : "", spec->from,
+             spec->where[0] ? ", where " : "", spec->where, other ? SPEC_FINDINGS : "",
+             other ? findings_describe(&spec->findings, findings) : "");
 }
 
 /* Write the parts of the line `of`, separated by ", ", that differ from the part of `other` at the same position. */
@@ -373,17 +374,10 @@ void
 plan_values(const struct slot_plan *plan, const struct entry *entry, uint32_t shard, uint32_t index, uint8_t weight,
             struct record_values *out)
 {
-    *out = (struct record_values){
-        .label = entry->label,
-        .weight = weight,
-        .age = entry->age,
-        .sex = entry->sex,
-        .shard = shard,
-        .index = index,
-        .view = {entry->view, strlen(entry->view)},
-        .patient = {entry->patient, strlen(entry->patient)},
-        .name = {entry->name, strlen(entry->name)},
-    };
+    entry_values(entry, out);
+    out->weight = weight;
+    out->shard = shard;
+    out->index = index;
     memcpy(out->dataset_id, plan->dataset_id, sizeof(out->dataset_id));
 }
 

@@ -16,6 +16,7 @@
 
 #include "dataset/format.h"
 #include "dataset/manifest.h"
+#include "dataset/where.h"
 #include "image/image.h"
 #include "image/resample.h"
 #include "plan/split.h"
@@ -35,6 +36,7 @@ struct spec {
      * those were also made from records: "256x256 bilinear of 512x512 area".  "": the pixels were resized once.
      */
     char from[MANIFEST_FROM];
+    char where[WHERE_TEXT];   /* of where_format(): the selected rows; "": all */
     struct findings findings; /* not owned; count 0: nih14.  plan_make() sets those of the labels */
 };
 
@@ -44,13 +46,13 @@ struct spec spec_default(void);
  * Format the specification in one line for messages and the journal: "256x256 bilinear, 256 a shard, tail pad, ...".
  * The lines of two specifications are equal only if the specifications are.
  */
-#define SPEC_TEXT 384
+#define SPEC_TEXT (384 + WHERE_TEXT)
 void spec_format(const struct spec *spec, char *out, size_t size);
 /*
  * Write the parts that differ between two such lines: "it has 256x256 bilinear, seed 0, wanted is 128x128 bilinear,
  * seed 1".  If the lines are equal, the text says that the sources differ.  Returns out.
  */
-#define SPEC_DIFFERENCE 640
+#define SPEC_DIFFERENCE 1024
 char *spec_difference(const char *held, const char *wanted, char out[SPEC_DIFFERENCE]);
 
 struct plan_shard {

@@ -66,7 +66,7 @@ check_header(const struct reading *r, const json_t *line, struct chex_error *err
 {
     const char *id, *old_spec;
     char differ[SPEC_DIFFERENCE], shown_id[CHEX_ID_LENGTH],
-        shown_spec[400]; /* escaped: the file may contain control characters */
+        shown_spec[SPEC_TEXT + 16]; /* escaped: the file may contain control characters */
     json_int_t version;
     json_error_t e;
 

@@ -7,6 +7,7 @@
 
 #include "store/store_private.h"
 
+#include "base/ascii.h"
 #include "base/number_format.h"
 #include "dataset/dali_index.h"
 #include "dataset/dataset.h"
@@ -171,12 +172,32 @@ check_complete(const struct store *store, const struct manifest *m, struct chex_
     return store_each(store, m->shard_count, check_shard, &c, err);
 }
 
-/* Report the difference between the manifest and the plan; the line has the format of spec_format(). */
+/* Make the specification of a data set from its manifest, for a message. */
+static struct spec
+spec_of_manifest(const struct manifest *m)
+{
+    struct spec spec = {
+        .size = m->layout.height,
+        .resize = (enum resample_method)name_index(resample_names, m->resize),
+        .shard_size = m->shard_size,
+        .tail = (enum tail)name_index(tail_names, m->tail),
+        .align = (uint32_t)m->layout.align,
+        .seed = m->seed,
+        .limits = {.max_pixels = m->max_pixels, .min_side = m->min_side, .lenient = m->lenient},
+        .findings = m->findings,
+    };
+
+    (void)split_rule_of_dataset(m->split_rule, &spec.split, NULL);
+    manifest_from(m->source, m->layout.height, spec.from);
+    snprintf(spec.where, sizeof(spec.where), "%s", m->left_out.where ? m->left_out.where : "");
+    return spec;
+}
+
 static enum chex_status
 fail_other(const struct store *store, const struct manifest *m, struct chex_error *err)
 {
-    char asked[SPEC_TEXT], there[512], findings[FINDINGS_TEXT], differ[SPEC_DIFFERENCE], from[MANIFEST_FROM],
-        slots[FORMAT_THINGS];
+    const struct spec held = spec_of_manifest(m);
+    char asked[SPEC_TEXT], there[SPEC_TEXT], differ[SPEC_DIFFERENCE], slots[FORMAT_THINGS];
 
     if (manifest_had_id(m, store->plan->dataset_id))
         return error_set(err, CHEX_ERR_INCOMPATIBLE,
@@ -185,13 +206,7 @@ fail_other(const struct store *store, const struct manifest *m, struct chex_erro
                          store->folder->path, m->dataset_id, format_things(manifest_withdrawn(m), "slot", slots),
                          store->plan->dataset_id);
     spec_format(&store->plan->spec, asked, sizeof(asked));
-    manifest_from(m->source, m->layout.height, from);
-    snprintf(
-        there, sizeof(there),
-        "%ux%u %s, %u a shard, tail %s, align %u, split %s, seed %llu, at most %llu pixels, sides from %u%s%s%s%s%s",
-        m->layout.width, m->layout.height, m->resize, m->shard_size, m->tail, m->layout.align, m->split_rule,
-        (unsigned long long)m->seed, (unsigned long long)m->max_pixels, m->min_side, m->lenient ? ", lenient" : "",
-        from[0] ? ", from " : "", from, ", findings ", findings_describe(&m->findings, findings));
+    spec_format(&held, there, sizeof(there));
     return error_set(
         err, CHEX_ERR_INCOMPATIBLE, "'%s' holds another data set, %.8s, and %.8s is wanted (--force replaces it): %s",
         store->folder->path, m->dataset_id, store->plan->dataset_id, spec_difference(there, asked, differ));

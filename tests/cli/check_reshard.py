@@ -11,6 +11,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -236,6 +237,81 @@ def _(work):
     assert len(images(f"{work}/fewer")) == len(rows) - 1
 
 
+# ---- selections ----------------------------------------------------------------------------------------------------
+
+
+WHERE = ["--where", "no finding , mass=1", "--where", "sex=f,age=50-120"]
+
+
+def matches(record):
+    finding = manifest(source())["labels"].index("Mass")
+    return ((not any(record["label"]) or record["label"][finding]) and
+            (record["sex"] == b"F" or 50 <= record["age"] < 121))
+
+
+@case("--where selects the same rows of images, of a data set, and of a data set with -l: the same bytes")
+def _(work):
+    wanted = f"{work}/wanted"
+    done = from_images(wanted, "--size", "32", *WHERE)
+    names = sorted(name for name, record in images(source()).items() if matches(record))
+    assert sorted(images(wanted)) == names and 0 < len(names) < COUNT
+    says(done, f"{COUNT - len(names)} images left out by --where")
+    assert manifest(wanted)["left_out"] == {
+        "views": "", "other_views": 0, "excluded": 0, "missing": 0,
+        "where": "No_Finding,Mass & sex=F,age=50-120", "not_selected": COUNT - len(names)}
+    for name, more in (("rows", []), ("labels", ["-l", labels()])):
+        reshard(source(), f"{work}/{name}", *SHARDS, *WHERE, *more)
+        same_tree(shards(f"{work}/{name}"), shards(wanted))
+        assert without_source(f"{work}/{name}") == without_source(wanted)
+    # A selection of a selection is the selection by both; its own texts again change nothing.
+    reshard(source(), f"{work}/first", *WHERE[:2])
+    reshard(f"{work}/first", f"{work}/second", *SHARDS, *WHERE[2:])
+    assert without_source(f"{work}/second") == without_source(wanted)
+    reshard(f"{work}/second", f"{work}/again", *SHARDS, *WHERE)
+    assert without_source(f"{work}/again") == without_source(wanted)
+    reshard(source(), f"{work}/parts", *SHARDS, *WHERE, "--part", "2/2")
+    reshard(source(), f"{work}/parts", *SHARDS, *WHERE, "-j", "1")
+    same_tree(f"{work}/parts", f"{work}/rows")
+    run([program("chex-inspect"), "check", "--full", wanted])
+
+
+@case("--where uses the new labels of -l, and the split that the images get")
+def _(work):
+    header, rows = read_csv(labels())
+    for number, row in enumerate(sorted(rows)):
+        row[header.index("Finding Labels")] = "Hernia" if number < 20 else "No Finding"
+    write_csv(f"{work}/new.csv", header, rows)
+    reshard(source(), f"{work}/hernia", "-l", f"{work}/new.csv", "--where", "Hernia")
+    assert sorted(images(f"{work}/hernia")) == sorted(images(source()))[:20]
+    reshard(source(), f"{work}/test", "--where", "split=test")
+    assert sorted(images(f"{work}/test")) == sorted(images(source(), "test"))
+    rule = ["--split", "patient:50,20,30"]
+    reshard(source(), f"{work}/all", *rule)
+    from_images(f"{work}/val", "--size", "32", *rule, "--where", "split=val")
+    assert sorted(images(f"{work}/val")) == sorted(images(f"{work}/all", "val"))
+    # Images of rows that are not selected may be missing.
+    first, second = sorted(images(source()))[:2]
+    os.mkdir(f"{work}/one")
+    shutil.copy(f"{base()}/images/{first}", f"{work}/one")
+    one = ["-i", f"{work}/one", "-l", labels(), "--size", "32", "-o", f"{work}/single"]
+    run([program("chex-convert"), *one, "--where", f"name={first}"])
+    assert list(images(f"{work}/single")) == [first]
+    says(run([program("chex-convert"), *one, "--force", "--where", f"name={second}"], 3), "none of the 1 images")
+
+
+@case("another --where does not resume a conversion: exit status 6, also if the data set is complete")
+def _(work):
+    out, options = f"{work}/out", ["--where", "sex=F", "--shard-size", "2"]
+    reshard(source(), out, *options, "--part", "1/2")
+    for other in ("sex=M", "sex=F,patient=nobody"):
+        says(reshard(source(), out, "--where", other, "--shard-size", "2", code=6),
+             f"it has where sex=F, wanted is where {other}")
+    reshard(source(), out, *options)
+    says(reshard(source(), out, "--where", "sex=M", "--shard-size", "2", code=6),
+         "it has where sex=F, wanted is where sex=M")
+    says(reshard(source(), out, "--shard-size", "2", code=6), "it has where sex=F, wanted is nothing")
+
+
 # ---- refusals ------------------------------------------------------------------------------------------------------
 
 
@@ -377,13 +453,13 @@ def _(work):
 @case("the command that chex-inspect check shows repairs a data set made from a data set")
 def _(work):
     out = f"{work}/out"
-    reshard(source(), out, "--size", "16", "--resize", "area", *SHARDS)
+    reshard(source(), out, "--size", "16", "--resize", "area", *WHERE, *SHARDS)
     before = tree(out)
     shard = manifest(out)["shards"][0]["name"]
     flip(f"{out}/{shard}", 100)
     done = run([program("chex-inspect"), "check", "--full", out], 1)
     line = support.joined(done.stdout[done.stdout.index("next "):]).split("next")[1].replace("SHARDS", source())
-    run([program("chex-convert"), *line.split()[1:]])
+    run([program("chex-convert"), *shlex.split(line)[1:]])
     same_tree(out, before)
 
 

@@ -65,6 +65,23 @@ add_findings(const struct manifest *m, bool all, char *out)
     findings_release(&list);
 }
 
+/* The manifest has all texts of --where in one line. */
+static void
+add_where(const struct manifest *m, char *out)
+{
+    char text[WHERE_TEXT], word[SHELL_WORD], *next;
+
+    snprintf(text, sizeof(text), "%s", m->left_out.where);
+    for (char *at = text; at; at = next) {
+        next = strstr(at, WHERE_AND);
+        if (next) {
+            *next = '\0';
+            next += strlen(WHERE_AND);
+        }
+        add(out, "--where %s\n", shell_word(at, word));
+    }
+}
+
 char *
 spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
 {
@@ -89,6 +106,8 @@ spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
         add(out, "--view %s\n", shell_word(m->left_out.views, word));
     if (m->left_out.excluded > 0)
         add(out, "--exclude %s\n", all ? "exclude.txt" : "LIST");
+    if (m->left_out.where)
+        add_where(m, out);
     add_findings(m, all, out);
     if (m->empty_labels > 0)
         add(out, "--empty-is-no-finding\n");

@@ -139,8 +139,9 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
                         json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted),
                                   "found", number(c->preflight.found), "missing", number(c->preflight.missing),
                                   "expected", number(c->preflight.expected), "unlabelled", number(c->unlabeled.count),
-                                  "repeated", number(c->repeated), "excluded", number(c->excluded + c->filtered),
-                                  "archives", missing_json(c), "inputs", inputs_json(c), "source", source_json(c)));
+                                  "repeated", number(c->repeated), "excluded",
+                                  number(c->excluded + c->filtered + c->unselected), "archives", missing_json(c),
+                                  "inputs", inputs_json(c), "source", source_json(c)));
     json_object_set_new(document, "plan", plan_json(c));
     json_object_set_new(document, "result",
                         json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:i}", "already_complete", c->resumed.complete,

@@ -32,7 +32,8 @@ enum {
     OPT_MIN_SIZE,
     OPT_PART,
     OPT_FINDINGS,
-    OPT_COLUMNS
+    OPT_COLUMNS,
+    OPT_WHERE
 };
 
 #define FLAG(member)   CLI_FLAG(struct convert_cli, member)
@@ -77,6 +78,10 @@ static const struct cli_option option_table[] = {
      "keep an image whose pixels are complete although its file is truncated after them"},
 
     {OPT_VIEW, 0, "view", "LIST", NULL, "Selection", "convert only these views: PA, AP or PA,AP; default all"},
+    {OPT_WHERE, 0, "where", "TERMS", NULL, NULL,
+     "convert only images that match one of these terms, separated by commas: Mass, Mass=0, No_Finding, view=PA, "
+     "sex=F, "
+     "age=40-59, patient=ID, name=NAME, split=test; if repeated, each of them"},
     {TEXT(convert.exclude), 0, "exclude", "FILE", NULL, NULL, "leave out the images named in this list or CSV"},
     {FLAG(convert.allow_missing), 0, "allow-missing", NULL, NULL, NULL, "leave out rows whose image is missing"},
     {OPT_FINDINGS, 0, "findings", "LIST", NULL, NULL,
@@ -259,6 +264,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         return findings_choose(value, &o->findings, err);
     case OPT_VIEW:
         return set_views(o, value, err);
+    case OPT_WHERE:
+        return where_add(&o->where, value, err);
     case OPT_ALLOW_REJECTS:
         return set_allowed_rejects(o, value, err);
     case OPT_CROSS_CHECK:
@@ -279,6 +286,10 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
 static const struct cli_words words[] = {
     {"view", true, CLI_NAMES("PA", "AP")},
     {"split", false, CLI_NAMES("official", "none")},
+    {"where", true,
+     CLI_NAMES("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax",
+               "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia", "No_Finding",
+               "view=PA", "view=AP", "sex=F", "sex=M", "age=", "patient=", "name=", "split=")},
     {NULL, false, NULL},
 };
 
@@ -298,6 +309,7 @@ const struct cli_program convert_program = {
                 "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i shards --size 128 -o small\n"
                 "chex-convert --withdraw 00000013 shards\n"
+                "chex-convert -i shards --where sex=F --where Mass,Nodule -o subset\n"
                 "chex-convert -i images_001 -l Data_Entry_2017.csv -o part --allow-missing\n"
                 "chex-inspect check --full shards",
     .notes = "The same command again resumes a run that was stopped or killed.",

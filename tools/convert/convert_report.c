@@ -64,6 +64,8 @@ report_labels(const struct convert *c)
                 c->unmatched == 1 ? "is" : "are");
     if (c->filtered > 0)
         fprintf(stderr, "         %s left out by --view\n", format_things(c->filtered, "image", n));
+    if (c->unselected > 0)
+        fprintf(stderr, "         %s left out by --where\n", format_things(c->unselected, "image", n));
 }
 
 static void

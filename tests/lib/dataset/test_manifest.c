@@ -65,7 +65,7 @@ TEST(a_written_manifest_is_read_back_unchanged)
     s.manifest.withdrawal_count = 2;
     s.manifest.empty_labels = 5;
     s.manifest.synthetic = true;
-    s.manifest.left_out = (struct manifest_left_out){"PA", 3, 1, 2};
+    s.manifest.left_out = (struct manifest_left_out){"PA", 3, 1, 2, "Mass & sex=F", 4};
     text = good_text(&s);
     ck_assert_int_eq(manifest_parse((const uint8_t *)text, strlen(text), &m, NULL), CHEX_OK);
     ck_assert_str_eq(m.dataset_id, s.manifest.dataset_id);
@@ -79,6 +79,8 @@ TEST(a_written_manifest_is_read_back_unchanged)
     ck_assert_uint_eq(m.left_out.other_views, 3);
     ck_assert_uint_eq(m.left_out.excluded, 1);
     ck_assert_uint_eq(m.left_out.missing, 2);
+    ck_assert_str_eq(m.left_out.where, "Mass & sex=F");
+    ck_assert_uint_eq(m.left_out.not_selected, 4);
     ck_assert_uint_eq(m.source_count, 1);
     ck_assert_str_eq(m.source->dataset_id, source.dataset_id);
     ck_assert_uint_eq(m.source->size, 512);

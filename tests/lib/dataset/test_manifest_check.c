@@ -71,6 +71,13 @@ spoil_scalars(struct manifest *m, int way)
     case 19:
         m->left_out.views = "";
         return m->left_out.other_views = 1, "left_out.views";
+    case 20:
+        m->left_out.views = "";
+        return m->left_out.not_selected = 1, "left_out.where";
+    case 21:
+        memset(long_text, 'x', sizeof(long_text) - 1);
+        m->left_out.views = "";
+        return m->left_out.where = long_text, "left_out.where";
     default:
         return NULL;
     }
@@ -150,7 +157,7 @@ TEST_CASE("manifest", "not written", NULL, NULL);
 
 TEST(a_manifest_that_could_not_be_read_is_not_written)
 {
-    ck_assert_int_eq(spoil_all_ways(spoil_scalars, "scalars"), 20);
+    ck_assert_int_eq(spoil_all_ways(spoil_scalars, "scalars"), 22);
     ck_assert_int_eq(spoil_all_ways(spoil_splits, "splits"), 13);
 }
 

@@ -108,6 +108,8 @@ compare_specs(const struct diff_visit *t)
     visit_number(t, "other_views", m->left_out.other_views, n->left_out.other_views);
     visit_number(t, "excluded", m->left_out.excluded, n->left_out.excluded);
     visit_number(t, "missing", m->left_out.missing, n->left_out.missing);
+    visit_word(t, "where", m->left_out.where ? m->left_out.where : "", n->left_out.where ? n->left_out.where : "");
+    visit_number(t, "not_selected", m->left_out.not_selected, n->left_out.not_selected);
     for (i = 0; i < a->info.split_count; i++) {
         int other = chex_dataset_find_split(b, a->split[i].name);
         char name[64];

@@ -150,7 +150,7 @@ static const struct cli_words words[] = {
     {"where", true,
      CLI_NAMES("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax",
                "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia", "No_Finding",
-               "view=PA", "view=AP", "sex=F", "sex=M", "age=", "patient=", "name=")},
+               "view=PA", "view=AP", "sex=F", "sex=M", "age=", "patient=", "name=", "split=")},
     {NULL, false, NULL},
 };
 

@@ -84,9 +84,8 @@ check_complete(struct html_report *r)
         report_check_say(c, "Every image of the label file is here or among the rejects.");
     else
         report_check_say(c,
-                         "%s of %s images are here: the others were left out (--allow-missing, --view, --exclude, "
-                         "--tail drop, --withdraw), so "
-                         "results are none of the whole of ChestX-ray14.",
+                         "%s of %s images are here: the others were left out (--allow-missing, --view, --where, "
+                         "--exclude, --tail drop, --withdraw), so results are none of the whole of ChestX-ray14.",
                          TEXT(here), TEXT(NIH_IMAGES));
 }
 
