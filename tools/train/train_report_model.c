@@ -15,11 +15,16 @@
 #define MB 1e6
 #define US 1e-6
 
-/* All launches of one kernel. */
+/* All launches of one kernel, and their seconds by the resource that limits them. */
+#define LIMITS 5
 struct kernel_kind {
     const char *name;
     unsigned launches;
     double bytes, seconds;
+    struct {
+        const char *name;
+        double seconds;
+    } limit[LIMITS];
 };
 #define KINDS 96
 
@@ -38,6 +43,29 @@ find_kind(struct kernel_kind *kinds, size_t *count, const char *name)
 }
 
 static void
+add_limit(struct kernel_kind *k, const char *name, double seconds)
+{
+    size_t i = 0;
+
+    while (i + 1 < LIMITS && k->limit[i].name && strcmp(k->limit[i].name, name) != 0)
+        i++;
+    k->limit[i].name = name;
+    k->limit[i].seconds += seconds;
+}
+
+/* Returns the resource that limits most of the time of these launches. */
+static const char *
+limit_of(const struct kernel_kind *k)
+{
+    size_t i, most = 0;
+
+    for (i = 1; i < LIMITS; i++)
+        if (k->limit[i].seconds > k->limit[most].seconds)
+            most = i;
+    return k->limit[most].name;
+}
+
+static void
 print_kinds(const struct plan_model *m)
 {
     struct kernel_kind kinds[KINDS] = {{.name = NULL}};
@@ -50,12 +78,14 @@ print_kinds(const struct plan_model *m)
         k->launches += l->times;
         k->bytes += (double)l->times * (double)(l->read + l->written);
         k->seconds += l->times * l->seconds;
+        add_limit(k, l->limit, l->times * l->seconds);
     }
-    fprintf(stderr, "         %-32s %8s %12s %11s %6s\n", "kernel", "launches", "MB an image", "us an image", "time");
+    fprintf(stderr, "         %-32s %8s %12s %11s %6s  %s\n", "kernel", "launches", "MB an image", "us an image",
+            "time", "limited by");
     for (i = 0; i < count; i++)
-        fprintf(stderr, "         %-32s %8u %12.3f %11.3f %4.1f %%\n", kinds[i].name, kinds[i].launches,
-                kinds[i].bytes / MB / m->images, kinds[i].seconds / US / m->images,
-                100 * kinds[i].seconds / m->seconds);
+        fprintf(stderr, "         %-32s %8u %12.3f %11.3f %4.1f %%  %s\n", kinds[i].name, kinds[i].launches,
+                kinds[i].bytes / MB / m->images, kinds[i].seconds / US / m->images, 100 * kinds[i].seconds / m->seconds,
+                limit_of(&kinds[i]));
 }
 
 static void
@@ -66,9 +96,9 @@ print_launches(const struct plan_model *m)
     for (i = 0; i < m->count; i++) {
         const struct plan_launch *l = &m->launch[i];
 
-        fprintf(stderr, "         %s%s: %s; %s; reads %.3f MB, writes %.3f MB; %.1f us\n", l->kernel,
+        fprintf(stderr, "         %s%s: %s; %s; reads %.3f MB, writes %.3f MB; %.1f us by %s\n", l->kernel,
                 l->times > 1 ? ", each micro-batch" : "", l->shape, l->tile, (double)l->read / MB,
-                (double)l->written / MB, l->seconds / US);
+                (double)l->written / MB, l->seconds / US, l->limit);
     }
 }
 

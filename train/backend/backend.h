@@ -165,6 +165,7 @@ struct plan_launch {
     uint64_t read, written;  /* bytes of device memory; each address counts once per launch */
     double flop;             /* of matrix products */
     double seconds;
+    const char *limit; /* the resource that takes longest: "DRAM", "L2", "products", "issue", "shared memory" */
 };
 struct plan_model_score {
     unsigned images, launches;

@@ -3,7 +3,7 @@
 """The machine code of every kernel of train/cuda/ for sm_80 and sm_90, read without a GPU (make check-sass).
 
     check_sass.py [PATTERN]     all cases, or those whose name matches
-    check_sass.py --write       tests/cuda/kernels/kernels.txt is written anew
+    check_sass.py --write       writes tests/cuda/kernels/kernels.txt and train/cuda/kernels/counts.c again
 
 Compiled by NVRTC 12.9 and disassembled by cuobjdump, which PyPI has (tests/requirements-cuda.txt); without them all is
 skipped.  No kernel spills or has local memory; the loop of a convolution over k reads shared memory by ldmatrix and
@@ -11,18 +11,23 @@ global memory by 16 bytes, and no kernel that moves slabs reads or writes single
 shared memory, the blocks of a multiprocessor that follow, and what the inner loop of a product is made of (accesses of
 global and of shared memory by 16 bytes and by less, divisions, all instructions): the table of this code has to be the
 one that is committed, so that a change of a kernel shows what it costs.
+
+counts.c has the counts that the cost model of plans reads (train/cuda/kernels/counts.h).  The machine code of sm_70
+needs a disassembler before CUDA 13, from $CUOBJDUMP or PATH.  Without it, its rows are kept and not compared.
 """
+import collections
 import concurrent.futures
 import difflib
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import nvrtc
-from support import SOURCE, Cases
+from support import SOURCE, Cases, Skip
 
 TARGETS = [("sm_80", "fp16"), ("sm_80", "bf16"), ("sm_90", "fp16"), ("sm_90", "bf16")]
 TABLE = os.path.join(SOURCE, "tests", "cuda", "kernels", "kernels.txt")
@@ -30,6 +35,8 @@ TABLE = os.path.join(SOURCE, "tests", "cuda", "kernels", "kernels.txt")
 # Capability"), of which each block takes 1 KiB more than it asks for.
 SHARED = {"sm_80": 164 << 10, "sm_90": 228 << 10}
 REGISTERS, WARPS, BLOCKS = 65536, 64, 32
+COUNTS = os.path.join(SOURCE, "train", "cuda", "kernels", "counts.c")
+COUNTED = [("sm_70", "fp16"), *TARGETS]
 SLABS = r"conv_|norm_|.*pool|branches|reduce_sums|finalize"  # kernels that move slabs: by eight values
 
 case = Cases()
@@ -54,17 +61,30 @@ def sizes():
 def blocks_of(arch, registers, threads, shared):
     """Blocks that a multiprocessor holds at once."""
     warps = (threads + 31) // 32
-    by_registers = REGISTERS // ((registers + 7) // 8 * 8 * 32) // warps
+    by_registers = REGISTERS // 4 // ((registers + 7) // 8 * 8 * 32) * 4 // warps  # each scheduler has a quarter
     by_shared = SHARED[arch] // ((shared + 1024 + 127) // 128 * 128)
     return min(BLOCKS, WARPS // warps, by_registers, by_shared)
 
 
-def code_of(machine):
+@functools.lru_cache(None)
+def cuobjdump(arch):
+    """The path of a cuobjdump that knows this architecture."""
+    if arch != "sm_70":
+        return nvrtc.tool("cuobjdump")
+    path = os.environ.get("CUOBJDUMP") or shutil.which("cuobjdump")
+    said = subprocess.run([path, "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout if path else ""
+    release = re.search(r"release (\d+)", said)
+    if not release or int(release.group(1)) >= 13:
+        raise Skip("no cuobjdump before CUDA 13 in $CUOBJDUMP or PATH")
+    return path
+
+
+def code_of(machine, arch):
     """{kernel: [(address, instruction)]}."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(machine)
         file.flush()
-        text = subprocess.run([nvrtc.tool("cuobjdump"), "-sass", file.name], check=True, stdout=subprocess.PIPE,
+        text = subprocess.run([cuobjdump(arch), "-sass", file.name], check=True, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True).stdout
     found = {}
     for part in re.split(r"^\s*Function : ", text, flags=re.M)[1:]:
@@ -103,11 +123,13 @@ NARROW = r"(LDG|STG|LDGSTS|LD|ST)\.(?!.*128)"
 
 
 @functools.lru_cache(None)
-def read(arch, value):
-    """[(kernel, registers, spilled, operations, operations of the inner loop)] of one target."""
+def compiled(arch, value):
+    """[(kernel, registers, spilled, [(address, instruction)])] of one target."""
+    cuobjdump(arch)
+
     def both(path):
         said, machine = nvrtc.compile_file(path, arch, value)
-        return said, code_of(machine)
+        return said, code_of(machine, arch)
 
     rows = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -115,9 +137,206 @@ def read(arch, value):
     for said, code in files:
         assert set(said) == set(code), set(said) ^ set(code)
         for name, (registers, spilled) in said.items():
-            rows.append((name[:-len(value) - 1], registers, spilled, [operation(w) for _, w in code[name]],
-                         inner_loop(code[name])))
+            rows.append((name[:-len(value) - 1], registers, spilled, code[name]))
     return sorted(rows)
+
+
+@functools.lru_cache(None)
+def read(arch, value):
+    """[(kernel, registers, spilled, operations, operations of the inner loop)] of one target."""
+    return [(name, registers, spilled, [operation(w) for _, w in code], inner_loop(code))
+            for name, registers, spilled, code in compiled(arch, value)]
+
+
+# ---- counts for the cost model ------------------------------------------------------------------------------------
+
+FIELDS = ("all", "shared", "mma", "loads", "stores")
+HALO_LINES, HALO_WEIGHTS, HALO_TAPS, HALO_THREADS = 244, 288, 9, 128
+# How often the inner loops of these kernels run, for each iteration of the loop around them.
+TRIPS = {"norm_max_pool_gradient": 3,  # columns of a window of 3 x 3
+         "pack_weights": 7, "fold_weights": 7, "sum_all": 7}  # steps of a binary search
+
+
+def weight_of(words):
+    """Counts of one instruction; shared: cycles of shared memory, 128 bytes each, without bank conflicts."""
+    name = operation(words)
+    found = collections.Counter(all=bool(name), mma=name.startswith("HMMA"))
+    if re.match("LDSM|LDGSTS|LDS|STS|ATOMS", name):
+        found["shared"] = 4 if re.search(r"128|M88\.4|\.x4", name) else 2 if re.search(r"\.64|M88\.2", name) else 1
+    if re.match("(LDG|LDGSTS|LD)[.].*128", name):
+        found["loads"] = 1
+    if re.match("(STG|ST)[.].*128", name):
+        found["stores"] = 1
+    return found
+
+
+def add(*parts):
+    """The sum of (times, counts)."""
+    total = collections.Counter()
+    for times, counts in parts:
+        for field in (*FIELDS, "prologue"):
+            total[field] += times * counts[field]
+    return total
+
+
+def jump_of(words):
+    found = re.search(r"\bBRA(?:\.\w+)* (?:!?U?\w+, )*`?\(?0x([0-9a-f]+)", words)
+    return int(found.group(1), 16) if found else None
+
+
+def loops_of(code):
+    """[(first, last address)] of all loops, outer ones first."""
+    found = {}
+    for at, words in code:
+        target = jump_of(words)
+        if target is not None and target < at:
+            found[target] = max(found.get(target, 0), at)
+    return sorted(found.items(), key=lambda loop: (loop[0], -loop[1]))
+
+
+def is_prologue(words):
+    return re.match(r"(LDS|STS)\..*128", operation(words)) is not None
+
+
+def path_of(code, loop, loops, bare=False):
+    """Counts of the longest path through a loop, once, without the loops inside it; bare: around its prologue."""
+    inside = [l for l in loops if l != loop and loop[0] <= l[0] and l[1] <= loop[1]]
+    best = {}
+    follows = None
+
+    def rank(way):
+        return -way["prologue"], way["all"]
+
+    for at, words in reversed([(a, w) for a, w in code if loop[0] <= a <= loop[1]]):
+        counts = collections.Counter() if any(a <= at <= b for a, b in inside) else weight_of(words)
+        target = jump_of(words)
+        ways = [best[target]] if target in best and target > at else []
+        if follows is not None and not re.match(r"(BRA|EXIT|RET)\b", words):
+            ways.append(follows)
+        best[at] = follows = add((1, counts), (1, max(ways, key=rank, default=collections.Counter())))
+        follows["prologue"] += bare and is_prologue(words)
+    return follows
+
+
+def stores_of(code, loops, scope, main, pieces):
+    """Counts of the loop that stores a tile, whose threads have this number of pieces of 16 bytes."""
+    found = [path_of(code, l, loops) for l in loops if scope[0] <= l[0] and l[1] <= scope[1] and l[0] > main[1]]
+    found = [(c["all"] / c["stores"], c) for c in found if c["stores"]]
+    if not found:
+        return collections.Counter()
+    _, counts = max(found, key=lambda each: each[0])
+    return add((pieces / counts["stores"], counts))
+
+
+def halo_step(code, loops, chunk, main):
+    """32 channels: the taps, the copies of lines and weights, and the prologue.  No launch is without it."""
+    parts = [(1, path_of(code, chunk, loops)), (HALO_TAPS, path_of(code, main, loops))]
+    lines, weights = HALO_LINES * 4 / HALO_THREADS, HALO_WEIGHTS * 4 / HALO_THREADS
+    for loop in loops:
+        if loop in (chunk, main) or not (chunk[0] <= loop[0] and loop[1] <= chunk[1]):
+            continue
+        counts = path_of(code, loop, loops)
+        copied = counts["loads"]
+        parts.append(((weights if copied > 1 else lines) / max(copied, 1), counts))
+    return add(*parts)
+
+
+def product_counts(name, code, loops, main, threads):
+    """[counts of a step, counts of a tile without its steps]."""
+    around = sorted((l for l in loops if l != main and l[0] <= main[0] and main[1] <= l[1]), key=lambda l: l[1] - l[0])
+    step = path_of(code, main, loops)
+    step["bare"] = path_of(code, main, loops, bare=True)["all"]
+    if name.endswith("_halo"):
+        step = halo_step(code, loops, around.pop(0), main)
+        step["bare"] = step["all"]
+    scope = around[0] if around else (code[0][0], code[-1][0])
+    shape = re.findall(r"(\d+)x(\d+)", name)[0 if around else -1]
+    rows = 128 if "one_pass" in name else int(shape[0])  # wgrad stores all output channels
+    pieces = rows * int(shape[1]) / 8 / threads
+    return [step, add((1, path_of(code, scope, loops)), (1, stores_of(code, loops, scope, main, pieces)))]
+
+
+def other_counts(name, code, loops):
+    """Counts of an iteration of the loop over a slab; without one, of the whole kernel, without loads and stores."""
+    def is_slab(loop):
+        counts = path_of(code, loop, loops)
+        inside = [w for a, w in code if loop[0] <= a <= loop[1]]
+        return counts["loads"] and not any(operation(w).startswith("DADD") for w in inside) and counts
+
+    slabs = [(bool(c["stores"]), c["all"], l) for l in loops for c in [is_slab(l)] if c]
+    main = max(slabs)[2] if slabs else (code[0][0], code[-1][0])
+    inner = [(TRIPS.get(name, 1), path_of(code, l, loops)) for l in loops
+             if l != main and main[0] <= l[0] and l[1] <= main[1]]
+    counts = add((1, path_of(code, main, loops)), *inner)
+    if not slabs:
+        counts["loads"] = counts["stores"] = 0
+    return counts
+
+
+def counts_of(name, code, threads):
+    loops = loops_of(code)
+    products = [l for l in loops if any(operation(w).startswith("HMMA") for a, w in code if l[0] <= a <= l[1])]
+    inner = [l for l in products if not any(l != m and l[0] <= m[0] and m[1] <= l[1] for m in products)]
+    if not inner:
+        parts = [collections.Counter(), other_counts(name, code, loops)]
+    else:  # dgrad, whose tiles are in a loop, comes before wgrad
+        inner.sort(key=lambda l: not any(m != l and m[0] <= l[0] and l[1] <= m[1] for m in products))
+        assert len(inner) == 1 + ("dgrad_wgrad" in name), (name, inner)
+        parts = [part for main in inner for part in product_counts(name, code, loops, main, threads)]
+    return parts + [collections.Counter()] * (4 - len(parts))
+
+
+def counts_rows(arch, value):
+    order = list(sizes())
+    lines = []
+    for name, registers, _, code in sorted(compiled(arch, value), key=lambda row: order.index(row[0])):
+        threads, shared = sizes()[name]
+        parts = ["{" + ", ".join(str(round(part[f])) for f in (*FIELDS, "bare")) + "}" if part["all"] else "NONE"
+                 for part in counts_of(name, code, threads)]
+        lines += [f'    {{"{name}", {registers}, {threads}, {shared}, {parts[0]}, {parts[1]},',
+                  f"     {parts[2]}, {parts[3]}}},"]
+    return lines
+
+
+def part_of(arch, value):
+    """The lines of a target in the committed table."""
+    with open(COUNTS, encoding="utf-8") as file:
+        found = re.search(rf"\n/\* {arch} {value} \*/\n(.*?)}};\n", file.read(), re.S)
+    return found.group(1).splitlines()[1:] if found else []
+
+
+def counts_table():
+    lines = ["/*",
+             " * counts.c - see counts.h; written by `make kernels-table`, compared by `make check-sass`",
+             " *",
+             " * NVRTC 12.9.  {kernel, registers, threads, shared memory, step, unit, step of wgrad, unit of wgrad},",
+             " * in the order of enum cuda_kernel_id.  A step or unit has, for a warp: {instructions, cycles of shared",
+             " * memory, mma, loads of 16 bytes, stores of 16 bytes, instructions without prologue}.",
+             " *",
+             " * SPDX-License-Identifier: Apache-2.0",
+             " */",
+             '#include "cuda/kernels/counts.h"',
+             "",
+             "/* clang-format off */",
+             "#define NONE {0, 0, 0, 0, 0, 0}"]
+    for arch, value in COUNTED:
+        try:
+            rows = counts_rows(arch, value)
+        except Skip:
+            rows = part_of(arch, value)
+        lines += ["", f"/* {arch} {value} */",
+                  f"static const struct cuda_counts {arch}_{value}[CUDA_KERNEL_COUNT] = {{", *rows, "};"]
+    lines += ["/* clang-format on */", "",
+              "const struct cuda_counts *",
+              "cuda_counts_of(unsigned major, bool bf16)",
+              "{",
+              "    if (major == 7)",
+              "        return sm_70_fp16;",
+              "    if (major == 8)",
+              "        return bf16 ? sm_80_bf16 : sm_80_fp16;",
+              "    return bf16 ? sm_90_bf16 : sm_90_fp16;",
+              "}"]
+    return "".join(line + "\n" for line in lines)
 
 
 def table():
@@ -183,10 +402,21 @@ def same_table(_):
     assert not changed, "make kernels-table writes it anew:\n" + "\n".join(changed[:60])
 
 
+for the_arch, the_value in COUNTED:
+    @case(f"{the_arch}, {the_value}: train/cuda/kernels/counts.c has the counts of these kernels")
+    def same_counts(_, arch=the_arch, value=the_value):
+        changed = list(difflib.unified_diff(part_of(arch, value), counts_rows(arch, value), "counts.c", "as compiled",
+                                            lineterm="", n=0))
+        assert not changed, "make kernels-table writes it again:\n" + "\n".join(changed[:60])
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         TEXT = table()
         with open(TABLE, "w", encoding="utf-8") as the_file:
+            the_file.write(TEXT)
+        TEXT = counts_table()
+        with open(COUNTS, "w", encoding="utf-8") as the_file:
             the_file.write(TEXT)
         sys.exit(0)
     sys.exit(case.main())

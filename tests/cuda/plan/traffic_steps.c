@@ -177,9 +177,9 @@ run_model(const char *model, unsigned side, unsigned batch, enum optimizer_kind 
 static void
 model_step(const char *model, const char *gpu, unsigned major, unsigned batch, enum engine engine)
 {
-    const struct cuda_gpu *g = cuda_gpu_like(gpu, major);
+    const struct cuda_gpu g = cuda_gpu_like(gpu, major);
     const struct cuda_chip chip = {
-        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = g->processors, .launch = CUDA_LAUNCH, .major = major};
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = g.processors, .launch = CUDA_LAUNCH, .major = major};
     struct plan_options o = {
         .batch = batch, .source = 256, .train = true, .precision = PRECISION_FP16, .engine = engine};
     struct plan_model m = {.launch = NULL};
@@ -193,7 +193,7 @@ model_step(const char *model, const char *gpu, unsigned major, unsigned batch, e
     o.graph = graph;
     o.optimizer = optimizer_default(OPTIMIZER_ADAM);
     check(cuda_layout_make(&l, &o, &chip, 0, &err), &err);
-    check(cuda_model_make(&l, g, &m, &err), &err);
+    check(cuda_model_make(&l, &g, &m, &err), &err);
     for (i = 0; i < m.count; i++) {
         sum += m.launch[i].times * m.launch[i].seconds;
         expect(m.launch[i].read + m.launch[i].written > 0, "the cost model has no row for %s", m.launch[i].kernel);
@@ -201,10 +201,10 @@ model_step(const char *model, const char *gpu, unsigned major, unsigned batch, e
     printf("%s, %s, batch %u, --engine %s: %u launches, %.1f MB an image, %.0f img/s by the model; an evaluation: %u "
            "launches, "
            "%.1f MB an image, %.0f img/s\n",
-           model, g->name, batch, engine_names[engine], m.launches, (double)m.bytes / 1e6 / m.images,
+           model, g.name, batch, engine_names[engine], m.launches, (double)m.bytes / 1e6 / m.images,
            m.images / m.seconds, m.score.launches, (double)m.score.bytes / 1e6 / m.score.images,
            m.score.images / m.score.seconds);
-    expect(strcmp(g->name, gpu) == 0 && m.images == batch && m.launches == m.count, "a step of %s", gpu);
+    expect(strcmp(g.name, gpu) == 0 && m.images == batch && m.launches == m.count, "a step of %s", gpu);
     expect(fabs(sum - m.seconds) < 1e-9, "the seconds of a step are those of its launches");
     expect(batch < 64 || strcmp(model, "densenet121") != 0 || m.bytes <= 170e6 * batch, "%.1f MB an image",
            (double)m.bytes / 1e6 / batch);

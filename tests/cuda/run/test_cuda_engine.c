@@ -271,15 +271,95 @@ TEST(a_gpu_is_known_by_a_word_of_its_name)
     size_t i;
 
     for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-        ck_assert_str_eq(cuda_gpu_like(cases[i].name, cases[i].major)->name, cases[i].like);
+        ck_assert_str_eq(cuda_gpu_like(cases[i].name, cases[i].major).name, cases[i].like);
+}
+
+/* Known values of CUDA's occupancy calculator. */
+TEST(resident_ctas_are_those_of_the_occupancy_calculator)
+{
+    static const struct {
+        const char *gpu;
+        unsigned threads, registers, shared, resident;
+    } cases[] = {
+        {"A100", 256, 32, 0, 8},      /* all 64 warps */
+        {"A100", 256, 37, 0, 6},      /* 75 %: registers are allocated by 8 for each thread */
+        {"A100", 256, 41, 0, 5},      /* 62.5 % */
+        {"A100", 256, 64, 0, 4},      /* 50 % */
+        {"A100", 256, 104, 0, 2},     /* 16 warps: a scheduler has registers for 4, not for 4.9 */
+        {"A100", 256, 255, 0, 1},     /* 12.5 % */
+        {"A100", 1024, 32, 0, 2},     /* 64 warps */
+        {"A100", 32, 16, 0, 32},      /* at most 32 CTAs */
+        {"A100", 128, 32, 81920, 2},  /* 164 KiB, of which each CTA takes 81 */
+        {"A100", 128, 32, 82945, 1},  /* 1 KiB more for each CTA does not fit twice */
+        {"H100", 256, 126, 49152, 2}, /* registers */
+        {"H100", 128, 114, 68224, 3}, /* shared memory: 228 KiB */
+        {"H100", 256, 124, 101376, 2}, {"V100", 128, 32, 49152, 2}, /* 96 KiB, and no CTA takes more than it asks for */
+        {"V100", 128, 32, 49153, 1},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const struct cuda_gpu gpu = cuda_gpu_like(cases[i].gpu, 0);
+
+        ck_assert_msg(cuda_resident(&gpu, cases[i].threads, cases[i].registers, cases[i].shared) == cases[i].resident,
+                      "case %zu", i);
+    }
+}
+
+/* check_sass.py writes the table in this order. */
+TEST(counts_of_machine_code_are_in_the_order_of_the_kernels)
+{
+    unsigned major, i;
+
+    for (major = 7; major <= 9; major++)
+        for (i = 0; i < CUDA_KERNEL_COUNT; i++) {
+            const struct cuda_counts *k = &cuda_counts_of(major, false)[i];
+
+            ck_assert_msg(strlen(k->name) + 5 == strlen(cuda_kernels_fp16[i].name) &&
+                              strncmp(k->name, cuda_kernels_fp16[i].name, strlen(k->name)) == 0,
+                          "%s", cuda_kernels_fp16[i].name);
+            ck_assert_uint_gt(k->registers, 0);
+            ck_assert_uint_gt(k->unit.instructions, 0);
+            ck_assert_uint_eq(k->threads, cuda_kernels_fp16[i].threads);
+            ck_assert_uint_eq(k->shared, cuda_kernels_fp16[i].shared);
+        }
+}
+
+/* Of two launches with the same work, the one with fewer resident warps is slower. */
+TEST(few_resident_warps_and_few_bytes_in_flight_cost_time)
+{
+    const struct cuda_gpu gpu = cuda_gpu_like("H200", 9);
+    struct cuda_load many = {.ctas = 4 * gpu.processors, .threads = 128, .registers = 64, .shared_bytes = 1024};
+    struct cuda_load few;
+    enum cuda_limit limit;
+
+    many.cta.instructions = 1e6;
+    few = many;
+    few.shared_bytes = 200u << 10;
+    ck_assert_double_gt(cuda_load_seconds(&gpu, &few, &limit), 1.5 * cuda_load_seconds(&gpu, &many, &limit));
+    ck_assert_int_eq(limit, CUDA_LIMIT_ISSUE);
+    many.cta.shared = 1e6;
+    cuda_load_seconds(&gpu, &many, &limit);
+    ck_assert_int_eq(limit, CUDA_LIMIT_SHARED);
+    many.cta.flop = 1e13 / gpu.processors;
+    cuda_load_seconds(&gpu, &many, &limit);
+    ck_assert_int_eq(limit, CUDA_LIMIT_PRODUCTS);
+    many.l2 = 1e12;
+    cuda_load_seconds(&gpu, &many, &limit);
+    ck_assert_int_eq(limit, CUDA_LIMIT_L2);
+    many.bytes = 1e13;
+    few = many;
+    few.in_flight = 512;
+    ck_assert_double_gt(cuda_load_seconds(&gpu, &few, &limit), 2 * cuda_load_seconds(&gpu, &many, &limit));
+    ck_assert_int_eq(limit, CUDA_LIMIT_DRAM);
 }
 
 /* The larger of the memory time and the product time, at 70 % of the peak of a Hopper. */
 TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
 {
-    const struct cuda_gpu *gpu = cuda_gpu_like("H200", 9);
+    const struct cuda_gpu gpu = cuda_gpu_like("H200", 9);
     const struct cuda_chip chip = {
-        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = gpu->processors, .launch = CUDA_LAUNCH, .major = 9};
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = gpu.processors, .launch = CUDA_LAUNCH, .major = 9};
     struct plan_model p = {.launch = NULL};
     struct plan_options o;
     struct chex_error err;
@@ -294,14 +374,14 @@ TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
     o.precision = PRECISION_FP16;
     o.engine = ENGINE_CUDNN;
     step_check_ok(cuda_layout_make(&l, &o, &chip, 0, &err), &err);
-    step_check_ok(cuda_model_make(&l, gpu, &p, &err), &err);
+    step_check_ok(cuda_model_make(&l, &gpu, &p, &err), &err);
     for (i = 0; i < p.count; i++) {
         const struct plan_launch *k = &p.launch[i];
-        double moves = cuda_memory_seconds(gpu, (double)(k->read + k->written)), computes = k->flop / (0.70 * 989e12);
+        double moves = cuda_memory_seconds(&gpu, (double)(k->read + k->written)), computes = k->flop / (0.70 * 989e12);
 
         if (strcmp(k->tile, "cuDNN") != 0)
             continue;
-        ck_assert_double_eq_tol(k->seconds, (moves > computes ? moves : computes) + gpu->gap, 1e-12);
+        ck_assert_double_eq_tol(k->seconds, (moves > computes ? moves : computes) + gpu.gap, 1e-12);
         launches++;
     }
     ck_assert_uint_eq(launches, 3 * 52); /* three kinds; cuDNN does not run the first convolution */

@@ -5,6 +5,8 @@ cuda_kernel_sources = \
 	train/cuda/kernels/args.h \
 	train/cuda/kernels/blocks.h \
 	train/cuda/kernels/conv_args.h \
+	train/cuda/kernels/counts.c \
+	train/cuda/kernels/counts.h \
 	train/cuda/kernels/device.h \
 	train/cuda/kernels/epilogue.h \
 	train/cuda/kernels/gemm.h \

@@ -10,6 +10,10 @@
 #include "cuda/plan/one_pass.h"
 #include "cuda/plan/product.h"
 
+#include <math.h>
+
+#define WARP_LOAD 512.0 /* bytes of a load of 16 bytes by each thread of a warp */
+
 size_t
 cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns)
 {
@@ -20,17 +24,184 @@ cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns)
     return p.tiles;
 }
 
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+static double
+warps_of(const struct cuda_counts *k)
+{
+    return ceil(k->threads / 32.0);
+}
+
+/*
+ * A warp outside the product, of a tile that is wider than the product, does not multiply: a product is IDLE_SAVES
+ * instructions (fragments and their addresses included), and it has no part of the epilogue.
+ */
+#define IDLE_SAVES 1.4
+static struct cuda_need
+product_need(const struct cuda_counts *k, const struct cuda_product *p, const struct cuda_tile_shape *t,
+             const struct cuda_count *step, const struct cuda_count *unit, bool has_norm)
+{
+    double steps = ceil((p->taps_a_step > 0 ? p->depth / p->taps_a_step : p->depth) / GEMM_DEEP), warps = warps_of(k);
+    double used = (double)p->rows * p->columns / ((double)t->rows * t->columns);
+    double of_step = (has_norm ? step->instructions : step->bare) - (1 - used) * IDLE_SAVES * step->mma;
+    double tiles = warps * p->each;
+
+    return (struct cuda_need){.flop = 2.0 * p->rows * p->columns * p->depth * p->each,
+                              .instructions = tiles * (steps * of_step + used * unit->instructions),
+                              .shared = tiles * used * (steps * step->shared + unit->shared)};
+}
+
+/* Bytes that the tiles of a product read from the L2 and write to it. */
+static double
+product_l2(const struct cuda_product *p)
+{
+    double tile = p->depth * (p->lines + p->columns) + (double)p->rows * p->columns;
+
+    return tile * 2 * p->down * p->across * p->splits;
+}
+
+/* On sm_80 and later, two steps are on their way while one is multiplied; before, a step loads, then multiplies. */
+static double
+steps_in_flight(const struct cuda_gpu *gpu)
+{
+    return gpu->major < 8 ? 1 : GEMM_STAGES - 1;
+}
+
+static void
+load_single(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_counts *k, struct cuda_load *load)
+{
+    struct cuda_conv c = cuda_conv_of(op);
+    struct cuda_tile_shape t = cuda_products_of(op).shape;
+    struct cuda_product p = cuda_product_of(&c, t);
+
+    load->cta = product_need(k, &p, &t, &k->step, &k->unit, cuda_conv_norm(&c)->gamma);
+    load->ctas = (double)cuda_product_blocks(&p);
+    load->l2 = product_l2(&p);
+    load->tiles = p.each;
+    load->in_flight = k->step.loads * WARP_LOAD * warps_of(k) * (p.taps_a_step > 0 ? 1 : steps_in_flight(gpu));
+}
+
+static void
+load_pair(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_counts *k, struct cuda_load *load)
+{
+    const struct cuda_products t = cuda_products_of(op);
+    bool has_norm = op->args.pair.wgrad.norm.gamma;
+    struct cuda_product dgrad, wgrad;
+
+    cuda_products_of_pair(op, &dgrad, &wgrad);
+    load->cta = product_need(k, &dgrad, &t.shape, &k->step, &k->unit, has_norm);
+    load->long_cta = product_need(k, &wgrad, &t.of_wgrad, &k->wgrad_step, &k->wgrad_unit, has_norm);
+    load->ctas = (double)cuda_product_blocks(&dgrad);
+    load->long_ctas = (double)cuda_product_blocks(&wgrad);
+    load->l2 = product_l2(&dgrad) + product_l2(&wgrad);
+    load->tiles = dgrad.each;
+    load->in_flight = k->step.loads * WARP_LOAD * warps_of(k) * steps_in_flight(gpu);
+}
+
+static void
+load_one_pass(const struct cuda_op *op, const struct cuda_counts *k, struct cuda_load *load)
+{
+    const struct one_pass_args *a = &op->args.one_pass;
+    const struct conv_shape *s = &a->dgrad.shape;
+    double tiles = a->dgrad.tiles_each, columns = cuda_products_of(op).shape.columns, warps = warps_of(k);
+
+    if (columns > s->in)
+        columns = s->in;
+    load->ctas = (double)op->x * op->y;
+    load->cta = (struct cuda_need){.flop = 2 * 2.0 * ONE_PASS_PIXELS * columns * s->out * tiles,
+                                   .instructions = warps * (tiles * k->step.instructions + k->unit.instructions),
+                                   .shared = warps * (tiles * k->step.shared + k->unit.shared)};
+    load->l2 = load->ctas * tiles * ONE_PASS_PIXELS * 2 * (2.0 * s->out + 3 * columns);
+    load->tiles = a->stages > 1 ? 1 : tiles; /* with two stages, the loads of later tiles overlap with products */
+    load->in_flight = k->step.loads * WARP_LOAD * warps_of(k);
+}
+
+/* ---- other kernels ----------------------------------------------------------------------------------------------- */
+
+static void
+load_other(const struct cuda_op *op, const struct cuda_counts *k, const struct cuda_work *work, struct cuda_load *load)
+{
+    double units = warps_of(k);
+
+    load->ctas = (double)op->x * op->y * op->z;
+    if (k->unit.stores > 0)
+        units = (double)cuda_area_bytes(&work->written) / (k->unit.stores * WARP_LOAD * load->ctas);
+    else if (k->unit.loads > 0)
+        units = (double)cuda_area_bytes(&work->read) / (k->unit.loads * WARP_LOAD * load->ctas);
+    load->cta = (struct cuda_need){.instructions = units * k->unit.instructions, .shared = units * k->unit.shared};
+    load->in_flight = k->unit.loads * WARP_LOAD * warps_of(k);
+}
+
+/* ---- a launch ---------------------------------------------------------------------------------------------------- */
+
+/* The rows of partial sums that every CTA reduces in its prologue, and their channels. */
+static const struct channel_sums *
+prologue_sums(const struct cuda_op *op, unsigned *channels)
+{
+    const struct cuda_products k = cuda_products_of(op);
+    const struct channel_sums *sums = NULL;
+
+    *channels = NORM_CHANNELS;
+    if (k.single && k.kind == CONV_FPROP)
+        sums = &op->args.fprop.norm.fresh;
+    else if (k.one_pass)
+        sums = &op->args.one_pass.finalize.sums;
+    if (sums) {
+        *channels = sums->channels;
+        return sums;
+    }
+    switch (op->kernel) {
+    case CUDA_NORM_APPLY:
+        return &op->args.norm_apply.norm.fresh;
+    case CUDA_NORM_MAX_POOL:
+    case CUDA_NORM_AVERAGE_POOL:
+    case CUDA_NORM_MEAN_POOL:
+        return &op->args.norm_pool.norm.fresh;
+    case CUDA_NORM_MAX_POOL_GRADIENT:
+        return &op->args.norm_pool.finalize.sums;
+    case CUDA_NORM_FINALIZE:
+        return &op->args.norm_finalize.sums;
+    default:
+        return NULL;
+    }
+}
+
+struct cuda_load
+cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work)
+{
+    const struct cuda_counts *k = &gpu->counts[op->kernel];
+    struct cuda_load load = {.threads = k->threads, .registers = k->registers, .shared_bytes = k->shared + op->shared};
+    const struct channel_sums *sums;
+    unsigned channels;
+
+    if (cuda_is_conv(op))
+        load_single(gpu, op, k, &load);
+    else if (cuda_is_pair(op))
+        load_pair(gpu, op, k, &load);
+    else if (cuda_is_one_pass(op))
+        load_one_pass(op, k, &load);
+    else
+        load_other(op, k, work, &load);
+    sums = prologue_sums(op, &channels);
+    if (sums && sums->blocks > 0)
+        load.before = cuda_rows_seconds(gpu, load.ctas, cuda_resident(gpu, k->threads, k->registers, load.shared_bytes),
+                                        sums->blocks, channels);
+    return load;
+}
+
 double
-cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work)
+cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work, enum cuda_limit *limit)
 {
     double bytes = (double)cuda_area_bytes(&work->read) + (double)cuda_area_bytes(&work->written);
-    double memory = cuda_memory_seconds(gpu, bytes), product = 0;
+    struct cuda_load load;
 
-    if (op->by_cudnn && gpu->cudnn > 0) /* the tiles of cuDNN are not known */
-        product = work->flop / gpu->cudnn;
-    else if (cuda_is_conv(op) || cuda_is_pair(op))
-        product = cuda_product_seconds(gpu, op);
-    else if (cuda_is_one_pass(op))
-        product = cuda_one_pass_seconds(gpu, op);
-    return (memory > product ? memory : product) + gpu->gap;
+    if (op->by_cudnn && gpu->cudnn > 0) { /* the tiles and instructions of cuDNN are not known */
+        double memory = cuda_memory_seconds(gpu, bytes), products = work->flop / gpu->cudnn;
+
+        *limit = products > memory ? CUDA_LIMIT_PRODUCTS : CUDA_LIMIT_DRAM;
+        return (products > memory ? products : memory) + gpu->gap;
+    }
+    load = cuda_load_of(gpu, op, work);
+    load.bytes = bytes;
+    return cuda_load_seconds(gpu, &load, limit) + gpu->gap;
 }

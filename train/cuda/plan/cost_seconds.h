@@ -1,7 +1,8 @@
 /*
- * cost_seconds.h - estimates the time of a launch on a GPU from its memory traffic and its products (cost.h)
+ * cost_seconds.h - estimates the time of a launch on a GPU: its memory traffic (cost.h), its products, and what its
+ * kernel needs according to its machine code (kernels/counts.h), in the cost model of gpu.h
  *
- * Modelled, not measured: the larger of memory time and product time (gpu.h), plus the gap between launches.
+ * Modelled, not measured.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,8 +12,12 @@
 #include "cuda/plan/cost.h"
 #include "cuda/plan/gpu.h"
 
-/* Returns the seconds of a launch, including the gap after it. */
-double cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work);
+/* Returns the seconds of a launch, including the gap after it, and the resource that limits it. */
+double cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work,
+                    enum cuda_limit *limit);
+
+/* Returns what a launch needs, without its bytes.  `work` is not used for products. */
+struct cuda_load cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work);
 
 /* Returns the number of tiles of a convolution and sets their rows and columns. */
 size_t cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns);

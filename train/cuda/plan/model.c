@@ -48,15 +48,19 @@ describe(const struct cuda_layout *l, const struct cuda_place *place, const stru
          const struct cuda_op *op, unsigned times, struct plan_launch *out)
 {
     struct cuda_work work;
+    enum cuda_limit limit;
     unsigned rows, columns;
+    double seconds;
     size_t tiles;
 
     cuda_work_of(place, op, &work);
+    seconds = cuda_seconds(gpu, op, &work, &limit);
     *out = (struct plan_launch){.times = times,
                                 .read = cuda_area_bytes(&work.read),
                                 .written = cuda_area_bytes(&work.written),
                                 .flop = work.flop,
-                                .seconds = cuda_seconds(gpu, op, &work)};
+                                .seconds = seconds,
+                                .limit = cuda_limit_name(limit)};
     snprintf(out->kernel, sizeof(out->kernel), "%s%s", op->by_cudnn ? "cudnn_" : "", l->chip.set[op->kernel].name);
     cuda_kind(out->kernel, out->kind);
     if (op->by_cudnn) /* the name must not contain a tile shape, because it is not known */

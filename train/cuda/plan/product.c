@@ -196,6 +196,7 @@ cuda_product_of(const struct cuda_conv *c, struct cuda_tile_shape t)
     }
     p.rows = used(rows, t.rows, t.warp_rows);
     p.columns = used(columns, t.columns, t.warp_columns);
+    p.taps_a_step = t.halo ? (unsigned)taps : 0;
     p.lines = t.halo ? (double)(t.rows + halo_of(s)) / (double)taps : p.rows;
     p.down = cuda_blocks(rows, t.rows);
     p.across = cuda_blocks(columns, t.columns) * tiles_of_taps;
@@ -255,9 +256,8 @@ cuda_conv_of(const struct cuda_op *op)
     return c;
 }
 
-/* Sets the products of dgrad and wgrad of a launch of both. */
-static void
-split_pair(const struct cuda_op *op, struct cuda_product *dgrad, struct cuda_product *wgrad)
+void
+cuda_products_of_pair(const struct cuda_op *op, struct cuda_product *dgrad, struct cuda_product *wgrad)
 {
     const struct cuda_products *k = &products[op->kernel];
     struct cuda_conv d = {.kind = CONV_DGRAD, .dgrad = op->args.pair.dgrad};
@@ -279,26 +279,10 @@ cuda_products_of(const struct cuda_op *op)
         p = cuda_product_of(&c, k.shape);
         k.tiles = tiles_of(&p);
     } else if (k.pair) {
-        split_pair(op, &p, &wgrad);
+        cuda_products_of_pair(op, &p, &wgrad);
         k.tiles = tiles_of(&p) + tiles_of(&wgrad);
     } else if (k.one_pass) {
         k.tiles = (size_t)op->x * op->y * op->z;
     }
     return k;
-}
-
-double
-cuda_product_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op)
-{
-    struct cuda_products k = products[op->kernel];
-    struct cuda_product p, wgrad;
-    struct cuda_conv c;
-
-    if (k.single) {
-        c = cuda_conv_of(op);
-        p = cuda_product_of(&c, k.shape);
-        return cuda_one_seconds(gpu, &p);
-    }
-    split_pair(op, &p, &wgrad);
-    return cuda_pair_seconds(gpu, &p, &wgrad);
 }

@@ -22,9 +22,6 @@ struct cuda_products {
 };
 struct cuda_products cuda_products_of(const struct cuda_op *op);
 
-/* Returns the seconds of the products of a launch on a GPU (plan/gpu.h), without its memory traffic. */
-double cuda_product_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op);
-
 /* 1 x 1 with stride 1 and no padding. */
 bool cuda_is_pointwise(const struct conv_shape *s);
 /* wgrad of kernels larger than 1 x 1, which has tile shapes of its own. */
@@ -46,8 +43,11 @@ struct cuda_product {
     double lines;           /* rows that a tile reads for each k, in addition to its columns */
     double depth;           /* values of k of a CTA */
     unsigned down, across, splits, each;
+    unsigned taps_a_step; /* conv_halo.cu: a step has 32 channels with all taps; otherwise 0 */
 };
 struct cuda_product cuda_product_of(const struct cuda_conv *c, struct cuda_tile_shape t);
+/* Sets the products of a launch of dgrad and wgrad. */
+void cuda_products_of_pair(const struct cuda_op *op, struct cuda_product *dgrad, struct cuda_product *wgrad);
 size_t cuda_product_blocks(const struct cuda_product *p);
 
 /* Returns the k-steps of wgrad, GEMM_DEEP pixels each, as the kernel counts them. */

@@ -138,20 +138,21 @@ cuda_plan_model(const struct device *device, const struct plan_options *o, const
                 struct plan_model *out, struct chex_error *err)
 {
     const struct cuda_device *d = (const struct cuda_device *)(const void *)device;
-    const struct cuda_gpu *gpu = cuda_gpu_like(device->info.text, d->major);
+    struct cuda_gpu gpu = cuda_gpu_like(device->info.text, d->major);
     struct plan_options chosen = *o;
     struct cuda_layout layout;
     struct plan_facts facts;
     enum chex_status status;
 
     *out = (struct plan_model){.launch = NULL};
-    snprintf(out->device, sizeof(out->device), "%s of %u multiprocessors", gpu->name, gpu->processors);
-    if (plan)
-        return cuda_model_make(&plan->layout, gpu, out, err);
+    snprintf(out->device, sizeof(out->device), "%s of %u multiprocessors", gpu.name, gpu.processors);
     chosen.precision = choose_precision(d, o->precision);
+    gpu.counts = cuda_counts_of(gpu.major, chosen.precision == PRECISION_BF16);
+    if (plan)
+        return cuda_model_make(&plan->layout, &gpu, out, err);
     status = make_layout(d, &chosen, NULL, false, &layout, &facts, err);
     if (status == CHEX_OK)
-        status = cuda_model_make(&layout, gpu, out, err);
+        status = cuda_model_make(&layout, &gpu, out, err);
     cuda_layout_free(&layout);
     return status;
 }
