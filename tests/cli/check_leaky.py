@@ -85,6 +85,18 @@ def allowed(work):
     assert (shown["dataset"]["leaky_patients"], shown["dataset"]["leaky_images"]) == (patients, images)
 
 
+@case("the report of a leaky data set says so in its title, at the top and in the row of the split rule")
+def reported(work):
+    sources(work)
+    patients, _ = leaks()
+    for name, split, found in (("leaky", "leaky.csv", 3), ("clean", "clean.csv", 0)):
+        convert(f"{work}/{name}", "--allow-leak", split=split)
+        inspect("report", "-o", f"{work}/{name}.html", f"{work}/{name}", code=None)
+        page = slurp(f"{work}/{name}.html").decode()
+        marks = re.findall(rf"<title>Leaky: |Leaky: {patients} patients in two|, leaky: {patients} patients in", page)
+        assert len(marks) == found, (name, marks)
+
+
 @case("--allow-leak changes no byte of a split without a leak, nor of the shards for any threads")
 def unchanged(work):
     sources(work)

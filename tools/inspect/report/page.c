@@ -120,8 +120,10 @@ add_card(struct values *v, const struct html_report *r)
     const struct manifest *m = &r->dataset->manifest;
     const struct chex_dataset_info *info = &r->dataset->info;
     const char *labels = report_label_file(m->labels_sha256);
+    char patients[FORMAT_THINGS];
 
     add(v, "synthetic", "%s", m->synthetic ? PICTURE_SYNTHETIC : "");
+    add(v, "leaky", "%s", m->leaks.patients > 0 ? format_things(m->leaks.patients, "patient", patients) : "");
     add(v, "width", "%u", info->width);
     add(v, "height", "%u", info->height);
     add(v, "resize", "%.60s", m->resize);
