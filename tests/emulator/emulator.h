@@ -39,6 +39,7 @@ unsigned emulator_unfail(void);
 struct emulator_counts {
     uint64_t kernels, copies, graphs; /* completed, including those of graphs */
     uint64_t early;                   /* kernels by programmatic dependent launch */
+    uint64_t urgent;                  /* work with a higher priority than the default */
     uint64_t waits;                   /* calls that blocked the host: synchronisation, cudaMemcpy(), cudaFree() */
     uint64_t queries;
     uint64_t allocations;

@@ -24,6 +24,7 @@ record_node(cudaStream_t s, work w)
     if (!c.valid)
         return cudaErrorStreamCaptureInvalidated;
     s->behind_kernel = false;
+    w.priority = s->priority;
     c.nodes->nodes.push_back({std::move(w), s->last});
     s->last.assign(1, c.nodes->nodes.size() - 1);
     return cudaSuccess;
@@ -260,14 +261,18 @@ cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *status)
 /* ---- graphs ------------------------------------------------------------------------------------------------------ */
 
 cudaError_t
-cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long)
+cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long flags)
 {
     call c("cudaGraphInstantiateWithFlags");
 
     *out = NULL;
     if (c.failed())
         return c.end();
-    *out = new CUgraphExec_st{std::make_shared<graph>(*g->nodes)};
+    std::shared_ptr<graph> copy = std::make_shared<graph>(*g->nodes);
+    for (graph::node &node : copy->nodes)
+        if (!(flags & cudaGraphInstantiateFlagUseNodePriority))
+            node.what.priority = 0; /* that of the stream of its launch */
+    *out = new CUgraphExec_st{copy};
     return c.end();
 }
 

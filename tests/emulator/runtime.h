@@ -38,6 +38,7 @@ struct work {
     bool host; /* a host function: may not access device memory */
     std::function<cudaError_t()> run;
     std::function<bool()> blocked = {}; /* must it wait for other processes? */
+    int priority = 0;                   /* that of its stream; does not change the order */
 };
 
 struct event_state {
@@ -81,7 +82,7 @@ struct capture {
 } // namespace emulated
 
 struct CUstream_st {
-    int device;
+    int device, priority;
     std::deque<emulated::operation> queue;
     std::shared_ptr<emulated::capture> recording;
     std::vector<size_t> last; /* predecessors of the next node */

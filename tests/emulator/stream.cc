@@ -145,6 +145,7 @@ do_work(const work &w)
     }
     if (error != cudaSuccess)
         fail_device(w.device, error);
+    counts.urgent += w.priority < 0;
     return error == cudaSuccess;
 }
 
@@ -257,6 +258,7 @@ enqueue(cudaStream_t stream, work w)
 
     if (s->recording)
         return record_node(s, std::move(w));
+    w.priority = s->priority;
     o.what = operation::WORK;
     o.todo = std::move(w);
     return enqueue_operation(s, std::move(o));
@@ -274,9 +276,9 @@ using namespace emulated;
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 
 cudaError_t
-cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
 {
-    call c("cudaStreamCreateWithFlags");
+    call c("cudaStreamCreateWithPriority");
 
     *out = NULL;
     if (c.failed())
@@ -284,6 +286,26 @@ cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
     if (flags != cudaStreamNonBlocking)
         return c.end(cudaErrorInvalidValue);
     *out = new_stream(current_device());
+    (*out)->priority = priority;
+    return c.end();
+}
+
+cudaError_t
+cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+{
+    call c("cudaStreamCreateWithFlags");
+
+    *out = NULL;
+    return c.end(c.failed() ? c.end() : cudaStreamCreateWithPriority(out, flags, 0));
+}
+
+cudaError_t
+cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    call c("cudaDeviceGetStreamPriorityRange");
+
+    *least = 0;
+    *greatest = -5;
     return c.end();
 }
 

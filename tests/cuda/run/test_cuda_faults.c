@@ -97,6 +97,7 @@ static const struct refusal {
     {"cudaSetDevice", cudaErrorInitializationError, CHEX_ERR_UNSUPPORTED, {"driver does not work", "nvidia-smi"}},
     {"cudaSetDevice", cudaErrorSystemNotReady, CHEX_ERR_UNSUPPORTED, {"not yet initialized", "nvidia-smi"}},
     {"cudaSetDevice", cudaErrorSystemDriverMismatch, CHEX_ERR_UNSUPPORTED, {"combination", "nvidia-smi"}},
+    {"cudaSetDevice", cudaErrorMpsConnectionFailed, CHEX_ERR_UNSUPPORTED, {"MPS server", "control daemon"}},
 };
 
 LOOP_TEST(a_device_that_cannot_be_used_says_why, 0, sizeof(refusals) / sizeof(refusals[0]))
@@ -111,6 +112,26 @@ LOOP_TEST(a_device_that_cannot_be_used_says_why, 0, sizeof(refusals) / sizeof(re
     ck_assert_int_eq(backend_cuda.device_open(0, &device, &err), r->status);
     ck_assert(says(&err, r->words[0]) && says(&err, r->words[1]));
     ck_assert_ptr_null(device);
+}
+
+static const cudaError_t lost[] = {cudaErrorContained,           cudaErrorExternalDevice, cudaErrorMpsConnectionFailed,
+                                   cudaErrorMpsClientTerminated, cudaErrorNoDevice,       cudaErrorDevicesUnavailable};
+
+LOOP_TEST(a_device_that_disappears_from_a_plan_is_lost, 0, sizeof(lost) / sizeof(lost[0]))
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    float *params = calloc(g->param_floats, sizeof(*params));
+    struct chex_error err;
+    struct gpu_plan p;
+
+    gpu_make(&p, &backend_cuda, &o);
+    emulator_fail("cudaMemcpyAsync", 1, lost[_i]);
+    ck_assert_int_eq(backend_cuda.read(p.p.plan, ARENA_PARAMETERS, params, &err), CHEX_ERR_LOST);
+    ck_assert(says(&err, "the GPU has failed"));
+    step_plan_free(&p.p);
+    free(params);
+    graph_free(g);
 }
 
 TEST(a_machine_without_a_driver_has_no_device)

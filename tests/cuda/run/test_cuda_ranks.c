@@ -114,6 +114,8 @@ play_alone_on_gpu(struct rank *r, struct collective *c)
     step_plan_free(&p.p);
 }
 
+static struct emulator_counts before_step;
+
 /* The requests to NCCL in one step. */
 static void
 play_first_step(struct rank *r, struct collective *c)
@@ -127,8 +129,10 @@ play_first_step(struct rank *r, struct collective *c)
     ranks_good(reduce_nccl_new(device, c, &o.reduce, &r->err), &r->err);
     gpu_make_on(&p, &backend_cuda, (unsigned)of, &o);
     ranks_good(collective_agree(c, CHEX_OK, NULL, &r->err), &r->err); /* all ranks have completed their first sum */
-    if (of == 0)
+    if (of == 0) {
         (void)fake_nccl_count();
+        emulator_count(&before_step);
+    }
     ranks_good(collective_agree(c, CHEX_OK, NULL, &r->err), &r->err);
     ranks_good(play_step(&p.p, of, collective_size(c), 0, &left[of].result, &r->err), &r->err);
     step_plan_free(&p.p);
@@ -286,10 +290,11 @@ LOOP_TEST(one_rank_with_nccl_makes_the_step_without, 0, 3)
  * Kernels of backward run between the first sum and the last one, on the slower rank.  At most four of them belong to
  * the update, which the other rank may have started before.
  */
-TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
+TEST(sums_have_priority_and_the_first_one_does_not_wait_for_the_end_of_the_way_back)
 {
     struct graph *g = gpu_graph();
     struct fake_nccl_counts counts;
+    struct emulator_counts after;
 
     shared_options = gpu_options(g);
     way.apart = true;
@@ -298,7 +303,9 @@ TEST(the_first_sum_does_not_wait_for_the_end_of_the_way_back)
     ranks_play(2, 3, play_first_step);
     ranks_expect(2, CHEX_OK);
     counts = fake_nccl_count();
+    emulator_count(&after);
     ck_assert_uint_ge(counts.sums, 2 * 3);
+    ck_assert_uint_eq(after.urgent - before_step.urgent, counts.sums);
     ck_assert_uint_ge(counts.bytes, 2 * g->param_floats * sizeof(float));
     ck_assert_msg(counts.kernels_before_last > counts.kernels_before_first + 4, "sums between kernels %llu and %llu",
                   (unsigned long long)counts.kernels_before_first, (unsigned long long)counts.kernels_before_last);

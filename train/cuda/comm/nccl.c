@@ -288,10 +288,14 @@ static enum chex_status
 new_stream(struct nccl_reduce *r, struct chex_error *err)
 {
     void *probe = NULL, *pinned = NULL;
+    int least = 0, greatest = 0;
     cudaError_t e = cudaSetDevice(r->device);
 
     if (e == cudaSuccess)
-        e = cudaStreamCreateWithFlags(&r->stream, cudaStreamNonBlocking);
+        e = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    /* Otherwise a sum waits until all CTAs of a kernel of the backward pass have started. */
+    if (e == cudaSuccess)
+        e = cudaStreamCreateWithPriority(&r->stream, cudaStreamNonBlocking, greatest);
     if (e == cudaSuccess)
         e = cudaEventCreateWithFlags(&r->fork, cudaEventDisableTiming);
     if (e == cudaSuccess)

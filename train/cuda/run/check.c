@@ -14,6 +14,8 @@
 
 #include <stdio.h>
 
+#define CONTAINED 226 /* cudaErrorContained, which CUDA 11.8 does not have */
+
 static enum chex_status
 no_memory(const char *what, struct chex_error *err)
 {
@@ -49,10 +51,37 @@ is_of_kernel(cudaError_t e)
 }
 
 enum chex_status
+cuda_check_open(cudaError_t e, const char *what, struct chex_error *err)
+{
+    const char *why = cudaGetErrorString(e);
+
+    switch (e) {
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no such GPU (%s)", why);
+    case cudaErrorDevicesUnavailable:
+        return error_set(err, CHEX_ERR_UNSUPPORTED,
+                         "the GPU is used exclusively by another process, or broken (%s): see nvidia-smi -q -d "
+                         "COMPUTE",
+                         why);
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+    case cudaErrorMpsMaxClientsReached:
+    case cudaErrorMpsMaxConnectionsReached:
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "the MPS server of the GPU does not work (%s)", why);
+    default:
+        return cuda_check(e, what, err);
+    }
+}
+
+enum chex_status
 cuda_check(cudaError_t e, const char *what, struct chex_error *err)
 {
     const char *why = cudaGetErrorString(e);
 
+    if ((int)e == CONTAINED)
+        e = cudaErrorUnknown; /* why has the cause */
     if (is_of_kernel(e))
         return error_set(err, CHEX_ERR_BUG,
                          "%s: a kernel has failed (%s): with --no-graph the message names it; the last checkpoint is "
@@ -65,14 +94,6 @@ cuda_check(cudaError_t e, const char *what, struct chex_error *err)
         return no_memory(what, err);
     case cudaErrorInsufficientDriver:
         return old_driver(err);
-    case cudaErrorNoDevice:
-    case cudaErrorInvalidDevice:
-        return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no such GPU (%s)", why);
-    case cudaErrorDevicesUnavailable:
-        return error_set(err, CHEX_ERR_UNSUPPORTED,
-                         "the GPU is used exclusively by another process, or broken (%s): see nvidia-smi -q -d "
-                         "COMPUTE",
-                         why);
     case cudaErrorInitializationError:
     case cudaErrorSystemNotReady:
     case cudaErrorSystemDriverMismatch:
@@ -83,6 +104,15 @@ cuda_check(cudaError_t e, const char *what, struct chex_error *err)
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorLaunchTimeout:
+    case cudaErrorNoDevice:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+    case cudaErrorMpsMaxClientsReached:
+    case cudaErrorMpsMaxConnectionsReached:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorUnknown:
         return error_set(err, CHEX_ERR_LOST,
                          "%s: the GPU has failed (%s): see dmesg for its Xid, then go on with another one; the last "

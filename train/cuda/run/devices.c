@@ -80,7 +80,7 @@ ask_device(struct cuda_device *d, struct chex_error *err)
     cudaError_t e = cudaGetDeviceProperties(&properties, d->number);
 
     if (e != cudaSuccess)
-        return cuda_check(e, "asking the GPU", err);
+        return cuda_check_open(e, "asking the GPU", err);
     d->major = (unsigned)properties.major;
     d->minor = (unsigned)properties.minor;
     d->processors = (unsigned)properties.multiProcessorCount;
@@ -98,7 +98,7 @@ ask_device(struct cuda_device *d, struct chex_error *err)
     if (e == cudaSuccess)
         e = cudaFuncGetAttributes(&attributes, cuda_kernels_fp16[CUDA_STEP_END].function);
     d->device.info.memory = there;
-    return cuda_check(e, d->device.info.text, err);
+    return cuda_check_open(e, d->device.info.text, err);
 }
 
 static void

@@ -59,6 +59,11 @@ enum chex_status cuda_chip_of(const struct cuda_device *device, enum precision p
  * failed kernel.  `what`: "copying a micro-batch", or the name of a kernel.
  */
 enum chex_status cuda_check(cudaError_t e, const char *what, struct chex_error *err);
+/*
+ * As cuda_check(), for the first calls for a device.  Later, a device that is missing or not available has been lost;
+ * here it cannot be used.
+ */
+enum chex_status cuda_check_open(cudaError_t e, const char *what, struct chex_error *err);
 /* As cuda_check(), for a kernel that was the only work in flight, so it must be the cause. */
 enum chex_status cuda_check_kernel(cudaError_t e, const char *kernel, struct chex_error *err);
 

@@ -182,7 +182,8 @@ record(struct plan *plan, unsigned holds, cudaGraphExec_t *out, struct chex_erro
     if (status == CHEX_OK)
         status = cuda_check(ended, "recording a step", err);
     if (status == CHEX_OK)
-        status = cuda_check(cudaGraphInstantiateWithFlags(out, graph, 0), "making a graph of a step", err);
+        status = cuda_check(cudaGraphInstantiateWithFlags(out, graph, cudaGraphInstantiateFlagUseNodePriority),
+                            "making a graph of a step", err);
     if (graph)
         (void)cudaGraphDestroy(graph);
     return status;
