@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/number_format.h"
 #include "common/cli.h"
@@ -23,11 +24,13 @@
 #include "dataset/findings.h"
 #include "synth/synth_write.h"
 
-enum { OPT_COUNT = 1, OPT_OUTPUT, OPT_SIZE, OPT_SEED, OPT_ODD };
+enum { OPT_COUNT = 1, OPT_OUTPUT, OPT_SIZE, OPT_SEED, OPT_ODD, OPT_LABELS, OPT_FINDINGS };
 
 struct options {
     uint64_t images, size, seed, odd;
     const char *output;
+    struct synth_labels labels; /* labels.findings: owned; count 0: those of the kind */
+    const char *findings;       /* as given, or NULL */
 };
 
 static const struct cli_option option_table[] = {
@@ -38,6 +41,10 @@ static const struct cli_option option_table[] = {
     {OPT_ODD, 0, "odd", "P%", NULL, NULL,
      "per cent of the images in an unusual PNG format: mostly RGBA, also 16-bit, palette, interlaced, gray with "
      "alpha, RGB; default 0"},
+    {OPT_LABELS, 0, "labels", "KIND", synth_kind_names, NULL,
+     "form of the label file and of the names: nih (default), cxr-lt, chexpert or padchest"},
+    {OPT_FINDINGS, 0, "findings", "LIST", NULL, NULL,
+     "findings of the label file, as for chex-convert; default: those of the kind"},
     {0, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -60,6 +67,13 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
         return cli_number(value, 64, 4096, &o->size, err);
     case OPT_SEED:
         return cli_number(value, 0, INT64_MAX, &o->seed, err);
+    case OPT_LABELS:
+        o->labels.kind = (enum synth_kind)name_index(synth_kind_names, value);
+        return CHEX_OK;
+    case OPT_FINDINGS:
+        findings_release(&o->labels.findings);
+        o->findings = value;
+        return findings_choose(value, &o->labels.findings, err);
     default:
         length = strlen(value);
         length -= length > 0 && value[length - 1] == '%';
@@ -93,20 +107,27 @@ static const struct cli_program program = {
 
 /* Counts of the population, for the report. */
 struct synth_counts {
-    uint64_t finding[CHEX_FINDINGS], none, test, odd, test_patients;
+    uint64_t finding[FINDINGS_MAX], none, test, odd, test_patients; /* none: no other finding is 1 */
 };
 
 static struct synth_counts
 count(const struct population *p)
 {
+    const struct findings *list = &p->labels.findings;
     struct synth_counts c = {0};
     size_t i;
     unsigned k;
 
     for (i = 0; i < p->study_count; i++) {
-        for (k = 0; k < CHEX_FINDINGS; k++)
-            c.finding[k] += p->study[i].findings >> k & 1;
-        c.none += p->study[i].findings == 0;
+        bool none = true;
+
+        for (k = 0; k < list->count; k++) {
+            bool present = population_label(p, &p->study[i], k) == 1;
+
+            c.finding[k] += present;
+            none &= !present || p->drawing[k] == NO_FINDING;
+        }
+        c.none += none;
         c.odd += p->study[i].form != FORM_GRAY8;
         c.test += p->person[p->study[i].person].test;
     }
@@ -136,8 +157,8 @@ say_findings(struct progress_line *line, const struct population *p, const struc
     char text[FORMAT_TEXT];
     unsigned k;
 
-    for (k = 0; k < CHEX_FINDINGS; k++)
-        progress_line_print(line, "         %-18s %9s  %5.2f %%", chex_finding_name(k),
+    for (k = 0; k < p->labels.findings.count; k++)
+        progress_line_print(line, "         %-18s %9s  %5.2f %%", p->labels.findings.name[k],
                             format_count(c->finding[k], text), 100.0 * (double)c->finding[k] / (double)p->study_count);
 }
 
@@ -161,7 +182,11 @@ say_done(struct progress_line *line, const struct options *o, const struct synth
     progress_line_clear(line);
     wrap_command(&w, "next     chex-convert");
     wrap_put(&w, " ", "-i %s/" SYNTH_IMAGES, output);
-    wrap_put(&w, " ", "-l %s/" SYNTH_CSV, output);
+    wrap_put(&w, " ", "-l %s/%s", output, population_csv_name(job->population));
+    if (o->findings) {
+        wrap_put(&w, " ", "--label-kind %s", synth_kind_names[o->labels.kind]);
+        wrap_put(&w, " ", "--findings %s", shell_word(o->findings, word));
+    }
     wrap_put(&w, " ", "-o shards");
     wrap_end(&w);
 }
@@ -175,8 +200,8 @@ print_json(const struct options *o, const struct synth_job *job, const struct sy
     unsigned k;
     int failed;
 
-    for (k = 0; k < CHEX_FINDINGS; k++)
-        json_object_set_new(findings, chex_finding_name(k), json_integer((json_int_t)c->finding[k]));
+    for (k = 0; k < p->labels.findings.count; k++)
+        json_object_set_new(findings, p->labels.findings.name[k], json_integer((json_int_t)c->finding[k]));
     /* JSON must be UTF-8, but the name of a folder can be any bytes. */
     if (!output)
         output = json_null();
@@ -204,7 +229,8 @@ synth(const struct options *o, const struct cli_common *common)
     struct synth_job job = {
         .folder = o->output, .size = (unsigned)o->size, .threads = common->threads, .quiet = common->quiet};
     double started = clock_now();
-    enum chex_status status = population_make((uint32_t)o->images, o->seed, (unsigned)o->odd, &population, &err);
+    enum chex_status status = population_make((uint32_t)o->images, o->seed, (unsigned)o->odd, &o->labels, &population,
+                                              &err);
 
     progress_line_init(&line, common);
     if (status == CHEX_OK) {
@@ -248,5 +274,6 @@ main(int argc, char **argv)
     if (code != CLI_GO_ON)
         return code;
     code = check_options(&options, &err) == CHEX_OK ? synth(&options, &common) : cli_error(&program, &common, &err);
+    findings_release(&options.labels.findings);
     return cli_finish(&program, &common, code);
 }

@@ -207,12 +207,12 @@ split_has_lists(const char *folder)
 }
 
 static enum chex_status
-read_list(const char *folder, const char *name, struct names *out, struct chex_error *err)
+read_list(const char *folder, const char *name, unsigned parts, struct names *out, struct chex_error *err)
 {
     char path[LIST_PATH];
 
     find_list(folder, name, path);
-    return names_read(path, 1, out, err);
+    return names_read(path, parts, out, err);
 }
 
 /*
@@ -245,9 +245,9 @@ assign_official(struct split_work *w, struct chex_error *err)
     enum chex_status status = percent ? CHEX_OK : error_memory(err);
 
     if (status == CHEX_OK)
-        status = read_list(w->rule->path, SPLIT_LIST_TRAIN, &train, err);
+        status = read_list(w->rule->path, SPLIT_LIST_TRAIN, labels_name_parts(w->labels), &train, err);
     if (status == CHEX_OK)
-        status = read_list(w->rule->path, SPLIT_LIST_TEST, &test, err);
+        status = read_list(w->rule->path, SPLIT_LIST_TEST, labels_name_parts(w->labels), &test, err);
     if (status == CHEX_OK) {
         put_listed(w, &train, percent, split);
         put_listed(w, &test, NULL, split_test);

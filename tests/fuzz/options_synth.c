@@ -15,5 +15,6 @@ options_synth(int argc, char **argv, struct cli_common *common)
     if (code == CLI_GO_ON)
         FUZZ_REQUIRE(options.images <= PEOPLE_MAX_STUDIES && options.size >= 64 && options.size <= 4096 &&
                      options.odd <= 100 && options.seed <= INT64_MAX && (!options.output || options.output[0]));
+    findings_release(&options.labels.findings);
     return code;
 }

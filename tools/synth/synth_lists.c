@@ -3,7 +3,7 @@
  *
  * The label file has the form of Data_Entry_2017_v2020.csv: LF, ages as integers, findings in alphabetical order, and a
  * header with unquoted commas, which therefore has as many commas as the rows.  The lists have no final newline, like
- * the real ones.
+ * the real ones.  The other kinds have the headers of the real files; that of PadChest lacks columns.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dataset/findings.h"
 #include "synth/synth_people.h"
+#include "synth/synth_write.h"
 
 static const char csv_header[] = "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,"
                                  "View Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]\n";
@@ -25,47 +25,143 @@ static const char *const detectors[] = {
     "2021,2021,0.19431099999999998,0.19431099999999998", "3056,2544,0.139,0.139",
 };
 
-/* Indices of the findings in alphabetical order. */
-static const uint8_t alphabetical[CHEX_FINDINGS] = {0, 1, 8, 9, 2, 10, 11, 13, 3, 4, 5, 12, 6, 7};
+#define STUDY_YEAR 2014 /* of PadChest's dates */
 
-void
-study_name(const struct study *study, char out[STUDY_NAME])
+/* Indices of findings_nih14 in alphabetical order. */
+static const uint8_t alphabetical[] = {0, 1, 8, 9, 2, 10, 11, 13, 3, 4, 5, 12, 6, 7};
+
+const char *
+population_csv_name(const struct population *p)
 {
-    snprintf(out, STUDY_NAME, "%08" PRIu32 "_%03u.png", study->person + 1, (unsigned)study->number);
+    static const char *const names[] = {SYNTH_CSV, "nih-cxr-lt_labels.csv", "train.csv", "padchest_labels.csv"};
+
+    return names[p->labels.kind];
 }
 
-/* Writes "Atelectasis|Effusion" or "No Finding". */
-static void
-write_findings(unsigned set, char *out, size_t size)
+void
+study_name(const struct population *p, const struct study *study, char out[STUDY_NAME])
 {
-    size_t used = 0;
-    unsigned k;
+    if (p->labels.kind == SYNTH_CHEXPERT)
+        snprintf(out, STUDY_NAME, "patient%05" PRIu32 "/study%u/view1_frontal.png", study->person + 1,
+                 (unsigned)study->number + 1);
+    else
+        snprintf(out, STUDY_NAME, "%08" PRIu32 "_%03u.png", study->person + 1, (unsigned)study->number);
+}
 
-    snprintf(out, size, "No Finding");
-    for (k = 0; k < CHEX_FINDINGS; k++)
-        if (set >> alphabetical[k] & 1)
-            used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? "|" : "",
-                                     chex_finding_name(alphabetical[k]));
+/* Append `before`, the names of the findings, and `after`. */
+static enum chex_status
+add_header(const struct population *p, const char *before, const char *after, struct buffer *out,
+           struct chex_error *err)
+{
+    enum chex_status status = buffer_printf(out, err, "%s", before);
+
+    for (unsigned k = 0; k < p->labels.findings.count && status == CHEX_OK; k++)
+        status = buffer_printf(out, err, ",%s", p->labels.findings.name[k]);
+    return status == CHEX_OK ? buffer_printf(out, err, "%s\n", after) : status;
+}
+
+/* Append the names of a study: "Mass|Nodule" or "No Finding"; PadChest: "['mass', 'nodule']" or ['normal']. */
+static enum chex_status
+add_names(const struct population *p, const struct study *s, struct buffer *out, struct chex_error *err)
+{
+    const struct findings *list = &p->labels.findings;
+    bool python = p->labels.kind == SYNTH_PADCHEST, sorted = findings_equal(list, &findings_nih14), any = false;
+    enum chex_status status = python ? buffer_printf(out, err, "\"[") : CHEX_OK;
+
+    for (unsigned i = 0; i < list->count && status == CHEX_OK; i++) {
+        unsigned k = sorted ? alphabetical[i] : i;
+        const char *name = list->name[k], *quote = !python ? "" : strchr(name, '\'') ? "\"\"" : "'";
+
+        if (population_label(p, s, k) != 1 || (!python && p->drawing[k] == NO_FINDING))
+            continue;
+        status = buffer_printf(out, err, "%s%s%s%s", !any ? "" : python ? ", " : "|", quote, name, quote);
+        any = true;
+    }
+    if (status == CHEX_OK && !any)
+        status = buffer_printf(out, err, "%s", python ? "'normal'" : "No Finding");
+    return status == CHEX_OK && python ? buffer_printf(out, err, "]\"") : status;
+}
+
+/* Append ",0" or ",1" for each finding; CheXpert: ",1.0", ",-1.0", ",0.0" for a fifth of the others, or ",". */
+static enum chex_status
+add_cells(const struct population *p, const struct study *s, struct buffer *out, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    for (unsigned k = 0; k < p->labels.findings.count && status == CHEX_OK; k++) {
+        uint8_t label = population_label(p, s, k);
+
+        if (p->labels.kind == SYNTH_CXR_LT)
+            status = buffer_printf(out, err, ",%u", (unsigned)label);
+        else
+            status = buffer_printf(out, err, "%s",
+                                   label == 1                             ? ",1.0"
+                                   : label == CHEX_LABEL_UNKNOWN          ? ",-1.0"
+                                   : (s->person + s->number + k) % 5 == 0 ? ",0.0"
+                                                                          : ",");
+    }
+    return status;
+}
+
+static enum chex_status
+add_header_of_kind(const struct population *p, struct buffer *out, struct chex_error *err)
+{
+    switch (p->labels.kind) {
+    case SYNTH_CXR_LT:
+        return add_header(p, "id", ",subj_id", out, err);
+    case SYNTH_CHEXPERT:
+        return add_header(p, "Path,Sex,Age,Frontal/Lateral,AP/PA", "", out, err);
+    case SYNTH_PADCHEST:
+        return buffer_printf(out, err,
+                             ",ImageID,ImageDir,StudyDate_DICOM,StudyID,PatientID,PatientBirth,PatientSex_DICOM,"
+                             "Projection,MethodLabel,Labels\n");
+    case SYNTH_NIH:
+        break;
+    }
+    return buffer_append(out, csv_header, sizeof(csv_header) - 1, err);
+}
+
+static enum chex_status
+add_row(const struct population *p, size_t i, struct buffer *out, struct chex_error *err)
+{
+    const struct study *s = &p->study[i];
+    const char sex = p->person[s->person].sex, *view = s->ap ? "AP" : "PA";
+    char name[STUDY_NAME];
+    enum chex_status status;
+
+    study_name(p, s, name);
+    switch (p->labels.kind) {
+    case SYNTH_CXR_LT:
+        status = buffer_printf(out, err, "%s", name);
+        status = status == CHEX_OK ? add_cells(p, s, out, err) : status;
+        return status == CHEX_OK ? buffer_printf(out, err, ",%" PRIu32 "\n", s->person + 1) : status;
+    case SYNTH_CHEXPERT:
+        status = buffer_printf(out, err, "CheXpert-v1.0/train/%s,%s,%u,Frontal,%s", name,
+                               sex == 'M' ? "Male" : "Female", (unsigned)s->age, view);
+        status = status == CHEX_OK ? add_cells(p, s, out, err) : status;
+        return status == CHEX_OK ? buffer_printf(out, err, "\n") : status;
+    case SYNTH_PADCHEST:
+        status = buffer_printf(out, err, "%zu,%s,0,%u0101,%zu,%" PRIu32 ",%u.0,%c,%s,Physician,", i, name, STUDY_YEAR,
+                               i, s->person + 1, (unsigned)(STUDY_YEAR - s->age), sex, view);
+        status = status == CHEX_OK ? add_names(p, s, out, err) : status;
+        return status == CHEX_OK ? buffer_printf(out, err, "\n") : status;
+    case SYNTH_NIH:
+        break;
+    }
+    status = buffer_printf(out, err, "%s,", name);
+    status = status == CHEX_OK ? add_names(p, s, out, err) : status;
+    return status == CHEX_OK ? buffer_printf(out, err, ",%u,%" PRIu32 ",%u,%c,%s,%s\n", (unsigned)s->number,
+                                             s->person + 1, (unsigned)s->age, sex, view, detectors[s->detector])
+                             : status;
 }
 
 enum chex_status
 population_csv(const struct population *p, struct buffer *out, struct chex_error *err)
 {
-    enum chex_status status = buffer_append(out, csv_header, sizeof(csv_header) - 1, err);
-    char name[STUDY_NAME], findings[256], line[512];
-    size_t i;
+    enum chex_status status = add_header_of_kind(p, out, err);
 
-    for (i = 0; i < p->study_count && status == CHEX_OK; i++) {
-        const struct study *s = &p->study[i];
-        int length;
-
-        study_name(s, name);
-        write_findings(s->findings, findings, sizeof(findings));
-        length = snprintf(line, sizeof(line), "%s,%s,%u,%" PRIu32 ",%u,%c,%s,%s\n", name, findings, (unsigned)s->number,
-                          s->person + 1, (unsigned)s->age, p->person[s->person].sex, s->ap ? "AP" : "PA",
-                          detectors[s->detector]);
-        status = buffer_append(out, line, (size_t)length, err);
-    }
+    for (size_t i = 0; i < p->study_count && status == CHEX_OK; i++)
+        status = add_row(p, i, out, err);
     return status;
 }
 
@@ -81,7 +177,7 @@ population_list(const struct population *p, bool test, struct buffer *out, struc
             continue;
         if (out->size > 0)
             status = buffer_append(out, "\n", 1, err);
-        study_name(&p->study[i], name);
+        study_name(p, &p->study[i], name);
         if (status == CHEX_OK)
             status = buffer_append(out, name, strlen(name), err);
     }

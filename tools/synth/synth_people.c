@@ -18,15 +18,19 @@
 #include "synth/synth_people.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "dataset/findings.h"
+#include "base/ascii.h"
 #include "synth/synth_random.h"
+#include "synth/synth_scene.h"
 
 /* The purposes of the sequences of draws. */
-enum { FOR_COUNTS = 1, FOR_PERSON, FOR_STUDY, FOR_SPLIT, FOR_FORM };
+enum { FOR_COUNTS = 1, FOR_PERSON, FOR_STUDY, FOR_SPLIT, FOR_FORM, FOR_LABEL };
 
-/* Share of the images with each finding, in 1/10,000, in the order of chex_finding_name(). */
-static const unsigned prevalence[CHEX_FINDINGS] = {
+#define DRAWINGS 14 /* findings_nih14.count */
+
+/* Share of the images with each finding, in 1/10,000, in the order of findings_nih14. */
+static const unsigned prevalence[DRAWINGS] = {
     1031, /* Atelectasis */
     248,  /* Cardiomegaly */
     1188, /* Effusion */
@@ -43,6 +47,8 @@ static const unsigned prevalence[CHEX_FINDINGS] = {
     100,  /* Hernia: 20 in the real data, too few to learn anything from a small set */
 };
 
+#define SHARE_OTHER    0.03f   /* a finding that no drawing shows */
+#define SHARE_UNKNOWN  0.05f   /* of the labels of CheXpert, except those of No Finding */
 #define SHARE_ILL      0.46f   /* 1 - No Finding */
 #define SHARE_TEST     0.2283f /* images of test_list.txt */
 #define SHARE_MALE     0.565f
@@ -121,13 +127,13 @@ share_ill(unsigned images)
  * repeated and companions were added.
  */
 static void
-attempt_rates(float rate[CHEX_FINDINGS])
+attempt_rates(float rate[DRAWINGS])
 {
     float none = 0.4f;
     unsigned i, round;
     size_t k;
 
-    for (i = 0; i < CHEX_FINDINGS; i++)
+    for (i = 0; i < DRAWINGS; i++)
         rate[i] = (float)prevalence[i] / 10000.0f / SHARE_ILL;
     for (k = 0; k < COMPANIONS; k++) {
         float brought = companions[k].probability * rate[companions[k].first];
@@ -138,23 +144,23 @@ attempt_rates(float rate[CHEX_FINDINGS])
     for (round = 0; round < 40; round++) {
         float product = 1.0f;
 
-        for (i = 0; i < CHEX_FINDINGS; i++)
+        for (i = 0; i < DRAWINGS; i++)
             product *= 1.0f - rate[i] * (1.0f - none);
         none = product;
     }
-    for (i = 0; i < CHEX_FINDINGS; i++)
+    for (i = 0; i < DRAWINGS; i++)
         rate[i] *= 1.0f - none;
 }
 
 static uint16_t
-draw_findings(struct draws *d, const float rate[CHEX_FINDINGS])
+draw_findings(struct draws *d, const float rate[DRAWINGS])
 {
     unsigned set = 0;
     unsigned i;
     size_t k;
 
     while (set == 0)
-        for (i = 0; i < CHEX_FINDINGS; i++)
+        for (i = 0; i < DRAWINGS; i++)
             if (draw_chance(d, rate[i]))
                 set |= 1u << i;
     for (k = 0; k < COMPANIONS; k++)
@@ -187,7 +193,7 @@ draw_age(struct draws *d)
 
 /* Draws all studies of one patient; study[] has room for them. */
 static void
-make_studies(const struct population *p, uint32_t index, const float rate[CHEX_FINDINGS], unsigned odd_percent)
+make_studies(const struct population *p, uint32_t index, const float rate[DRAWINGS], unsigned odd_percent)
 {
     struct person *person = &p->person[index];
     struct study *study = &p->study[person->first_study];
@@ -295,14 +301,68 @@ make_split(struct population *p)
             p->person[i].test = p->person_count > 1 && i == p->person_count - 1;
 }
 
-enum chex_status
-population_make(uint32_t studies, uint64_t seed, unsigned odd_percent, struct population *out, struct chex_error *err)
+/* ---- labels ---------------------------------------------------------------------------------------------------- */
+
+const char *const synth_kind_names[] = {"nih", "cxr-lt", "chexpert", "padchest", NULL};
+static const struct findings *const default_findings[] = {&findings_nih14, &findings_cxr_lt, &findings_chexpert,
+                                                          &findings_padchest};
+
+/* Returns the drawing of a finding with this name. */
+static int8_t
+drawing_of(const char *name)
 {
-    float rate[CHEX_FINDINGS];
+    size_t length = strlen(name);
+    int drawing = finding_index(&findings_nih14, name, length);
+
+    if (finding_is_none(name, length))
+        return NO_FINDING;
+    if (ascii_is(name, length, "pleural effusion"))
+        return EFFUSION;
+    if (ascii_is(name, length, "infiltrates"))
+        return INFILTRATION;
+    return (int8_t)(drawing >= 0 ? drawing : NOT_DRAWN);
+}
+
+/* Returns the label of a finding before some become unknown; not for No Finding. */
+static bool
+is_present(const struct population *p, const struct study *study, unsigned finding, struct draws *d)
+{
+    int drawing = p->drawing[finding];
+
+    *d = draws_of(random_hash(random_hash(p->seed, FOR_LABEL), finding),
+                  ((uint64_t)study->person << 16) + study->number);
+    return drawing >= 0 ? study->findings >> drawing & 1 : draw_chance(d, SHARE_OTHER);
+}
+
+uint8_t
+population_label(const struct population *p, const struct study *study, unsigned finding)
+{
+    struct draws d;
+    bool present;
+
+    if (p->drawing[finding] == NO_FINDING) {
+        for (unsigned i = 0; i < p->labels.findings.count; i++)
+            if (p->drawing[i] != NO_FINDING && is_present(p, study, i, &d))
+                return 0;
+        return 1;
+    }
+    present = is_present(p, study, finding, &d);
+    return p->labels.kind == SYNTH_CHEXPERT && draw_chance(&d, SHARE_UNKNOWN) ? CHEX_LABEL_UNKNOWN : present;
+}
+
+enum chex_status
+population_make(uint32_t studies, uint64_t seed, unsigned odd_percent, const struct synth_labels *labels,
+                struct population *out, struct chex_error *err)
+{
+    float rate[DRAWINGS];
     enum chex_status status;
     uint32_t i;
 
-    *out = (struct population){.seed = seed, .study_count = studies};
+    *out = (struct population){.labels = *labels, .seed = seed, .study_count = studies};
+    if (labels->findings.count == 0)
+        out->labels.findings = *default_findings[labels->kind];
+    for (i = 0; i < out->labels.findings.count; i++)
+        out->drawing[i] = drawing_of(out->labels.findings.name[i]);
     status = make_persons(out, studies, err);
     if (status != CHEX_OK)
         return status;

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,15 @@
 enum { FOR_FILTERS = 61 };
 
 enum { TEXT_NOTE, TEXT_TRAIN, TEXT_TEST, TEXT_CSV, TEXTS };
-static const char *const text_names[TEXTS] = {LABELS_SYNTHETIC, SPLIT_LIST_TRAIN, SPLIT_LIST_TEST, SYNTH_CSV};
+
+/* Returns the file name of a text. */
+static const char *
+text_name(const struct population *p, int k)
+{
+    static const char *const names[] = {LABELS_SYNTHETIC, SPLIT_LIST_TRAIN, SPLIT_LIST_TEST};
+
+    return k == TEXT_CSV ? population_csv_name(p) : names[k];
+}
 
 static const char note[] =
     "The images and labels in this folder are SYNTHETIC: chex-synth drew them.  The people do not\n"
@@ -57,12 +66,49 @@ struct studio {
 };
 
 static enum chex_status
+write_file(const struct folder *folder, const char *name, const struct buffer *data, struct chex_error *err)
+{
+    struct safe_file *file;
+    enum chex_status status = safe_file_create(folder, name, SAFE_FILE_NEW, 0, &file, err);
+
+    if (status != CHEX_OK)
+        return status;
+    status = safe_file_write(file, data->data, data->size, err);
+    if (status != CHEX_OK) {
+        safe_file_free(file);
+        return status;
+    }
+    return safe_file_commit(file, false, err);
+}
+
+/* Write an image into w->images, or into a folder there that belongs to its name. */
+static enum chex_status
+write_image(const struct work *w, const struct study *study, const struct buffer *png, struct chex_error *err)
+{
+    char name[STUDY_NAME], *slash, path[PATH_MAX];
+    struct folder folder;
+    enum chex_status status;
+
+    study_name(w->job->population, study, name);
+    slash = strrchr(name, '/');
+    if (!slash)
+        return write_file(&w->images, name, png, err);
+    *slash = '\0';
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", w->images.path, name) >= sizeof(path))
+        return error_set(err, CHEX_ERR_USAGE, "the path of '%s' is too long", name);
+    status = folder_open(path, true, &folder, err);
+    if (status != CHEX_OK)
+        return status;
+    status = write_file(&folder, slash + 1, png, err);
+    folder_close(&folder);
+    return status;
+}
+
+static enum chex_status
 make_image(struct work *w, struct studio *studio, const struct study *study, struct chex_error *err)
 {
     const struct synth_job *job = w->job;
     struct scene scene;
-    struct safe_file *file;
-    char name[STUDY_NAME];
     enum chex_status status;
 
     scene_make(job->population, study, &scene);
@@ -74,17 +120,8 @@ make_image(struct work *w, struct studio *studio, const struct study *study, str
                        err);
     if (status != CHEX_OK)
         return status;
-    study_name(study, name);
-    status = safe_file_create(&w->images, name, SAFE_FILE_NEW, 0, &file, err);
-    if (status != CHEX_OK)
-        return status;
-    status = safe_file_write(file, studio->png.data, studio->png.size, err);
-    if (status != CHEX_OK) {
-        safe_file_free(file);
-        return status;
-    }
     atomic_fetch_add(&w->bytes, studio->png.size);
-    return safe_file_commit(file, false, err);
+    return write_image(w, study, &studio->png, err);
 }
 
 static enum chex_status
@@ -203,49 +240,83 @@ refuse_unknown_images(const struct folder *folder, struct chex_error *err)
 }
 
 static enum chex_status
-check_folder(const struct folder *folder, const struct buffer text[TEXTS], struct chex_error *err)
+check_folder(const struct population *p, const struct folder *folder, const struct buffer text[TEXTS],
+             struct chex_error *err)
 {
     bool found[TEXTS];
     enum chex_status status;
     int k;
 
     for (k = 0; k < TEXTS; k++) {
-        status = compare_text(folder, text_names[k], &text[k], &found[k], err);
+        status = compare_text(folder, text_name(p, k), &text[k], &found[k], err);
         if (status != CHEX_OK)
             return status;
     }
     return found[TEXT_TRAIN] ? CHEX_OK : refuse_unknown_images(folder, err);
 }
 
-/* Returns true for a name that is neither hidden nor written by this program. */
+/* Returns true for a name that is neither hidden nor written by this program; the label file is not looked at. */
 static bool
 is_foreign(const char *name)
 {
     int k;
 
-    for (k = 0; k < TEXTS && strcmp(name, text_names[k]) != 0; k++)
+    for (k = 0; k < TEXT_CSV && strcmp(name, text_name(NULL, k)) != 0; k++)
         ;
-    return k == TEXTS && name[0] != '.' && strcmp(name, SYNTH_IMAGES) != 0;
+    return k == TEXT_CSV && name[0] != '.' && strcmp(name, SYNTH_IMAGES) != 0;
 }
 
 static void
 note_foreign(const struct synth_job *job, const struct folder *folder)
 {
     struct folder_names names = {.count = 0};
+    const char *first = NULL;
+    size_t count = 0;
     char n[FORMAT_THINGS];
 
-    if (!job->quiet && folder_list(folder, is_foreign, &names, NULL) == CHEX_OK && names.count > 0)
+    if (!job->quiet && folder_list(folder, is_foreign, &names, NULL) == CHEX_OK)
+        for (size_t i = 0; i < names.count; i++)
+            if (strcmp(names.name[i], population_csv_name(job->population)) != 0) {
+                first = first ? first : names.name[i];
+                count++;
+            }
+    if (first)
         progress_line_print(job->line, "note     '%s' holds %s, such as '%s'", folder->path,
-                            format_things(names.count, "other file", n), names.name[0]);
+                            format_things(count, "other file", n), first);
     folder_names_release(&names);
 }
 
 /* ---- all together --------------------------------------------------------------------------------------------- */
 
+/* Say which labels no image shows. */
+static enum chex_status
+make_note(const struct population *p, struct buffer *out, struct chex_error *err)
+{
+    const struct findings *list = &p->labels.findings;
+    enum chex_status status = buffer_append(out, note, strlen(note), err);
+    bool any = false;
+
+    for (unsigned k = 0; k < list->count && status == CHEX_OK; k++)
+        if (p->drawing[k] == NOT_DRAWN) {
+            status = buffer_printf(out, err, "%s%s",
+                                   any ? ", "
+                                       : "No image shows these findings; their labels are "
+                                         "random: ",
+                                   list->name[k]);
+            any = true;
+        }
+    if (status == CHEX_OK && any)
+        status = buffer_printf(out, err, ".\n");
+    if (status == CHEX_OK && p->labels.kind == SYNTH_CHEXPERT)
+        status = buffer_printf(out, err,
+                               "Labels that are unknown (-1) or not mentioned (empty) were chosen at random.\n");
+    return status;
+}
+
 static enum chex_status
 make_texts(const struct population *p, struct buffer text[TEXTS], struct chex_error *err)
 {
-    enum chex_status status = buffer_append(&text[TEXT_NOTE], note, strlen(note), err);
+    enum chex_status status = make_note(p, &text[TEXT_NOTE], err);
 
     if (status == CHEX_OK)
         status = population_list(p, false, &text[TEXT_TRAIN], err);
@@ -273,11 +344,11 @@ static enum chex_status
 write_all(struct synth_job *job, struct folder *folder, const struct buffer text[TEXTS], struct chex_error *err)
 {
     struct work w = {.job = job};
-    enum chex_status status = folder_remove(folder, SYNTH_CSV, err);
+    enum chex_status status = folder_remove(folder, population_csv_name(job->population), err);
     int k;
 
     for (k = TEXT_NOTE; k <= TEXT_TEST && status == CHEX_OK; k++)
-        status = safe_file_put(folder, text_names[k], text[k].data, text[k].size, err);
+        status = safe_file_put(folder, text_name(job->population, k), text[k].data, text[k].size, err);
     if (status == CHEX_OK)
         status = open_images(folder, &w.images, err);
     if (status != CHEX_OK)
@@ -285,7 +356,8 @@ write_all(struct synth_job *job, struct folder *folder, const struct buffer text
     status = make_images(&w, err);
     folder_close(&w.images);
     if (status == CHEX_OK)
-        status = safe_file_put(folder, SYNTH_CSV, text[TEXT_CSV].data, text[TEXT_CSV].size, err);
+        status = safe_file_put(folder, population_csv_name(job->population), text[TEXT_CSV].data, text[TEXT_CSV].size,
+                               err);
     return status;
 }
 
@@ -300,7 +372,7 @@ synth_write(struct synth_job *job, struct chex_error *err)
     if (status == CHEX_OK)
         status = folder_open(job->folder, true, &folder, err);
     if (status == CHEX_OK)
-        status = check_folder(&folder, text, err);
+        status = check_folder(job->population, &folder, text, err);
     if (status == CHEX_OK)
         note_foreign(job, &folder);
     if (status == CHEX_OK)

@@ -3,8 +3,9 @@
  *
  *   FOLDER/SYNTHETIC.txt                       first: what the folder contains
  *   FOLDER/train_val_list.txt, test_list.txt   second: they also show a rerun that FOLDER/images is its own
- *   FOLDER/images/NNNNNNNN_NNN.png             by any number of threads, each file first under a temporary name
- *   FOLDER/Data_Entry_2017_v2020.csv           last: if it exists, everything does
+ *   FOLDER/images/NNNNNNNN_NNN.png             by any number of threads, each file first under a temporary name;
+ *                                              CheXpert: images/patientNNNNN/studyN/view1_frontal.png
+ *   FOLDER/Data_Entry_2017_v2020.csv           last: if it exists, everything does; or population_csv_name()
  *
  * SPDX-License-Identifier: Apache-2.0
  */
