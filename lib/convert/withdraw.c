@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- the patients ------------------------------------------------------------------------------------------------ */
 
@@ -125,8 +126,10 @@ fail_unknown(const struct withdraw_options *o, const struct withdrawal *w, struc
         }
     if (w->unknown > named)
         snprintf(more, sizeof(more), " and %zu more", w->unknown - named);
-    return error_set(err, CHEX_ERR_USAGE, "'%s' has no image of patient%s %s%s (--allow-missing ignores %s)", o->path,
-                     w->unknown > 1 ? "s" : "", names, more, w->unknown > 1 ? "them" : "it");
+    return error_set(err, CHEX_ERR_USAGE, "'%s' has no image of patient%s %s%s%s (--allow-missing ignores %s)", o->path,
+                     w->unknown > 1 ? "s" : "", names, more,
+                     access(o->patients, F_OK) != 0 && strpbrk(o->patients, "/.") ? ", and no such list exists" : "",
+                     w->unknown > 1 ? "them" : "it");
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
