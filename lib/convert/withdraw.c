@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 #include "base/number_format.h"
 #include "convert/convert.h"
+#include "dataset/certificate.h"
 #include "dataset/dali_index.h"
 #include "dataset/format.h"
 #include "io/line_reader.h"
@@ -140,6 +141,13 @@ is_any(const char *name)
     return name[0] != '\0';
 }
 
+/* Returns whether the withdrawal neither changes nor removes a file of this name. */
+static bool
+is_not_searched(const char *name)
+{
+    return store_is_foreign(name) && strcmp(name, CERTIFICATE_NAME) != 0;
+}
+
 /* Returns whether the name is that of a shard of the data set, or of its DALI index. */
 static bool
 is_shard_of(const struct chex_dataset *ds, const char *name)
@@ -170,7 +178,7 @@ check_files(const struct chex_dataset *ds, struct withdrawal *w, struct chex_err
                                "'%s/%s' is not in the manifest: remove it, it may contain these patients",
                                ds->folder.path, names.name[i]);
     folder_names_release(&names);
-    return status == CHEX_OK ? folder_list(&ds->folder, store_is_foreign, &w->foreign, err) : status;
+    return status == CHEX_OK ? folder_list(&ds->folder, is_not_searched, &w->foreign, err) : status;
 }
 
 /*
@@ -243,6 +251,9 @@ publish(const struct folder *folder, const struct withdraw_journal *j, struct ch
         status = safe_file_put(folder, STORE_REJECTS_NAME, j->rejects.data, j->rejects.size, err);
     else if (status == CHEX_OK && j->has_rejects)
         status = folder_remove(folder, STORE_REJECTS_NAME, err);
+    /* The certificate is of the data set before, and may name these patients. */
+    if (status == CHEX_OK)
+        status = folder_remove(folder, CERTIFICATE_NAME, err);
     if (status == CHEX_OK)
         status = store_clean(folder, err);
     if (status == CHEX_OK)

@@ -12,7 +12,8 @@
  *     2  write the journal (WITHDRAWAL_NAME): the slots, and the new manifest without the hashes of changed shards
  *     3  remove manifest.json: now no reader can open the data set
  *     4  write each changed shard to a temporary file, read it back, rename it
- *     5  write rejects.jsonl without these patients, remove temporary files and journals of earlier conversions
+ *     5  write rejects.jsonl without these patients, remove temporary files and journals of earlier conversions, and
+ *        the certificate of the split, which is of the data set before
  *     6  write manifest.json, remove the journal
  *
  * No file of ours in the folder, and no temporary file, then contains pixels, labels, names or ids of these patients.

@@ -180,10 +180,11 @@ def _(work):
     shard = next(s["name"] for s in manifest(data)["shards"] if contains(f"{data}", pieces)[0] == s["name"])
     shutil.copy(f"{data}/{shard}", f"{data}/.{shard}.part")
     shutil.copy(f"{data}/{shard}", f"{data}/.{shard}.tmp.123")
-    for name in "missing.txt", ".chex-journal.jsonl", ".rejects.jsonl.tmp.77":
+    for name in "missing.txt", ".chex-journal.jsonl", ".rejects.jsonl.tmp.77", "split-certificate.json":
         write(f"{data}/{name}", f"{patient}_000.png\n".encode())
     assert contains(data, [patient.encode()])
-    withdraw(patient, data)
+    write(f"{data}/notes.txt", b"of the user\n")
+    says(withdraw(patient, data), r"not searched for these patients: notes\.txt\n")
     assert contains(data, pieces) is None, contains(data, pieces)
     check(data)
     assert not [n for n in os.listdir(data) if n.startswith(".")]
