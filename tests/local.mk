@@ -48,6 +48,7 @@ include tests/fuzz/local.mk
 include tests/cuda/local.mk
 include tests/fakes/local.mk
 include tests/emulator/local.mk
+include tests/ptx/local.mk
 include tests/tree/local.mk
 include tests/analysis/local.mk
 include tests/python/local.mk
