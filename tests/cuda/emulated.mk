@@ -14,6 +14,7 @@ kernel_programs = conv_choices conv_kernels finalize_kernels fused_kernels head_
 	one_pass_kernels pool_kernels step_kernels sum_kernels
 PROGRAMS = $(kernel_programs) layout_steps layout_lives
 include $(SOURCE)/tests/emulator/build.mk
+include $(SOURCE)/tests/ptx/build.mk
 VALUES = $(if $(filter volta asan tsan counted,$(KIND)),fp16,fp16 bf16 float)
 BYTES_fp16 = 2
 BYTES_bf16 = 2
@@ -63,6 +64,16 @@ $(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulato
 $(OUT)/layout_steps: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
 $(OUT)/layout_lives $(OUT)/traffic_steps: %: %.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
+	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
+
+# The same programs with kernels from PTX (ptx/check_ptx.py).
+executor = $(OUT)/ptx_executor.o $(ptx)
+$(OUT)/ptx_executor.o: $(SOURCE)/tests/cuda/ptx/ptx_executor.cc | $(OUT)
+	$(CC17) -iquote $(PTX) -O2 $(FLAGS) -c $< -o $@
+$(kernel_programs:%=$(OUT)/%-ptx): %-ptx: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulator) $(executor)
+	$(CXX) $(FLAGS) $^ -o $@ -lm
+$(OUT)/layout_steps-ptx: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator) \
+		$(executor)
 	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
 
 -include $(wildcard $(OUT)/plan/*/*.d $(OUT)/plan/*/*/*.d)

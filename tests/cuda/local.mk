@@ -6,6 +6,9 @@ EXTRA_DIST += \
 	$(fake_sources) \
 	tests/cuda/check_emulated.py \
 	tests/cuda/emulated.mk \
+	tests/cuda/ptx/check_ptx.py \
+	tests/cuda/ptx/ptx_executor.cc \
+	tests/cuda/ptx/ptx_files.py \
 	tests/cuda/toolkit11.sh
 
 # The C code of the backend is compiled where there is no C++ too.
@@ -75,7 +78,17 @@ check-kernels:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
 	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/check_emulated.py $(CHECK_CASES)
 
-.PHONY: check-kernels
+#: check-ptx          kernels from their PTX: the small shapes for sm_70 and sm_90, and the faults that must be found
+check-ptx:
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
+	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/ptx/check_ptx.py $(CHECK_CASES)
+
+#: check-ptx-all      the same for sm_70, sm_75, sm_80 and sm_90, with all shapes; many minutes
+check-ptx-all:
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' CHEX_SLOW=1 \
+	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/ptx/check_ptx.py $(CHECK_CASES)
+
+.PHONY: check-kernels check-ptx check-ptx-all
 
 include tests/cuda/kernels/local.mk
 include tests/cuda/plan/local.mk

@@ -26,6 +26,7 @@ namespace emulated
 
 thread *self;
 block_thread *running;
+const executor *other_executor;
 
 static block_thread *threads;
 static unsigned thread_count, ended_count;
@@ -74,7 +75,7 @@ where()
     static char text[200];
 
     if (!current)
-        return "";
+        return other_executor ? other_executor->where() : "";
     if (!running)
         snprintf(text, sizeof(text), "kernel '%s'", current->name);
     else
@@ -93,7 +94,7 @@ violation(place at, const char *format, ...)
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
-    if (current)
+    if (*where())
         fprintf(stderr, "; %s", where());
     if (at.file)
         fprintf(stderr, ", at %s:%d", at.file, at.line);
@@ -322,7 +323,7 @@ run_block(uint3 block, uint3 size, uint3 grid, unsigned char *shared)
 }
 
 void
-run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared, int device, bool early)
+emulate_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared, int device, bool early)
 {
     size_t blocks = (size_t)grid.x * grid.y * grid.z, i, n;
     std::vector<size_t> turn(blocks);
@@ -351,6 +352,13 @@ run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t 
     TSAN(__tsan_acquire(&end_sync);)
     COUNTED(traffic_end();)
     current = NULL;
+}
+
+void
+run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared, int device, bool early)
+{
+    if (!other_executor || !other_executor->run(k, argument, grid, block, shared, device, early))
+        emulate_kernel(k, argument, grid, block, shared, device, early);
 }
 
 /* ---- kernels by address ------------------------------------------------------------------------------------------ */

@@ -66,6 +66,16 @@ const char *where();
 void block_seed(uint64_t seed);
 /* Memory of the device is open.  early: by programmatic dependent launch. */
 void run_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared, int device, bool early);
+/* The same, never by the other executor. */
+void emulate_kernel(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared, int device,
+                    bool early);
+/* Runs kernels from other code than that which the C++ compiler made, for example from PTX.  NULL: there is none. */
+struct executor {
+    /* As run_kernel(); returns false if it has no code for this kernel, which is then emulated. */
+    bool (*run)(const kernel *k, const void *argument, dim3 grid, dim3 block, size_t shared, int device, bool early);
+    const char *(*where)(); /* the kernel and thread that it runs now, or "" */
+};
+extern const executor *other_executor;
 /* The kernel of this address, or NULL. */
 kernel *find_kernel(const void *address);
 

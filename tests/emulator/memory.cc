@@ -148,6 +148,14 @@ find_memory(const void *p, const unsigned char **begin, const unsigned char **en
     return true;
 }
 
+void
+each_allocation(int device, const std::function<void(unsigned char *begin, size_t size)> &f)
+{
+    for (const auto &r : regions)
+        if (r.second.device == device)
+            f((unsigned char *)r.first, r.second.size);
+}
+
 static void
 check_margin(const unsigned char *start, const region &g)
 {

@@ -144,6 +144,8 @@ void open_no_memory();
 int owner_of(const void *p, size_t size);
 /* Find the allocation of device memory that contains p; false: none. */
 bool find_memory(const void *p, const unsigned char **begin, const unsigned char **end);
+/* Call f for the memory of each allocation of this device. */
+void each_allocation(int device, const std::function<void(unsigned char *begin, size_t size)> &f);
 void check_margins(); /* check that nothing was written after the end of an allocation */
 
 /* -- stream.cc -- */
