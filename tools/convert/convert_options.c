@@ -356,6 +356,7 @@ check_withdraw(struct convert_cli *cli, struct chex_error *err)
                         : o->lists              ? "--lists"
                         : o->exclude            ? "--exclude"
                         : o->views              ? "--view"
+                        : o->where.count > 0    ? "--where"
                         : o->findings.count > 0 ? "--findings"
                         : o->index_dali         ? "--index"
                                                 : NULL;
