@@ -256,7 +256,7 @@ lowest(const struct plot *p)
 
 static void
 draw_measured(struct plot *p, const struct svg_axis *x, double y, const struct measured metric[METRIC_COUNT],
-              unsigned series)
+              bool too_few, unsigned series)
 {
     const struct measured *auroc = &metric[METRIC_AUROC];
     char kind[8], interval[32], others[64 * METRIC_COUNT] = "";
@@ -268,7 +268,7 @@ draw_measured(struct plot *p, const struct svg_axis *x, double y, const struct m
         svg_line(&p->h, svg_at(x, auroc->low), y, svg_at(x, auroc->high), y, kind);
     svg_marker(&p->h, svg_at(x, auroc->value), y, series);
     svg_text(&p->h, COLUMN_AUROC, y + FIRST, "e b", "%.3f", auroc->value);
-    svg_text(&p->h, RIGHT, y + FIRST, "e", "%s", interval_text(auroc, interval));
+    svg_text(&p->h, RIGHT, y + FIRST, "e", "%s", too_few ? "[too few]" : interval_text(auroc, interval));
     for (i = METRIC_AUROC + 1; i < METRIC_COUNT; i++)
         used += (size_t)snprintf(others + used, sizeof(others) - used, "%s%.16s %.3f", used > 0 ? ", " : "",
                                  metric_info[i].title, metric[i].value);
@@ -291,7 +291,7 @@ draw_finding(struct plot *p, const struct svg_axis *x, double y, unsigned findin
         svg_text(&p->h, PLOT_LEFT + 8, y + 4.5, "d", "n/a (%s)", f->positives == 0 ? "0 positives" : "0 negatives");
         return;
     }
-    draw_measured(p, x, y, f->metric, 0);
+    draw_measured(p, x, y, f->metric, p->m->replicates > 0 && f->positive_patients < METRICS_FEWEST_PATIENTS, 0);
 }
 
 static void
@@ -305,7 +305,7 @@ draw_mean(struct plot *p, const struct svg_axis *x, double top, double y)
     svg_line(&p->h, MARGIN, y - ROW / 2.0, RIGHT, y - ROW / 2.0, "a");
     svg_line(&p->h, at, top, at, y, "l3");
     svg_text(&p->h, MARGIN, y + 4.5, "b", "Mean of %u", p->m->defined);
-    draw_measured(p, x, y, p->m->mean, 3);
+    draw_measured(p, x, y, p->m->mean, false, 3);
 }
 
 /* Draws the AUROC of random scores; lowest() is at most 0.5, so the line is inside the plot. */

@@ -313,6 +313,8 @@ find_interval(void *context, void *worker, size_t k, struct chex_error *err)
     double *one = worker;
 
     (void)err;
+    if (finding < out->outputs && out->finding[finding].positive_patients < METRICS_FEWEST_PATIENTS)
+        return CHEX_OK;
     for (r = 0; r < out->replicates; r++)
         one[r] = job->values[r / LANES * row + k * LANES + r % LANES];
     set_interval(finding < out->outputs ? &out->finding[finding].metric[metric] : &out->mean[metric], one,
@@ -359,6 +361,22 @@ within_limits(const struct scores *s, uint32_t *images)
             most = images[s->patient[i]];
     }
     return (uint64_t)most * s->patients <= INT32_MAX;
+}
+
+/* Count the patients with a positive image of each finding; `last` has an element for each patient. */
+static void
+count_patients(const struct scores *s, uint32_t *last, struct metrics *out)
+{
+    unsigned k;
+    size_t i;
+
+    memset(last, 0, s->patients * sizeof(*last));
+    for (k = 0; k < s->outputs; k++)
+        for (i = 0; i < s->count; i++)
+            if (s->label[i * s->outputs + k] == 1 && last[s->patient[i]] != k + 1) {
+                last[s->patient[i]] = k + 1;
+                out->finding[k].positive_patients++;
+            }
 }
 
 static void
@@ -409,8 +427,10 @@ rank_and_measure(struct draw_job *job, struct metrics *out, struct chex_error *e
                            s->patients, s->outputs);
     else
         status = rankings_new(s, job->o->threads, &job->ranking, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK) {
+        count_patients(s, times[0].x, out);
         measure(job, times, out);
+    }
     free(times);
     return status;
 }

@@ -39,7 +39,16 @@ struct metric_info {
 };
 extern const struct metric_info metric_info[METRIC_COUNT];
 
-/* NaN if undefined; the interval is also NaN without replicates, or if fewer than half of them were defined. */
+/*
+ * A finding whose known positives come from fewer patients than this has no interval: draws of so few patients show less
+ * than the real uncertainty (one positive with the highest score would give [1, 1]).
+ */
+#define METRICS_FEWEST_PATIENTS 5
+
+/*
+ * NaN if undefined; the interval is also NaN without replicates, if fewer than half of them were defined, or with fewer
+ * than METRICS_FEWEST_PATIENTS.
+ */
 struct measured {
     double value, low, high; /* bounds of the 95 % interval */
 };
@@ -60,6 +69,7 @@ struct operating_point {
 
 struct finding_metrics {
     uint64_t positives, negatives; /* images; the labels of all others are unknown */
+    uint32_t positive_patients;    /* patients with a positive image */
     struct measured metric[METRIC_COUNT];
     struct operating_point point[CRITERION_COUNT];
 };

@@ -368,10 +368,13 @@ def look(browser, work, folder):
     good = [f for f in doc["findings"] if f["auroc"]["value"] is not None]
     for finding in good:
         assert f"{finding['auroc']['value']:.3f}" in shown
-        assert f"[{finding['auroc']['low']:.3f}, {finding['auroc']['high']:.3f}]" in shown
+        low, high = finding["auroc"]["low"], finding["auroc"]["high"]
+        assert ("[too few]" if low is None else f"[{low:.3f}, {high:.3f}]") in shown, finding
         assert f"{finding['positives']} positive, {100 * finding['prevalence']:.1f} %" in shown, (finding, shown)
         assert f"AUPRC {finding['auprc']['value']:.3f}" in shown
     assert shown.count("n/a (0 positives)") == 14 - len(good)
+    few = [f for f in good if f["auroc"]["low"] is None]
+    assert shown.count("[too few]") == len(few) > 0
     names = [n.replace("_", " ") for n in FINDINGS]
     order = [t for t in shown if t in names]
     by_value = [f["name"].replace("_", " ") for f in sorted(good, key=lambda f: -f["auroc"]["value"])]

@@ -209,6 +209,26 @@ TEST(intervals_enclose_the_value_and_follow_the_seed)
     }
 }
 
+TEST(a_finding_with_positives_of_fewer_than_five_patients_has_no_interval)
+{
+    struct sample x;
+    struct scores s = make_sample(&x);
+    struct chex_error err;
+    struct metrics m;
+
+    for (uint32_t patients = 1; patients <= 6; patients++) {
+        for (uint32_t i = 0; i < MANY; i++) /* all four images of a patient, of which one's label is unknown */
+            x.label[2 * i] = x.patient[i] < patients ? (i % 4 == 3 ? CHEX_LABEL_UNKNOWN : 1) : 0;
+        ck_assert_int_eq(metrics_compute(&s, 200, 5, 1, &m, &err), CHEX_OK);
+        ck_assert_uint_eq(m.finding[0].positive_patients, patients);
+        for (unsigned k = 0; k < METRIC_COUNT; k++) {
+            ck_assert(isnan(m.finding[0].metric[k].low) == (patients < 5));
+            ck_assert(isnan(m.finding[0].metric[k].high) == (patients < 5));
+            ck_assert(!isnan(m.finding[0].metric[k].value) && !isnan(m.finding[1].metric[k].low));
+        }
+    }
+}
+
 TEST(parts_of_the_bootstrap_make_the_same_bits)
 {
     static const unsigned replicates[] = {1, 8, 100, 203};
