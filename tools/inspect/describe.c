@@ -108,10 +108,11 @@ splits_json(const struct chex_dataset *ds)
         const struct chex_split_info *split = &ds->split[i];
 
         inspect_json_push(&list,
-                          json_pack("{s:s, s:o, s:o, s:o, s:s, s:o}", "name", split->name, "images",
+                          json_pack("{s:s, s:o, s:o, s:o, s:s, s:o, s:o}", "name", split->name, "images",
                                     count_json(split->image_count), "patients", count_json(split->patient_count),
                                     "shards", count_json(split->shard_count), "members_sha256", split->members_sha256,
-                                    "positives", describe_counts(&ds->manifest.findings, split->positives)));
+                                    "positives", describe_counts(&ds->manifest.findings, split->positives), "known",
+                                    describe_counts(&ds->manifest.findings, split->known)));
     }
     return list;
 }
