@@ -50,12 +50,12 @@ struct reader {
 struct problem {
     const value_set *set;
     const shape *s;
-    floats x, weight, pivot;
+    floats x, weight, running_mean;
     size_t count; /* pixels of all images */
     unsigned images;
     std::vector<reader> readers;
     void *on_x, *on_gradient;
-    float *on_weight, *on_pivot, *mean, *variance, *by_beta, *by_gamma;
+    float *on_weight, *on_running_mean, *mean, *variance, *by_beta, *by_gamma;
     const batch_block *block;
     const step_state *state;
 };
@@ -84,8 +84,8 @@ make_problem(const value_set &set, const shape &s)
         p.x[i] = !counts(p, i / s.ld)                     ? INFINITY /* any value */
                  : set.kind == VALUE_FLOAT || s.mean == 0 ? p.x[i] + s.mean
                                                           : s.mean + roundf(p.x[i] * 8) / 8; /* exact in the type */
-    p.pivot = random_floats(s.channels[0]);
-    for (float &f : p.pivot)
+    p.running_mean = random_floats(s.channels[0]);
+    for (float &f : p.running_mean)
         f = s.mean + f / 8;
     for (unsigned i = 0; i < READERS && s.channels[i] > 0; i++) {
         reader r = {};
@@ -113,7 +113,7 @@ to_device(problem &p)
     p.on_x = upload(*p.set, p.x);
     p.on_gradient = upload(*p.set, floats(p.x.size(), 7));
     p.on_weight = s.weighted ? upload(p.weight) : NULL;
-    p.on_pivot = upload(p.pivot);
+    p.on_running_mean = upload(p.running_mean);
     for (float **f : {&p.mean, &p.variance, &p.by_beta, &p.by_gamma})
         *f = upload(floats(s.channels[0], NAN));
     for (reader &r : p.readers) {
@@ -153,7 +153,7 @@ forward(const problem &p, reader &r)
     norm_apply_args apply = {};
 
     sums = {(char *)p.on_x + r.first * bytes,
-            p.on_pivot + r.first,
+            p.on_running_mean + r.first,
             p.on_weight,
             room((size_t)blocks * 2 * channels),
             s.images,
@@ -165,7 +165,7 @@ forward(const problem &p, reader &r)
     apply.x = p.on_x;
     apply.y = r.on_y;
     apply.norm = view_of(p, r);
-    apply.norm.fresh = {sums.partial, sums.pivot, blocks, channels};
+    apply.norm.fresh = {sums.partial, sums.running_mean, blocks, channels};
     apply.norm.fresh_first = r.first;
     apply.weight = p.on_weight;
     apply.images = s.images;

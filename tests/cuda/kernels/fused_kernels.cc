@@ -123,7 +123,7 @@ make_fresh(problem &p)
     p.blocks = 1 + random_below(21);
     each = count / p.blocks;
     p.partial = random_floats(2 * p.blocks * s.fresh);
-    p.pivot = random_floats(s.fresh);
+    p.pivot = random_pivots(s.fresh);
     for (unsigned c = 0; c < s.fresh; c++) {
         double sum = 0, squares = 0;
 
@@ -188,7 +188,7 @@ view_of(const problem &p, bool fresh)
     v.pixels = p.s->height * p.s->width;
     v.block = upload(std::vector<batch_block>{{1, counted, 0}});
     if (fresh)
-        v.fresh = {upload(p.partial), upload(p.pivot), p.blocks, p.s->fresh};
+        v.fresh = {upload(p.partial), upload_pivots(p.pivot), p.blocks, p.s->fresh};
     v.fresh_first = p.s->fresh_first;
     return v;
 }
@@ -268,11 +268,11 @@ check_wgrad(const value_set &set, const problem &p, const cuda_conv &c, const ch
 }
 
 static channel_sums
-room_for_sums(const cuda_conv &c, unsigned channels, const float *pivot)
+room_for_sums(const cuda_conv &c, unsigned channels, const float *running_mean)
 {
     unsigned blocks = cuda_conv_op(&c).x;
 
-    return {room((size_t)blocks * 2 * channels), pivot, blocks, channels};
+    return {room((size_t)blocks * 2 * channels), running_mean, blocks, channels};
 }
 
 /* Uploads the inputs of a launch. */
@@ -290,7 +290,7 @@ put_in(const value_set &set, const problem &p, cuda_conv &c, const wish &wish, c
         c.fprop.norm = norm;
         c.fprop.weight = weight;
         if (wish.sums)
-            c.fprop.sums = room_for_sums(c, p.a.out, upload(pivot));
+            c.fprop.sums = room_for_sums(c, p.a.out, upload_pivots(pivot));
         break;
     case CONV_DGRAD:
         c.dgrad.norm = norm;
@@ -323,7 +323,7 @@ static void
 try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, const wish &wish)
 {
     cuda_conv c = conv_of(kind, p.a);
-    floats pivot = random_floats(p.a.out);
+    floats pivot = random_pivots(p.a.out);
     char what[200];
 
     snprintf(what, sizeof(what), "%s, %s: kind %d, tile %u, %u processors%s%s%s%s%s", set.name, p.s->name, kind, tile,

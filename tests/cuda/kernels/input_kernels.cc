@@ -337,7 +337,7 @@ run_overflow(const value_set &set)
     apply.norm.variance = variance;
     apply.norm.gamma = apply.norm.beta = upload(floats(s.out, 1));
     apply.norm.block = running.block = upload(std::vector<batch_block>{{1, 2, 0}});
-    apply.norm.fresh = {sums.partial, sums.pivot, 1, s.out};
+    apply.norm.fresh = {sums.partial, sums.running_mean, 1, s.out};
     apply.norm.pixels = apply.pixels = (unsigned)pixels;
     apply.norm.relu = 1;
     apply.norm.epsilon = 1e-5f;

@@ -116,6 +116,31 @@ random_variances(size_t count)
     return v;
 }
 
+/* Two bits of a fraction: 1, 1.25, 1.5 or 1.75 times a power of two. */
+floats
+random_pivots(size_t count)
+{
+    floats v = random_floats(count);
+
+    for (float &f : v) {
+        int exponent;
+        float fraction = frexpf(f, &exponent);
+
+        f = ldexpf(truncf(fraction * 8) / 8, exponent);
+    }
+    return v;
+}
+
+float *
+upload_pivots(const floats &pivots)
+{
+    floats means = pivots;
+
+    for (float &f : means)
+        f *= 1.1f; /* with the same first two bits of the fraction */
+    return upload(means);
+}
+
 floats
 random_values(const value_set &set, size_t count)
 {

@@ -48,6 +48,9 @@ floats random_values(const value_set &set, size_t count);
 floats random_floats(size_t count);
 unsigned random_below(unsigned limit);
 floats random_variances(size_t count);
+/* Returns pivots of channels, and uploads running means that have these pivots (struct channel_sums). */
+floats random_pivots(size_t count);
+float *upload_pivots(const floats &pivots);
 /* Returns the bytes of a stored value. */
 unsigned value_bytes(const value_set &set);
 /* Rounds to the type of the set. */

@@ -187,7 +187,7 @@ forward(const value_set &set, const problem &p, const device &d)
     running_entry entry = {d.mean, d.variance, 0, s.channels, s.pixels, s.channels, 0};
     norm_running_args running = {upload(std::vector<running_entry>{entry}), d.running, d.block, 1, 0.1f};
 
-    apply.norm.fresh = {sums.partial, sums.pivot, blocks, s.channels};
+    apply.norm.fresh = {sums.partial, sums.running_mean, blocks, s.channels};
     launch(set, CUDA_NORM_SUMS, blocks, groups, sums);
     launch(set, CUDA_NORM_APPLY, blocks, groups, apply);
     move_running(set, cuda_blocks(s.channels, HEAD_THREADS), running);

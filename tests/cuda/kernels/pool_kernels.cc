@@ -246,7 +246,7 @@ make_normed(const value_set &set, const norm_shape &s)
             p.dy[i] = NAN;
     p.gamma = random_floats(s.channels);
     p.beta = random_floats(s.channels);
-    p.pivot = random_floats(s.channels);
+    p.pivot = random_pivots(s.channels);
     p.mean = doubles(s.channels);
     p.inverse = doubles(s.channels);
     for (unsigned c = 0; c < s.channels; c++) {
@@ -339,10 +339,11 @@ normed_to_device(const value_set &set, normed_problem &p)
     a.norm.pixels = s.height * s.width;
     a.norm.relu = s.relu;
     a.norm.epsilon = 1e-5f;
-    a.norm.fresh = {room(2 * (size_t)s.channels), upload(p.pivot), 1, s.channels};
+    a.norm.fresh = {room(2 * (size_t)s.channels), upload_pivots(p.pivot), 1, s.channels};
     a.sums = {room(2 * (size_t)s.channels * s.blocks), NULL, s.blocks, s.channels};
-    sums = {a.pool.x,           a.norm.fresh.pivot, a.weight, a.norm.fresh.partial, s.images,
-            s.height * s.width, s.channels,         p.ld,     (unsigned)p.inputs};
+    sums = {a.pool.x,          a.norm.fresh.running_mean, a.weight,   a.norm.fresh.partial,
+            s.images,          s.height * s.width,        s.channels, p.ld,
+            (unsigned)p.inputs};
     launch(set, CUDA_NORM_SUMS, 1, cuda_blocks(s.channels, NORM_CHANNELS), sums);
 }
 
@@ -422,7 +423,7 @@ run_normed(const value_set &set, const norm_shape &s)
     pool_formulas(p, y, g);
     ahead = p.args;
     if (s.kind == MAXIMUM)
-        ahead.sums = {room(2 * (size_t)s.channels * s.blocks), p.args.norm.fresh.pivot, s.blocks, s.channels};
+        ahead.sums = {room(2 * (size_t)s.channels * s.blocks), p.args.norm.fresh.running_mean, s.blocks, s.channels};
     launch(set, forward[s.kind], s.blocks, groups, ahead);
     p.args.norm.fresh = {};
     launch(set, backward[s.kind], s.blocks, groups, p.args);

@@ -101,6 +101,68 @@ TEST(a_device_without_work_is_idle)
     graph_free(g);
 }
 
+/* ---- running statistics ------------------------------------------------------------------------------------------ */
+
+#define ULP 1.2e-7f /* relative */
+
+/* Makes a plan with these running statistics, all multiplied by `factor`. */
+static void
+make_with_statistics(struct gpu_plan *p, const struct plan_options *o, const float *statistics, float factor)
+{
+    size_t count = o->graph->stat_floats, i;
+    float *changed = malloc(count * sizeof(*changed));
+    struct chex_error err;
+
+    for (i = 0; i < count; i++)
+        changed[i] = statistics[i] * factor;
+    gpu_make(p, &backend_cuda, o);
+    step_check_ok(backend_cuda.write(p->p.plan, ARENA_STATISTICS, changed, &err), &err);
+    free(changed);
+}
+
+static void
+is_unchanged_by_a_rounding(enum precision precision)
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    struct gpu_plan first, same, near;
+    struct step_result r, s;
+    unsigned step, applied = 0;
+    float *statistics;
+
+    o.precision = precision;
+    gpu_make(&first, &backend_cuda, &o);
+    gpu_step(&first.p, 1, 1, &r);
+    statistics = gpu_read(&first, ARENA_STATISTICS);
+    make_with_statistics(&same, &o, statistics, 1);
+    make_with_statistics(&near, &o, statistics, 1 + ULP);
+    for (step = 2; step < 8; step++) {
+        float *a, *b;
+
+        gpu_step(&same.p, step, GPU_MICRO, &r);
+        gpu_step(&near.p, step, GPU_MICRO, &s);
+        a = gpu_read(&same, ARENA_GRADIENTS);
+        b = gpu_read(&near, ARENA_GRADIENTS);
+        ck_assert_msg(memcmp(a, b, g->param_floats * sizeof(*a)) == 0, "precision %d, step %u: gradients differ by %g",
+                      (int)precision, step, gpu_distance(b, a, g->param_floats));
+        free(a);
+        free(b);
+        applied += r.applied;
+    }
+    ck_assert_uint_gt(applied, 3);
+    free(statistics);
+    step_plan_free(&first.p);
+    step_plan_free(&same.p);
+    step_plan_free(&near.p);
+    graph_free(g);
+}
+
+TEST(gradients_do_not_depend_on_a_rounding_of_the_running_statistics)
+{
+    is_unchanged_by_a_rounding(PRECISION_FP16);
+    is_unchanged_by_a_rounding(PRECISION_BF16);
+}
+
 /* ---- steps that change nothing ----------------------------------------------------------------------------------- */
 
 TEST(a_first_micro_batch_without_an_image_leaves_the_others_their_sum)

@@ -178,7 +178,7 @@ store_with_sums(const fprop_args &a, unsigned char *shared_bytes, const gemm_wor
 #pragma unroll
     for (unsigned e = 0; e < 8; e++) {
         sum[e] = squares[e] = 0;
-        pivot[e] = column < w.columns ? a.sums.pivot[column + e] : 0;
+        pivot[e] = column < w.columns ? norm_pivot(a.sums.running_mean[column + e]) : 0;
     }
     __syncthreads();
     for (unsigned row = epilogue_rows<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {

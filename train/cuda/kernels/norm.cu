@@ -23,7 +23,7 @@ KERNEL(norm_sums, norm_sums_args, NORM_THREADS, 2)
 #pragma unroll
     for (unsigned i = 0; i < 8; i++) {
         sum[i] = squares[i] = 0;
-        pivot[i] = channel < a.channels ? a.pivot[channel + i] : 0;
+        pivot[i] = channel < a.channels ? norm_pivot(a.running_mean[channel + i]) : 0;
     }
     for (unsigned p = blockIdx.x * a.each + threadIdx.x / 4; p < end; p += NORM_THREADS / 4) {
         value8 x;

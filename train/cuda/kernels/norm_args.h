@@ -28,13 +28,14 @@
 
 /*
  * Per-channel partial sums, [CTAs of the producer][2][channels]: of x - pivot and of its square, or of g and g * xhat.
+ * pivot is norm_pivot(running_mean), a value near the mean.
  * Images of weight 0 are left out.  The consumer reduces the rows in double and in their order, so all CTAs of all
  * consumers get the same bits.  If that is too much work for every CTA of a consumer, a reduce_sums launch reduces the
  * rows first.
  */
 struct channel_sums {
-    float *partial;     /* NULL: none */
-    const float *pivot; /* [channels]: a value near the mean; NULL for those of a gradient */
+    float *partial;            /* NULL: none */
+    const float *running_mean; /* [channels]; NULL for sums of a gradient */
     unsigned blocks, channels;
 };
 
@@ -121,12 +122,12 @@ struct finalize_view {
 #define NORM_CHANNELS    32                                          /* per CTA that sums */
 #define NORM_SUMS_SHARED (NORM_THREADS / 32 * 2 * NORM_CHANNELS * 4) /* two sums per warp */
 /*
- * Partial sums of x - pivot and of its square over the pixels of images with weight, one row per CTA.  pivot is a value
- * near the mean (the running mean), so that the squares do not cancel.
+ * Partial sums of x - pivot and of its square over the pixels of images with weight, one row per CTA.  pivot =
+ * norm_pivot(running_mean) is near the mean, so that the squares do not cancel.
  */
 struct norm_sums_args {
     const void *x;
-    const float *pivot;                    /* [channels] */
+    const float *running_mean;             /* [channels] */
     const float *weight;                   /* [images]; NULL: all 1 */
     float *partial;                        /* [blocks][2][channels] */
     unsigned images, pixels, channels, ld; /* pixels: of an image */

@@ -105,7 +105,7 @@ begin_sums(output_sums &o, const channel_sums &sums, unsigned channel)
 #pragma unroll
     for (unsigned i = 0; i < 8; i++) {
         o.sum[i] = o.squares[i] = 0;
-        o.pivot[i] = channel < sums.channels ? sums.pivot[channel + i] : 0;
+        o.pivot[i] = channel < sums.channels ? norm_pivot(sums.running_mean[channel + i]) : 0;
     }
 }
 

@@ -49,7 +49,7 @@ struct build_pieces {
  */
 struct build_sums {
     size_t piece;
-    const float *pivot;
+    const float *running_mean;
     unsigned blocks, channels;
     /*
      * For the sums of a gradient: the BN that it belongs to, and the first of its channels.  They are all channels that

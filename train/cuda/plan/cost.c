@@ -89,7 +89,7 @@ work_fprop(const struct cuda_place *l, const struct fprop_args *a, struct cuda_w
         return;
     cuda_add_sums(&w->written, &a->sums);
     cuda_add_floats(&w->read, a->weight, a->weight ? s->images : 0);
-    cuda_add_floats(&w->read, a->sums.pivot, a->sums.channels);
+    cuda_add_floats(&w->read, a->sums.running_mean, a->sums.channels);
 }
 
 static void

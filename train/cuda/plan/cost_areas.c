@@ -186,7 +186,7 @@ cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels)
     if (fresh == 0)
         return;
     cuda_add_sums(&w->read, &v->fresh);
-    cuda_add_floats(&w->read, v->fresh.pivot, fresh);
+    cuda_add_floats(&w->read, v->fresh.running_mean, fresh);
     CUDA_ADD_MEMBER(&w->read, v->block, images);
     cuda_add_floats(&w->written, v->mean + first, fresh);
     cuda_add_floats(&w->written, v->variance + first, fresh);

@@ -15,7 +15,7 @@ cuda_work_norm_sums(const struct cuda_place *l, const struct cuda_op *op, struct
     w->rows = (size_t)a->images * a->pixels;
     w->columns = a->channels;
     cuda_add_slab(l, &w->read, a->x, w->rows, a->channels, a->ld);
-    cuda_add_floats(&w->read, a->pivot, a->channels);
+    cuda_add_floats(&w->read, a->running_mean, a->channels);
     cuda_add_floats(&w->read, a->weight, a->weight ? a->images : 0);
     cuda_add_floats(&w->written, a->partial, (size_t)op->x * 2 * a->channels);
 }
@@ -197,7 +197,7 @@ cuda_work_norm_pool(const struct cuda_place *l, const struct cuda_op *op, struct
     if (forward) {
         cuda_add_slab(l, &w->written, p->y, outputs, p->channels, p->y_ld);
         cuda_add_sums(&w->written, &a->sums);
-        cuda_add_floats(&w->read, a->sums.pivot, a->sums.channels);
+        cuda_add_floats(&w->read, a->sums.running_mean, a->sums.channels);
         return;
     }
     cuda_add_slab(l, &w->read, p->dy, outputs, p->channels, p->dy_ld);

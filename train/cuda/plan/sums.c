@@ -41,8 +41,10 @@ build_allocate_sums(struct cuda_builder *b, unsigned blocks, unsigned channels)
 struct channel_sums
 build_sums_at(struct cuda_builder *b, const struct build_sums *sums)
 {
-    return (struct channel_sums){
-        .partial = build_at(b, sums->piece), .pivot = sums->pivot, .blocks = sums->blocks, .channels = sums->channels};
+    return (struct channel_sums){.partial = build_at(b, sums->piece),
+                                 .running_mean = sums->running_mean,
+                                 .blocks = sums->blocks,
+                                 .channels = sums->channels};
 }
 
 /* Cost for r->blocks CTAs that each reduce `rows` rows of r->channels channels. */
@@ -91,7 +93,7 @@ build_reduce_sums(struct cuda_builder *b, struct build_sums *sums, const struct 
     if (to == sums->blocks)
         return;
     fewer = build_allocate_sums(b, to, sums->channels);
-    fewer.pivot = sums->pivot;
+    fewer.running_mean = sums->running_mean;
     fewer.norm = sums->norm;
     fewer.first = sums->first;
     op = build_op(b, CUDA_REDUCE_SUMS, to);
@@ -117,7 +119,7 @@ take_fresh(struct cuda_builder *b, const struct graph_slice *s, unsigned blocks)
         return build_no_sums();
     }
     sums = build_allocate_sums(b, blocks, s->channels);
-    sums.pivot = build_statistic(b, norm->mean, s->first - norm->in.first);
+    sums.running_mean = build_statistic(b, norm->mean, s->first - norm->in.first);
     return sums;
 }
 
@@ -144,7 +146,7 @@ build_launch_sums(struct cuda_builder *b, const struct graph_slice *s)
     op = build_op(b, CUDA_NORM_SUMS, sums.blocks);
     op.y = cuda_blocks(s->channels, NORM_CHANNELS);
     op.args.norm_sums = (struct norm_sums_args){.x = build_read(b, s),
-                                                .pivot = sums.pivot,
+                                                .running_mean = sums.running_mean,
                                                 .weight = (const float *)b->layout->weight,
                                                 .partial = build_at(b, sums.piece),
                                                 .images = b->layout->options->batch,
