@@ -255,7 +255,10 @@ struct backend {
      * or why it is missing.  Returns NULL after the last.  May be NULL.
      */
     const char *(*library)(unsigned number, char text[BACKEND_LIBRARY]);
-    /* All ranks call it and exchange data through the collective, which must outlive the reducer. */
+    /*
+     * All ranks call it and exchange data through the collective, which must outlive the reducer.  After an error, free
+     * *out if it is not NULL.
+     */
     enum chex_status (*reduce_new)(struct device *device, struct collective *c, struct reduce **out,
                                    struct chex_error *err);
 

@@ -49,7 +49,11 @@ struct reduce_ops {
     enum chex_status (*wait)(struct reduce *r, bool begins, struct chex_error *err);
     /* For sums on the device, otherwise NULL: abort the sums in flight, with undefined results; no more may follow. */
     void (*give_up)(struct reduce *r);
-    void (*free)(struct reduce *r);
+    /*
+     * Returns false if a thread of the vendor's library still aborts its sums.  Then end the process by _exit(), since
+     * exit handlers of that library must not run next to the thread.
+     */
+    bool (*free)(struct reduce *r);
 };
 
 #endif

@@ -42,10 +42,11 @@ poll_peers(struct reduce *r, struct chex_error *err)
     return collective_poll(collective_of(r), err);
 }
 
-static void
+static bool
 free_reduce(struct reduce *r)
 {
     free(r);
+    return true;
 }
 
 static const struct reduce_ops ops = {.start = start, .join = join, .poll = poll_peers, .free = free_reduce};

@@ -193,14 +193,15 @@ trainer_evaluate(struct trainer *t, struct chex_error *err)
     return status;
 }
 
-void
+bool
 trainer_free(struct trainer *t)
 {
     struct chex_error err;
+    bool ended = true;
     size_t i;
 
     if (!t)
-        return;
+        return true;
     trainer_end_save(&t->job, &t->saving, &t->result);
     trainer_release_pending(&t->saving.due);
     trainer_close_epoch(&t->pass, &t->stepping);
@@ -218,7 +219,7 @@ trainer_free(struct trainer *t)
     trainer_close_data(&t->engine, &t->images);
     if (t->engine.backend) {
         if (t->engine.reduce)
-            t->engine.reduce->ops->free(t->engine.reduce);
+            ended = t->engine.reduce->ops->free(t->engine.reduce);
         t->engine.backend->device_close(t->engine.device);
     }
     graph_free(t->task.graph);
@@ -231,6 +232,7 @@ trainer_free(struct trainer *t)
     settings_release(&t->task.settings);
     collective_free(t->job.all);
     free(t);
+    return ended;
 }
 
 /* ---- queries ----------------------------------------------------------------------------------------------------- */

@@ -257,7 +257,8 @@ enum chex_status trainer_estimate(struct trainer *t, struct trainer_estimate *ou
 /* Model the kernels of a step; count is 0 if the device has no model, and with evaluate_only.  plan_model_free() */
 enum chex_status trainer_model(const struct trainer *t, struct plan_model *out, struct chex_error *err);
 
-void trainer_free(struct trainer *t); /* NULL is allowed */
+/* NULL is allowed.  Returns false if the process must end by _exit(), see reduce_ops.free. */
+bool trainer_free(struct trainer *t);
 
 /* ---- queries ----------------------------------------------------------------------------------------------------- */
 

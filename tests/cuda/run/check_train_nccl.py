@@ -29,7 +29,8 @@ SMALL = ("--batch", 4, "--micro-batch", 4)
 
 def environment(count, late=0, fail="", streams=0, devices=None, **more):
     return {**mpi.ENVIRONMENT, "EMULATOR_DEVICES": " ".join(["90"] * count) if devices is None else devices,
-            "EMULATOR_STREAMS": str(streams), "FAKE_NCCL_LATE": str(late), "FAKE_NCCL_FAIL": fail, **more}
+            "EMULATOR_STREAMS": str(streams), "FAKE_NCCL_LATE": str(late), "FAKE_NCCL_FAIL": fail,
+            "FAKE_NCCL_EXIT": "1", **more}
 
 
 def train(count, out, *more, code=0, **how):
@@ -257,6 +258,15 @@ def _(work):
     text = lose(work, f"1 sum {in_step(2)} stop", rf"chex-train: rank 1 \S+ is lost: no message for {TIMEOUT} s\n",
                 "next     the same command again resumes from")
     assert len(re.findall("is lost: no message for", text)) == 1, text
+
+
+@case("pauses of a rank that polls are exact: the slack of its timers is 1 us")
+def _(work):
+    process = mpi.start(mpi.ranks(NAME, 2, *words(f"{work}/run", *SMALL)), env=environment(2))
+    mpi.wait_for(lambda: len(p := mpi.children(process.pid, os.path.basename(NAME))) == 2 and
+                 all(slurp(f"/proc/{pid}/timerslack_ns") == b"1000\n" for pid in p))
+    text, code = mpi.finish(process)
+    assert code == 0, text
 
 
 @case("rank 0 is stopped: rank 1 says so", slow=True)

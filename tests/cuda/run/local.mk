@@ -29,6 +29,13 @@ tests_unit_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_C
 tests_unit_gpu_LDADD = $(emulated_ldadd) libtrain.la libchexcore.la $(CHECK_LIBS) -lm
 tests_unit_gpu_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
+#: check-nccl         ranks on emulated GPUs that sum by NCCL, with all slow cases; minutes
+check-nccl: all tests/unit-gpu tests/chex-train-emulated
+	CK_RUN_SUITE=cuda_ranks tests/unit-gpu
+	CHEX_SLOW=1; export CHEX_SLOW; $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/cuda/run/check_train_nccl.py
+
+.PHONY: check-nccl
+
 EXTRA_DIST += \
 	tests/cuda/run/check_train_cuda.py \
 	tests/cuda/run/check_train_nccl.py

@@ -78,13 +78,14 @@ late_poll(struct reduce *reduce, struct chex_error *err)
     return r->host->ops->poll(r->host, err);
 }
 
-static void
+static bool
 late_reduce_free(struct reduce *reduce)
 {
     struct late_reduce *r = (struct late_reduce *)(void *)reduce;
 
     r->host->ops->free(r->host);
     free(r); /* after an aborted run, staged transfers may still be in flight */
+    return true;
 }
 
 enum chex_status

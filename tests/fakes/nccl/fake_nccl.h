@@ -18,6 +18,7 @@
  *                        the device computes; "capture", a sum that a stream captures.  WHAT: the number of an error
  *                        (ncclCommGetAsyncError() returns that of a sum or a capture), "hang" (it never ends), "kill"
  *                        or "stop" (the process)
+ *     FAKE_NCCL_EXIT     if set: a process that aborts a communicator must end by _exit()
  *     FAKE_NCCL_COUNT    a file: a communicator that is destroyed appends the number of its sums
  *
  * SPDX-License-Identifier: Apache-2.0

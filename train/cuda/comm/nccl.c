@@ -401,13 +401,15 @@ end_comm(struct nccl_reduce *r)
         give_up(&r->base);
 }
 
-static void
+static bool
 free_reduce(struct reduce *reduce)
 {
     struct nccl_reduce *r = nccl_of(reduce);
+    bool ended;
 
     (void)cudaSetDevice(r->device);
     end_comm(r);
+    ended = !r->given_up;
     /* After an abort the device may still be busy: the end of the process frees its resources. */
     if (!r->given_up) {
         if (r->stream)
@@ -424,6 +426,7 @@ free_reduce(struct reduce *reduce)
             (void)cudaFreeHost(r->pinned);
     }
     free(r);
+    return ended;
 }
 
 static const struct reduce_ops ops = {.start = start,
@@ -474,12 +477,12 @@ reduce_nccl_new(struct device *device, struct collective *c, struct reduce **out
         status = collective_agree(c, connect(r, &id, err), NULL, err);
     if (status == CHEX_OK)
         status = collective_agree(c, try_sum(r, err), NULL, err);
-    if (status == CHEX_OK) {
-        *out = &r->base;
-        return CHEX_OK;
+    if (status != CHEX_OK && !r->comm) {
+        (void)free_reduce(&r->base);
+        return status;
     }
-    if (r->comm)
-        give_up(&r->base);
-    free_reduce(&r->base);
+    if (status != CHEX_OK)
+        give_up(&r->base); /* its free() says how the process must end */
+    *out = &r->base;
     return status;
 }

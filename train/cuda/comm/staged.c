@@ -220,7 +220,7 @@ join(struct reduce *reduce, void *queue, struct chex_error *err)
     return status;
 }
 
-static void
+static bool
 free_reduce(struct reduce *reduce)
 {
     struct staged_reduce *r = staged_of(reduce);
@@ -234,6 +234,7 @@ free_reduce(struct reduce *reduce)
         free(s);
     }
     free(r);
+    return true;
 }
 
 static const struct reduce_ops ops = {.start = start, .join = join, .poll = poll_peers, .free = free_reduce};
