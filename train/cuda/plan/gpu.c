@@ -23,8 +23,8 @@
  * Microbenchmarking", 2018), that of an A100 2.3 times as much (its whitepaper), that of an H100 5.5 TB/s (published).
  * Gaps between the nodes of graphs are from publications.  Clocks are the boost clocks of V100 and A100; 1.8 GHz is
  * assumed for Hopper under load.  Shared memory and warps are from the CUDA C Programming Guide.  This project measured
- * none of these figures: `gpu-rates --table` prints the row of a GPU that replaces one of these.  An unknown GPU uses
- * the last entry of its generation; an unknown generation uses the last entry.
+ * none of these figures; `gpu-rates` measures copy and products.  An unknown GPU uses the last entry of its
+ * generation; an unknown generation uses the last entry.
  */
 static const struct cuda_gpu gpus[] = {
     {"V100", 7, 80, 1.53e9, 790e9, 2.155e12, 0.80 * 100e12, 0, 6 * MIB, 2.0e-6, 96 * KIB, 64, NULL},
