@@ -40,8 +40,8 @@ struct metric_info {
 extern const struct metric_info metric_info[METRIC_COUNT];
 
 /*
- * A finding whose known positives come from fewer patients than this has no interval: draws of so few patients show less
- * than the real uncertainty (one positive with the highest score would give [1, 1]).
+ * A finding whose known positives come from fewer patients than this has no interval: draws of so few patients show
+ * less than the real uncertainty (one positive with the highest score would give [1, 1]).
  */
 #define METRICS_FEWEST_PATIENTS 5
 

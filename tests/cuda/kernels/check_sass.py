@@ -200,7 +200,7 @@ def is_prologue(words):
 
 def path_of(code, loop, loops, bare=False):
     """Counts of the longest path through a loop, once, without the loops inside it; bare: around its prologue."""
-    inside = [l for l in loops if l != loop and loop[0] <= l[0] and l[1] <= loop[1]]
+    inside = [at for at in loops if at != loop and loop[0] <= at[0] and at[1] <= loop[1]]
     best = {}
     follows = None
 
@@ -220,7 +220,7 @@ def path_of(code, loop, loops, bare=False):
 
 def stores_of(code, loops, scope, main, pieces):
     """Counts of the loop that stores a tile, whose threads have this number of pieces of 16 bytes."""
-    found = [path_of(code, l, loops) for l in loops if scope[0] <= l[0] and l[1] <= scope[1] and l[0] > main[1]]
+    found = [path_of(code, at, loops) for at in loops if scope[0] <= at[0] and at[1] <= scope[1] and at[0] > main[1]]
     found = [(c["all"] / c["stores"], c) for c in found if c["stores"]]
     if not found:
         return collections.Counter()
@@ -243,7 +243,8 @@ def halo_step(code, loops, chunk, main):
 
 def product_counts(name, code, loops, main, threads):
     """[counts of a step, counts of a tile without its steps]."""
-    around = sorted((l for l in loops if l != main and l[0] <= main[0] and main[1] <= l[1]), key=lambda l: l[1] - l[0])
+    around = [at for at in loops if at != main and at[0] <= main[0] and main[1] <= at[1]]
+    around.sort(key=lambda at: at[1] - at[0])
     step = path_of(code, main, loops)
     step["bare"] = path_of(code, main, loops, bare=True)["all"]
     if name.endswith("_halo"):
@@ -263,10 +264,10 @@ def other_counts(name, code, loops):
         inside = [w for a, w in code if loop[0] <= a <= loop[1]]
         return counts["loads"] and not any(operation(w).startswith("DADD") for w in inside) and counts
 
-    slabs = [(bool(c["stores"]), c["all"], l) for l in loops for c in [is_slab(l)] if c]
+    slabs = [(bool(c["stores"]), c["all"], at) for at in loops for c in [is_slab(at)] if c]
     main = max(slabs)[2] if slabs else (code[0][0], code[-1][0])
-    inner = [(TRIPS.get(name, 1), path_of(code, l, loops)) for l in loops
-             if l != main and main[0] <= l[0] and l[1] <= main[1]]
+    inner = [(TRIPS.get(name, 1), path_of(code, at, loops)) for at in loops
+             if at != main and main[0] <= at[0] and at[1] <= main[1]]
     counts = add((1, path_of(code, main, loops)), *inner)
     if not slabs:
         counts["loads"] = counts["stores"] = 0
@@ -275,12 +276,12 @@ def other_counts(name, code, loops):
 
 def counts_of(name, code, threads):
     loops = loops_of(code)
-    products = [l for l in loops if any(operation(w).startswith("HMMA") for a, w in code if l[0] <= a <= l[1])]
-    inner = [l for l in products if not any(l != m and l[0] <= m[0] and m[1] <= l[1] for m in products)]
+    products = [at for at in loops if any(operation(w).startswith("HMMA") for a, w in code if at[0] <= a <= at[1])]
+    inner = [at for at in products if not any(at != m and at[0] <= m[0] and m[1] <= at[1] for m in products)]
     if not inner:
         parts = [collections.Counter(), other_counts(name, code, loops)]
     else:  # dgrad, whose tiles are in a loop, comes before wgrad
-        inner.sort(key=lambda l: not any(m != l and m[0] <= l[0] and l[1] <= m[1] for m in products))
+        inner.sort(key=lambda at: not any(m != at and m[0] <= at[0] and at[1] <= m[1] for m in products))
         assert len(inner) == 1 + ("dgrad_wgrad" in name), (name, inner)
         parts = [part for main in inner for part in product_counts(name, code, loops, main, threads)]
     return parts + [collections.Counter()] * (4 - len(parts))

@@ -15,7 +15,7 @@ import sys
 from support import BUILD, SOURCE
 
 sys.path.insert(0, os.path.join(SOURCE, "tests", "cuda", "kernels"))
-import nvrtc  # noqa: E402
+import nvrtc
 
 FOLDER = os.path.join(BUILD, "ptx-files")
 
