@@ -265,7 +265,9 @@ columns_file_read(const char *path, struct label_kind **out, struct chex_error *
     if (!r.out)
         return error_memory(err);
     status = file_read(AT_FDCWD, path, FILE_MAX, &text, err);
-    if (chex_status_is_data(status)) /* of the command line, not of an image */
+    if (status == CHEX_ERR_NOT_IMAGE) /* not a regular file */
+        status = CHEX_ERR_MISSING;
+    else if (chex_status_is_data(status)) /* of the command line, not of an image */
         status = CHEX_ERR_USAGE;
     if (status != CHEX_OK)
         status = error_context(err, status, "%s", path);

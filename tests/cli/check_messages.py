@@ -233,7 +233,7 @@ def _(work):
 
 # ---- inputs that are not regular files -------------------------------------------------------------------------------
 
-OUTPUTS = {"--output", "--stage", "--predict", "--metrics-file", "--trace"}
+OUTPUTS = {"--output", "--stage", "--predict", "--metrics-file", "--trace", "--certificate"}
 
 
 FOLDERS = {("chex-convert", "--input"), ("chex-convert", "--lists"), ("chex-inspect", "--input"),
@@ -251,11 +251,13 @@ def inputs_of_tools(work, path):
     return {
         ("chex-convert", "--input"): [[*convert, "-l", labels, "-i", path]],
         ("chex-convert", "--labels"): [[*convert, "-i", images, "-l", path]],
+        ("chex-convert", "--columns"): [[*convert, "-i", images, "-l", labels, "--columns", path]],
         ("chex-convert", "--exclude"): [[*convert, "-i", images, "-l", labels, "--exclude", path]],
         ("chex-convert", "--split"): [[*convert, "-i", images, "-l", labels, "--split", f"file:{path}"]],
         ("chex-convert", "--lists"): [[*convert, "-i", images, "-l", labels, "--lists", path]],
         ("chex-inspect", "--input"): [[inspect, "source", "-l", labels, "-i", images, path]],
         ("chex-inspect", "--labels"): [[inspect, "source", "-l", path, "-i", images]],
+        ("chex-inspect", "--columns"): [[inspect, "source", "-l", labels, "--columns", path, "-i", images, shards]],
         ("chex-inspect", ""): [[inspect, *words] for words in (
             [path], ["check", "--full", path], ["list", path], ["labels", path], ["check", "--leaks", path],
             ["extract", "-o", f"{out}.png", path, "0:0"], ["show", path, "0:0"], ["sheet", "-o", f"{out}.png", path],

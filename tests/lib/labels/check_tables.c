@@ -12,7 +12,7 @@
 #include <config.h>
 
 #include "labels/name_list.h"
-#include "lib/labels/labels_mask.h"
+#include "labels_mask.h"
 #include "plan/split.h"
 
 #include <math.h>

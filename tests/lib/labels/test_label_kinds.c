@@ -9,7 +9,7 @@
 
 #include "label_fixture.h"
 #include "labels/label_kinds.h"
-#include "lib/labels/labels_mask.h"
+#include "labels_mask.h"
 #include "unit.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #include "label_fixture.h"
 #include "labels/label_file.h"
 #include "labels/label_row.h"
-#include "lib/labels/labels_mask.h"
+#include "labels_mask.h"
 #include "unit.h"
 
 #include <math.h>
