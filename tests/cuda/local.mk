@@ -78,7 +78,7 @@ check-kernels:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
 	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/check_emulated.py $(CHECK_CASES)
 
-#: check-ptx          kernels from their PTX: the small shapes for sm_70 and sm_90, and the faults that must be found
+#: check-ptx          kernels from their PTX: the small shapes for sm_70 and sm_90
 check-ptx:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
 	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/ptx/check_ptx.py $(CHECK_CASES)

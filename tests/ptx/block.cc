@@ -92,7 +92,7 @@ fill_row(warp &w, uint32_t row, unsigned width, uint64_t value)
             w.row<uint32_t>(row)[lane] = (uint32_t)value;
 }
 
-/* The registers that are the same in all blocks. */
+/* Registers with one value for all blocks. */
 static void
 prepare_warp(warp &w, const ptx_launch &launch)
 {

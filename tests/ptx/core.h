@@ -203,7 +203,7 @@ struct operand {
     uint32_t row = 0;   /* of a register, or of the base of an address */
     unsigned width = 0; /* of that row */
     type declared = NO_TYPE;
-    uint64_t number = 0;        /* bits; of an address: what is added to the base */
+    uint64_t number = 0;        /* bits; of an address: the offset from the base */
     std::vector<operand> parts; /* of a vector; the second one of "d|p" */
     std::string label;
     uint32_t parameter_row = 0; /* a parameter of a function is a row; 0: it is not such a parameter */

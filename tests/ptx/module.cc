@@ -23,7 +23,7 @@ skip_space(const std::string &text, size_t &at)
         at++;
 }
 
-/* `at` is behind ".func": passes over "(result)".  Returns false if there is none. */
+/* `at` is after ".func": passes over "(result)".  Returns false if there is none. */
 static bool
 skip_result(const std::string &text, size_t &at)
 {

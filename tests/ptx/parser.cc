@@ -1,7 +1,7 @@
 /*
  * parser.cc - makes instructions of the text of a kernel
  *
- * The code of the functions that a kernel calls (pow()) is put behind the code of the kernel, with registers of their
+ * The code of the functions that a kernel calls (pow()) is appended to the code of the kernel, with registers of their
  * own.  There is no recursion, so each function needs its registers only once.
  *
  * SPDX-License-Identifier: Apache-2.0

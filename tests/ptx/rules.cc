@@ -1,5 +1,5 @@
 /*
- * rules.cc - tests of the interpreter: what each instruction computes, by the PTX ISA, and which violations are found
+ * rules.cc - tests of the interpreter: results of each instruction by the PTX ISA, and detection of violations
  *
  * A kernel here reads 32-bit words from `in` and writes `out`, one row of each for every lane of a warp.
  *

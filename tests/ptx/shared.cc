@@ -83,7 +83,7 @@ dependency_wait_operation()
 
 /* ---- cp.async ---------------------------------------------------------------------------------------------------- */
 
-/* Operands: to, from, bytes of 16 to copy, what is added to `to`, what is added to `from`. */
+/* Operands: to, from, bytes of 16 to copy, offsets of `to` and of `from`. */
 static void
 start_copy(warp &w, const instruction &i, uint32_t mask)
 {
