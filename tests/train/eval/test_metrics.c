@@ -217,7 +217,7 @@ TEST(a_finding_with_positives_of_fewer_than_five_patients_has_no_interval)
     struct metrics m;
 
     for (uint32_t patients = 1; patients <= 6; patients++) {
-        for (uint32_t i = 0; i < MANY; i++) /* all four images of a patient, of which one's label is unknown */
+        for (uint32_t i = 0; i < MANY; i++) /* of the four images of a patient, one has an unknown label */
             x.label[2 * i] = x.patient[i] < patients ? (i % 4 == 3 ? CHEX_LABEL_UNKNOWN : 1) : 0;
         ck_assert_int_eq(metrics_compute(&s, 200, 5, 1, &m, &err), CHEX_OK);
         ck_assert_uint_eq(m.finding[0].positive_patients, patients);
