@@ -336,7 +336,7 @@ def members(value, path=()):
 
 
 # Members that earlier versions did not write, or that are not checked.
-LOOSE = {"optimistic", "loss_scale", "steps_skipped", "modelled", "epochs", "auprc_of"}
+LOOSE = {"certificate", "optimistic", "loss_scale", "steps_skipped", "modelled", "epochs", "auprc_of"}
 
 
 @case("metrics.jsonl of a run: each member that is missing or of another type is named with its line")

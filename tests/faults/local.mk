@@ -33,7 +33,6 @@ EXTRA_DIST += \
 	tests/faults/inject.c \
 	tests/faults/inject.h \
 	tests/faults/other_pixels.c \
-	tests/faults/replay.py \
 	tests/faults/slow_math.c \
 	tests/faults/wrap_files.c \
 	tests/faults/wrap_memory.c

@@ -7,5 +7,6 @@ EXTRA_DIST += \
 	tests/python/harness.py \
 	tests/python/man_pages.py \
 	tests/python/mpi.py \
+	tests/python/replay.py \
 	tests/python/support.py \
 	tests/python/training.py
