@@ -556,6 +556,9 @@ def _(work):
         end_by(work, name, f"step_decide_fp16 {STEPS + 2} {error}", 8, "the GPU has failed", "dmesg")
 
 
+LIMITS = "DRAM|L2|products|issue|shared memory"  # resources that limit a launch by the model
+
+
 def model_line(done):
     """(launches, MB an image, img/s) of the line of the model."""
     found = re.search(r"^kernels  ([\d,]+) launches a step of ([\d,]+) images?, ([\d.]+) MB an image,\s+([\d.,]+) "
@@ -577,14 +580,14 @@ def _(work):
         assert score and float(score[2]) <= images, kinds.stderr
         assert int(score[1]) < launches / 2 and float(score[3]) < megabytes / 3, kinds.stderr
         assert float(score[4].replace(",", "")) > rate, kinds.stderr
-        rows = re.findall(r"^ +([a-z]\w+) +(\d+) +([\d.]+) +([\d.]+) +[\d.]+ %$", kinds.stderr, re.M)
+        rows = re.findall(rf"^ +([a-z]\w+) +(\d+) +([\d.]+) +([\d.]+) +[\d.]+ %  (?:{LIMITS})$", kinds.stderr, re.M)
         assert sum(int(row[1]) for row in rows) == launches, rows
         assert abs(sum(float(row[2]) for row in rows) - megabytes) < 0.06, (rows, megabytes)
         assert {"conv_fprop_pointwise", "optimizer", "loss"} <= {row[0] for row in rows}, rows
         assert [row[1] for row in rows if row[0] == "sum_all"] == ["1"], rows  # one rank has nothing to sum sooner
         each = train(work + "/run", "-n", "-v", "-v", devices=devices)
-        lines = re.findall(r"^ +\w+_fp16.*: [\d x]+; .*; reads ([\d.]+) MB, writes ([\d.]+) MB; [\d.]+ us$",
-                           each.stderr, re.M)
+        lines = re.findall(r"^ +\w+_fp16.*: [\d x]+; .*; reads ([\d.]+) MB, writes ([\d.]+) MB; "
+                           rf"[\d.]+ us by (?:{LIMITS})$", each.stderr, re.M)
         assert len(lines) == launches, (len(lines), launches)
         assert abs(sum(float(a) + float(b) for a, b in lines) / images - megabytes) < 0.2, megabytes
     says(train(work + "/run", "-n", devices=""), r"on one\s+H200 of")
@@ -595,7 +598,7 @@ def _(work):
 @case("a dry run names what cuDNN computes, and no tile of the kernel in whose place it is")
 def _(work):
     each = train(work + "/run", "-n", "-v", "-v", "--engine", "cudnn", devices="")
-    table = dict(re.findall(r"^ +([a-z]\w+) +(\d+) +[\d.]+ +[\d.]+ +[\d.]+ %$", each.stderr, re.M))
+    table = dict(re.findall(rf"^ +([a-z]\w+) +(\d+) +[\d.]+ +[\d.]+ +[\d.]+ %  (?:{LIMITS})$", each.stderr, re.M))
     lines = re.findall(r"^ +(cudnn_conv_\w+): [\d x]+; cuDNN; reads", each.stderr, re.M)
     assert lines and len(lines) == sum(int(table[kind]) for kind in set(lines)), (lines, table)
     assert {"cudnn_conv_wgrad_pointwise", "cudnn_conv_dgrad", "cudnn_conv_fprop"} <= set(lines), lines
