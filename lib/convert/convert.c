@@ -159,11 +159,22 @@ static enum chex_status
 scan_inputs(struct convert *c, struct chex_error *err)
 {
     const struct convert_options *o = c->options;
+    enum chex_status status;
 
     c->source.stop = o->stop;
     c->source.with_datasets = true;
     c->source.output = o->out;
-    return source_scan(o->inputs, o->input_count, &c->source, err);
+    if (o->id_prefix_count > 0 && o->id_prefix_count != o->input_count)
+        return error_set(err, CHEX_ERR_USAGE,
+                         "--id-prefix takes a prefix for each input, separated by commas: %zu for %zu",
+                         o->id_prefix_count, o->input_count);
+    c->source.prefix = o->id_prefix;
+    status = source_scan(o->inputs, o->input_count, &c->source, err);
+    if (status == CHEX_OK && o->id_prefix_count > 0 && c->source.dataset_count == 0)
+        return error_set(err, CHEX_ERR_USAGE, "--id-prefix is for data sets, and '%s' is none", o->inputs[0]);
+    if (status == CHEX_OK && o->same_patients && c->source.dataset_count < 2)
+        return error_set(err, CHEX_ERR_USAGE, "--same-patients is for two or more data sets");
+    return status;
 }
 
 /* Read the label file and search the inputs.  Without a label file, make the rows from the records of the inputs. */
@@ -341,6 +352,8 @@ convert_prepare(const struct convert_options *options, struct convert *c, struct
     spec.split.allow_leak = options->allow_leak;
     if (status == CHEX_OK)
         status = choose_entries(c, &spec, err);
+    if (status == CHEX_OK && c->source.dataset_count > 1 && !options->labels && !options->same_patients)
+        status = stored_check_patients(&c->source, &c->labels, c->skip, err);
     if (status == CHEX_OK)
         status = find_images(c, err);
     if (status == CHEX_OK)
@@ -421,6 +434,7 @@ convert_release(struct convert *c)
     if (c->utf8)
         freelocale(c->utf8);
     free(c->given.of_entry);
+    free(c->stored);
     free(c->archive);
     free(c->missing);
     free(c->skip);

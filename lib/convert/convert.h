@@ -38,7 +38,10 @@ struct collective;
 struct convert_options {
     const char *const *inputs;
     size_t input_count;
-    const char *labels;                  /* path of the label file; NULL: the rows of a data set that is the input */
+    const char *const *id_prefix; /* [id_prefix_count] of each data set, before names and patients */
+    size_t id_prefix_count;
+    bool same_patients;                  /* a patient may be in several of the data sets that are inputs */
+    const char *labels;                  /* path of the label file; NULL: the rows of the data sets that are inputs */
     const struct label_kind *label_kind; /* NULL: the header decides; not owned */
     const char *lists;                   /* folder of the official lists; NULL: the folder of the label file */
     const char *exclude;                 /* path of a list of names to exclude, or NULL */
@@ -48,8 +51,8 @@ struct convert_options {
     struct findings findings; /* the list; count 0: that of the label file */
     enum unknown_policy unknown;
     struct spec spec;
-    bool size_given, resize_given; /* if false: for a data set, its size and method; for image files, those of spec */
-    /* If false: official if both lists are found, otherwise that of a data set, otherwise patient:70,10,20. */
+    bool size_given, resize_given; /* if false: for data sets, their size and method; for image files, those of spec */
+    /* If false: official if both lists are found, otherwise that of data sets, otherwise patient:70,10,20. */
     bool split_given;
     bool empty_is_no_finding;
     bool allow_missing;
@@ -89,10 +92,9 @@ struct convert {
     struct source source;
     struct preflight preflight;
     struct slot_plan plan;
-    struct manifest_source stored; /* if the input is a data set: its description for the manifest */
-    char stored_from[MANIFEST_FROM];
-    struct split_given given;   /* the splits of a data set */
-    bool *skip;                 /* [labels.count] */
+    struct manifest_source *stored; /* [source.dataset_count] the data sets that are inputs, for the manifest */
+    struct split_given given;       /* the splits of the data sets */
+    bool *skip;                     /* [labels.count] */
     bool *missing;              /* [labels.count] the image is in no input; false if it may still be in an archive */
     bool inputs_read;           /* all inputs were read, with the archives: `missing` is final for planned images */
     size_t excluded, filtered;  /* entries excluded by --exclude, by --view */

@@ -13,21 +13,22 @@
 /* Read the archives without decoding.  Sets missing[row] to false if the row's image is in an archive. */
 enum chex_status convert_index(struct convert *c, bool *missing, struct chex_error *err);
 
-/* ---- convert_stored.c: the inputs are a data set ---------------------------------------------------------------- */
+/* ---- convert_stored.c: the inputs are data sets ---------------------------------------------------------------- */
 
 /*
- * Set size, resize and limits in *spec from the options and the data set, and set c->stored.
- * CHEX_ERR_USAGE  the options do not fit the data set
+ * Set size, resize and limits in *spec from the options and the data sets, and set c->stored.
+ * CHEX_ERR_USAGE  the options do not fit the data sets, or these do not fit each other;  CHEX_ERR_MEMORY
  */
 enum chex_status convert_stored_spec(struct convert *c, struct spec *spec, struct chex_error *err);
 
 /*
- * Set the rule to that of the data set, with its result if it was read from files.
- * CHEX_ERR_USAGE  --split official was given, and the data set has another rule;  CHEX_ERR_MEMORY
+ * Set the rule to that of the data sets, with its result if it was read from files.  If the data sets have different
+ * rules, or patients whose split depended on an id without prefix, the rule is `file`, with the split of each record.
+ * CHEX_ERR_USAGE  --split official was given, and the data sets have another rule;  CHEX_ERR_MEMORY
  */
 enum chex_status convert_stored_split(struct convert *c, struct split_rule *rule, struct chex_error *err);
 
-/* Describe the data set in the manifest, unless the inputs are image files. */
+/* Describe the data sets in the manifest, unless the inputs are image files. */
 void convert_stored_describe(const struct convert *c, struct manifest *m);
 
 /* ---- convert_image.c ------------------------------------------------------------------------------------------- */

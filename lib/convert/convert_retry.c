@@ -42,7 +42,7 @@ probe_file(const struct convert *c, const char *name, struct buffer *b, bool *go
     enum chex_status status;
 
     *good = false;
-    if (!file || source_path(&c->source, file, path, sizeof(path), NULL) != CHEX_OK)
+    if (!file || c->source.dataset_count > 0 || source_path(&c->source, file, path, sizeof(path), NULL) != CHEX_OK)
         return CHEX_OK;
     status = file_read(AT_FDCWD, path, CONVERT_MAX_FILE, b, err);
     *good = status == CHEX_OK;

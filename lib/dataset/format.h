@@ -24,6 +24,11 @@
 #define WITHDRAWAL_NAME ".chex-withdrawal"
 #define WITHDRAWALS_MAX 10000 /* of one data set */
 
+/* The data sets from which one data set is made, and the text before their names and patients (--id-prefix). */
+#define SOURCES_MAX       100
+#define ID_PREFIX_MAX     32 /* bytes */
+#define ID_PREFIX_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
 /* Write the name of shard `number` of `of` of a split, "chestxray14-train.tfrecord-00012-of-00338". */
 void shard_name_format(char name[SHARD_NAME_MAX], const char *split, size_t number, size_t of);
 

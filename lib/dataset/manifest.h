@@ -65,6 +65,10 @@ struct manifest_source {
     const char *resize; /* its method */
     const char *from;   /* its manifest_from(); "" or NULL: its images came from files */
     uint64_t withdrawn; /* images that were withdrawn from it */
+    /* Only if several data sets were merged: the rows that it had left out, and the selection that made it, or NULL. */
+    uint64_t left_out;
+    const char *where;
+    const char *id_prefix; /* put before the names and patients of its images; NULL: nothing */
 };
 
 struct manifest {
@@ -89,7 +93,7 @@ struct manifest {
     struct manifest_leaks leaks;
     struct manifest_left_out left_out; /* views may be NULL if no row was excluded */
 
-    struct manifest_source *source; /* none if the images came from files */
+    struct manifest_source *source; /* ordered by dataset_id; none if the images came from files */
     unsigned source_count;
 
     struct manifest_withdrawal *withdrawal; /* the oldest first */
@@ -123,11 +127,12 @@ bool manifest_had_id(const struct manifest *m, const char *id);
 uint64_t manifest_withdrawn(const struct manifest *m);
 
 /*
- * Write what images of this size, made from this source (NULL: from files), were before their last resize: "256x256
- * bilinear", or "256x256 bilinear of 512x512 area"; "" if that resize was of image files.  Returns false if the text
- * does not fit.
+ * Write what images of this size, made from these sources (count 0: from files), were before their last resize:
+ * "256x256 bilinear", or "256x256 bilinear of 512x512 area"; "" if that resize was of image files.  If the sources
+ * differ in this, the text is "mixed" and the first 8 digits of a SHA-256 over the id and the text of each source, so
+ * the text determines the pixels of each image.  Returns false if the text does not fit, or when out of memory.
  */
 #define MANIFEST_FROM 48
-bool manifest_from(const struct manifest_source *source, uint32_t size, char out[MANIFEST_FROM]);
+bool manifest_from(const struct manifest_source *source, unsigned count, uint32_t size, char out[MANIFEST_FROM]);
 
 #endif

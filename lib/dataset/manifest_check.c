@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/number_format.h"
+#include "base/sha256.h"
 #include "dataset/format.h"
 
 #include <stdio.h>
@@ -31,17 +32,40 @@ check_record(const struct manifest *m, struct chex_error *err)
     return CHEX_OK;
 }
 
-bool
-manifest_from(const struct manifest_source *s, uint32_t size, char out[MANIFEST_FROM])
+static bool
+from_source(const struct manifest_source *s, uint32_t size, char out[MANIFEST_FROM])
 {
-    const char *from = s && s->from ? s->from : "";
+    const char *from = s->from ? s->from : "";
     int length;
 
-    if (!s || s->size == size)
+    if (s->size == size)
         length = snprintf(out, MANIFEST_FROM, "%s", from);
     else
         length = snprintf(out, MANIFEST_FROM, "%ux%u %s%s%s", s->size, s->size, s->resize, from[0] ? " of " : "", from);
     return length >= 0 && length < MANIFEST_FROM;
+}
+
+bool
+manifest_from(const struct manifest_source *source, unsigned count, uint32_t size, char out[MANIFEST_FROM])
+{
+    char each[MANIFEST_FROM], hash[DIGEST_HEX];
+    struct buffer all = {0};
+    bool good = true, same = true;
+    unsigned i;
+
+    out[0] = '\0';
+    for (i = 0; good && i < count; i++) {
+        good = from_source(&source[i], size, i == 0 ? out : each);
+        same = same && (i == 0 || strcmp(out, each) == 0);
+        good = good && buffer_printf(&all, NULL, "%s %s\n", source[i].dataset_id, i == 0 ? out : each) == CHEX_OK;
+    }
+    if (good && !same) {
+        good = digest_data(all.data, all.size, hash);
+        if (good)
+            snprintf(out, MANIFEST_FROM, "mixed %.8s", hash);
+    }
+    buffer_release(&all);
+    return good;
 }
 
 const char *
@@ -76,9 +100,15 @@ static enum chex_status
 check_sources(const struct manifest *m, struct chex_error *err)
 {
     char from[MANIFEST_FROM];
+    unsigned i;
 
-    if (m->source_count > 0 &&
-        (m->source->size < m->layout.height || !manifest_from(m->source, m->layout.height, from)))
+    for (i = 0; i < m->source_count; i++) {
+        if (m->source[i].size < m->layout.height)
+            return error_set(err, CHEX_ERR_DAMAGED, "sources: not images from which these can be made");
+        if (i > 0 && strcmp(m->source[i - 1].dataset_id, m->source[i].dataset_id) >= 0)
+            return error_set(err, CHEX_ERR_DAMAGED, "sources: not in the order of their ids");
+    }
+    if (!manifest_from(m->source, m->source_count, m->layout.height, from))
         return error_set(err, CHEX_ERR_DAMAGED, "sources: not images from which these can be made");
     return CHEX_OK;
 }

@@ -206,6 +206,10 @@ static const struct manifest_field source_fields[] = {
     {"from", MANIFEST_TEXT, S(from), .letters = LOWER DIGITS " ", .min = 1, .max = MANIFEST_FROM - 1,
      .wanted = "of the form '256x256 bilinear'", .optional = true},
     {"withdrawn", MANIFEST_NUMBER, S(withdrawn), .max = INT64_MAX, .optional = true},
+    {"left_out", MANIFEST_NUMBER, S(left_out), .max = INT64_MAX, .optional = true},
+    {"where", MANIFEST_TEXT, S(where), WHERE_FIELD, .optional = true},
+    {"id_prefix", MANIFEST_TEXT, S(id_prefix), .letters = ID_PREFIX_LETTERS, .min = 1, .max = ID_PREFIX_MAX,
+     .wanted = "of the form [A-Za-z0-9._-]{1,32}", .optional = true},
     {.key = NULL},
 };
 
@@ -255,8 +259,8 @@ const struct manifest_field manifest_fields[] = {
     {"empty_labels", MANIFEST_NUMBER, M(empty_labels), .max = INT64_MAX, .optional = true},
     {"leaks", MANIFEST_OBJECT, .fields = leaks_fields, .optional = true},
     {"left_out", MANIFEST_OBJECT, .fields = left_out_fields, .optional = true},
-    {"sources", MANIFEST_LIST, LIST(struct manifest_source, source), .min = 1, .max = 1, .fields = source_fields,
-     .optional = true},
+    {"sources", MANIFEST_LIST, LIST(struct manifest_source, source), .min = 1, .max = SOURCES_MAX,
+     .fields = source_fields, .optional = true},
     {"withdrawals", MANIFEST_LIST, LIST(struct manifest_withdrawal, withdrawal), .min = 1, .max = WITHDRAWALS_MAX,
      .fields = withdrawal_fields, .optional = true},
     {.key = NULL},

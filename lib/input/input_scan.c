@@ -9,6 +9,7 @@
 #include "input/image_name.h"
 #include "input/input_scan.h"
 
+#include "dataset/format.h"
 #include "input/archive.h"
 #include "input/stored_scan.h"
 #include "io/file.h"
@@ -396,9 +397,6 @@ drop_repeated(struct source *s, struct chex_error *err)
             s->file[kept++] = s->file[i];
             continue;
         }
-        if (s->dataset_count > 0)
-            return error_set(err, CHEX_ERR_DAMAGED, "'%s': two records of '%s'", s->dataset[0]->folder.path,
-                             last->name);
         if (source_path(s, last, a, sizeof(a), err) != CHEX_OK ||
             source_path(s, &s->file[i], b, sizeof(b), err) != CHEX_OK)
             return error_set(err, CHEX_ERR_MISSING, "the path of '%s' is too long", last->name);
@@ -466,14 +464,20 @@ scan_input_folder(struct source *s, const char *path, struct chex_error *err)
 static enum chex_status
 check_kinds(const struct source *s, struct chex_error *err)
 {
+    size_t i, k;
+
     if (s->dataset_count == 0)
         return CHEX_OK;
     if (s->dataset_count < s->input_count)
         return error_set(err, CHEX_ERR_USAGE, "'%s' is a data set, and another input is not: convert them separately",
                          s->dataset[0]->folder.path);
-    if (s->dataset_count > 1)
-        return error_set(err, CHEX_ERR_USAGE, "'%s' and '%s' are data sets: give only one", s->dataset[0]->folder.path,
-                         s->dataset[1]->folder.path);
+    if (s->dataset_count > SOURCES_MAX)
+        return error_set(err, CHEX_ERR_USAGE, "%zu data sets: at most %d can be merged", s->dataset_count, SOURCES_MAX);
+    for (i = 0; i < s->dataset_count; i++)
+        for (k = 0; k < i; k++)
+            if (strcmp(s->dataset[k]->info.id, s->dataset[i]->info.id) == 0)
+                return error_set(err, CHEX_ERR_USAGE, "'%s' and '%s' are the same data set, %.8s",
+                                 s->dataset[k]->folder.path, s->dataset[i]->folder.path, s->dataset[i]->info.id);
     return CHEX_OK;
 }
 
@@ -507,7 +511,7 @@ source_scan(const char *const *paths, size_t path_count, struct source *out, str
         return status;
     if (out->count > 1)
         qsort(out->file, out->count, sizeof(*out->file), compare_files);
-    return drop_repeated(out, err);
+    return out->dataset_count > 0 ? stored_check_names(out, err) : drop_repeated(out, err);
 }
 
 void

@@ -40,11 +40,13 @@ struct source {
     unsigned name_parts; /* set before the scan: components of a name; 0 or 1: without folders */
 
     /*
-     * Data sets (stored_scan.h).  If there is one, it is the only input, and `file` lists its records of weight 1.
+     * Data sets (stored_scan.h).  If there is one, all inputs are data sets; `file` lists their records of weight 1.
      * Inputs are recognised as data sets only if this is set before the scan:
      */
     bool with_datasets;
     const char *output; /* set before the scan, or NULL: this folder is searched for images even if it is a data set */
+    /* Set before the scan, or NULL: [path_count] texts put before the names and patients of each data set; not owned */
+    const char *const *prefix;
     struct chex_dataset **dataset;
     size_t dataset_count;
     struct stored_image *stored;
@@ -69,7 +71,8 @@ enum chex_status source_is_folder(const char *path, bool *is_folder, struct chex
  * free it with source_release(), also after a failure.  The result does not depend on the order of the files.
  * CHEX_ERR_MISSING  as source_is_folder(); a file is neither an image nor an archive, or is empty
  * CHEX_ERR_USAGE    two files have the same name and different content ("'NAME' found twice: A and B")
- *                   image files and data sets are mixed; there are two data sets; a data set is the output
+ *                   image files and data sets are mixed; two data sets have an image of the same name, or the same
+ *                   id; a prefix makes a text too long; a data set is the output
  * CHEX_ERR_READ     a file or folder is unreadable, also after the retries of file.h; the scan skips none
  * CHEX_ERR_DAMAGED, CHEX_ERR_INCOMPATIBLE  a data set, see stored_scan.h
  * CHEX_ERR_STOPPED, CHEX_ERR_MEMORY

@@ -50,8 +50,24 @@ enum chex_status stored_explain(const char *path, const struct chex_error *why, 
 enum chex_status stored_scan(struct source *source, const char *path, struct chex_error *err);
 
 /*
+ * Check that no two records have the same name.  source->file is sorted.
+ * CHEX_ERR_USAGE    images of two data sets have the same name: the first 10, and the count
+ * CHEX_ERR_DAMAGED  two records of one data set
+ */
+enum chex_status stored_check_names(const struct source *source, struct chex_error *err);
+
+/*
+ * Check that each patient is in one data set only, over the rows of stored_rows() that are not skipped.
+ * CHEX_ERR_USAGE  names the first 10 patients that are in two;  CHEX_ERR_MEMORY
+ */
+enum chex_status stored_check_patients(const struct source *source, const struct labels *labels, const bool *skip,
+                                       struct chex_error *err);
+
+/*
  * Make the rows of a label file from the records.  *out shares the source's texts, so the source must outlive it.  Zero
- * *out before the call; free it with labels_release(), also after a failure.
+ * *out before the call; free it with labels_release(), also after a failure.  The SHA-256 is that of the label file; if
+ * the data sets have different ones, it is that of the sorted list of them.
+ * CHEX_ERR_INCOMPATIBLE  the data sets have different findings;  CHEX_ERR_MEMORY
  */
 enum chex_status stored_rows(const struct source *source, struct labels *out, struct chex_error *err);
 

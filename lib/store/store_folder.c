@@ -188,7 +188,7 @@ spec_of_manifest(const struct manifest *m)
     };
 
     (void)split_rule_of_dataset(m->split_rule, &spec.split, NULL);
-    manifest_from(m->source, m->layout.height, spec.from);
+    manifest_from(m->source, m->source_count, m->layout.height, spec.from);
     snprintf(spec.where, sizeof(spec.where), "%s", m->left_out.where ? m->left_out.where : "");
     return spec;
 }

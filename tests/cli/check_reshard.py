@@ -312,6 +312,247 @@ def _(work):
     says(reshard(source(), out, "--shard-size", "2", code=6), "it has where sex=F, wanted is nothing")
 
 
+# ---- several data sets ---------------------------------------------------------------------------------------------
+
+
+def select(out, *more, size="32"):
+    """A part of the images, as a data set."""
+    from_images(out, "--size", size, *more)
+    return out
+
+
+def merge(out, inputs, *more, code=0):
+    return run([program("chex-convert"), *[word for path in inputs for word in ("-i", path)], "-o", out, *more], code)
+
+
+@functools.lru_cache(None)
+def halves():
+    """Two data sets without a common patient, that have all images of source() together; read only."""
+    return [select(os.path.join(CACHE, sex), "--where", f"sex={sex}") for sex in "FM"]
+
+
+@functools.lru_cache(None)
+def site():
+    """Other images of other patients, with the names and patient ids of source(), of 48 x 48; read only."""
+    folder = os.path.join(CACHE, "other")
+    synth(folder, 12, "--size", "64", "--seed", "5")
+    out = os.path.join(CACHE, "site")
+    run([program("chex-convert"), "-i", f"{folder}/images", "-l", f"{folder}/Data_Entry_2017_v2020.csv", "-o", out,
+         "--size", "48", "--split", "patient:50,20,30"])
+    return out
+
+
+@case("two parts of a data set that are merged have its shards, in any order of the inputs, with and without -l")
+def _(work):
+    for name, inputs, more in (("both", halves(), []), ("turned", halves()[::-1], []),
+                               ("labels", halves(), ["-l", labels()])):
+        out = f"{work}/{name}"
+        merge(out, inputs, *SHARDS, "-j", "3" if name == "both" else "1", *more)
+        same_tree(shards(out), shards(source()))
+        assert without_source(out) == without_source(source())
+        found = complete(out)["sources"]
+        assert [s["dataset_id"] for s in found] == sorted(manifest(half)["dataset_id"] for half in halves())
+        for s in found:
+            half, = [m for m in map(manifest, halves()) if m["dataset_id"] == s["dataset_id"]]
+            left = {} if more else {"left_out": half["left_out"]["not_selected"], "where": half["left_out"]["where"]}
+            assert s == {"dataset_id": half["dataset_id"], "size": 32, "resize": "bilinear", **left}
+    same_tree(f"{work}/turned", f"{work}/both")
+    if jsonschema:
+        with open(os.path.join(support.SOURCE, "schemas", "manifest.schema.json"), encoding="utf-8") as f:
+            jsonschema.validate(manifest(f"{work}/both"), json.load(f))
+    run([program("chex-inspect"), "check", "--full", f"{work}/both"])
+
+
+@case("parts, kills and ranks write the same merged data set")
+def _(work):
+    options = ["--size", "16", "--shard-size", "4"]
+    merge(f"{work}/one", halves(), *options, "-j", "1")
+    wanted = tree(f"{work}/one")
+    for part in (2, 3, 1):
+        merge(f"{work}/parts", halves(), *options, "--part", f"{part}/3")
+    merge(f"{work}/parts", halves(), *options)
+    same_tree(f"{work}/parts", wanted)
+    command = [program("chex-convert"), "-q", "-i", halves()[0], "-i", halves()[1], *options]
+    for delay in (0.005, 0.01, 0.02, 0.03):
+        process = subprocess.Popen([*command, "-o", f"{work}/killed", "-j", "2"])
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    merge(f"{work}/killed", halves(), *options)
+    same_tree(f"{work}/killed", wanted)
+    run(mpi.ranks("chex-convert", 3, *command, "-o", f"{work}/ranks"), env=mpi.ENVIRONMENT)
+    same_tree(f"{work}/ranks", wanted)
+
+
+@case("--id-prefix keeps images and patients of different data sets apart, also for --exclude, --where and -l")
+def _(work):
+    both, prefix, out = [source(), site()], ["--id-prefix", "a-,b-"], f"{work}/out"
+    merge(out, both, *prefix, "--size", "32")
+    wanted = {f"a-{name}" for name in images(source())} | {f"b-{name}" for name in images(site())}
+    found = images(out)
+    assert set(found) == wanted
+    assert all(r["patient"].startswith(name[:2].encode()) for name, r in found.items())
+    mine = images(source())
+    assert all(found[f"a-{name}"]["image"] == r["image"] for name, r in mine.items())
+    # The splits are different rules: each image stays in its split.
+    assert manifest(out)["split"]["rule"] == "file"
+    for split in ("train", "val", "test"):
+        assert set(images(out, split)) == ({f"a-{name}" for name in images(source(), split)} |
+                                           {f"b-{name}" for name in images(site(), split)}), split
+    m = {s["dataset_id"]: s for s in complete(out)["sources"]}
+    assert m[manifest(source())["dataset_id"]]["id_prefix"] == "a-"
+    assert m[manifest(site())["dataset_id"]]["id_prefix"] == "b-" and m[manifest(site())["dataset_id"]]["size"] == 48
+    run([program("chex-inspect"), "check", "--full", out])
+    first = sorted(mine)[0]
+    write(f"{work}/list.txt", f"a-{first}\n")
+    merge(f"{work}/less", both, *prefix, "--size", "32", "--exclude", f"{work}/list.txt")
+    assert set(images(f"{work}/less")) == wanted - {f"a-{first}"}
+    merge(f"{work}/one", both, *prefix, "--size", "32", "--where", f"name=b-{first}")
+    assert set(images(f"{work}/one")) == {f"b-{first}"}
+    header, rows = read_csv(labels())
+    rows = [[f"a-{row[0]}", *row[1:]] for row in rows]
+    write_csv(f"{work}/new.csv", header, rows)
+    merge(f"{work}/labels", both, *prefix, "--size", "32", "-l", f"{work}/new.csv")
+    assert set(images(f"{work}/labels")) == {f"a-{name}" for name in mine}
+    # Empty prefixes change nothing; with one input, a split by hash is kept record by record.
+    merge(f"{work}/empty", halves(), "--id-prefix", ",", *SHARDS)
+    merge(f"{work}/none", halves(), *SHARDS)
+    same_tree(f"{work}/empty", f"{work}/none")
+    merge(f"{work}/single", [site()], "--id-prefix", "b-")
+    assert manifest(f"{work}/single")["split"]["rule"] == "file"
+    assert set(images(f"{work}/single", "val")) == {f"b-{name}" for name in images(site(), "val")}
+
+
+@case("images that were resized differently get a data set id of their own, and can be made smaller once")
+def _(work):
+    a, b = select(f"{work}/a", "--where", "sex=F"), select(f"{work}/b", "--where", "sex=M", size="48")
+    merge(f"{work}/out", [a, b], "--size", "32", *SHARDS)
+    assert manifest(f"{work}/out")["dataset_id"] != manifest(source())["dataset_id"]
+    merge(f"{work}/turned", [b, a], "--size", "32", *SHARDS)
+    same_tree(f"{work}/out", f"{work}/turned")
+    one = images(source())
+    assert all(r["image"] == one[name]["image"] for name, r in images(f"{work}/out").items() if r["sex"] == b"F")
+    says(merge(f"{work}/out", halves(), *SHARDS, code=6), "it has from mixed [0-9a-f]{8}, wanted is nothing")
+    reshard(f"{work}/out", f"{work}/small", "--size", "16")
+    reshard(f"{work}/small", f"{work}/copy")
+    assert re.fullmatch("32x32 bilinear of mixed [0-9a-f]{8}", manifest(f"{work}/copy")["sources"][0]["from"])
+    damaged = manifest(f"{work}/out")["shards"][0]["name"]
+    before = tree(f"{work}/out")
+    flip(f"{work}/out/{damaged}", 100)
+    done = run([program("chex-inspect"), "check", "--full", f"{work}/out"], 1)
+    line = support.joined(done.stdout[done.stdout.index("next "):]).split("next")[1]
+    for number, path in enumerate(sorted([a, b], key=lambda path: manifest(path)["dataset_id"])):
+        line = line.replace(f"SHARDS{number + 1}", path)
+    run([program("chex-convert"), *shlex.split(line)[1:]])
+    same_tree(f"{work}/out", before)
+
+
+@case("data sets that do not fit each other are refused with both names, before anything is written")
+def _(work):
+    out, mine = f"{work}/out", halves()[0]
+    other = ["--where", "sex=M"]
+    says(merge(out, [source(), site()], "--size", "32", code=2),
+         r"12 images in two data sets \(--id-prefix keeps different images apart\): .* is in '.*source' and '.*site'")
+    says(merge(out, [source(), site()], "--id-prefix", "a-,b-", code=2),
+         "are 32x32, those of '.*site' are 48x48: give --size 32")
+    says(merge(out, [source(), source()], code=2), "are the same data set, [0-9a-f]{8}")
+    says(merge(out, [mine, f"{base()}/images"], code=2), "is a data set, and another input is not")
+    method = select(f"{work}/method", *other, "--resize", "area")
+    says(merge(out, [mine, method], code=2), "was made with --resize bilinear and '.*method' with --resize area")
+    limits = select(f"{work}/limits", *other, "--min-size", "32")
+    says(merge(out, [mine, limits], code=2), "'.*F' and '.*limits' were made with different --max-pixels, --min-size")
+    findings = select(f"{work}/findings", *other, "--findings", "Mass,Nodule")
+    says(merge(out, [mine, findings], code=6), "has the findings nih14 and '.*findings' has")
+    merge(f"{work}/labels", [mine, findings], "-l", labels(), *SHARDS)
+    same_tree(shards(f"{work}/labels"), shards(source()))
+    says(merge(out, halves(), "--id-prefix", "a-", code=2), "--id-prefix takes a prefix for each input.*: 1 for 2")
+    says(merge(out, halves(), "--id-prefix", "a-,b/", code=2), "takes prefixes separated by commas")
+    says(merge(out, halves(), "--id-prefix", f"a,{'b' * 33}", code=2), "takes prefixes separated by commas")
+    says(from_images(out, "--id-prefix", "a", code=2), "--id-prefix is for data sets")
+    says(merge(out, [mine], "--same-patients", code=2), "--same-patients is for two or more")
+    says(merge(out, halves(), "--split", "official", "--id-prefix", "a,b", "-n"), "official")
+    says(merge(out, [source(), site()], "--size", "32", "--split", "official", "--id-prefix", "a-,b-", code=2),
+         "--split official needs --lists: the split of '.*site' is patient:50,20,30")
+    long = [source()]
+    for number in range(3):  # names get longer than a patient may be
+        long.append(f"{work}/long{number}")
+        made = merge(long[-1], long[-2:-1], "--id-prefix", "x" * 20, code=2 if number == 2 else 0)
+    says(made, "--id-prefix: 'x{60}[0-9]+' is longer than 63 bytes")
+    assert not os.path.exists(out)
+
+
+@case("a patient in two data sets is refused over the selected rows, unless --same-patients")
+def _(work):
+    by_patient = {}
+    for name, record in sorted(images(source()).items()):
+        by_patient.setdefault(record["patient"].decode(), []).append(name)
+    patient, names = max(by_patient.items(), key=lambda item: len(item[1]))
+    assert len(names) > 1
+    one = select(f"{work}/one", "--where", f"name={names[0]}")
+    write(f"{work}/list.txt", names[0])
+    rest = select(f"{work}/rest", "--exclude", f"{work}/list.txt")
+    says(merge(f"{work}/out", [one, rest], *SHARDS, code=2),
+         rf"1 patient in two data sets \(--same-patients: .*\): {patient} is in '.*one' and '.*rest'")
+    assert not os.path.exists(f"{work}/out")
+    merge(f"{work}/out", [one, rest], *SHARDS, "--same-patients")
+    same_tree(shards(f"{work}/out"), shards(source()))
+    assert without_source(f"{work}/out") == without_source(source())
+    merge(f"{work}/labels", [one, rest], *SHARDS, "-l", labels())
+    same_tree(shards(f"{work}/labels"), shards(source()))
+    write(f"{work}/others.txt", "\n".join(names[1:]))
+    merge(f"{work}/selected", [one, rest], *SHARDS, "--exclude", f"{work}/others.txt")
+    assert len(images(f"{work}/selected")) == COUNT - len(names) + 1
+    merge(f"{work}/apart", [one, rest], *SHARDS, "--id-prefix", ",b-")
+    listed = run([program("chex-inspect"), "list", f"{work}/apart"]).stdout
+    for name, prefix in ((names[0], ""), (names[1], "b-")):
+        assert f"\t{prefix}{name}\t{prefix}{patient}\t" in listed, listed
+    run([program("chex-inspect"), "check", "--full", f"{work}/apart"])
+    # The same patient in two splits is a leak, as with any other input.
+    split = next(split for split in ("train", "val", "test") if names[0] in images(source(), split))
+    write_csv(f"{work}/split.csv", ["Image Index", "split"], [(names[0], "val" if split == "test" else "test")])
+    moved = f"{work}/moved"
+    reshard(one, moved, "--split", f"file:{work}/split.csv")
+    says(merge(f"{work}/leak", [moved, rest], "--same-patients", code=2), f"patient {patient} is in .* and ")
+    merge(f"{work}/leak", [moved, rest], "--same-patients", "--allow-leak")
+    assert manifest(f"{work}/leak")["leaks"]["patients"] == 1
+
+
+@case("a damaged second data set is refused, or its damaged pixels are a reject that names its record")
+def _(work):
+    one, mine, out = halves()[0], shutil.copytree(halves()[1], f"{work}/two"), f"{work}/out"
+    m = manifest(mine)
+    shard, stride = m["shards"][0]["name"], m["record"]["stride"]
+    whole, text = slurp(f"{mine}/{shard}"), slurp(f"{mine}/manifest.json")
+    flip(f"{mine}/{shard}", stride + m["record"]["pixel_offset"] + 100)
+    merge(out, [one, mine], *SHARDS, code=1)
+    line, = [r for r in rejects(out) if r["kind"] == "image"]
+    assert line["reason"] == "checksum" and f"'{shard}', record 1" in line["detail"], line
+    write(f"{mine}/{shard}", whole)
+    merge(out, [one, mine], *SHARDS, "--repair")
+    same_tree(shards(out), shards(source()))
+    flip(f"{mine}/{shard}", 2 * stride + 20)
+    says(merge(f"{work}/no", [one, mine], code=1), "repair '.*two' first .*: '.*record 2")
+    write(f"{mine}/{shard}", whole[:-1])
+    says(merge(f"{work}/no", [one, mine], code=1), "repair '.*two' first")
+    write(f"{mine}/{shard}", whole)
+    for bad in (text[:-20], text.replace(b'"sex=M"', b'"sex=\\u0001"'), b"[" * 100000):
+        write(f"{mine}/manifest.json", bad)
+        says(merge(f"{work}/no", [one, mine], code=1), "two")
+    assert not os.path.exists(f"{work}/no")
+    write(f"{mine}/manifest.json", text)
+    says(merge(mine, [one, mine], code=2), "'.*two' is an input and the output")
+    assert slurp(f"{mine}/manifest.json") == text
+
+
+@case("--json lists the data sets that are merged")
+def _(work):
+    done = merge(f"{work}/out", halves(), "-n", "--json", "--id-prefix", "a-,b-")
+    says(done, r"60 found in data sets [0-9a-f]{8} \(32x32\), [0-9a-f]{8} \(32x32\)")
+    found = json.loads(done.stdout)["images"]
+    assert found["source"] is None and sorted(s["id_prefix"] for s in found["sources"]) == ["a-", "b-"]
+    assert [s["dataset_id"] for s in found["sources"]] == sorted(manifest(h)["dataset_id"] for h in halves())
+
+
 # ---- refusals ------------------------------------------------------------------------------------------------------
 
 
@@ -326,7 +567,7 @@ def _(work):
     says(reshard(source(), out, "--lenient", code=2), "--max-pixels, --min-size and --lenient are for image files")
     says(reshard(source(), out, "--cross-check", "1%", code=2), "--cross-check compares decoders")
     says(reshard(source(), out, "-i", f"{base()}/images", code=2), "is a data set, and another input is not")
-    says(reshard(source(), out, "-i", mine, code=2), "are data sets: give only one")
+    says(reshard(source(), out, "-i", mine, code=2), "are the same data set")
     says(reshard(f"{base()}/images", out, code=2), "no labels: give Data_Entry_2017_v2020.csv with -l")
     os.symlink(mine, f"{work}/link")
     for same in (mine, f"{work}/link", f"{mine}/../source"):

@@ -34,7 +34,8 @@ add_places(const struct manifest *m, bool all, char *out)
     const char *listed = all ? "file:split.csv" : "file:PATH";
     char word[SHELL_WORD];
 
-    add(out, "--split %s\n", strcmp(m->split_rule, "file") == 0 ? listed : shell_word(m->split_rule, word));
+    if (strcmp(m->split_rule, "file") != 0 || m->source_count <= 1)
+        add(out, "--split %s\n", strcmp(m->split_rule, "file") == 0 ? listed : shell_word(m->split_rule, word));
     if (m->leaks.patients > 0)
         add(out, "--allow-leak\n");
     if (all || m->shard_size != usual.shard_size)
@@ -82,6 +83,20 @@ add_where(const struct manifest *m, char *out)
     }
 }
 
+/* The prefixes of the sources, in their order; no option if all are empty. */
+static void
+add_prefixes(const struct manifest *m, char *out)
+{
+    bool given = false;
+
+    for (unsigned i = 0; i < m->source_count; i++)
+        given |= m->source[i].id_prefix != NULL;
+    for (unsigned i = 0; given && i < m->source_count; i++)
+        add(out, "%s%s", i > 0 ? "," : "--id-prefix ", m->source[i].id_prefix ? m->source[i].id_prefix : "");
+    if (given)
+        add(out, "\n");
+}
+
 char *
 spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
 {
@@ -90,8 +105,9 @@ spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
     char word[SHELL_WORD];
 
     out[0] = '\0';
-    if (all || m->layout.width != (resized ? usual.size : 1024))
+    if (all || m->source_count > 0 || m->layout.width != (resized ? usual.size : 1024))
         add(out, "--size %u\n", m->layout.width);
+    add_prefixes(m, out);
     if (all || strcmp(m->resize, resample_names[usual.resize]) != 0)
         add(out, "--resize %s\n", shell_word(m->resize, word));
     if (!all)

@@ -8,7 +8,7 @@
 
 #include "dataset/manifest.h"
 
-#define SPEC_WORDS 2048
+#define SPEC_WORDS 8192
 
 /*
  * Write the options for a shell: "--size 64\n--split none\n--seed 7\n".  Always includes the split, because its default

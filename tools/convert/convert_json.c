@@ -58,14 +58,34 @@ missing_json(const struct convert *c)
     return list;
 }
 
-/* Returns the data set that is the input, or null. */
+/* Returns the data sets that are the inputs. */
+static json_t *
+sources_json(const struct convert *c)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; c->stored && i < c->source.dataset_count; i++) {
+        const struct manifest_source *s = &c->stored[i];
+        json_t *one = json_pack("{s:s,s:o,s:s}", "dataset_id", s->dataset_id, "size", number(s->size), "resize",
+                                s->resize);
+
+        if (s->id_prefix)
+            json_object_set_new(one, "id_prefix", json_string(s->id_prefix));
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
+/* Returns the data set that is the only input, or null. */
 static json_t *
 source_json(const struct convert *c)
 {
-    if (c->stored.size == 0)
-        return json_null();
-    return json_pack("{s:s,s:o,s:s}", "dataset_id", c->stored.dataset_id, "size", number(c->stored.size), "resize",
-                     c->stored.resize);
+    json_t *list = sources_json(c),
+           *one = json_array_size(list) == 1 ? json_incref(json_array_get(list, 0)) : json_null();
+
+    json_decref(list);
+    return one;
 }
 
 /* Returns the input archives and the counts of their contents. */
@@ -136,12 +156,12 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
                                   "duplicate_rows", number(c->labels.duplicate_rows), "impossible_ages",
                                   number(c->labels.impossible_ages)));
     json_object_set_new(document, "images",
-                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted", number(c->preflight.wanted),
-                                  "found", number(c->preflight.found), "missing", number(c->preflight.missing),
-                                  "expected", number(c->preflight.expected), "unlabelled", number(c->unlabeled.count),
-                                  "repeated", number(c->repeated), "excluded",
+                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "wanted",
+                                  number(c->preflight.wanted), "found", number(c->preflight.found), "missing",
+                                  number(c->preflight.missing), "expected", number(c->preflight.expected), "unlabelled",
+                                  number(c->unlabeled.count), "repeated", number(c->repeated), "excluded",
                                   number(c->excluded + c->filtered + c->unselected), "archives", missing_json(c),
-                                  "inputs", inputs_json(c), "source", source_json(c)));
+                                  "inputs", inputs_json(c), "source", source_json(c), "sources", sources_json(c)));
     json_object_set_new(document, "plan", plan_json(c));
     json_object_set_new(document, "result",
                         json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:i}", "already_complete", c->resumed.complete,

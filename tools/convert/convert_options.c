@@ -33,7 +33,8 @@ enum {
     OPT_PART,
     OPT_FINDINGS,
     OPT_COLUMNS,
-    OPT_WHERE
+    OPT_WHERE,
+    OPT_ID_PREFIX
 };
 
 #define FLAG(member)   CLI_FLAG(struct convert_cli, member)
@@ -43,7 +44,12 @@ enum {
 static const struct cli_option option_table[] = {
     {OPT_INPUT, 'i', "input", "PATH", NULL, "Input and output",
      "folder, image or archive with the images; a folder is searched recursively, an archive is .tar, .tar.gz or "
-     ".zip; may be repeated.  Or a data set of chex-convert: then -l, --size and --split default to those of it"},
+     ".zip; may be repeated.  Or data sets of chex-convert, which are merged: then -l, --size and --split default to "
+     "theirs"},
+    {OPT_ID_PREFIX, 0, "id-prefix", "P1,P2...", NULL, NULL,
+     "put these before the image names and patient ids of each data set, in the order of the inputs"},
+    {FLAG(convert.same_patients), 0, "same-patients", NULL, NULL, NULL,
+     "patients with the same id in several data sets are the same people"},
     {TEXT(convert.labels), 'l', "labels", "FILE", NULL, NULL,
      "label file; Data_Entry_2017_v2020.csv or one like it, .csv or .csv.gz"},
     {OPT_LABEL_KIND, 0, "label-kind", "KIND", label_kind_names, NULL,
@@ -124,6 +130,37 @@ add_input(struct convert_cli *cli, const char *path, struct chex_error *err)
     cli->inputs = grown;
     cli->inputs[cli->convert.input_count++] = path;
     cli->convert.inputs = cli->inputs;
+    return CHEX_OK;
+}
+
+/* Parses "P1,P2": texts of letters, digits and "._-", which may be empty. */
+static enum chex_status
+set_id_prefix(struct convert_cli *cli, const char *value, struct chex_error *err)
+{
+    size_t count = 0, most = strlen(value) + 1;
+    char *text = strdup(value), *next = text;
+    const char **list = calloc(most, sizeof(*list));
+    bool good = true;
+
+    free(cli->id_prefix);
+    free(cli->prefixes);
+    cli->id_prefix = text;
+    cli->prefixes = list;
+    cli->convert.id_prefix = list;
+    cli->convert.id_prefix_count = 0;
+    if (!text || !list)
+        return error_memory(err);
+    for (; next; count++) {
+        list[count] = strsep(&next, ",");
+        good = good && strlen(list[count]) <= ID_PREFIX_MAX &&
+               list[count][strspn(list[count], ID_PREFIX_LETTERS)] == '\0';
+    }
+    cli->convert.id_prefix_count = count;
+    if (!good)
+        return error_set(err, CHEX_ERR_USAGE,
+                         "takes prefixes separated by commas, each of at most %d letters, digits and '.', '_', '-', "
+                         "not '%s'",
+                         ID_PREFIX_MAX, value);
     return CHEX_OK;
 }
 
@@ -262,6 +299,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_FINDINGS:
         findings_release(&o->findings);
         return findings_choose(value, &o->findings, err);
+    case OPT_ID_PREFIX:
+        return set_id_prefix(cli, value, err);
     case OPT_VIEW:
         return set_views(o, value, err);
     case OPT_WHERE:
@@ -308,6 +347,7 @@ const struct cli_program convert_program = {
                 "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
                 "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i shards --size 128 -o small\n"
+                "chex-convert -i site1 -i site2 --id-prefix a-,b- -o merged\n"
                 "chex-convert --withdraw 00000013 shards\n"
                 "chex-convert -i shards --where sex=F --where Mass,Nodule -o subset\n"
                 "chex-convert -i images_001 -l Data_Entry_2017.csv -o part --allow-missing\n"
@@ -331,7 +371,10 @@ void
 convert_cli_release(struct convert_cli *cli)
 {
     free(cli->inputs);
-    cli->inputs = NULL;
+    free(cli->prefixes);
+    free(cli->id_prefix);
+    cli->inputs = cli->prefixes = NULL;
+    cli->id_prefix = NULL;
     findings_release(&cli->convert.findings);
     columns_file_free(cli->columns);
 }
@@ -354,6 +397,8 @@ check_withdraw(struct convert_cli *cli, struct chex_error *err)
                         : o->resize_given       ? "--resize"
                         : o->split_given        ? "--split"
                         : o->lists              ? "--lists"
+                        : o->id_prefix_count    ? "--id-prefix"
+                        : o->same_patients      ? "--same-patients"
                         : o->exclude            ? "--exclude"
                         : o->views              ? "--view"
                         : o->where.count > 0    ? "--where"

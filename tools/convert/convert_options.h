@@ -13,6 +13,8 @@ struct convert_cli {
     struct convert_options convert;
     const char **inputs; /* owned array; convert.inputs points to it */
     size_t input_capacity;
+    const char **prefixes;      /* owned array of texts in id_prefix; convert.id_prefix points to it */
+    char *id_prefix;            /* --id-prefix, cut at its commas; owned */
     struct label_kind *columns; /* --columns; owned */
     bool dry_run;
     const char *withdraw; /* a patient, or a list of patients; NULL: convert */

@@ -77,9 +77,11 @@ report_images(const struct convert *c)
     struct wrap w = {.out = stderr};
 
     if (c->source.dataset_count > 0)
-        wrap_put(&w, "", "images   %s found in data set %.8s (%ux%u)", format_count(c->preflight.found, found),
-                 c->stored.dataset_id, c->stored.size, c->stored.size);
-    else if (folders > 0 || !expected)
+        wrap_put(&w, "", "images   %s found in data set%s", format_count(c->preflight.found, found),
+                 c->source.dataset_count > 1 ? "s" : "");
+    for (size_t i = 0; i < c->source.dataset_count; i++)
+        wrap_put(&w, i > 0 ? ", " : " ", "%.8s (%ux%u)", c->stored[i].dataset_id, c->stored[i].size, c->stored[i].size);
+    if (c->source.dataset_count == 0 && (folders > 0 || !expected))
         wrap_put(&w, "", "images   %s found in %s", format_count(c->preflight.found, found),
                  folders > 0 || archives == 0 ? format_things(folders, "folder", inputs)
                                               : format_things(archives, "archive", inputs));

@@ -44,7 +44,8 @@ TEST_CASE("manifest", "manifest", NULL, NULL);
 TEST(a_written_manifest_is_read_back_unchanged)
 {
     struct small_dataset s;
-    struct manifest_source source = {"0011223344556677", 512, "area", "1024x1024 none", 7};
+    struct manifest_source source[] = {{"0011223344556677", 512, "area", "1024x1024 none", 7, 3, "Mass", "a-"},
+                                       {.dataset_id = "1011223344556677", .size = 256, .resize = "none"}};
     struct manifest_withdrawal withdrawal[] = {{"8899aabbccddeeff", 3, "2026-11-23T22:30:00Z"},
                                                {"99aabbccddeeff00", 0, "2026-11-24T22:30:00Z"}};
     struct manifest m = {0};
@@ -59,8 +60,8 @@ TEST(a_written_manifest_is_read_back_unchanged)
     ck_assert_ptr_null(strstr(text, "sources"));
     ck_assert_ptr_null(strstr(text, "withdraw"));
     free(text);
-    s.manifest.source = &source;
-    s.manifest.source_count = 1;
+    s.manifest.source = source;
+    s.manifest.source_count = 2;
     s.manifest.withdrawal = withdrawal;
     s.manifest.withdrawal_count = 2;
     s.manifest.empty_labels = 5;
@@ -81,12 +82,16 @@ TEST(a_written_manifest_is_read_back_unchanged)
     ck_assert_uint_eq(m.left_out.missing, 2);
     ck_assert_str_eq(m.left_out.where, "Mass & sex=F");
     ck_assert_uint_eq(m.left_out.not_selected, 4);
-    ck_assert_uint_eq(m.source_count, 1);
-    ck_assert_str_eq(m.source->dataset_id, source.dataset_id);
+    ck_assert_uint_eq(m.source_count, 2);
+    ck_assert_str_eq(m.source->dataset_id, source->dataset_id);
     ck_assert_uint_eq(m.source->size, 512);
     ck_assert_str_eq(m.source->resize, "area");
     ck_assert_str_eq(m.source->from, "1024x1024 none");
     ck_assert_uint_eq(m.source->withdrawn, 7);
+    ck_assert_uint_eq(m.source->left_out, 3);
+    ck_assert_str_eq(m.source->where, "Mass");
+    ck_assert_str_eq(m.source->id_prefix, "a-");
+    ck_assert_str_eq(m.source[1].dataset_id, source[1].dataset_id);
     ck_assert_uint_eq(manifest_withdrawn(&m), 3);
     ck_assert_str_eq(m.withdrawal[1].time, "2026-11-24T22:30:00Z");
     ck_assert_str_eq(manifest_record_id(&m), "8899aabbccddeeff");
@@ -278,8 +283,10 @@ static const struct {
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": {}", CHEX_ERR_DAMAGED, "sources"},
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": []", CHEX_ERR_DAMAGED, "sources"},
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [5]", CHEX_ERR_DAMAGED, "sources[0]"},
-    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("9", "area") "," SOURCE("9", "area") "]",
-     CHEX_ERR_DAMAGED, "sources"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("999", "area") "," SOURCE("999", "area") "]",
+     CHEX_ERR_DAMAGED, "sources: not in the order of their ids"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("999", "area\", \"id_prefix\": \"a b") "]",
+     CHEX_ERR_DAMAGED, "id_prefix"},
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("1", "area") "]", CHEX_ERR_DAMAGED, "sources"},
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("99999", "area") "]", CHEX_ERR_DAMAGED, "size"},
     {"\"rejects\": 0", "\"rejects\": 0, \"sources\": [" SOURCE("512", "cubic") "]", CHEX_ERR_DAMAGED, "resize"},

@@ -164,6 +164,14 @@ has_index(const struct chex_dataset *ds)
     return false;
 }
 
+/* The number of a source in the placeholder SHARDS, if there are several. */
+static const char *
+source_number(const struct chex_dataset *ds, unsigned i, char out[FORMAT_TEXT])
+{
+    snprintf(out, FORMAT_TEXT, "%u", i + 1);
+    return ds->manifest.source_count > 1 ? out : "";
+}
+
 /*
  * Print the command that repairs the data set.  It has placeholders for the inputs, because a manifest does not name
  * them: a conversion on another machine must write the same bytes.  --repair trusts a readable manifest and does not
@@ -173,7 +181,7 @@ static void
 print_repair(const struct verify_output *r, uint64_t faults)
 {
     const struct chex_dataset *ds = r->dataset;
-    char words[SPEC_WORDS], folder[SHELL_WORD], excluded[FORMAT_THINGS];
+    char words[SPEC_WORDS], folder[SHELL_WORD], excluded[FORMAT_THINGS], number[FORMAT_TEXT];
     const char *path = shell_word(relative_path(ds->folder.path), folder);
     struct wrap w = {.out = stdout};
 
@@ -190,12 +198,18 @@ print_repair(const struct verify_output *r, uint64_t faults)
     if (ds->manifest.left_out.excluded > 0)
         printf("         LIST is the list of the %s that --exclude left out\n",
                format_things(ds->manifest.left_out.excluded, "image", excluded));
-    if (ds->manifest.source_count > 0)
-        printf("         SHARDS is the data set %s; give -l if it was given before\n", ds->manifest.source->dataset_id);
+    for (unsigned i = 0; i < ds->manifest.source_count; i++)
+        printf("         SHARDS%s is the data set %s%s\n", source_number(ds, i, number),
+               ds->manifest.source[i].dataset_id,
+               i + 1 < ds->manifest.source_count ? ""
+               : ds->manifest.source_count > 1   ? "; give -l and --split if they were given before"
+                                                 : "; give -l if it was given before");
     wrap_command(&w, "next    ");
     if (r->sums)
         wrap_put(&w, " ", "rm %s/" MANIFEST_NAME " &&", path);
-    wrap_put(&w, " ", "chex-convert --repair -i %s", ds->manifest.source_count > 0 ? "SHARDS" : "IMAGES -l LABELS.csv");
+    wrap_put(&w, " ", "chex-convert --repair%s", ds->manifest.source_count > 0 ? "" : " -i IMAGES -l LABELS.csv");
+    for (unsigned i = 0; i < ds->manifest.source_count; i++)
+        wrap_put(&w, " ", "-i SHARDS%s", source_number(ds, i, number));
     wrap_put(&w, " ", "-o %s", path);
     wrap_words(&w, spec_words(&ds->manifest, false, words), '\n');
     if (has_index(ds))

@@ -189,7 +189,9 @@ put_command(struct html *h, const struct html_report *r)
 
     html_raw(h, "<pre id=\"again\">");
     if (m->source_count > 0) {
-        html_words(h, "chex-convert -i shards");
+        html_words(h, "chex-convert");
+        for (unsigned i = 0; i < m->source_count; i++)
+            html_words(h, " -i shards");
     } else {
         html_words(h, "chex-convert -i images -l ");
         html_words(h, strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv");
