@@ -30,6 +30,12 @@
 bool store_is_foreign(const char *name);
 
 /*
+ * Like folder_open_output().  CHEX_ERR_USAGE: the name is that of a file of the data set in this folder, or hidden
+ * there; the output would replace it.
+ */
+enum chex_status store_open_output(const char *path, struct folder *out, const char **name, struct chex_error *err);
+
+/*
  * Remove what killed conversions left: partial and temporary files, journals, the list of missing images.  The caller
  * has locked the folder of a complete data set.
  */

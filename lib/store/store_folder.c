@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- files of a conversion ------------------------------------------------------------------------------------ */
 
@@ -82,6 +83,18 @@ store_is_foreign(const char *name)
 {
     return name[0] != '.' && kind_of(name) == FILE_FOREIGN && strcmp(name, MANIFEST_NAME) != 0 &&
            strcmp(name, STORE_REJECTS_NAME) != 0 && strcmp(name, STORE_MISSING_NAME) != 0;
+}
+
+enum chex_status
+store_open_output(const char *path, struct folder *out, const char **name, struct chex_error *err)
+{
+    enum chex_status status = folder_open_output(path, out, name, err);
+
+    if (status != CHEX_OK || store_is_foreign(*name) || faccessat(out->fd, MANIFEST_NAME, F_OK, 0) != 0)
+        return status;
+    status = error_set(err, CHEX_ERR_USAGE, "'%s' is a file of a data set: choose another name", path);
+    folder_close(out);
+    return status;
 }
 
 /* Remove the files of all kinds with remove[kind].  If count is not NULL, increase count[kind] for each file. */

@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/json.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -259,7 +260,7 @@ inspect_put_file(const char *path, const struct buffer *data, struct chex_error 
 {
     const char *name;
     struct folder folder;
-    enum chex_status status = folder_open_output(path, &folder, &name, err);
+    enum chex_status status = store_open_output(path, &folder, &name, err);
 
     if (status == CHEX_OK)
         status = safe_file_put(&folder, name, data->data, data->size, err);

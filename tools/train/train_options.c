@@ -11,7 +11,7 @@
 #include "base/ascii.h"
 #include "base/member.h"
 #include "graph/models.h"
-#include "io/file.h"
+#include "store/store.h"
 #include "train/backends.h"
 #include "train/train_values.h"
 
@@ -414,7 +414,7 @@ train_cli_check_outputs(const struct train_cli *cli, struct chex_error *err)
 
     if (!cli->trace)
         return CHEX_OK;
-    if (folder_open_output(cli->trace, &folder, &name, err) != CHEX_OK)
+    if (store_open_output(cli->trace, &folder, &name, err) != CHEX_OK)
         return error_context(err, err->status, "--trace");
     folder_close(&folder);
     return CHEX_OK;

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "io/file.h"
+#include "store/store.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -162,7 +162,7 @@ trace_open(const struct trace_options *options, struct trace **out, struct chex_
     t->context = options->context;
     t->limit = options->limit > 0 ? options->limit : TRACE_LIMIT;
     t->start = clock_now();
-    status = folder_open_output(options->path, &t->folder, &name, err);
+    status = store_open_output(options->path, &t->folder, &name, err);
     t->name = strdup(name);
     if (status == CHEX_OK && !t->name)
         status = error_memory(err);

@@ -32,7 +32,7 @@ struct trace_options {
     void *context;
 };
 
-/* CHEX_ERR_WRITE as folder_open_output();  CHEX_ERR_MEMORY */
+/* CHEX_ERR_WRITE, CHEX_ERR_USAGE as store_open_output();  CHEX_ERR_MEMORY */
 enum chex_status trace_open(const struct trace_options *options, struct trace **out, struct chex_error *err);
 
 /* Name a rank, before its first span.  own_clock: of its device (device_info). */

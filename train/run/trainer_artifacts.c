@@ -8,6 +8,7 @@
 #include "run/trainer_private.h"
 
 #include "eval/predictions.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 static enum chex_status
 open_elsewhere(const char *path, struct folder *folder, const char **name, struct chex_error *err)
 {
-    enum chex_status status = folder_open_output(path, folder, name, err);
+    enum chex_status status = store_open_output(path, folder, name, err);
 
     return status == CHEX_OK ? status : error_context(err, status, "--predict");
 }
