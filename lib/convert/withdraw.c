@@ -114,6 +114,13 @@ read_patients(const struct withdraw_options *o, struct withdrawal *w, char reque
 
 #define NAMED 5 /* unknown patients in a message */
 
+/* Returns whether the argument looks like the path of a list, which does not exist. */
+static bool
+is_missing_list(const char *patients)
+{
+    return strpbrk(patients, "/.") && access(patients, F_OK) != 0;
+}
+
 static enum chex_status
 fail_unknown(const struct withdraw_options *o, const struct withdrawal *w, struct chex_error *err)
 {
@@ -127,10 +134,11 @@ fail_unknown(const struct withdraw_options *o, const struct withdrawal *w, struc
         }
     if (w->unknown > named)
         snprintf(more, sizeof(more), " and %zu more", w->unknown - named);
-    return error_set(err, CHEX_ERR_USAGE, "'%s' has no image of patient%s %s%s%s (--allow-missing ignores %s)", o->path,
-                     w->unknown > 1 ? "s" : "", names, more,
-                     access(o->patients, F_OK) != 0 && strpbrk(o->patients, "/.") ? ", and no such list exists" : "",
-                     w->unknown > 1 ? "them" : "it");
+    if (is_missing_list(o->patients))
+        return error_set(err, CHEX_ERR_USAGE, "'%s' has no image of patient %s, and no such list exists", o->path,
+                         names);
+    return error_set(err, CHEX_ERR_USAGE, "'%s' has no image of patient%s %s%s (--allow-missing ignores %s)", o->path,
+                     w->unknown > 1 ? "s" : "", names, more, w->unknown > 1 ? "them" : "it");
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -330,7 +338,7 @@ begin(const struct withdraw_options *o, struct withdrawal *out, const char *requ
     status = check_files(ds, out, err);
     if (status == CHEX_OK)
         status = withdraw_scan(ds, o, out, &j, &text, err);
-    if (status == CHEX_OK && out->unknown > 0 && !o->allow_missing)
+    if (status == CHEX_OK && out->unknown > 0 && (!o->allow_missing || is_missing_list(o->patients)))
         status = fail_unknown(o, out, err);
     if (status == CHEX_OK && out->to[0])
         status = check_shards(ds, &j, err);

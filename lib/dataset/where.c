@@ -143,6 +143,18 @@ same(struct chex_bytes a, struct chex_bytes b)
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
+/* An id of fewer than 8 digits is padded with zeros when labels are read, so "1" is the patient "00000001". */
+static bool
+same_patient(struct chex_bytes text, struct chex_bytes id)
+{
+    size_t zeros = text.size < 8 && id.size == 8 ? 8 - text.size : 0;
+
+    for (size_t i = 0; i < zeros; i++)
+        if (id.data[i] != '0')
+            return false;
+    return text.size > 0 && same(text, (struct chex_bytes){id.data + zeros, id.size - zeros});
+}
+
 static bool
 finding_holds(const struct where *w, const struct where_term *t, const uint8_t *label)
 {
@@ -164,7 +176,7 @@ term_holds(const struct where *w, const struct where_term *t, const struct recor
     case WHERE_AGE:
         return !isnan(v->age) && v->age >= (float)t->age_min && v->age < (float)t->age_max + 1;
     case WHERE_PATIENT:
-        return same(t->text, v->patient);
+        return same_patient(t->text, v->patient);
     case WHERE_NAME:
         return same(t->text, v->name);
     case WHERE_SPLIT:

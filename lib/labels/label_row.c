@@ -54,7 +54,7 @@ missing_column(const struct table_row *header, const char *wanted, bool finding,
             if (finding)
                 snprintf(hint, sizeof(hint), "; did you mean \"%s\"?", shown);
             else
-                snprintf(hint, sizeof(hint), "; \"%s\": did you mean \"%s\"?", shown, name);
+                snprintf(hint, sizeof(hint), "; is \"%s\" the column \"%s\"?", shown, name);
         }
     }
     return table_fail(header, err, "no column %s\"%s\"%s (columns found: %s)", finding ? "for the finding " : "", name,

@@ -359,7 +359,9 @@ report_cross_check(const struct convert *c)
 {
     char n[FORMAT_THINGS];
 
-    if (c->options->cross_check > 0)
+    if (c->options->cross_check > 0 && c->counts.cross_checked == 0)
+        fprintf(stderr, "         --cross-check: no PNG image was decoded again, so nothing was compared\n");
+    else if (c->options->cross_check > 0)
         fprintf(stderr, "         %s decoded again by libpng: no difference\n",
                 format_things(c->counts.cross_checked, "image", n));
 }

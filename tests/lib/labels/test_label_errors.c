@@ -19,7 +19,7 @@ TEST(a_missing_column_is_named_with_those_found)
 {
     labels_expect_error(
         "Image Indx,Finding Labels,Patient ID\na,Mass,1\n",
-        ":1: no column \"Image Index\"; \"Image Indx\": did you mean \"Image Index\"? (columns found: Image "
+        ":1: no column \"Image Index\"; is \"Image Indx\" the column \"Image Index\"? (columns found: Image "
         "Indx, Finding Labels, Patient ID)");
     labels_expect_error("Image Index,Labels\na,Mass\n",
                         ":1: no column \"Finding Labels\" (columns found: Image Index, Labels)");
