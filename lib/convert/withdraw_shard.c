@@ -219,7 +219,7 @@ find_donors(struct rewrite *r, int fd, struct chex_error *err)
 {
     const struct manifest *m = &r->job->j->manifest;
     const struct manifest_split *split = &m->split[m->shard[r->shard].split];
-    const struct withdrawn_slots *slots = r->kept.slots;
+    const struct withdrawn_slots *slots;
     enum chex_status status = list_kept(r->job, r->shard, fd, &r->kept, err);
 
     r->from = r->shard;

@@ -111,7 +111,7 @@ says_what_cuda_lacks() {
         cat "$work/cuda/without"
         return 1
     }
-    needs='CUDA 12.0 or newer is needed'
+    needs='CUDA 11.8 or newer is needed'
     has "$work/cuda/none" "cuda: --with-cuda=$work/none, but there is no nvcc; $needs" &&
         has "$work/cuda/toolkit" "$work/toolkit/bin/nvcc does not compile a kernel (config.log); $needs" &&
         has "$work/cuda/without" "no: $work/toolkit/bin/nvcc does not compile a kernel" 'no: no C++17 compiler beside'
