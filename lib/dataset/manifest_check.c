@@ -48,7 +48,7 @@ from_source(const struct manifest_source *s, uint32_t size, char out[MANIFEST_FR
 bool
 manifest_from(const struct manifest_source *source, unsigned count, uint32_t size, char out[MANIFEST_FROM])
 {
-    char each[MANIFEST_FROM], hash[DIGEST_HEX];
+    char each[MANIFEST_FROM] = "", hash[DIGEST_HEX];
     struct buffer all = {0};
     bool good = true, same = true;
     unsigned i;

@@ -265,11 +265,13 @@ stored_check_patients(const struct source *source, const struct labels *labels, 
 {
     const uint32_t none = UINT32_MAX, reported = UINT32_MAX - 1;
     uint32_t *dataset = malloc((labels->patient_count + 1) * sizeof(*dataset)); /* of each patient */
-    enum chex_status status = dataset ? CHEX_OK : error_memory(err);
+    enum chex_status status = CHEX_OK;
     struct shared shared = {0};
     size_t i;
 
-    for (i = 0; dataset && i < labels->patient_count; i++)
+    if (!dataset)
+        return error_memory(err);
+    for (i = 0; i < labels->patient_count; i++)
         dataset[i] = none;
     for (i = 0; status == CHEX_OK && i < labels->count; i++) {
         const struct entry *e = &labels->entry[i];
@@ -320,15 +322,16 @@ compare_label_files(const void *a, const void *b)
 static enum chex_status
 describe_label_files(const struct source *source, struct labels *out, struct chex_error *err)
 {
-    const struct chex_dataset **sorted = malloc(source->dataset_count * sizeof(*sorted));
-    enum chex_status status = sorted ? CHEX_OK : error_memory(err);
+    const struct chex_dataset **sorted = calloc(source->dataset_count, sizeof(*sorted));
+    enum chex_status status = CHEX_OK;
     struct buffer list = {0};
     size_t i;
 
-    if (sorted) {
-        memcpy(sorted, source->dataset, source->dataset_count * sizeof(*sorted));
-        qsort(sorted, source->dataset_count, sizeof(*sorted), compare_label_files);
-    }
+    if (!sorted)
+        return error_memory(err);
+    for (i = 0; i < source->dataset_count; i++)
+        sorted[i] = source->dataset[i];
+    qsort(sorted, source->dataset_count, sizeof(*sorted), compare_label_files);
     for (i = 0; status == CHEX_OK && i < source->dataset_count; i++) {
         if (i > 0 && compare_label_files(&sorted[i - 1], &sorted[i]) == 0)
             continue;
