@@ -78,8 +78,10 @@ main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
         return EXIT_FAILURE;
     }
+    if (rounds < 1 || rounds > MAX_ROUNDS || count < 1 || bucket < 1)
+        return EXIT_FAILURE;
     data = calloc(count, sizeof(*data));
-    if (rounds < 1 || rounds > MAX_ROUNDS || count < 1 || bucket < 1 || !data)
+    if (!data)
         return EXIT_FAILURE;
     for (i = 0; i < rounds; i++) {
         ours[i] = time_sum(c, data, count, bucket, &err);

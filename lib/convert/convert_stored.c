@@ -231,10 +231,11 @@ copy_splits(struct convert *c, struct chex_error *err)
     size_t i;
 
     given->of_entry = malloc(c->labels.count + 1);
-    if (!place || !given->of_entry)
-        status = error_memory(err);
-    else
-        status = number_splits(&c->source, place, given, err);
+    if (!place || !given->of_entry) {
+        free(place);
+        return error_memory(err);
+    }
+    status = number_splits(&c->source, place, given, err);
     for (i = 0; status == CHEX_OK && i < c->labels.count; i++) {
         const struct source_file *file = source_find(&c->source, c->labels.entry[i].name);
 
