@@ -400,8 +400,8 @@ def refused(work):
     says(done, "certificate [0-9a-f]{16}: ")
 
 
-@case("equal images in two splits, which only the certificate knows, mark a run as leaky")
-def equal_images(work):
+def equal_image(work):
+    """A data set whose equal images in two splits no certificate names yet; the path of its certificate, not written."""
     sources(work)
     folder = os.path.join(os.path.dirname(made["labels"]), "images")
     with open(os.path.join(os.path.dirname(folder), "clean.csv"), encoding="utf-8") as file:
@@ -409,6 +409,12 @@ def equal_images(work):
     by_split = {split_of[p]: name for name, p in made["patient_of"].items()}
     write(f"{folder}/{by_split['test']}", slurp(f"{folder}/{by_split['train']}"))
     convert(f"{work}/out", split="clean.csv")
+    return f"{work}/out"
+
+
+@case("equal images in two splits, which only the certificate knows, mark a run as leaky")
+def equal_images(work):
+    equal_image(work)
     done = training(f"{work}/out", f"{work}/before", "-n")
     assert "eaky" not in done.stderr, done.stderr
     path = certify(f"{work}/out", code=1)
@@ -419,6 +425,57 @@ def equal_images(work):
     marked_lines(done)
     assert dataset["certificate"]["leaky_images"] == 1
     assert {"run.json", "auroc-test.svg", "metrics-test.json"} <= marked_files(f"{work}/run")
+
+
+def without_early(work):
+    """Leave out what no resume rewrites: event files and checkpoints of the time before the certificate."""
+    for name in os.listdir(work):
+        if name.startswith(("events.", "step-")):
+            os.remove(f"{work}/{name}")
+
+
+@case("a certificate that arrives after the best epoch was saved marks its model, numbers and figures at the resume")
+def arrives_later(work):
+    data = equal_image(work)
+    for epochs in 1, 2:
+        run_folder = f"{work}/run{epochs}"
+        training(data, run_folder, "--epochs", "1")
+        training(data, run_folder, "--eval-only", "--split", "train")
+        assert not any(b"eaky" in slurp(f"{run_folder}/{n}") for n in os.listdir(run_folder))
+        before = slurp(f"{run_folder}/metrics-val.json")
+        certify(data, code=1)
+        done = training(data, run_folder, "--epochs", str(epochs))
+        says(done, "removed the results of split train, which had no mark: the run is leaky", "leaky: 1 image in two")
+        inspect("check", run_folder)
+        without_early(run_folder)
+        seen = marked_files(run_folder)
+        assert {"run.json", "metrics.jsonl", "metrics-val.json", "metrics-test.json", "predictions-val.csv",
+                "auroc.svg", "auroc-test.svg", "best.safetensors"} <= seen, seen
+        os.remove(f"{data}/split-certificate.json")
+        again, first = (json.loads(t) for t in (slurp(f"{run_folder}/metrics-val.json"), before))
+        best_hash = hashlib.sha256(slurp(f"{run_folder}/best.safetensors")).hexdigest()
+        assert again["model"]["checkpoint_sha256"] == best_hash
+        assert again["model"]["step"] != first["model"]["step"] or again["mean"]["auroc"] == first["mean"]["auroc"]
+        done = training(data, f"{work}/evaluated{epochs}", "--eval-only", "--init", f"{run_folder}/best.safetensors")
+        marked_lines(done)
+        assert "metrics-test.json" in marked_files(f"{work}/evaluated{epochs}")
+
+
+@case("--eval-only marks its results if run.json is marked, also if the weights and the data set have no mark")
+def run_is_marked(work):
+    data = equal_image(work)
+    training(data, f"{work}/run", "--epochs", "1")
+    certify(data, code=1)
+    document = json.loads(slurp(f"{work}/run/run.json"))
+    write(f"{work}/run/run.json", json.dumps({**document, "leaky": True}))
+    os.remove(f"{data}/split-certificate.json")
+    done = training(data, f"{work}/run", "--eval-only")
+    marked_lines(done)
+    last = next(n for n in os.listdir(f"{work}/run") if re.fullmatch(r"step-\d+\.safetensors", n))
+    training(data, f"{work}/out2", "--eval-only", "--init", f"{work}/run/{last}")
+    for name in "run", "out2":
+        assert json.loads(slurp(f"{work}/{name}/metrics-test.json"))["leaky"] is True
+        assert "Leaky: " in slurp(f"{work}/{name}/auroc-test.svg").decode()
 
 
 @case("a data set with a damaged record gets no certificate")

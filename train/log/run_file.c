@@ -178,10 +178,10 @@ format_model(const struct run_facts *f, const json_t *earlier)
 
 /* Read the earlier run.json; *out is NULL if it is missing or invalid. */
 static enum chex_status
-read_earlier(const struct folder *folder, json_t **out, struct chex_error *err)
+read_earlier(int folder_fd, json_t **out, struct chex_error *err)
 {
     struct buffer text = {0};
-    enum chex_status status = file_read(folder->fd, RUN_FILE_NAME, RUN_FILE_MAX, &text, err);
+    enum chex_status status = file_read(folder_fd, RUN_FILE_NAME, RUN_FILE_MAX, &text, err);
 
     *out = NULL;
     if (status == CHEX_OK)
@@ -194,7 +194,7 @@ enum chex_status
 run_file_init(const struct folder *folder, char *out, size_t size, struct chex_error *err)
 {
     json_t *run = NULL;
-    enum chex_status status = read_earlier(folder, &run, err);
+    enum chex_status status = read_earlier(folder->fd, &run, err);
     const char *init = init_of(run);
 
     snprintf(out, size, "%s", init ? init : "");
@@ -203,10 +203,21 @@ run_file_init(const struct folder *folder, char *out, size_t size, struct chex_e
 }
 
 enum chex_status
+run_file_is_leaky(int folder_fd, bool *leaky, struct chex_error *err)
+{
+    json_t *run = NULL;
+    enum chex_status status = read_earlier(folder_fd, &run, err);
+
+    *leaky = json_is_true(json_object_get(run, "leaky"));
+    json_decref(run);
+    return status;
+}
+
+enum chex_status
 run_file_train_split(const struct folder *folder, char *out, size_t size, struct chex_error *err)
 {
     json_t *run = NULL;
-    enum chex_status status = read_earlier(folder, &run, err);
+    enum chex_status status = read_earlier(folder->fd, &run, err);
     const json_t *splits = json_object_get(json_object_get(run, "dataset"), "splits"), *split;
     size_t i;
 
@@ -237,12 +248,18 @@ earlier_sessions(const json_t *earlier)
     return copy;
 }
 
-/* Keep a value until this session has a newer one; null in a new run. */
+/* Keep an object or a list of objects until this session has a newer one; null in a new run. */
 static json_t *
-carry(const json_t *earlier, const char *key, const struct run_facts *f)
+carry(const json_t *earlier, const char *key, const struct run_facts *f, bool *failed)
 {
-    json_t *value = f->step > 0 ? json_object_get(earlier, key) : NULL;
+    json_t *value = f->step > 0 ? json_object_get(earlier, key) : NULL, *object;
+    size_t i;
 
+    if (f->leaky && json_is_object(value))
+        *failed |= json_object_set_new(value, "leaky", json_true()) != 0;
+    json_array_foreach (value, i, object)
+        if (f->leaky && json_is_object(object))
+            *failed |= json_object_set_new(object, "leaky", json_true()) != 0;
     return value ? json_incref(value) : json_null();
 }
 
@@ -266,8 +283,8 @@ format_run(struct run_file *r, const struct run_facts *facts, const json_t *earl
     run_json_count(&j, "global_batch", facts->global_batch);
     run_json_values(&j, "options", facts->option, facts->options);
     run_json_add(&j, "sessions", sessions);
-    run_json_add(&j, "best", carry(earlier, "best", facts));
-    run_json_add(&j, "results", carry(earlier, "results", facts));
+    run_json_add(&j, "best", carry(earlier, "best", facts, &j.failed));
+    run_json_add(&j, "results", carry(earlier, "results", facts, &j.failed));
     root = run_json_take(&j);
     json_decref(j.object);
     return root;
@@ -279,7 +296,7 @@ run_file_start(const struct folder *folder, const struct run_facts *facts, struc
 {
     struct run_file *r = calloc(1, sizeof(*r));
     json_t *earlier = NULL;
-    enum chex_status status = r ? read_earlier(folder, &earlier, err) : error_memory(err);
+    enum chex_status status = r ? read_earlier(folder->fd, &earlier, err) : error_memory(err);
 
     *out = NULL;
     if (status == CHEX_OK) {

@@ -93,6 +93,9 @@ struct run_outcome {
     size_t results;
 };
 
+/* *leaky: whether the run.json of this folder, if there is one, marks the run as leaky.  CHEX_ERR_MEMORY */
+enum chex_status run_file_is_leaky(int folder_fd, bool *leaky, struct chex_error *err);
+
 /* Complete the document and write it again.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY: the file of the start remains */
 enum chex_status run_file_finish(struct run_file *r, const struct run_outcome *outcome, struct chex_error *err);
 void run_file_free(struct run_file *r); /* NULL is allowed; the file stays */

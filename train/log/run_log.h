@@ -18,7 +18,8 @@
  * to a megabyte of unwritten text is kept and written later if possible.
  *
  * After a restart, lines after the checkpoint of the resume are removed from metrics.jsonl (rewritten with safe_file),
- * and the new event file makes TensorBoard discard them too.
+ * and the new event file makes TensorBoard discard them too.  If the leak was found after a run began, a resume also
+ * marks the remaining lines; earlier event files keep their tags.
  *
  * Times and the host's name (in the name of the event file) differ between runs; the logs are not reproducible.  For a
  * single thread.

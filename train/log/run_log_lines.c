@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define METRICS_MAX (256u << 20) /* for metrics.jsonl: a million lines of steps */
+#define LINE_FLAGS  (JSON_COMPACT | JSON_REAL_PRECISION(RUN_JSON_DIGITS))
 
 static const struct parse_bounds bounds = {.size = 1u << 20, .depth = 8, .values = 100000};
 
@@ -61,7 +62,7 @@ end(struct run_json *j, struct buffer *b, struct chex_error *err)
 {
     json_t *line = run_json_take(j);
     size_t before = b->size;
-    enum chex_status status = append_json(line, JSON_COMPACT | JSON_REAL_PRECISION(RUN_JSON_DIGITS), b, err);
+    enum chex_status status = append_json(line, LINE_FLAGS, b, err);
 
     if (status != CHEX_OK)
         b->size = before;
@@ -165,40 +166,62 @@ run_log_note_line(uint64_t step, uint32_t epoch, const char *what, const char *t
 }
 
 /*
- * ---- removal of lines ---------------------------------------------------------------------------------------------
+ * ---- lines before a resume ----------------------------------------------------------------------------------------
  */
 
-/* Returns whether this is a valid line that is not after the checkpoint. */
+/* Returns whether this is a line that is not after the checkpoint. */
 static bool
-stays(const uint8_t *line, size_t size, const struct run_log_options *o)
+stays(const json_t *line, const struct run_log_options *o)
 {
+    const char *kind = json_string_value(json_object_get(line, "kind"));
+    const json_t *its_step = json_object_get(line, "step"), *its_epoch = json_object_get(line, "epoch");
     uint32_t epochs = UINT32_MAX;
-    const json_t *its_step, *its_epoch;
-    const char *kind;
-    json_t *value = NULL;
-    bool good = parse_json(line, size, &bounds, &value, NULL) == CHEX_OK;
 
-    if (good) {
-        kind = json_string_value(json_object_get(value, "kind"));
-        its_step = json_object_get(value, "step");
-        its_epoch = json_object_get(value, "epoch");
-        if (kind && strcmp(kind, "evaluation") == 0)
-            epochs = o->epochs;
-        else if (kind && strcmp(kind, "epoch") == 0)
-            epochs = o->trained;
-        good = kind && json_is_integer(its_step) && json_is_integer(its_epoch) && json_integer_value(its_step) >= 0 &&
-               (uint64_t)json_integer_value(its_step) <= o->step && json_integer_value(its_epoch) <= (json_int_t)epochs;
+    if (kind && strcmp(kind, "evaluation") == 0)
+        epochs = o->epochs;
+    else if (kind && strcmp(kind, "epoch") == 0)
+        epochs = o->trained;
+    return kind && json_is_integer(its_step) && json_is_integer(its_epoch) && json_integer_value(its_step) >= 0 &&
+           (uint64_t)json_integer_value(its_step) <= o->step && json_integer_value(its_epoch) <= (json_int_t)epochs;
+}
+
+/* Mark a line, and in an evaluation each finding. */
+static bool
+mark_line(json_t *line)
+{
+    bool good = json_object_set_new(line, "leaky", json_true()) == 0;
+    json_t *finding;
+    size_t i;
+
+    json_array_foreach (json_object_get(line, "findings"), i, finding)
+        good = good && json_object_set_new(finding, "leaky", json_true()) == 0;
+    return good;
+}
+
+/* Append the line if it stays; in a leaky run with the mark, which it lacks if the leak was found later. */
+static enum chex_status
+keep_line(const uint8_t *line, size_t size, const struct run_log_options *o, struct buffer *kept,
+          struct chex_error *err)
+{
+    json_t *value = NULL;
+    enum chex_status status = CHEX_OK;
+
+    if (parse_json(line, size - 1, &bounds, &value, NULL) == CHEX_OK && stays(value, o)) {
+        if (!o->leaky || json_object_get(value, "leaky"))
+            status = buffer_append(kept, line, size, err);
+        else
+            status = mark_line(value) ? append_json(value, LINE_FLAGS, kept, err) : error_memory(err);
     }
     json_decref(value);
-    return good;
+    return status;
 }
 
 enum chex_status
 run_log_trim(const struct run_log_options *o, struct chex_error *err)
 {
     const struct folder *folder = o->folder;
-    struct buffer all = {0};
-    size_t at = 0, kept = 0;
+    struct buffer all = {0}, kept = {0};
+    size_t at = 0;
     enum chex_status status = file_read(folder->fd, RUN_LOG_METRICS, METRICS_MAX, &all, err);
 
     if (status == CHEX_ERR_MISSING)
@@ -210,14 +233,13 @@ run_log_trim(const struct run_log_options *o, struct chex_error *err)
         size_t size = newline ? (size_t)(newline - line) + 1 : all.size - at;
 
         /* A line without newline may be incomplete. */
-        if (newline && stays(line, size - 1, o)) {
-            memmove(all.data + kept, line, size);
-            kept += size;
-        }
+        if (newline)
+            status = keep_line(line, size, o, &kept, err);
         at += size;
     }
-    if (status == CHEX_OK && kept < all.size)
-        status = safe_file_put(folder, RUN_LOG_METRICS, all.data, kept, err);
+    if (status == CHEX_OK && kept.size != all.size)
+        status = safe_file_put(folder, RUN_LOG_METRICS, kept.data, kept.size, err);
+    buffer_release(&kept);
     buffer_release(&all);
     return status;
 }

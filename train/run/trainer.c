@@ -92,16 +92,42 @@ keep_reached(struct trainer *t, enum chex_status status)
         trainer_warn(&t->job, "%s", other.text);
 }
 
+/* Evaluate the loaded best model.  The test split is the final result; the validation split only writes its files. */
+static enum chex_status
+evaluate_loaded(struct trainer *t, int split, bool final, struct chex_error *err)
+{
+    struct trainer_evaluation_result about = {
+        .final = final, .weights = TRAINER_BEST, .step = t->state.best_step, .best = true};
+    struct chex_error picture = {.status = CHEX_OK};
+    struct evaluation e;
+    enum chex_status status = trainer_evaluate_split(t, split, false, &e, err);
+
+    about.evaluation = &e;
+    about.split = chex_dataset_split(t->task.ds, (unsigned)split)->name;
+    about.epochs = t->state.epoch - t->state.bad_epochs; /* earlier steps may have had another batch size */
+    if (status == CHEX_OK && final)
+        status = trainer_report_evaluation(&t->job, &t->task, &t->run, &t->best, &about, err);
+    else if (status == CHEX_OK && t->job.is_rank_0)
+        status = trainer_write_artifacts(&t->job, &t->task, &t->run, &t->best, &about, &picture, err);
+    if (picture.status != CHEX_OK)
+        trainer_warn(&t->job, "%s", picture.text);
+    evaluation_release(&e);
+    return collective_agree(t->job.all, status, NULL, err);
+}
+
+/*
+ * Evaluate the test split with the best model.  In a leaky run also the validation split, if trainer_drop_unmarked()
+ * removed its files and no later model became the best.
+ */
 static enum chex_status
 evaluate_best(struct trainer *t, struct chex_error *err)
 {
-    struct trainer_evaluation_result about = {
-        .final = true, .weights = TRAINER_BEST, .step = t->state.best_step, .best = true};
-    struct evaluation e;
-    enum chex_status status;
+    uint64_t again = t->job.is_rank_0 && t->state.leaky && t->task.validation >= 0 &&
+                     !trainer_has_numbers(&t->task, &t->run, t->task.validation);
+    enum chex_status status = collective_agree(t->job.all, CHEX_OK, &again, err);
 
-    if (t->task.test < 0)
-        return CHEX_OK;
+    if (status != CHEX_OK || (t->task.test < 0 && !again))
+        return status;
     status = trainer_load_model(t, TRAINER_BEST, err);
     /* With a loss scale, a run can finish although all its steps were skipped. */
     if (status == CHEX_ERR_MISSING && t->state.best_step == 0)
@@ -111,13 +137,9 @@ evaluate_best(struct trainer *t, struct chex_error *err)
             "--lr");
     if (status != CHEX_OK)
         return status;
-    status = trainer_evaluate_split(t, t->task.test, false, &e, err);
-    about.evaluation = &e;
-    about.epochs = t->state.epoch - t->state.bad_epochs; /* earlier steps may have had another batch size */
-    if (status == CHEX_OK)
-        status = trainer_report_evaluation(&t->job, &t->task, &t->run, &t->best, &about, err);
-    evaluation_release(&e);
-    return status;
+    if (again)
+        status = evaluate_loaded(t, t->task.validation, false, err);
+    return status == CHEX_OK && t->task.test >= 0 ? evaluate_loaded(t, t->task.test, true, err) : status;
 }
 
 /* Report the final times, if all ranks arrive here.  Does not change the status of the run. */

@@ -382,6 +382,14 @@ enum chex_status trainer_write_artifacts(const struct trainer_job *job, const st
                                          const struct run_folder *run, const struct trainer_best *best,
                                          struct trainer_evaluation_result *v, struct chex_error *picture,
                                          struct chex_error *err);
+/*
+ * Rank 0, in a leaky run: remove the results in RUN that have no mark, because they are of a time before the leak was
+ * found.  The end of the run writes those of the test and validation splits again.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ */
+enum chex_status trainer_drop_unmarked(const struct trainer_job *job, const struct trainer_task *task,
+                                       const struct run_folder *run, struct chex_error *err);
+/* Rank 0: returns whether RUN has the numbers of the best model for this split. */
+bool trainer_has_numbers(const struct trainer_task *task, const struct run_folder *run, int split);
 
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 
@@ -394,6 +402,9 @@ enum chex_status trainer_save(struct trainer *t, struct chex_error *err);
 /* Wait for the save, so that all ranks know its result.  Errors as trainer_save(). */
 enum chex_status trainer_finish_save(const struct trainer_job *job, struct saving *saving, struct trainer_epoch *epoch,
                                      struct trainer_result *result, struct chex_error *err);
+/* Rank 0: write best.pending; if that fails, it stays pending.  Statuses of checkpoint_save_model(). */
+enum chex_status trainer_write_best(const struct trainer_task *task, const struct run_folder *run,
+                                    struct trainer_best *best, struct chex_error *err);
 /* Call trainer_save() and trainer_finish_save(). */
 enum chex_status trainer_save_now(struct trainer *t, struct chex_error *err);
 /* Between two steps: report a checkpoint that was completed meanwhile. */

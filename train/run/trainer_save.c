@@ -41,6 +41,16 @@ write_best(const struct trainer_task *task, const struct run_folder *run, struct
     return checkpoint_save_model(&run->folder, TRAINER_BEST, task->graph, state, from, best->hash, err);
 }
 
+enum chex_status
+trainer_write_best(const struct trainer_task *task, const struct run_folder *run, struct trainer_best *best,
+                   struct chex_error *err)
+{
+    enum chex_status status = write_best(task, run, best, &best->state, &best->arrays, err);
+
+    best->pending = status != CHEX_OK;
+    return status;
+}
+
 /* Keep a copy until the disk accepts it. */
 static enum chex_status
 keep_copy(const struct trainer_task *task, const struct checkpoint_state *state, struct trainer_best *best,
@@ -111,10 +121,8 @@ write_all(struct trainer *t, struct chex_error *err)
 
     if (status == CHEX_OK && saving->writing.there)
         status = write_pending(t, err);
-    if (status == CHEX_OK && t->best.pending) {
-        status = write_best(&t->task, &t->run, &t->best, &t->best.state, &t->best.arrays, err);
-        t->best.pending = status != CHEX_OK;
-    }
+    if (status == CHEX_OK && t->best.pending)
+        status = trainer_write_best(&t->task, &t->run, &t->best, err);
     if (status == CHEX_OK)
         status = checkpoint_save(&t->run.folder, t->task.graph, &saving->state, &t->host, t->job.o->keep, err);
     return status;

@@ -120,7 +120,8 @@ copy_best(const struct trainer_task *task, struct trainer_best *best, const stru
 
 /*
  * Check that the best model named by the state exists.  A best model of a later step is from the same run, killed
- * before its checkpoint; the run will make it again.  It is not accepted if the run resumes with other options.
+ * before its checkpoint; the run will make it again.  It is not accepted if the run resumes with other options.  A copy
+ * is pending if the run has another folder, or if the leak of its data set was found later: the file has no mark.
  */
 static enum chex_status
 find_best(struct trainer *t, const struct folder *from, bool changed, struct chex_error *err)
@@ -131,8 +132,12 @@ find_best(struct trainer *t, const struct folder *from, bool changed, struct che
     if (isnan(t->state.best))
         return CHEX_OK;
     if (checkpoint_read_state(from, "best", t->task.graph, best, &why) == CHEX_OK &&
-        (best->step == t->state.best_step || (!changed && best->step > t->state.best_step)))
-        return from == &t->run.folder ? CHEX_OK : copy_best(&t->task, &t->best, from, err);
+        (best->step == t->state.best_step || (!changed && best->step > t->state.best_step))) {
+        bool marked = best->leaky || !t->state.leaky;
+
+        best->leaky |= t->state.leaky;
+        return from == &t->run.folder && marked ? CHEX_OK : copy_best(&t->task, &t->best, from, err);
+    }
     trainer_lost(&t->job,
                  "the best model of step %s is missing (%s): the next model that is evaluated becomes the best",
                  COUNT_TEXT(t->state.best_step), why.text);
@@ -225,6 +230,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
         return trainer_not_usable(status, err);
     if (change.text[0])
         trainer_note(&t->job, "changed since %s: %s", name, change.text);
+    t->state.leaky |= t->task.leaky;
     status = find_best(t, from, from != &t->run.folder || change.text[0], err);
     if (status != CHEX_OK)
         return trainer_not_usable(status, err);
@@ -237,7 +243,6 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     if (t->state.batches > t->task.steps)
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %s of an epoch of %s", from->path,
                          name, COUNT_TEXT(t->state.batches), COUNT_TEXT(t->task.steps));
-    t->state.leaky |= t->task.leaky;
     t->state.schedule.options = t->job.o->schedule;
     t->state.schedule.options.steps = steps_of_run(&t->job, &t->task, &t->state);
     start->resumed = true;
@@ -316,6 +321,13 @@ resume_here(struct trainer *t, struct trainer_start *start, bool *found, struct 
     return status;
 }
 
+/* Returns whether the checkpoint to resume from is given. */
+static bool
+is_elsewhere(const struct trainer_options *o)
+{
+    return strcmp(o->resume, "auto") != 0 && strcmp(o->resume, "none") != 0;
+}
+
 /* Rank 0: find state and arrays.  Without a folder there is no checkpoint to resume from. */
 static enum chex_status
 find_start(struct trainer *t, struct trainer_start *start, struct chex_error *err)
@@ -323,10 +335,10 @@ find_start(struct trainer *t, struct trainer_start *start, struct chex_error *er
     bool found = false;
     enum chex_status status = CHEX_OK;
 
-    if (strcmp(t->job.o->resume, "auto") == 0)
-        status = t->run.folder.fd < 0 ? CHEX_OK : resume_here(t, start, &found, err);
-    else if (strcmp(t->job.o->resume, "none") != 0)
+    if (is_elsewhere(t->job.o))
         return resume_given(t, start, err);
+    if (strcmp(t->job.o->resume, "auto") == 0 && t->run.folder.fd >= 0)
+        status = resume_here(t, start, &found, err);
     return status != CHEX_OK || found ? status : start_fresh(t, start, err);
 }
 
@@ -363,15 +375,35 @@ take_start(struct trainer *t, struct trainer_start *start, struct chex_error *er
     return status == CHEX_OK && is_new ? trainer_check_predict(&t->job, err) : status;
 }
 
+/*
+ * Rank 0: mark what earlier sessions wrote before the leak was found.  Earlier checkpoints stay as they are: run.json
+ * marks them (trainer_weights.c).
+ */
+static enum chex_status
+mark_earlier(struct trainer *t, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (t->best.pending)
+        status = trainer_write_best(&t->task, &t->run, &t->best, err);
+    if (status == CHEX_OK)
+        status = trainer_drop_unmarked(&t->job, &t->task, &t->run, err);
+    return status == CHEX_OK ? status : error_context(err, status, "cannot mark the results as leaky");
+}
+
 enum chex_status
 trainer_begin(struct trainer *t, struct chex_error *err)
 {
     struct trainer_start start = {.from = NULL};
     enum chex_status status = trainer_make_arrays(&t->task, &t->engine, &t->host, &t->pass, err);
+    uint64_t pending;
 
     if (status == CHEX_OK && t->job.is_rank_0)
         status = take_start(t, &start, err);
-    status = collective_agree(t->job.all, status, NULL, err);
+    if (status == CHEX_OK && start.resumed && t->state.leaky && !is_elsewhere(t->job.o))
+        status = mark_earlier(t, err);
+    pending = t->best.pending;
+    status = collective_agree(t->job.all, status, &pending, err);
     if (status == CHEX_OK)
         status = trainer_broadcast(t, err);
     if (status == CHEX_OK) {
@@ -385,7 +417,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     start.complete = trainer_is_complete(&t->job, &t->state);
     if (t->job.is_rank_0 && t->job.w->started)
         t->job.w->started(t->job.w->context, t, &start);
-    if (t->best.pending)
+    if (pending)
         return trainer_save_now(t, err);
     /*
      * Save a new run immediately: now it can be resumed, and the next start does not confuse it with an older run in

@@ -10,9 +10,12 @@
 #include "run/trainer_private.h"
 
 #include "checkpoint/checkpoint_private.h"
+#include "log/run_file.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
@@ -87,6 +90,27 @@ trainer_not_usable(enum chex_status status, struct chex_error *err)
     return status;
 }
 
+/* *leaky: whether run.json in the folder of this file marks the run.  So weights saved before the leak was found count. */
+static enum chex_status
+is_of_leaky_run(int folder_fd, const char *path, bool *leaky, struct chex_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    enum chex_status status = CHEX_OK;
+    int fd;
+
+    *leaky = false;
+    if (!parent)
+        return error_memory(err);
+    fd = openat(folder_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(parent);
+    if (fd >= 0) {
+        status = run_file_is_leaky(fd, leaky, err);
+        close(fd);
+    }
+    return status;
+}
+
 enum chex_status
 trainer_read_model(const struct trainer_task *task, int folder_fd, const char *path, bool other_head,
                    const struct checkpoint_arrays *to, struct weights_report *report, struct chex_error *err)
@@ -102,6 +126,12 @@ trainer_read_model(const struct trainer_task *task, int folder_fd, const char *p
     if (status == CHEX_OK && other_head && !report->head_left)
         status = checkpoint_check_findings(&s, task->graph, err);
     safetensors_close(&s);
+    if (status == CHEX_OK) {
+        bool leaky;
+
+        status = is_of_leaky_run(folder_fd, path, &leaky, err);
+        report->leaky |= leaky;
+    }
     return status == CHEX_OK ? status : error_context(err, trainer_not_usable(status, err), "'%s'", path);
 }
 
