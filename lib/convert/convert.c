@@ -45,8 +45,15 @@ select_entries(struct convert *c, struct spec *spec, struct chex_error *err)
         status = where_format(&where, &c->labels.findings, spec->where, err);
     if (status != CHEX_OK)
         return error_context(err, status, "--where");
-    if (where_has(&where, WHERE_SPLIT))
+    if (where_has(&where, WHERE_SPLIT)) {
+        const char *name[SPLIT_MAX];
+
         status = split_assign(&spec->split, &c->labels, c->skip, &splits, err);
+        for (unsigned i = 0; i < splits.count; i++)
+            name[i] = splits.name[i];
+        if (status == CHEX_OK && where_check_splits(&where, name, splits.count, err) != CHEX_OK)
+            status = error_context(err, CHEX_ERR_USAGE, "--where");
+    }
     for (size_t i = 0; status == CHEX_OK && i < c->labels.count; i++) {
         bool known = splits.of_entry && splits.of_entry[i] != SPLIT_OUTSIDE;
         struct record_values values;

@@ -70,6 +70,9 @@ parse_term(struct where_term *t, const char *text, size_t length, struct chex_er
         t->text = (struct chex_bytes){equals + 1, length - name - 1};
         if (t->text.size == 0)
             return error_set(err, CHEX_ERR_USAGE, "%s= needs a value", keys[i]);
+        if (t->kind == WHERE_SEX && (t->text.size != 1 || !strchr("MFUmfu", t->text.data[0])))
+            return error_set(err, CHEX_ERR_USAGE, "a sex is M, F or U, not '%.*s'",
+                             (int)(t->text.size < 100 ? t->text.size : 100), t->text.data);
         return t->kind == WHERE_AGE ? parse_age(t, err) : CHEX_OK;
     }
     return parse_finding(t, text, name, length, err);
@@ -135,12 +138,45 @@ where_resolve(struct where *w, const struct findings *findings, struct chex_erro
     return CHEX_OK;
 }
 
+enum chex_status
+where_check_splits(const struct where *w, const char *const *name, unsigned count, struct chex_error *err)
+{
+    char list[256] = "", shown[128];
+    size_t used = 0;
+    unsigned i, k;
+
+    for (i = 0; i < w->count; i++) {
+        const struct chex_bytes text = w->term[i].text;
+
+        if (w->term[i].kind != WHERE_SPLIT)
+            continue;
+        for (k = 0; k < count && (strlen(name[k]) != text.size || memcmp(name[k], text.data, text.size) != 0);)
+            k++;
+        if (k < count)
+            continue;
+        for (k = 0; k < count && used + strlen(name[k]) + 2 < sizeof(list); k++)
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", k > 0 ? ", " : "", name[k]);
+        ascii_escape(text.data, text.size < 30 ? text.size : 30, shown, sizeof(shown));
+        return error_set(err, CHEX_ERR_USAGE, "no split '%s'; there are %s", shown, list);
+    }
+    return CHEX_OK;
+}
+
 /* ---- matching ---------------------------------------------------------------------------------------------------- */
 
 static bool
 same(struct chex_bytes a, struct chex_bytes b)
 {
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+static bool
+is_number(struct chex_bytes text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (!ascii_is_digit(text.data[i]))
+            return false;
+    return true;
 }
 
 /* An id of fewer than 8 digits is padded with zeros when labels are read, so "1" is the patient "00000001". */
@@ -204,33 +240,79 @@ where_holds(const struct where *w, const struct record_values *values, const cha
 
 /* ---- one line ---------------------------------------------------------------------------------------------------- */
 
-/* Write a term in its canonical spelling.  Returns its length, which may exceed the size. */
+/* Write a term in its canonical spelling: one for each meaning.  Returns its length, which may exceed the size. */
 static size_t
 format_term(const struct where_term *t, const struct findings *findings, char *out, size_t size)
 {
     const char *name = t->finding >= 0 ? findings->name[t->finding] : "No_Finding";
-    int length = t->kind == WHERE_FINDING
-                     ? snprintf(out, size, "%s%s", name, t->wanted ? "" : "=0")
-                     : snprintf(out, size, "%s=%.*s", keys[t->kind - WHERE_VIEW], (int)t->text.size, t->text.data);
+    const int value = (int)t->text.size;
+    int length;
 
+    if (t->kind == WHERE_FINDING)
+        length = snprintf(out, size, "%s%s", name, t->wanted ? "" : "=0");
+    else if (t->kind == WHERE_AGE && t->age_min == t->age_max)
+        length = snprintf(out, size, "age=%u", t->age_min);
+    else if (t->kind == WHERE_AGE)
+        length = snprintf(out, size, "age=%u-%u", t->age_min, t->age_max);
+    else if (t->kind == WHERE_PATIENT && is_number(t->text))
+        length = snprintf(out, size, "patient=%.*s%.*s", value < 8 ? 8 - value : 0, "00000000", value, t->text.data);
+    else
+        length = snprintf(out, size, "%s=%.*s", keys[t->kind - WHERE_VIEW], value, t->text.data);
     if (t->kind == WHERE_VIEW || t->kind == WHERE_SEX)
         for (size_t i = strcspn(out, "="); out[i]; i++)
             out[i] = ascii_upper(out[i]);
     return (size_t)length;
 }
 
-/* Returns whether one of the texts of the line equals this one. */
+/* Insert a part into a sorted line of parts, unless the line has it.  Returns false if the line becomes too long. */
 static bool
-has_text(const char *line, const char *text)
+insert(char line[WHERE_TEXT], const char *separator, const char *part)
 {
-    size_t length = strlen(text);
+    const size_t length = strlen(part), gap = strlen(separator), used = strlen(line);
+    char *at = line;
 
-    for (const char *next; line; line = next ? next + strlen(WHERE_AND) : NULL) {
-        next = strstr(line, WHERE_AND);
-        if ((next ? (size_t)(next - line) : strlen(line)) == length && memcmp(line, text, length) == 0)
+    while (*at) {
+        const char *next = strstr(at, separator);
+        size_t size = next ? (size_t)(next - at) : strlen(at);
+        int order = memcmp(at, part, size < length ? size : length);
+
+        if (order == 0 && size == length)
             return true;
+        if (order > 0 || (order == 0 && size > length))
+            break;
+        at += next ? size + gap : size;
     }
-    return false;
+    if (used + gap + length >= WHERE_TEXT)
+        return false;
+    if (used == 0) {
+        memcpy(line, part, length + 1);
+    } else if (*at) { /* before the part at this place */
+        memmove(at + length + gap, at, strlen(at) + 1);
+        memcpy(at, part, length);
+        memcpy(at + length, separator, gap);
+    } else {
+        memcpy(at, separator, gap);
+        memcpy(at + gap, part, length + 1);
+    }
+    return true;
+}
+
+/* Insert the texts of a line of an earlier selection, each with its terms in order. */
+static void
+insert_line(char line[WHERE_TEXT], char *earlier)
+{
+    for (char *next; earlier; earlier = next) {
+        char clause[WHERE_TEXT] = "", *term, *rest = NULL;
+
+        next = strstr(earlier, WHERE_AND);
+        if (next) {
+            *next = '\0';
+            next += strlen(WHERE_AND);
+        }
+        for (term = strtok_r(earlier, ",", &rest); term; term = strtok_r(NULL, ",", &rest))
+            insert(clause, ",", term);
+        insert(line, WHERE_AND, clause);
+    }
 }
 
 static bool
@@ -245,27 +327,28 @@ is_plain(const char *text)
 enum chex_status
 where_format(const struct where *w, const struct findings *findings, char text[WHERE_TEXT], struct chex_error *err)
 {
-    char clause[WHERE_TEXT + 2];
+    char earlier[WHERE_TEXT];
     unsigned i = 0;
 
+    memcpy(earlier, text, WHERE_TEXT);
+    text[0] = '\0';
+    if (earlier[0])
+        insert_line(text, earlier);
     while (i < w->count) {
+        char clause[WHERE_TEXT] = "", term[WHERE_TEXT];
         unsigned number = w->term[i].clause;
-        size_t length = 0, used = strlen(text);
+        bool fits = true;
 
-        for (; i < w->count && w->term[i].clause == number && length < WHERE_TEXT; i++) {
-            if (length > 0)
-                clause[length++] = ',';
-            length += format_term(&w->term[i], findings, clause + length, sizeof(clause) - length);
+        for (; i < w->count && w->term[i].clause == number && fits; i++) {
+            fits = format_term(&w->term[i], findings, term, sizeof(term)) < sizeof(term);
+            if (fits && !is_plain(term))
+                return error_set(err, CHEX_ERR_USAGE, "a value has an '&' or is not printable ASCII");
+            fits = fits && insert(clause, ",", term);
         }
-        if (length < WHERE_TEXT && !is_plain(clause))
-            return error_set(err, CHEX_ERR_USAGE, "a value has an '&' or is not printable ASCII");
-        if (length < WHERE_TEXT && has_text(text, clause))
-            continue;
-        if (used + strlen(WHERE_AND) + length >= WHERE_TEXT)
+        if (!fits || !insert(text, WHERE_AND, clause))
             return error_set(err, CHEX_ERR_USAGE,
                              "longer than %d bytes, which the manifest could not record: use --exclude LIST",
                              WHERE_TEXT - 1);
-        snprintf(text + used, WHERE_TEXT - used, "%s%s", used > 0 ? WHERE_AND : "", clause);
     }
     return CHEX_OK;
 }

@@ -46,11 +46,15 @@ enum chex_status where_add(struct where *w, const char *text, struct chex_error 
  * lacks one; the message lists the findings.
  */
 enum chex_status where_resolve(struct where *w, const struct findings *findings, struct chex_error *err);
+/* CHEX_ERR_USAGE: a term split=NAME has none of these names; the message lists them. */
+enum chex_status where_check_splits(const struct where *w, const char *const *name, unsigned count,
+                                    struct chex_error *err);
 /* Returns whether a record of this split matches.  w was resolved with the findings of the record. */
 bool where_holds(const struct where *w, const struct record_values *values, const char *split);
 /*
  * Write the texts in one line, "Hernia,Mass & sex=F", with the names of the list that resolved w.  `text` holds the
- * line of an earlier selection, or is ""; the texts that it lacks are added.
+ * line of an earlier selection, or is ""; the texts that it lacks are added.  The order of texts and of terms has no
+ * meaning, so both are sorted, without repeats: the same terms give the same line, and the same data set id.
  * CHEX_ERR_USAGE  the line is too long, or a value has an '&' or is not printable ASCII
  */
 enum chex_status where_format(const struct where *w, const struct findings *findings, char text[WHERE_TEXT],

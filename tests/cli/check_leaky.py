@@ -401,7 +401,7 @@ def refused(work):
 
 
 def equal_image(work):
-    """A data set whose equal images in two splits no certificate names yet; the path of its certificate, not written."""
+    """A data set with equal images in two splits, which has no certificate yet."""
     sources(work)
     folder = os.path.join(os.path.dirname(made["labels"]), "images")
     with open(os.path.join(os.path.dirname(folder), "clean.csv"), encoding="utf-8") as file:

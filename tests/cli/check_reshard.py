@@ -258,7 +258,7 @@ def _(work):
     says(done, f"{COUNT - len(names)} images left out by --where")
     assert manifest(wanted)["left_out"] == {
         "views": "", "other_views": 0, "excluded": 0, "missing": 0,
-        "where": "No_Finding,Mass & sex=F,age=50-120", "not_selected": COUNT - len(names)}
+        "where": "Mass,No_Finding & age=50-120,sex=F", "not_selected": COUNT - len(names)}
     for name, more in (("rows", []), ("labels", ["-l", labels()])):
         reshard(source(), f"{work}/{name}", *SHARDS, *WHERE, *more)
         same_tree(shards(f"{work}/{name}"), shards(wanted))
@@ -299,11 +299,50 @@ def _(work):
     says(run([program("chex-convert"), *one, "--force", "--where", f"name={second}"], 3), "none of the 1 images")
 
 
+@case("spellings, repeats and orders of --where with one meaning give one manifest and data set id, also in two steps")
+def _(work):
+    patient = next(iter(images(source()).values()))["patient"].decode()
+    texts = (["Mass", "mass=1", "Mass,Mass", "mass,Mass=1"], ["age=60,sex=F", "sex=f,age=060-60", "sex=F,age=60,sex=f"],
+             [f"patient={patient},view=PA", f"view=pa,patient={int(patient)}"])
+    for number, same in enumerate(texts):
+        found = set()
+        for text in same:
+            reshard(source(), f"{work}/out", "--force", "--where", text)
+            found.add((manifest(f"{work}/out")["dataset_id"], manifest(f"{work}/out")["left_out"]["where"]))
+        assert len(found) == 1, (number, found)
+    both, found = ["--where", "sex=M", "--where", "age=20-90"], set()
+    for options in both, both[2:] + both[:2], [*both, "--where", "age=20-90"]:
+        reshard(source(), f"{work}/out", "--force", *options)
+        found.add((manifest(f"{work}/out")["dataset_id"], manifest(f"{work}/out")["left_out"]["where"]))
+    for options in both, both[2:] + both[:2]:
+        reshard(source(), f"{work}/step", "--force", *options[:2])
+        reshard(f"{work}/step", f"{work}/out", "--force", *options[2:])
+        assert manifest(f"{work}/out")["left_out"]["where"] == "age=20-90 & sex=M"
+    assert {where for _, where in found} == {"age=20-90 & sex=M"} and len(found) == 1, found
+    # More texts than fit in the line: an error, not a shorter selection.
+    names = ",".join(f"name={n}" for n in list(images(source()))[:14])
+    says(reshard(source(), f"{work}/long", "--where", names, code=2), "longer than 255 bytes")
+
+
+@case("a split or a sex that cannot be in a data set is an error of --where that lists those that can: 2")
+def _(work):
+    for text, said in (("split=foo", "--where: no split 'foo'; there are train, val, test"),
+                       ("Mass,split=Train", "no split 'Train'"), ("split=tes", "no split 'tes'"),
+                       ("sex=Z", "a sex is M, F or U, not 'Z'"), ("sex=FM", "M, F or U, not 'FM'")):
+        says(reshard(source(), f"{work}/out", "--where", text, code=2), said)
+        says(run([program("chex-inspect"), "list", "--where", text, source()], 2), said)
+        says(run([program("chex-inspect"), "labels", "--where", text, source()], 2), said)
+        assert not os.path.exists(f"{work}/out/manifest.json")
+    from_images(f"{work}/out", "--size", "32", "--where", "sex=u,split=test")
+    says(from_images(f"{work}/new", "--size", "32", "--split", "patient:80,10,10", "--where", "split=x", code=2),
+         "no split 'x'; there are train, val, test")
+
+
 @case("another --where does not resume a conversion: exit status 6, also if the data set is complete")
 def _(work):
     out, options = f"{work}/out", ["--where", "sex=F", "--shard-size", "2"]
     reshard(source(), out, *options, "--part", "1/2")
-    for other in ("sex=M", "sex=F,patient=nobody"):
+    for other in ("sex=M", "patient=nobody,sex=F"):
         says(reshard(source(), out, "--where", other, "--shard-size", "2", code=6),
              f"it has where sex=F, wanted is where {other}")
     reshard(source(), out, *options)

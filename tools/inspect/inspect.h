@@ -110,6 +110,8 @@ struct walk {
 
 /* Walk all records.  An unusable shard or record is a fault: the walk prints a line on stderr and continues. */
 enum chex_status walk_run(struct walk *w, struct chex_error *err);
+/* Look up findings and splits of --where in this data set.  CHEX_ERR_USAGE: it lacks one; the message lists them. */
+enum chex_status inspect_resolve_where(const struct target *t, struct where *where, struct chex_error *err);
 
 /* Returns the exit code of a completed walk.  After faults, prints a line on stderr that says how to see details. */
 int inspect_walk_code(const struct walk *w);

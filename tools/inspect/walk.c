@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/threads.h"
 #include "common/shell_word.h"
+#include "dataset/format.h"
 #include "dataset/shard_scan.h"
 
 #include <pthread.h>
@@ -231,6 +232,20 @@ tick(void *context, size_t finished)
 }
 
 enum chex_status
+inspect_resolve_where(const struct target *t, struct where *where, struct chex_error *err)
+{
+    const struct chex_dataset *ds = t->dataset;
+    const char *split[SPLIT_MAX];
+    enum chex_status status = where_resolve(where, &ds->manifest.findings, err);
+
+    for (unsigned i = 0; i < ds->info.split_count; i++)
+        split[i] = ds->split[i].name;
+    if (status == CHEX_OK && ds->info.split_count > 0)
+        status = where_check_splits(where, split, ds->info.split_count, err);
+    return status == CHEX_OK ? status : error_context(err, status, "--where");
+}
+
+enum chex_status
 walk_run(struct walk *w, struct chex_error *err)
 {
     const struct target *t = w->target;
@@ -242,7 +257,7 @@ walk_run(struct walk *w, struct chex_error *err)
                          .worker_free = worker_free,
                          .context = &run,
                          .tick = w->progress ? tick : NULL};
-    enum chex_status status = where_resolve(&run.where, &t->dataset->manifest.findings, err);
+    enum chex_status status = inspect_resolve_where(t, &run.where, err);
     unsigned i;
 
     w->faults = 0;
@@ -251,8 +266,6 @@ walk_run(struct walk *w, struct chex_error *err)
         run.total += t->dataset->shard[t->first + i].record_count;
     if (status == CHEX_OK)
         status = parallel_for(&p, err);
-    else
-        error_context(err, status, "--where");
     pthread_mutex_destroy(&run.lock);
     if (w->progress)
         progress_line_clear(&w->in->line);

@@ -42,8 +42,8 @@ enum chex_status run_log_note_line(uint64_t step, uint32_t epoch, const char *wh
 /*
  * Remove the lines after the checkpoint of o->step from metrics.jsonl: lines of later steps, epochs beyond the
  * `trained` ones, evaluations of epochs beyond the completed `epochs`, and malformed lines (an incomplete last one).
- * In a leaky run also mark the lines without a mark.  If there are no such lines, nothing is written.  CHEX_ERR_READ, CHEX_ERR_WRITE, CHEX_ERR_LIMIT, CHEX_ERR_MEMORY: the file is
- * unchanged
+ * In a leaky run also mark the lines without a mark.  If no line changes, nothing is written.  CHEX_ERR_READ,
+ * CHEX_ERR_WRITE, CHEX_ERR_LIMIT, CHEX_ERR_MEMORY: the file is unchanged
  */
 enum chex_status run_log_trim(const struct run_log_options *o, struct chex_error *err);
 

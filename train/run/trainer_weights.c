@@ -90,7 +90,10 @@ trainer_not_usable(enum chex_status status, struct chex_error *err)
     return status;
 }
 
-/* *leaky: whether run.json in the folder of this file marks the run.  So weights saved before the leak was found count. */
+/*
+ * *leaky: whether run.json in the folder of this file marks the run.  So weights count that were saved before the leak
+ * was found.
+ */
 static enum chex_status
 is_of_leaky_run(int folder_fd, const char *path, bool *leaky, struct chex_error *err)
 {

@@ -190,8 +190,8 @@ list_records(struct inspect *in, struct target *t)
     enum chex_status status;
 
     status = parse_fields(&l, in->options->fields ? in->options->fields : DEFAULT_FIELDS, &err);
-    if (status == CHEX_OK && where_resolve(&where, &t->dataset->manifest.findings, &err) != CHEX_OK)
-        status = error_context(&err, CHEX_ERR_USAGE, "--where");
+    if (status == CHEX_OK)
+        status = inspect_resolve_where(t, &where, &err);
     if (status != CHEX_OK)
         return inspect_fail(in, t->path, &err);
     begin(&l, t);
