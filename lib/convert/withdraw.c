@@ -124,13 +124,15 @@ is_missing_list(const char *patients)
 static enum chex_status
 fail_unknown(const struct withdraw_options *o, const struct withdrawal *w, struct chex_error *err)
 {
-    char names[NAMED * (PATIENT_MAX * 4 + 4)] = "", id[PATIENT_MAX * 4 + 1], more[48] = "";
+    static const char rejected[] = " (only rejected ones)";
+    char names[NAMED * (PATIENT_MAX * 4 + sizeof(rejected) + 4)] = "", id[PATIENT_MAX * 4 + 1], more[48] = "";
     size_t used = 0, named = 0, i;
 
     for (i = 0; i < w->patient_count && named < NAMED; i++)
-        if (w->patient[i].images + w->patient[i].rejects == 0) {
+        if (w->patient[i].images == 0) {
             ascii_escape(w->patient[i].id, strlen(w->patient[i].id), id, sizeof(id));
-            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", named++ ? ", " : "", id);
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s%s", named++ ? ", " : "", id,
+                                     w->patient[i].rejects > 0 ? rejected : "");
         }
     if (w->unknown > named)
         snprintf(more, sizeof(more), " and %zu more", w->unknown - named);
@@ -397,6 +399,7 @@ withdraw_run(const struct withdraw_options *o, struct withdrawal *out, struct ch
         enum chex_status dropped;
 
         status = run_locked(&folder, o, out, request, err);
+        out->begun = status != CHEX_OK && withdrawal_is_unfinished(folder.fd);
         dropped = lock_drop(&lock, status == CHEX_OK ? err : NULL);
         if (status == CHEX_OK)
             status = dropped;

@@ -56,11 +56,12 @@ struct withdrawal {
     uint64_t images_left;                 /* images of the new data set */
     size_t shards;                        /* changed shards */
     size_t linked;                        /* of these, shards with other hard links, which keep the images */
+    bool begun;                           /* after a failure: the journal exists, so the next call finishes */
     bool finished;                        /* these are the results of a withdrawal that an earlier call began */
     char finished_id[CHEX_ID_LENGTH + 1]; /* the call first finished a withdrawal of other patients; otherwise "" */
     struct withdrawn_patient *patient;    /* [patient_count], by id */
     size_t patient_count;
-    size_t unknown;              /* patients without an image or reject */
+    size_t unknown;              /* patients without an image; a rejected image is not in the data set */
     struct folder_names foreign; /* files in the folder that are not part of the data set: they were not searched */
 };
 
@@ -70,7 +71,8 @@ struct withdrawal {
  * CHEX_ERR_USAGE         the data set does not have a patient, or a split would be empty; or the list is not one
  * CHEX_ERR_DAMAGED       a record or shard is damaged; nothing was changed
  * CHEX_ERR_INCOMPATIBLE  the journal is not of this data set; with dry_run: a withdrawal is unfinished
- * CHEX_ERR_STOPPED, CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY: the next call finishes what was begun
+ * CHEX_ERR_STOPPED, CHEX_ERR_WRITE, CHEX_ERR_READ, CHEX_ERR_MEMORY: if out->begun, the next call finishes; otherwise
+ * nothing was changed
  * CHEX_ERR_LOCKED, CHEX_ERR_MISSING
  */
 enum chex_status withdraw_run(const struct withdraw_options *options, struct withdrawal *out, struct chex_error *err);

@@ -520,7 +520,7 @@ evaluate(struct withdraw_search *s, struct withdraw_journal *j, struct buffer *t
     take_slots(s, j);
     status = filter_rejects(s, j, &rejects, err);
     for (i = 0; i < w->patient_count; i++)
-        w->unknown += w->patient[i].images + w->patient[i].rejects == 0;
+        w->unknown += w->patient[i].images == 0;
     if (status != CHEX_OK || w->unknown == w->patient_count || (w->unknown > 0 && !s->o->allow_missing))
         return status;
     memcpy(w->from, s->ds->info.id, sizeof(w->from));

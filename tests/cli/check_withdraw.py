@@ -271,6 +271,32 @@ def _(work):
     says(withdraw(patient, data, code=2), f"no image of patient {patient}")
 
 
+@case("a patient with rejected images only is an error and changes nothing; --allow-missing says so: 0, the same id")
+def _(work):
+    labels, patient, _ = base()
+    rows = read_csv(labels)[1]
+    counts = collections.Counter(row[3] for row in rows)
+    rare = min(counts, key=counts.get)
+    shutil.copytree(os.path.dirname(labels), f"{work}/images")
+    for row in rows:
+        if row[3] == rare:
+            picture = f"{work}/images/images/{row[0]}"
+            write(picture, slurp(picture)[:-40])
+    data = f"{work}/data"
+    convert(data, f"{work}/images/{os.path.basename(labels)}", code=1)
+    before, rare = tree(data), rare.zfill(8)
+    assert [r for r in rejects(data) if rare in r["name"]]
+    says(withdraw(rare, data, code=2), f"no image of patient {rare} .only rejected ones. ")
+    says(withdraw(rare, data, "--allow-missing"), "nothing: none of the patients is in the data set")
+    assert json.loads(withdraw(rare, data, "--allow-missing", "--json").stdout)["withdrawal"] is None
+    assert tree(data) == before
+    write(f"{work}/list", f"{rare}\n{patient}\n")
+    says(withdraw(f"{work}/list", data, code=2), f"no image of patient {rare}")
+    assert tree(data) == before
+    says(withdraw(f"{work}/list", data, "--allow-missing"), f"{rare}: not in the data set, only rejected images")
+    assert patient not in patients_of(data, None) and not [r for r in rejects(data) if rare in r["name"]]
+
+
 @case("lists that are none, splits without images, links and shards that are not ours are refused, and nothing changes")
 def _(work):
     data, (_, patient, _) = copy_of_source(work), base()
@@ -465,6 +491,26 @@ def _(work):
     assert len(faults) > 50
     harness.in_parallel(lambda fault: f.fail(fault, (0, 1, 3, 4, 5)), faults)
     harness.in_parallel(lambda fault: f.fail(fault, (0,)), [f"write:{n}:once:short" for n in (1, 2, 3, 5, 9)])
+
+
+@case("after a full disk the message says whether a withdrawal was begun, and what the same command does")
+def _(work):
+    f = Folder(work)
+    seen = set()
+    for number in range(1, f.counts()["write"] + 1):
+        folder = f.new()
+        command = [word for word in f.command(folder) if word != "-q"]
+        ended = harness.run(command, [folder], f"write:{number}:ever:ENOSPC")
+        begun = any("withdrawal" in name and not re.search(r"\.tmp\.", name) for name in os.listdir(folder))
+        said = " ".join(ended.err.split())
+        if ended.code == 0:
+            continue
+        assert ("finishes the withdrawal that was begun" in said) == begun, (number, os.listdir(folder), said)
+        assert (re.search("nothing in '.*' was changed", said) is not None) != begun, (number, said)
+        if not begun:
+            assert {n: d for n, d in harness.read_tree(folder).items() if not n.startswith(".chex")} == f.before
+        seen.add(begun)
+    assert seen == {False, True}, seen
 
 
 @case("every read fails: nothing is lost")

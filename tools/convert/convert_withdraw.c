@@ -48,8 +48,8 @@ report_patients(const struct withdrawal *w, const struct cli_common *common)
         ascii_escape(p->id, strlen(p->id), id, sizeof(id));
         if (listed++ >= LISTED && common->verbose == 0)
             left++;
-        else if (p->images + p->rejects == 0)
-            fprintf(stderr, "         %s: not in the data set\n", id);
+        else if (p->images == 0)
+            fprintf(stderr, "         %s: not in the data set%s\n", id, p->rejects > 0 ? ", only rejected images" : "");
         else
             fprintf(stderr, "         %s: %s\n", id, format_things(p->images, "image", images));
     }
@@ -158,7 +158,9 @@ convert_withdraw(struct convert_cli *cli, const struct cli_common *common, struc
         cli_suggest_path(err, cli->convert.out);
         code = cli_error(&convert_program, common, err);
         if ((status == CHEX_ERR_STOPPED || status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && !common->quiet)
-            wrap_line(stderr, "next", "the same command again; it finishes what this one began in '%s'",
+            wrap_line(stderr, "next",
+                      w.begun ? "the same command again; it finishes the withdrawal that was begun in '%s'"
+                              : "the same command again; nothing in '%s' was changed",
                       relative_path(cli->convert.out));
     }
     if (common->json)
