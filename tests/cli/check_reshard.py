@@ -7,6 +7,7 @@
 $CHEX_CONVERT and $CHEX_SYNTH are the programs (Python 3, stdlib only).
 """
 import functools
+import html
 import json
 import os
 import re
@@ -739,6 +740,33 @@ def _(work):
     flip(f"{out}/{shard}", 100)
     done = run([program("chex-inspect"), "check", "--full", out], 1)
     line = support.joined(done.stdout[done.stdout.index("next "):]).split("next")[1].replace("SHARDS", source())
+    run([program("chex-convert"), *shlex.split(line)[1:]])
+    same_tree(out, before)
+
+
+@case("the commands of check and of the report repeat a merge with a patient in two data sets, and name its sources")
+def _(work):
+    rows, out = list(images(source()).values()), f"{work}/out"
+    patient = next(p for p in {r["patient"] for r in rows} if sum(r["patient"] == p for r in rows) > 1).decode()
+    name = next(r["filename"] for r in rows if r["patient"] == patient.encode()).decode()
+    one = select(f"{work}/one", "--where", f"name={name}")
+    write(f"{work}/exclude", name.encode())
+    rest = select(f"{work}/rest", "--exclude", f"{work}/exclude")
+    merge(out, [one, rest], *SHARDS, "--same-patients")
+    before = tree(out)
+    folder = {manifest(path)["dataset_id"]: path for path in (one, rest)}
+    run([program("chex-inspect"), "report", "-o", f"{work}/report.html", out])
+    page = html.unescape(re.sub("<[^>]*>", "", slurp(f"{work}/report.html").decode().split('<pre id="again">')[1]))
+    text = page[:page.index("\nchex-inspect check")]
+    for number, ident in re.findall("# (shards[12]) is the data set ([0-9a-f]{16})\n", text):
+        text = text.replace(f"-i {number} ", f"-i {folder[ident]} ")
+    run([program("chex-convert"), *shlex.split(text[text.index("chex-convert"):].replace("\\\n", " "))[1:]], cwd=work)
+    assert tree(f"{work}/again") == before
+    flip(f"{out}/{manifest(out)['shards'][0]['name']}", 100)
+    done = run([program("chex-inspect"), "check", "--full", out], 1)
+    line = support.joined(done.stdout[done.stdout.index("next "):]).split("next")[1]
+    for number, ident in re.findall("(SHARDS[12]) is the data set ([0-9a-f]{16})", done.stdout):
+        line = line.replace(number, folder[ident])
     run([program("chex-convert"), *shlex.split(line)[1:]])
     same_tree(out, before)
 

@@ -108,6 +108,9 @@ spec_words(const struct manifest *m, bool all, char out[SPEC_WORDS])
     if (all || m->source_count > 0 || m->layout.width != (resized ? usual.size : 1024))
         add(out, "--size %u\n", m->layout.width);
     add_prefixes(m, out);
+    /* The manifest does not record whether a patient is in two sources.  If none is, the option changes nothing. */
+    if (m->source_count > 1)
+        add(out, "--same-patients\n");
     if (all || strcmp(m->resize, resample_names[usual.resize]) != 0)
         add(out, "--resize %s\n", shell_word(m->resize, word));
     if (!all)

@@ -180,18 +180,31 @@ put_checks(struct html *h, const struct html_report *r)
         }
 }
 
+/* "shards", or of several sources "shards1", "shards2" ... */
+static const char *
+source_name(const struct manifest *m, unsigned i, char out[32])
+{
+    if (m->source_count > 1)
+        snprintf(out, 32, "shards%u", i + 1);
+    else
+        snprintf(out, 32, "shards");
+    return out;
+}
+
 /* Write every option that affects the bytes, also defaults, as they may change.  Names are those of the NIH release. */
 static void
 put_command(struct html *h, const struct html_report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
-    char words[SPEC_WORDS], *option, *newline;
+    char words[SPEC_WORDS], name[32], *option, *newline;
 
     html_raw(h, "<pre id=\"again\">");
     if (m->source_count > 0) {
+        for (unsigned i = 0; i < m->source_count; i++)
+            html_format(h, "# %s is the data set %s\n", source_name(m, i, name), m->source[i].dataset_id);
         html_words(h, "chex-convert");
         for (unsigned i = 0; i < m->source_count; i++)
-            html_words(h, " -i shards");
+            html_format(h, " -i %s", source_name(m, i, name));
     } else {
         html_words(h, "chex-convert -i images -l ");
         html_words(h, strcmp(m->labels_sha256, LABELS_2017) == 0 ? "Data_Entry_2017.csv" : "Data_Entry_2017_v2020.csv");
