@@ -410,6 +410,26 @@ def _(work):
         train(data, f"{work}/new{count}", "--epochs", 1, count=count)
 
 
+@case("--eval-only of a run says that images were withdrawn since, how many and when, and names the new data set id")
+def _(work):
+    data, (_, patient, other) = copy_of_source(work), base()
+    train(data, f"{work}/run", "--epochs", 1)
+    command = [program("chex-train"), "-d", data, "-o", f"{work}/run", "--eval-only", "-j", 1]
+    assert "withdrawn" not in run(command).stderr
+    old = manifest(data)["dataset_id"]
+    for who in patient, other:
+        withdraw(who, data)
+        changes, new = manifest(data)["withdrawals"], manifest(data)["dataset_id"]
+        slots, times = sum(w["slots"] for w in changes), " to ".join(w["time"] for w in changes)
+        for more in [], ["--dry-run"], ["--init", f"{work}/run/best.safetensors"]:
+            said = " ".join(run([*command, *more]).stderr.split())
+            assert re.search(rf"{slots} images of patients were withdrawn \({times}\), and {old} became {new}; "
+                             r".*remaining images.*chex-inspect list --trained-on", said), said
+        result = json.loads(slurp(f"{work}/run/metrics-test.json"))
+        assert result["dataset_id"] == new
+        assert result["split"]["images"] == next(s["images"] for s in manifest(data)["splits"] if s["name"] == "test")
+
+
 @case("a run that has the data set open continues while a patient is withdrawn")
 def _(work):
     data, (_, patient, _) = copy_of_source(work), base()

@@ -15,13 +15,15 @@
 #define CHEX_TRAIN_WEIGHTS_H
 
 #include "checkpoint/safetensors.h"
+#include "chex.h"
 #include "graph/graph.h"
 
 /* The number of found, required and unused tensors; whether the last layer was left unchanged. */
 struct weights_report {
     size_t found, wanted, unused; /* unused: tensors of the file that no name matches, without num_batches_tracked */
     bool head_left;
-    bool leaky; /* the file has the metadata WEIGHTS_LEAKY */
+    bool leaky; /* the file has the metadata WEIGHTS_LEAKY, or run.json in its folder marks the run */
+    char dataset_id[CHEX_ID_LENGTH + 1]; /* set by trainer_read_model(): of the run, "" if the file has no state */
 };
 
 #define WEIGHTS_LEAKY "leaky" /* a key: the weights are of a leaky run, and so is each result with them */

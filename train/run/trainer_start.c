@@ -24,6 +24,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define WHEN (2 * MANIFEST_TIME + 4) /* two times, " to " */
+
 /* ---- a new run --------------------------------------------------------------------------------------------------- */
 
 static void
@@ -186,20 +188,37 @@ refuse_in_vain(const struct trainer *t, const struct folder *from, struct chex_e
                      s->epoch >= t->job.o->epochs ? ", more --epochs continue this one" : "; this one ended early");
 }
 
+/*
+ * Returns the number of images withdrawn since the data set had this earlier id, or 0.  *when: "2026-11-24T02:10:00Z",
+ * or the first and the last time.
+ */
+static uint64_t
+count_withdrawn(const struct manifest *m, const char *was, char when[WHEN])
+{
+    unsigned first = m->withdrawal_count, last = first - 1;
+    uint64_t slots = 0;
+
+    if (!manifest_had_id(m, was))
+        return 0;
+    do
+        slots += m->withdrawal[--first].slots;
+    while (strcmp(m->withdrawal[first].dataset_id, was) != 0);
+    snprintf(when, WHEN, "%s%s%s", m->withdrawal[first].time, first < last ? " to " : "",
+             first < last ? m->withdrawal[last].time : "");
+    return slots;
+}
+
 /* Explain a refused change of the data set if patients were withdrawn from the data set of the checkpoint. */
 static enum chex_status
 refuse_withdrawn(const struct trainer *t, struct chex_error *err)
 {
     const struct manifest *m = &t->task.ds->manifest;
     const char *was = t->state.dataset_id;
-    uint64_t slots = 0;
-    unsigned i;
+    char when[WHEN];
+    const uint64_t slots = t->job.o->allow_new_data ? 0 : count_withdrawn(m, was, when);
 
-    if (t->job.o->allow_new_data || !manifest_had_id(m, was))
+    if (slots == 0)
         return CHEX_OK;
-    for (i = m->withdrawal_count; i > 0 && (slots += m->withdrawal[i - 1].slots, true); i--)
-        if (strcmp(m->withdrawal[i - 1].dataset_id, was) == 0)
-            break;
     return error_set(err, CHEX_ERR_INCOMPATIBLE,
                      "its data set was %s, which is %s since %s images of patients were withdrawn; its weights may "
                      "depend on them: train a new run, or resume with --allow-new-data",
@@ -432,14 +451,36 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     return status;
 }
 
+/* Note that the data set has changed since the run that trained these weights, because patients were withdrawn. */
+static void
+note_withdrawn(const struct trainer_job *job, const struct trainer_task *task, const struct weights_report *weights)
+{
+    const struct manifest *m = &task->ds->manifest;
+    char when[WHEN];
+    const uint64_t slots = count_withdrawn(m, weights->dataset_id, when);
+
+    if (slots > 0)
+        trainer_note(job,
+                     "the data set was changed since the training: %s images of patients were withdrawn (%s), and %s "
+                     "became %s; the scores are of the remaining images, and the weights may depend on the others: "
+                     "chex-inspect list --trained-on %s, with a copy of %s, lists the steps that used them",
+                     COUNT_TEXT(slots), when, weights->dataset_id, m->dataset_id,
+                     job->o->run && !job->o->init ? job->o->run : "RUN", weights->dataset_id);
+}
+
 /* Find the weights to evaluate: --init, or RUN's best model. */
 static enum chex_status
 look_at_best(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
              const struct checkpoint_arrays *host, struct trainer_start *start, struct chex_error *err)
 {
+    enum chex_status status;
+
     start->from = job->o->init ? job->o->init : TRAINER_BEST;
-    return trainer_read_model(task, job->o->init ? AT_FDCWD : run->folder.fd, start->from, false, host, &start->weights,
-                              err);
+    status = trainer_read_model(task, job->o->init ? AT_FDCWD : run->folder.fd, start->from, false, host,
+                                &start->weights, err);
+    if (status == CHEX_OK)
+        note_withdrawn(job, task, &start->weights);
+    return status;
 }
 
 enum chex_status
@@ -496,19 +537,19 @@ read_best_state(struct trainer *t, struct chex_error *err)
 enum chex_status
 trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
 {
-    struct trainer_start start = {.from = t->job.o->init ? t->job.o->init : TRAINER_BEST};
+    struct trainer_start start = {.from = NULL};
     enum chex_status status = trainer_make_arrays(&t->task, &t->engine, &t->host, &t->pass, err);
 
     new_state(&t->job, &t->task, &t->images, &t->state);
     if (status == CHEX_OK && t->job.is_rank_0 && t->job.o->init)
-        status = trainer_read_model(&t->task, AT_FDCWD, t->job.o->init, false, &t->host, &start.weights, err);
+        status = look_at_best(&t->job, &t->task, &t->run, &t->host, &start, err);
     /* With weights from elsewhere, the folder is only for results, and is created if missing. */
     if (status == CHEX_OK && t->job.is_rank_0 && t->job.o->run)
         status = trainer_take_folder(&t->job, &t->run, t->job.o->init != NULL, err);
     if (status == CHEX_OK && t->job.is_rank_0)
         status = trainer_check_predict(&t->job, err);
     if (status == CHEX_OK && t->job.is_rank_0 && !t->job.o->init) {
-        status = trainer_read_model(&t->task, t->run.folder.fd, TRAINER_BEST, false, &t->host, &start.weights, err);
+        status = look_at_best(&t->job, &t->task, &t->run, &t->host, &start, err);
         if (status == CHEX_OK)
             status = checkpoint_hash(&t->run.folder, TRAINER_BEST, t->best.hash, err);
         if (status == CHEX_OK)

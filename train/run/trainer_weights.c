@@ -128,13 +128,16 @@ trainer_read_model(const struct trainer_task *task, int folder_fd, const char *p
     /* A last layer that does not fit is left out, and so are its findings. */
     if (status == CHEX_OK && other_head && !report->head_left)
         status = checkpoint_check_findings(&s, task->graph, err);
-    safetensors_close(&s);
     if (status == CHEX_OK) {
+        struct checkpoint_state state = {.dataset_id = ""};
         bool leaky;
 
+        if (checkpoint_parse_state(&s, &state, NULL) == CHEX_OK)
+            memcpy(report->dataset_id, state.dataset_id, sizeof(report->dataset_id));
         status = is_of_leaky_run(folder_fd, path, &leaky, err);
         report->leaky |= leaky;
     }
+    safetensors_close(&s);
     return status == CHEX_OK ? status : error_context(err, trainer_not_usable(status, err), "'%s'", path);
 }
 
