@@ -2,7 +2,8 @@
  * convolve.c - see convolve.h
  *
  * One kernel does both passes: it computes LANES columns at once and reads two rows at a time.  The row pass transposes
- * a strip of LANES rows, calls the same kernel, and transposes the result back; this costs less than sums along a row.
+ * a strip of CONVOLVE_STRIP rows, calls the same kernel, and transposes the result back; this costs less than sums along
+ * a row.
  *
  * The kernel needs one operation that C cannot express: the pairwise multiply-add of 16-bit integers, which nearly
  * every CPU has.  The rest uses GCC's vector types (clang has them too), which work on any CPU.  Samples have 8 bits.
@@ -266,24 +267,25 @@ convolve_rows_scratch(const struct resample_axis *axis, size_t *size)
 {
     size_t lines;
 
-    return size_add(axis->in, axis->out, &lines) && size_mul(lines, LANES, size);
+    return size_add(axis->in, axis->out, &lines) && size_mul(lines, CONVOLVE_STRIP, size);
 }
 
-/* The row pass: transpose strips of LANES rows and resize their columns. */
+/* The row pass: transpose strips of CONVOLVE_STRIP rows and resize their columns. */
 static void
 convolve_rows_turned(const struct convolve_kind *kind, const struct resample_axis *axis, const uint8_t *rows,
                      size_t stride, uint32_t count, uint8_t *scratch, uint8_t *out)
 {
-    uint8_t *strip = scratch, *result = scratch + (size_t)axis->in * LANES; /* [in][LANES], [out][LANES] */
+    const uint32_t lanes = CONVOLVE_STRIP;
+    uint8_t *strip = scratch, *result = scratch + (size_t)axis->in * lanes; /* [in][lanes], [out][lanes] */
 
-    if (count < LANES) /* zero the lanes without a row */
-        memset(strip, 0, (size_t)axis->in * LANES);
-    for (uint32_t y = 0; y < count; y += LANES) {
-        uint32_t n = count - y < LANES ? count - y : LANES;
+    if (count < lanes) /* zero the lanes without a row */
+        memset(strip, 0, (size_t)axis->in * lanes);
+    for (uint32_t y = 0; y < count; y += lanes) {
+        uint32_t n = count - y < lanes ? count - y : lanes;
 
-        transpose(rows + y * stride, stride, n, axis->in, strip, LANES);
-        convolve_columns(kind, axis, strip, 0, LANES, LANES, result);
-        transpose(result, LANES, axis->out, n, out + (size_t)y * axis->out, axis->out);
+        transpose(rows + y * stride, stride, n, axis->in, strip, lanes);
+        convolve_columns(kind, axis, strip, 0, lanes, lanes, result);
+        transpose(result, lanes, axis->out, n, out + (size_t)y * axis->out, axis->out);
     }
 }
 

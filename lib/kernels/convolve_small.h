@@ -11,6 +11,7 @@
  */
 
 #define WIDTH ((ptrdiff_t)sizeof(vec))
+_Static_assert(CONVOLVE_STRIP % sizeof(vec) == 0, "strips fill registers");
 
 /* Compute WIDTH columns.  The bytes of two rows are interleaved, as maddubs needs them. */
 static inline SMALL_TARGET void

@@ -9,7 +9,7 @@
 
 #include "base/ascii.h"
 #include "image/resample.h"
-#include "kernels/convolve.h"
+#include "kernels/convolve_private.h"
 #include "unit.h"
 
 #include <math.h>
@@ -351,6 +351,35 @@ TEST(every_implementation_equals_plain_c)
         compare_kinds(RESAMPLE_BILINEAR, 4 * width, 16, width, 4, noise);
     compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, noise);
     compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, white);
+}
+
+static uint32_t narrowest; /* the least number of columns in a call of note_columns() */
+
+static void
+note_columns(const uint8_t *from, size_t stride, const struct small_factors *f, uint32_t width, uint8_t *out)
+{
+    narrowest = width < narrowest ? width : narrowest;
+    convolve_small_columns_c(from, stride, f, width, out);
+}
+
+/* A kernel computes columns that do not fill a register one by one, which is many times slower. */
+TEST(the_row_pass_hands_whole_registers_to_the_kernels)
+{
+    static const struct convolve_kind kind = {
+        .name = "test", .small_columns = note_columns, .small_rows = convolve_small_rows_c};
+    static const uint32_t widths[] = {128, 512};
+
+    for (int i = 0; i < 2; i++) {
+        struct resampler r = {.kind = &kind};
+        struct image in;
+
+        make(&in, 1024, 64, noise);
+        narrowest = UINT32_MAX;
+        free(run(&r, RESAMPLE_BILINEAR, &in, widths[i], 64)); /* the same height: only rows */
+        ck_assert_uint_eq(narrowest, CONVOLVE_STRIP);
+        image_release(&in);
+        resampler_release(&r);
+    }
 }
 
 /* The sums by definition, in integers: Pillow's factors of a reduction by 4 inside an image, over 32. */
