@@ -53,10 +53,27 @@ on_waiting(void *context, const char *text)
                        train_program.name, text);
 }
 
-/* A rank that is bound to one core of 64 trains at 1/64 of the speed, and nothing else shows it. */
-static void
-warn_of_binding(const struct cli_common *common, const struct collective *together)
+/*
+ * Counts the cores of this host that the ranks may use together.  If mpirun binds each rank, these are the cores of
+ * mpirun, but at most the sum of the ranks' cores.
+ */
+static unsigned
+shared_cores(unsigned ranks)
 {
+    struct launcher_cores cores = launcher_cores();
+    unsigned limit = cli_cores();
+
+    if (limit < cores.own || cores.all == cores.own) /* the limit of the control group, or no binding */
+        return limit;
+    return ranks * cores.own < cores.all ? ranks * cores.own : cores.all;
+}
+
+/* A rank that is bound to one core of 64 trains at 1/64 of the speed, and nothing else shows it at the start. */
+static void
+warn_of_cores(const struct cli_common *common, const struct trainer *t, const struct collective *together)
+{
+    unsigned threads = trainer_options(t)->threads;
+    char each[FORMAT_THINGS], shared[FORMAT_THINGS];
     struct launcher_cores cores = launcher_cores();
     unsigned neighbours = 0;
     int i;
@@ -67,6 +84,11 @@ warn_of_binding(const struct cli_common *common, const struct collective *togeth
         cli_warn(&train_program, common,
                  "mpirun lets each of %s ranks use %s of %s cores; --map-by socket or --bind-to none gives them more",
                  COUNT_TEXT(neighbours), COUNT_TEXT(cores.own), COUNT_TEXT(cores.all));
+    else if (neighbours > 1 && neighbours * threads > shared_cores(neighbours))
+        cli_warn(&train_program, common,
+                 "%s ranks of %s each share %s; fewer ranks on a host or a smaller -j is faster",
+                 COUNT_TEXT(neighbours), format_things(threads, "thread", each),
+                 format_things(shared_cores(neighbours), "core", shared));
 }
 
 static enum chex_status
@@ -106,7 +128,7 @@ run(const struct train_cli *cli, struct train_report *report, struct trainer *t,
     trainer_facts(t, &f);
     if (collective_rank(f.collective) == 0) {
         train_report_plan(report, t);
-        warn_of_binding(report->common, f.collective);
+        warn_of_cores(report->common, t, f.collective);
     }
     if (cli->dry_run)
         return preview(report, t, collective_rank(f.collective) == 0, err);

@@ -9,13 +9,31 @@
 
 #include <time.h>
 
+static double
+read_clock(clockid_t id)
+{
+    struct timespec now = {.tv_sec = 0};
+
+    clock_gettime(id, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 double
 clock_now(void)
 {
-    struct timespec now;
+    return read_clock(CLOCK_MONOTONIC);
+}
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+double
+clock_process(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+double
+clock_thread(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void

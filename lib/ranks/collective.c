@@ -435,6 +435,12 @@ collective_waited(const struct collective *c)
     return c->waited - c->watching;
 }
 
+double
+collective_waited_cpu(const struct collective *c)
+{
+    return c->waited_cpu;
+}
+
 bool
 collective_broken(const struct collective *c)
 {

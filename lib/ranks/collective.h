@@ -92,6 +92,8 @@ int collective_local_size(const struct collective *c);
  * for its own device and measures that itself.
  */
 double collective_waited(const struct collective *c);
+/* Returns the CPU seconds of the threads that waited in these calls. */
+double collective_waited_cpu(const struct collective *c);
 
 /*
  * Sum over the ranks, in place, in rank order: ((x0 + x1) + x2) + ... The bits are the same on every rank and in every

@@ -63,6 +63,7 @@ struct collective {
 
     /* Times in seconds of waiting.  So neither computing nor a suspended process makes other ranks look dead. */
     double waited;
+    double waited_cpu;     /* CPU seconds of collective_wait() */
     double silence;        /* the longest of any rank so far */
     double terminating_at; /* `waited` when the signal was seen; negative: none */
     bool all_met;          /* all ranks have met since then */

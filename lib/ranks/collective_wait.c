@@ -372,8 +372,8 @@ make_pause(unsigned turn)
         backoff(pause < LONG_PAUSE ? pause : LONG_PAUSE);
 }
 
-enum chex_status
-collective_wait(struct collective *c, const struct task *task, struct chex_error *err)
+static enum chex_status
+wait_until_done(struct collective *c, const struct task *task, struct chex_error *err)
 {
     double then = clock_now();
     unsigned turn;
@@ -394,4 +394,14 @@ collective_wait(struct collective *c, const struct task *task, struct chex_error
         if (turn >= BUSY_TURNS && c->options.on_wait)
             c->options.on_wait(c->options.context);
     }
+}
+
+enum chex_status
+collective_wait(struct collective *c, const struct task *task, struct chex_error *err)
+{
+    double began = clock_thread();
+    enum chex_status status = wait_until_done(c, task, err);
+
+    c->waited_cpu += clock_thread() - began;
+    return status;
 }

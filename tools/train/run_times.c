@@ -121,7 +121,7 @@ static const struct {
                    {PART_EVALUATE, "eval"},  {PART_SAVE, "save"},   {PART_PEERS, "peers"},
                    {PART_COUNT, "rest"}};
 #define PARTS   (sizeof(shown_parts) / sizeof(shown_parts[0]))
-#define COLUMNS (PARTS + 3) /* before them rank and host, after them the end of the list */
+#define COLUMNS (PARTS + 4) /* before them rank, host and cores, after them the end of the list */
 
 static int
 by_work(const void *a, const void *b)
@@ -147,6 +147,7 @@ put_columns(const struct rank_times *t, struct table_column *out)
 
     *out++ = (struct table_column){.heading = "rank", .width = 4};
     *out++ = (struct table_column){.heading = "host", .width = TABLE_FIT, .gap = "  "};
+    *out++ = (struct table_column){.heading = "cores", .width = CELL};
     for (i = 0; i < PARTS; i++) {
         int width = (int)strlen(shown_parts[i].heading);
 
@@ -160,11 +161,16 @@ static void
 put_rank(struct table_writer *w, const struct rank_times *t, const struct rank_time *r)
 {
     struct cell cell[COLUMNS], *next = cell;
-    char host[PRINTABLE_TEXT], share[PARTS][TEXT];
+    char host[PRINTABLE_TEXT], share[PARTS][TEXT], cores[TEXT] = "n/a";
+    double had = rank_time_cores(r).share;
     size_t i;
+
+    if (!isnan(had))
+        snprintf(cores, TEXT, "%.0f", 100 * had);
 
     *next++ = cell_count((uint64_t)(r - t->rank));
     *next++ = cell_text(printable_text(r->host, host));
+    *next++ = cell_text(cores);
     for (i = 0; i < PARTS; i++) {
         unsigned part = shown_parts[i].part;
         double seconds = part == PART_COUNT ? rank_time_rest(r) : r->parts.seconds[part];
@@ -208,7 +214,7 @@ print_ranks(const struct rank_times *t, const struct color *color, bool all, str
 static void
 print_factors(const struct rank_times *t)
 {
-    static const char *const before[FACTOR_COUNT] = {"", " = ", " x ", " (", " x ", "; ", ", "};
+    static const char *const before[FACTOR_COUNT] = {"", " = ", " x ", " (", " x ", "; ", ", ", "; "};
     double factor[FACTOR_COUNT];
     unsigned i;
 

@@ -486,6 +486,8 @@ print_factors(struct train_report *r, const struct rank_times *times)
                         format_factor(factor[FACTOR_COMMUNICATION], text[FACTOR_COMMUNICATION]),
                         format_factor(factor[FACTOR_SERIALISATION], text[FACTOR_SERIALISATION]),
                         format_factor(factor[FACTOR_TRANSFER], text[FACTOR_TRANSFER]));
+    if (!isnan(factor[FACTOR_CORES]))
+        progress_line_print(&r->line, "         ranks had %.0f %% of their cores", 100 * factor[FACTOR_CORES]);
     if (!isnan(factor[FACTOR_BUSY]))
         progress_line_print(&r->line, "         device busy %s%s%s",
                             format_factor(factor[FACTOR_BUSY], text[FACTOR_BUSY]),

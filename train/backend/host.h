@@ -52,7 +52,7 @@ struct host {
     struct label_count labels; /* of this rank; of all ranks after the sums */
     size_t left;               /* numbers whose sum has not been started: the first `left` */
     size_t ready;              /* numbers from this index on are final */
-    double at;                 /* clock_now() at the start of the current part */
+    double at, cpu_at;         /* clock_now() and clock_process() at the start of the current part */
     struct step_result now;
 
     uint64_t ticket; /* of the last step */

@@ -33,12 +33,14 @@ has_peers(const struct host *h)
 static void
 took(struct host *h, enum step_part part)
 {
-    double now = clock_now();
+    double now = clock_now(), cpu = clock_process();
 
     h->now.times.seconds[part] += now - h->at;
+    h->now.times.cpu[part] += cpu - h->cpu_at;
     if (h->options.part)
         h->options.part(h->options.context, part, h->at, now);
     h->at = now;
+    h->cpu_at = cpu;
 }
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
@@ -241,6 +243,7 @@ host_accumulate(struct plan *plan, const struct batch *batch, unsigned flags, co
     if (status != CHEX_OK)
         return status;
     h->at = clock_now();
+    h->cpu_at = clock_process();
     if (flags & STEP_FIRST)
         begin_step(h);
     h->ended = flags & STEP_LAST;
@@ -296,6 +299,7 @@ host_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struc
     if (!h->ended)
         return error_set(err, CHEX_ERR_BUG, "an update before the last micro-batch of a step");
     h->at = clock_now();
+    h->cpu_at = clock_process();
     ranges_push(PART_REDUCE);
     if (has_peers(h) && !h->halted)
         status = h->options.reduce->ops->join(h->options.reduce, NULL, err);

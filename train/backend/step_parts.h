@@ -30,6 +30,10 @@ extern const char *const step_part_name[PART_COUNT];
 
 struct step_times {
     double seconds[PART_COUNT];
+    double cpu[PART_COUNT]; /* CPU seconds of all threads of the process; 0 for parts that a device times */
 };
+
+/* Add t to a sum. */
+void step_times_add(struct step_times *sum, const struct step_times *t);
 
 #endif

@@ -14,6 +14,7 @@
 
 #define LEAST            0.02 /* share of the time; a smaller loss is not worth a change */
 #define LEAST_EVALUATION 0.1  /* higher, because evaluations are necessary */
+#define LEAST_CORES      0.1  /* higher, because threads never divide their work evenly */
 
 struct advice {
     double loss;
@@ -150,6 +151,22 @@ look_at_messages(const struct rank_times *t, struct advice *a)
                  percent(a->loss));
 }
 
+/* Find computing that waits for a core, because threads or other processes share it. */
+static void
+look_at_cores(const struct rank_times *t, struct advice *a)
+{
+    double factor[FACTOR_COUNT], lost = 0;
+    unsigned r;
+
+    for (r = 0; r < t->ranks; r++)
+        lost += rank_time_cores(&t->rank[r]).lost;
+    rank_times_factors(t, factor);
+    if (is_worse(a, lost / (t->seconds * t->ranks), LEAST_CORES))
+        snprintf(a->text, RANK_ADVICE,
+                 "ranks had %d %% of their cores: fewer ranks on a host or a smaller -j; look for other processes",
+                 percent(factor[FACTOR_CORES]));
+}
+
 static void
 look_at_parts(const struct rank_times *t, struct advice *a)
 {
@@ -186,6 +203,7 @@ rank_times_advice(const struct rank_times *t, char out[RANK_ADVICE])
 {
     struct advice a = {.text = out};
     double work = 0;
+    bool known = true;
     unsigned r;
 
     if (t->ranks == 0 || !(t->seconds > 0)) {
@@ -194,12 +212,15 @@ rank_times_advice(const struct rank_times *t, char out[RANK_ADVICE])
     }
     look_at_slowest(t, &a);
     look_at_messages(t, &a);
+    look_at_cores(t, &a);
     look_at_parts(t, &a);
     look_at_device(t, &a);
-    for (r = 0; r < t->ranks; r++)
+    for (r = 0; r < t->ranks; r++) {
         work += t->rank[r].work;
+        known &= !isnan(t->rank[r].useful);
+    }
     if (a.loss <= 0)
-        snprintf(out, RANK_ADVICE, "ranks work %d %% of the time: nothing to change",
-                 percent(fmin(work / (t->seconds * t->ranks), 1)));
+        snprintf(out, RANK_ADVICE, "ranks work %d %% of the time: %s", percent(fmin(work / (t->seconds * t->ranks), 1)),
+                 known ? "nothing to change" : "their share of the cores is not known");
     return out;
 }

@@ -20,14 +20,14 @@ rank_times_release(struct rank_times *t)
 static void
 add_rank(struct rank_time *sum, const struct rank_time *r)
 {
-    unsigned i;
-
     sum->seconds += r->seconds;
     sum->work += r->work;
     sum->busy += r->busy;
     sum->modelled += r->modelled;
-    for (i = 0; i < PART_COUNT; i++)
-        sum->parts.seconds[i] += r->parts.seconds[i];
+    sum->cpu += r->cpu;
+    sum->useful += r->useful;
+    sum->threads = r->threads;
+    step_times_add(&sum->parts, &r->parts);
 }
 
 enum chex_status
@@ -84,6 +84,7 @@ const struct factor_info factor_info[FACTOR_COUNT] = {
     [FACTOR_TRANSFER] = {"transfer_efficiency", "transfer"},
     [FACTOR_BUSY] = {"device_busy", "device busy"},
     [FACTOR_ROOF] = {"roofline_share", "share of the roofline"},
+    [FACTOR_CORES] = {"core_share", "share of the cores"},
 };
 
 /* Two clocks may differ by a rounding error, so limit a share to one. */
@@ -95,18 +96,48 @@ share(double part, double whole)
     return value > 1 ? 1 : value < 0 ? 0 : value;
 }
 
+/* The parts in which a CPU computes; wall: times the number of threads. */
+struct computing {
+    double cpu, wall;
+};
+
+static void
+add_computing(struct computing *c, const struct rank_time *r)
+{
+    static const enum step_part parts[] = {PART_FORWARD, PART_BACKWARD, PART_UPDATE, PART_EVALUATE};
+    size_t i;
+
+    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        c->cpu += isnan(r->busy) ? r->parts.cpu[parts[i]] : (double)NAN;
+        c->wall += r->parts.seconds[parts[i]] * r->threads;
+    }
+}
+
+struct rank_cores
+rank_time_cores(const struct rank_time *r)
+{
+    struct computing c = {.cpu = 0};
+
+    add_computing(&c, r);
+    return (struct rank_cores){.share = share(c.cpu, c.wall), .lost = (c.wall - c.cpu) / r->threads};
+}
+
 void
 rank_times_factors(const struct rank_times *t, double out[FACTOR_COUNT])
 {
     double sum = 0, most = 0, busy = 0, modelled = 0, ideal = t->ideal;
+    struct computing c = {.cpu = 0};
     unsigned r;
 
     for (r = 0; r < t->ranks; r++) {
-        sum += t->rank[r].work;
+        sum += t->rank[r].useful;
         busy += t->rank[r].busy;
         modelled += t->rank[r].modelled;
-        most = t->rank[r].work > most ? t->rank[r].work : most;
+        most = t->rank[r].useful > most ? t->rank[r].useful : most;
+        add_computing(&c, &t->rank[r]);
     }
+    if (isnan(sum))
+        most = sum;
     if (ideal < most)
         ideal = most;
     if (ideal > t->seconds)
@@ -118,4 +149,31 @@ rank_times_factors(const struct rank_times *t, double out[FACTOR_COUNT])
     out[FACTOR_TRANSFER] = share(ideal, t->seconds);
     out[FACTOR_BUSY] = share(busy, t->seconds * t->ranks);
     out[FACTOR_ROOF] = busy > 0 ? modelled / busy : (double)NAN;
+    out[FACTOR_CORES] = share(c.cpu, c.wall);
+}
+
+/* ---- two runs ---------------------------------------------------------------------------------------------------- */
+
+/* Returns the useful CPU seconds of all threads. */
+static double
+useful_cpu(const struct rank_times *t)
+{
+    double sum = 0;
+    unsigned r;
+
+    for (r = 0; r < t->ranks; r++)
+        sum += t->rank[r].useful * t->rank[r].threads;
+    return sum;
+}
+
+struct rank_scaling
+rank_times_scaling(const struct rank_times *reference, const struct rank_times *t)
+{
+    double factor[FACTOR_COUNT], useful = useful_cpu(t);
+    struct rank_scaling out;
+
+    rank_times_factors(t, factor);
+    out.computation = useful > 0 ? useful_cpu(reference) / useful : (double)NAN;
+    out.global = factor[FACTOR_PARALLEL] * out.computation;
+    return out;
 }

@@ -1,22 +1,29 @@
 /*
  * rank_times.h - time accounts of all ranks, and the parallel efficiency that follows from them
  *
- * A rank either works or waits for other ranks.  Its work is everything except PART_REDUCE and PART_PEERS.  So reading
- * counts as work, as in the POP metrics, where work is the time outside of MPI.  With the work W(r) of rank r in a time
- * T:
+ * A rank either works or waits for other ranks.  Its work is the wall time of everything except PART_REDUCE and
+ * PART_PEERS.  Its useful time U(r) is the CPU time of this work per thread, because ranks that share a core all seem
+ * to work the whole time.  With a device that has its own clock, U(r) is the work.  In a time T:
  *
- *     load balance              mean of W / max of W
- *     communication efficiency  max of W / T
- *     parallel efficiency       their product: mean of W / T
- *     serialisation             max of W / I
+ *     load balance              mean of U / max of U
+ *     communication efficiency  max of U / T
+ *     parallel efficiency       their product: mean of U / T
+ *     serialisation             max of U / I
  *     transfer                  I / T; serialisation times transfer is the communication efficiency
+ *
+ * Two runs that do the same work:
+ *
+ *     computation scaling       sum of U x threads of the reference / the same sum of this run
+ *     global efficiency         parallel efficiency x computation scaling
  *
  * I is the time on an ideal network with zero transfer time.  It needs no simulator here.  The ranks meet at the sums
  * of each step, at each evaluation and at each checkpoint; between two meetings they are independent.  So I is the sum,
  * over all intervals between meetings, of the longest work of any rank.
  *
+ * Runs of earlier versions recorded no CPU times: U, and the factors that contain it, are NaN.
+ *
  * Source of the factors: POP, "List of Metrics", https://co-design.pop-coe.eu/metrics/ (methodology of
- * https://pop-coe.eu).
+ * https://pop-coe.eu); for two runs also NAG's pypop, https://github.com/numericalalgorithmsgroup/pypop.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,6 +41,9 @@ struct rank_time {
     double work;     /* the part of it without waiting for other ranks */
     double busy;     /* the part of it in which the device computed steps, by its own clock; NaN: it has no clock */
     double modelled; /* time of these steps by the cost model of the device; NaN: no model */
+    double cpu;      /* CPU seconds of the process; NaN here and below: not recorded */
+    double useful;   /* U: at most `work` */
+    double threads;  /* of the computation */
     struct step_times parts;
 };
 
@@ -60,8 +70,9 @@ enum factor {
     FACTOR_COMMUNICATION,
     FACTOR_SERIALISATION,
     FACTOR_TRANSFER,
-    FACTOR_BUSY, /* not from POP: share of the time in which devices computed steps */
-    FACTOR_ROOF, /* not from POP: modelled / busy, over all ranks; above 1 if the model is too slow */
+    FACTOR_BUSY,  /* not from POP: share of the time in which devices computed steps */
+    FACTOR_ROOF,  /* not from POP: modelled / busy, over all ranks; above 1 if the model is too slow */
+    FACTOR_CORES, /* not from POP: CPU time / (wall time x threads) of computing on a CPU, over all ranks */
     FACTOR_COUNT
 };
 
@@ -73,6 +84,21 @@ extern const struct factor_info factor_info[FACTOR_COUNT];
 
 /* Compute the factors: from 0 to 1, except FACTOR_ROOF; NaN if unknown. */
 void rank_times_factors(const struct rank_times *t, double out[FACTOR_COUNT]);
+
+/*
+ * How a rank computed on a CPU: the share of its threads' cores that it had, and the seconds that it lost without them.
+ * NaN: a device computed, or the CPU times are unknown.
+ */
+struct rank_cores {
+    double share, lost;
+};
+struct rank_cores rank_time_cores(const struct rank_time *r);
+
+/* The factors of POP for two runs that do the same work; NaN if unknown. */
+struct rank_scaling {
+    double computation, global;
+};
+struct rank_scaling rank_times_scaling(const struct rank_times *reference, const struct rank_times *t);
 
 /* ---- what to change (rank_advice.c) ------------------------------------------------------------------------------ */
 

@@ -24,19 +24,25 @@ set(json_t *object, const char *key, json_t *value)
 static json_t *
 rank_json(const struct rank_time *r, unsigned number)
 {
-    json_t *parts = json_object(), *object = json_object();
+    json_t *parts = json_object(), *cpu = json_object(), *object = json_object();
     bool good = true;
     unsigned i;
 
-    for (i = 0; i < PART_COUNT; i++)
+    for (i = 0; i < PART_COUNT; i++) {
         good &= set(parts, step_part_name[i], real_json(r->parts.seconds[i]));
+        good &= set(cpu, step_part_name[i], real_json(r->parts.cpu[i]));
+    }
     good &= set(object, "rank", count_json(number));
     good &= set(object, "host", text_json(r->host));
     good &= set(object, "seconds", real_json(r->seconds));
     good &= set(object, "work", real_json(r->work));
     good &= set(object, "busy", real_json(r->busy));
     good &= set(object, "modelled", real_json(r->modelled));
+    good &= set(object, "cpu", real_json(r->cpu));
+    good &= set(object, "useful", real_json(r->useful));
+    good &= set(object, "threads", real_json(r->threads));
     good &= set(object, "parts", parts);
+    good &= set(object, "cpu_parts", cpu);
     if (!good)
         json_decref(object);
     return good ? object : NULL;
@@ -101,14 +107,16 @@ static bool
 read_rank(const json_t *object, struct rank_time *r)
 {
     const char *host = json_string_value(json_object_get(object, "host"));
-    const json_t *parts = json_object_get(object, "parts");
+    const json_t *parts = json_object_get(object, "parts"), *cpu = json_object_get(object, "cpu_parts");
     bool good = host && get(object, "seconds", &r->seconds) && get(object, "work", &r->work) &&
                 get(object, "busy", &r->busy) && get_if_there(object, "modelled", &r->modelled) &&
-                isfinite(r->seconds) && isfinite(r->work);
+                get_if_there(object, "cpu", &r->cpu) && get_if_there(object, "useful", &r->useful) &&
+                get_if_there(object, "threads", &r->threads) && isfinite(r->seconds) && isfinite(r->work);
     unsigned i;
 
     for (i = 0; good && i < PART_COUNT; i++)
-        good = get(parts, step_part_name[i], &r->parts.seconds[i]) && isfinite(r->parts.seconds[i]);
+        good = get(parts, step_part_name[i], &r->parts.seconds[i]) && isfinite(r->parts.seconds[i]) &&
+               get_if_there(cpu, step_part_name[i], &r->parts.cpu[i]);
     if (good)
         memcpy(r->host, host, strnlen(host, sizeof(r->host) - 1));
     return good;

@@ -100,7 +100,11 @@ static const struct member rank_members[] = {
     {"work", SECONDS},
     {"busy", SECONDS, OR_NULL},
     {"modelled", SECONDS, OR_NULL, .added = true},
+    {"cpu", SECONDS, OR_NULL, .added = true},
+    {"useful", SECONDS, OR_NULL, .added = true},
+    {"threads", SECONDS, OR_NULL, .added = true},
     {"parts", PARTS},
+    {"cpu_parts", .form = FORM_MAP, .of = &a_factor, .added = true},
     END,
 };
 static const struct member a_rank = {.form = FORM_OBJECT, .of = rank_members};

@@ -52,6 +52,7 @@ struct trainer_job {
 /* trainer_times.c: the time account of this rank since the last exchange between the ranks. */
 struct trainer_times {
     double since, waited;         /* clock_now() and collective_waited() at that time */
+    double cpu, waited_cpu;       /* clock_process() and collective_waited_cpu() at that time */
     double covered, covered_wait; /* seconds of steps, evaluations and checkpoints, and of waiting between steps */
     double reduced;               /* seconds of waiting for sums that the current step has reported */
     struct step_times parts;
@@ -340,7 +341,7 @@ void trainer_times_step(const struct trainer_job *job, uint64_t step, double end
  * are also added to *also unless NULL.
  */
 struct trainer_section {
-    double since, waited;
+    double since, waited, cpu, waited_cpu;
 };
 struct trainer_section trainer_section_begin(const struct trainer_job *job);
 void trainer_section_end(const struct trainer_job *job, const struct trainer_section *section, enum step_part part,

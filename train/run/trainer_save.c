@@ -216,13 +216,10 @@ took(const struct trainer_job *job, const struct trainer_section *section, struc
      struct trainer_result *result)
 {
     struct step_times both = {.seconds = {0}};
-    unsigned i;
 
     trainer_section_end(job, section, PART_SAVE, &both);
-    for (i = 0; i < PART_COUNT; i++) {
-        epoch->times.seconds[i] += both.seconds[i];
-        result->times.seconds[i] += both.seconds[i];
-    }
+    step_times_add(&epoch->times, &both);
+    step_times_add(&result->times, &both);
 }
 
 enum chex_status

@@ -89,14 +89,26 @@ trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping)
 
 /* ---- giving a step to the plan ----------------------------------------------------------------------------------- */
 
-/* Add the time since `began` to this part of a step. */
+/* The clocks at the start of a part. */
+struct part_start {
+    double wall, cpu;
+};
+
+static struct part_start
+start_part(void)
+{
+    return (struct part_start){.wall = clock_now(), .cpu = clock_process()};
+}
+
+/* Add the time since the start to this part of a step. */
 static void
-took(const struct trainer_job *job, struct step_under_way *s, enum step_part part, double began)
+took(const struct trainer_job *job, struct step_under_way *s, enum step_part part, const struct part_start *start)
 {
     double now = clock_now();
 
-    s->times.seconds[part] += now - began;
-    trainer_times_part(job->times, part, began, now);
+    s->times.seconds[part] += now - start->wall;
+    s->times.cpu[part] += clock_process() - start->cpu;
+    trainer_times_part(job->times, part, start->wall, now);
 }
 
 /* Keep the names of the images, for the error if their loss is not finite. */
@@ -158,7 +170,7 @@ load(const struct trainer_job *job, const struct trainer_pass *pass, struct step
      struct step_under_way *s)
 {
     struct loaded *loaded = NULL;
-    double began = clock_now();
+    const struct part_start start = start_part();
 
     if (stepping->fault != CHEX_OK)
         return NULL;
@@ -167,7 +179,7 @@ load(const struct trainer_job *job, const struct trainer_pass *pass, struct step
     ranges_pop();
     if (stepping->fault == CHEX_OK && !loaded)
         stepping->fault = error_set(&stepping->why, CHEX_ERR_BUG, "the loader ended before the epoch did");
-    took(job, s, PART_WAIT, began);
+    took(job, s, PART_WAIT, &start);
     return stepping->fault == CHEX_OK ? loaded : NULL;
 }
 
@@ -244,7 +256,7 @@ wait_for_result(const struct trainer_job *job, const struct trainer_engine *engi
                 struct step_under_way **step, struct step_result *r, struct chex_error *err)
 {
     struct step_under_way *s = &stepping->step[stepping->first];
-    double began = clock_now();
+    const struct part_start start = start_part();
     bool done = false;
     enum chex_status status;
 
@@ -261,7 +273,7 @@ wait_for_result(const struct trainer_job *job, const struct trainer_engine *engi
             job->w->on_wait(job->w->context);
     }
     ranges_pop();
-    took(job, s, PART_MEET, began);
+    took(job, s, PART_MEET, &start);
     return status;
 }
 
@@ -331,8 +343,6 @@ static void
 count_step(const struct trainer_task *task, struct checkpoint_state *state, struct trainer_epoch *epoch,
            struct trainer_result *result, const struct step_under_way *s, const struct trainer_step *seen, bool known)
 {
-    size_t i;
-
     state->step++;
     state->batches++;
     state->micro_batches += all_batches(task, s);
@@ -344,10 +354,8 @@ count_step(const struct trainer_task *task, struct checkpoint_state *state, stru
     result->steps++;
     result->images += s->images;
     epoch->images += s->images;
-    for (i = 0; i < PART_COUNT; i++) {
-        result->times.seconds[i] += seen->times.seconds[i];
-        epoch->times.seconds[i] += seen->times.seconds[i];
-    }
+    step_times_add(&result->times, &seen->times);
+    step_times_add(&epoch->times, &seen->times);
 }
 
 static enum chex_status
@@ -360,7 +368,6 @@ finish_step(struct trainer *t, struct chex_error *err)
     enum chex_status status = wait_for_result(&t->job, &t->engine, stepping, &s, &r, err);
     unsigned filled = filled_batches(&t->job, &t->task, t->state.batches);
     double now = clock_now();
-    size_t i;
 
     if (status != CHEX_OK || r.halted)
         return status == CHEX_OK ? halt(t, s, &r, err) : status;
@@ -370,8 +377,8 @@ finish_step(struct trainer *t, struct chex_error *err)
     /* While the device works, a wait of its host costs nothing.  Before the first step the device had no work. */
     if (t->engine.device->info.own_clock && t->result.steps > 0 && s->times.seconds[PART_WAIT] > r.idle)
         s->times.seconds[PART_WAIT] = r.idle;
-    for (i = 0; i < PART_COUNT; i++)
-        seen.times.seconds[i] = s->times.seconds[i] + r.times.seconds[i];
+    seen.times = s->times;
+    step_times_add(&seen.times, &r.times);
     stepping->ended = now;
     stepping->requests |= r.requests;
     t->state.plan = r.state;

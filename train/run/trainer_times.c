@@ -22,7 +22,7 @@
 
 /* The account of a rank; the floats of its entries follow it. */
 struct account {
-    double seconds, work, busy, modelled;
+    double seconds, work, busy, modelled, cpu, useful, threads;
     struct step_times parts;
     uint64_t steps, entries;
 };
@@ -37,6 +37,8 @@ trainer_times_begin(const struct trainer_job *job)
 
     times->since = clock_now();
     times->waited = collective_waited(job->all);
+    times->cpu = clock_process();
+    times->waited_cpu = collective_waited_cpu(job->all);
     times->covered = times->covered_wait = times->reduced = 0;
     times->parts = (struct step_times){.seconds = {0}};
     times->steps = times->entries = 0;
@@ -81,13 +83,11 @@ trainer_times_step(const struct trainer_job *job, uint64_t step, double end, con
                    double filled)
 {
     struct trainer_times *times = job->times;
-    unsigned i;
 
     put_entry(times, seen->seconds - times->reduced);
     times->reduced = 0;
     times->covered += seen->seconds;
-    for (i = 0; i < PART_COUNT; i++)
-        times->parts.seconds[i] += seen->times.seconds[i];
+    step_times_add(&times->parts, &seen->times);
     times->steps++;
     times->whole_steps += filled;
     put_span(times, TRACE_STEP, step, end - seen->seconds, end);
@@ -96,7 +96,10 @@ trainer_times_step(const struct trainer_job *job, uint64_t step, double end, con
 struct trainer_section
 trainer_section_begin(const struct trainer_job *job)
 {
-    return (struct trainer_section){.since = clock_now(), .waited = collective_waited(job->all)};
+    return (struct trainer_section){.since = clock_now(),
+                                    .waited = collective_waited(job->all),
+                                    .cpu = clock_process(),
+                                    .waited_cpu = collective_waited_cpu(job->all)};
 }
 
 void
@@ -105,21 +108,34 @@ trainer_section_end(const struct trainer_job *job, const struct trainer_section 
 {
     struct trainer_times *times = job->times;
     double now = clock_now(), waited = collective_waited(job->all) - section->waited;
-    double work = now - section->since > waited ? now - section->since - waited : 0;
+    struct step_times spent = {.seconds = {0}};
 
-    put_entry(times, work);
+    spent.seconds[PART_PEERS] = waited;
+    spent.seconds[part] = now - section->since > waited ? now - section->since - waited : 0;
+    spent.cpu[PART_PEERS] = collective_waited_cpu(job->all) - section->waited_cpu;
+    spent.cpu[part] = clock_process() - section->cpu - spent.cpu[PART_PEERS];
+    put_entry(times, spent.seconds[part]);
     times->covered += now - section->since;
     times->covered_wait += waited;
-    times->parts.seconds[part] += work;
-    times->parts.seconds[PART_PEERS] += waited;
-    if (also) {
-        also->seconds[part] += work;
-        also->seconds[PART_PEERS] += waited;
-    }
+    step_times_add(&times->parts, &spent);
+    if (also)
+        step_times_add(also, &spent);
     put_span(times, part, 0, section->since, now);
 }
 
 /* ---- all ranks --------------------------------------------------------------------------------------------------- */
+
+/*
+ * Returns the useful seconds of this rank, at most its work.  On a CPU, this is the CPU time per thread without the CPU
+ * time that waiting for other ranks takes.  A device with its own clock computes beside the CPU, so its work is useful.
+ */
+static double
+useful_seconds(const struct trainer_job *job, const struct trainer_engine *engine, double cpu, double work)
+{
+    double useful = (cpu - (collective_waited_cpu(job->all) - job->times->waited_cpu)) / job->o->threads;
+
+    return engine->device->info.own_clock || useful > work ? work : useful;
+}
 
 /* The work between steps, evaluations and checkpoints is one more entry. */
 static void
@@ -128,7 +144,11 @@ close_account(const struct trainer_job *job, const struct trainer_engine *engine
     struct trainer_times *times = job->times;
     double seconds = clock_now() - times->since;
     double waited = collective_waited(job->all) - times->waited - times->covered_wait;
-    struct account own = {.seconds = seconds, .busy = (double)NAN, .modelled = (double)NAN};
+    struct account own = {.seconds = seconds,
+                          .busy = (double)NAN,
+                          .modelled = (double)NAN,
+                          .cpu = clock_process() - times->cpu,
+                          .threads = job->o->threads};
     const double *spent = times->parts.seconds;
     size_t i;
 
@@ -152,6 +172,7 @@ close_account(const struct trainer_job *job, const struct trainer_engine *engine
         memcpy(&entry, times->message.data + i, sizeof(entry));
         own.work += (double)entry;
     }
+    own.useful = useful_seconds(job, engine, own.cpu, own.work);
     if (times->message.size >= sizeof(own))
         memcpy(times->message.data, &own, sizeof(own));
 }
@@ -165,8 +186,14 @@ read_account(const uint8_t *data, size_t size, const char *host, struct rank_tim
     if (size < sizeof(a))
         return false;
     memcpy(&a, data, sizeof(a));
-    *out = (struct rank_time){
-        .seconds = a.seconds, .work = a.work, .busy = a.busy, .modelled = a.modelled, .parts = a.parts};
+    *out = (struct rank_time){.seconds = a.seconds,
+                              .work = a.work,
+                              .busy = a.busy,
+                              .modelled = a.modelled,
+                              .cpu = a.cpu,
+                              .useful = a.useful,
+                              .threads = a.threads,
+                              .parts = a.parts};
     memcpy(out->host, host, strnlen(host, sizeof(out->host) - 1));
     *steps = a.steps;
     *entries = (size_t)a.entries;

@@ -27,9 +27,15 @@ times_of(unsigned ranks, const double *work, double seconds, double ideal)
     unsigned r;
 
     for (r = 0; r < ranks; r++) {
-        rank[r] = (struct rank_time){.seconds = seconds, .work = work[r], .busy = (double)NAN, .modelled = (double)NAN};
+        rank[r] = (struct rank_time){.seconds = seconds,
+                                     .work = work[r],
+                                     .busy = (double)NAN,
+                                     .modelled = (double)NAN,
+                                     .cpu = work[r],
+                                     .useful = work[r],
+                                     .threads = 1};
         snprintf(rank[r].host, sizeof(rank[r].host), "n%02u", r);
-        rank[r].parts.seconds[PART_BACKWARD] = work[r];
+        rank[r].parts.seconds[PART_BACKWARD] = rank[r].parts.cpu[PART_BACKWARD] = work[r];
         rank[r].parts.seconds[PART_REDUCE] = seconds - work[r];
     }
     return (struct rank_times){.rank = rank, .ranks = ranks, .steps = 10, .seconds = seconds, .ideal = ideal};
@@ -70,7 +76,7 @@ TEST(factors_follow_pop)
     const double work[] = {8, 6, 4, 6};
     const struct rank_times t = times_of(4, work, 10, 9);
 
-    check_factors(&t, (const double[]){0.6, 0.75, 0.8, 8.0 / 9, 0.9, (double)NAN, (double)NAN});
+    check_factors(&t, (const double[]){0.6, 0.75, 0.8, 8.0 / 9, 0.9, (double)NAN, (double)NAN, 1});
 }
 
 TEST(a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one)
@@ -78,13 +84,13 @@ TEST(a_rank_that_is_alone_and_works_all_the_time_has_all_factors_one)
     const double work[] = {10};
     struct rank_times t = times_of(1, work, 10, 10);
 
-    check_factors(&t, (const double[]){1, 1, 1, 1, 1, (double)NAN, (double)NAN});
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, (double)NAN, (double)NAN, 1});
     rank[0].busy = 7;
-    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, (double)NAN});
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, (double)NAN, (double)NAN});
     rank[0].modelled = 4.9;
-    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 0.7});
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 0.7, (double)NAN});
     rank[0].modelled = 8.4; /* a model that is too slow is visible */
-    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 1.2});
+    check_factors(&t, (const double[]){1, 1, 1, 1, 1, 0.7, 1.2, (double)NAN});
 }
 
 /* The number of entries differs if one of them was lost for lack of memory. */
@@ -93,7 +99,7 @@ TEST(without_an_ideal_network_serialisation_and_transfer_are_not_known)
     const double work[] = {8, 6};
     const struct rank_times t = times_of(2, work, 10, (double)NAN);
 
-    check_factors(&t, (const double[]){0.7, 0.875, 0.8, (double)NAN, (double)NAN, (double)NAN, (double)NAN});
+    check_factors(&t, (const double[]){0.7, 0.875, 0.8, (double)NAN, (double)NAN, (double)NAN, (double)NAN, 1});
 }
 
 /* The clock of one rank may exceed the total time by rounding. */
@@ -128,7 +134,7 @@ TEST(ranks_that_are_slow_in_turn_are_serialised)
     ck_assert(isnan(rank_times_ideal(both, differ, 2)));
     ck_assert(rank_times_ideal(both, counts, 1) == 8);
     t = times_of(2, work, 16, 12);
-    check_factors(&t, (const double[]){0.5, 1, 0.5, 8.0 / 12, 0.75, (double)NAN, (double)NAN});
+    check_factors(&t, (const double[]){0.5, 1, 0.5, 8.0 / 12, 0.75, (double)NAN, (double)NAN, 1});
 }
 
 TEST(epochs_are_added_rank_by_rank)
@@ -144,10 +150,97 @@ TEST(epochs_are_added_rank_by_rank)
     ck_assert(sum.steps == 20 && sum.seconds == 15 && sum.ideal == 13.5);
     ck_assert(sum.rank[0].work == 10 && sum.rank[1].work == 10 && sum.rank[1].seconds == 15);
     ck_assert(sum.rank[0].parts.seconds[PART_REDUCE] == 5);
-    check_factors(&sum, (const double[]){10.0 / 15, 1, 10.0 / 15, 10 / 13.5, 0.9, (double)NAN, (double)NAN});
+    check_factors(&sum, (const double[]){10.0 / 15, 1, 10.0 / 15, 10 / 13.5, 0.9, (double)NAN, (double)NAN, 1});
     t.ranks = 1;
     ck_assert_int_eq(rank_times_add(&sum, &t, &err), CHEX_ERR_BUG);
     rank_times_release(&sum);
+}
+
+/* ---- CPU time ---------------------------------------------------------------------------------------------------- */
+
+/* Four ranks that share a core: each computes for 9.5 of 10 seconds by the wall clock, and for 2.4 by the CPU clock. */
+static struct rank_times
+shared_core(void)
+{
+    const double work[] = {9.5, 9.5, 9.5, 9.5};
+    const struct rank_times t = times_of(4, work, 10, 9.8);
+    unsigned r;
+
+    for (r = 0; r < 4; r++)
+        rank[r].cpu = rank[r].useful = rank[r].parts.cpu[PART_BACKWARD] = 2.375;
+    return t;
+}
+
+TEST(ranks_that_share_a_core_are_not_efficient)
+{
+    const struct rank_times t = shared_core();
+
+    check_factors(&t, (const double[]){0.2375, 1, 0.2375, 2.375 / 9.8, 0.98, (double)NAN, (double)NAN, 0.25});
+    ck_assert_str_eq(advice_of(&t), "ranks had 25 % of their cores: fewer ranks on a host or a smaller -j; look for "
+                                    "other processes");
+}
+
+TEST(a_rank_with_28_percent_of_a_core_gets_advice)
+{
+    const double work[] = {10};
+    const struct rank_times t = times_of(1, work, 10, 10);
+
+    rank[0].cpu = rank[0].useful = rank[0].parts.cpu[PART_BACKWARD] = 2.8;
+    ck_assert_str_eq(advice_of(&t), "ranks had 28 % of their cores: fewer ranks on a host or a smaller -j; look for "
+                                    "other processes");
+    rank[0].threads = 2; /* 2.8 of 20 core seconds */
+    ck_assert_double_eq_tol(rank_time_cores(&rank[0]).share, 0.14, NEAR);
+    ck_assert_double_eq_tol(rank_time_cores(&rank[0]).lost, 8.6, NEAR);
+    rank[0].threads = 1;
+    rank[0].busy = 10; /* a device computes */
+    ck_assert(isnan(rank_time_cores(&rank[0]).share));
+    ck_assert_str_eq(advice_of(&t), "ranks work 100 % of the time: nothing to change");
+}
+
+/* POP: 2.4 of 4 x 2.375 seconds; the product with 0.2375 is 2.4 / (4 x 10). */
+TEST(two_runs_have_a_computation_scaling_and_a_global_efficiency)
+{
+    const double work[] = {2.4};
+    struct rank_time alone;
+    struct rank_times one = times_of(1, work, 2.4, 2.4), four;
+    struct rank_scaling s;
+
+    alone = rank[0];
+    one.rank = &alone;
+    four = shared_core();
+    s = rank_times_scaling(&one, &four);
+    ck_assert_double_eq_tol(s.computation, 2.4 / 9.5, NEAR);
+    ck_assert_double_eq_tol(s.global, 2.4 / 40, NEAR);
+    s = rank_times_scaling(&one, &one);
+    ck_assert_double_eq_tol(s.global, 1, NEAR);
+    alone.threads = 2; /* of two threads each, twice the CPU time */
+    ck_assert_double_eq_tol(rank_times_scaling(&one, &four).computation, 4.8 / 9.5, NEAR);
+    rank[2].useful = (double)NAN;
+    s = rank_times_scaling(&one, &four);
+    ck_assert(isnan(s.computation) && isnan(s.global));
+}
+
+TEST(times_without_cpu_times_have_no_factors_but_advice)
+{
+    const double work[] = {10};
+    const struct rank_times t = times_of(1, work, 10, 10);
+    struct rank_times back;
+    struct chex_error err;
+    json_t *object = json_object(), *first;
+    double factor[FACTOR_COUNT];
+    unsigned i;
+
+    ck_assert(rank_times_json_add(object, &t));
+    first = json_array_get(json_object_get(object, "ranks"), 0);
+    ck_assert(json_object_del(first, "cpu") == 0 && json_object_del(first, "useful") == 0);
+    ck_assert(json_object_del(first, "threads") == 0 && json_object_del(first, "cpu_parts") == 0);
+    ck_assert_int_eq(rank_times_json_read(object, &back, &err), CHEX_OK);
+    rank_times_factors(&back, factor);
+    for (i = 0; i < FACTOR_COUNT; i++)
+        ck_assert(i == FACTOR_TRANSFER ? factor[i] == 1 : isnan(factor[i]));
+    ck_assert_str_eq(advice_of(&back), "ranks work 100 % of the time: their share of the cores is not known");
+    rank_times_release(&back);
+    json_decref(object);
 }
 
 /* ---- what to change ---------------------------------------------------------------------------------------------- */
@@ -190,6 +283,7 @@ TEST(waits_without_a_slow_rank_are_distinguished)
                                     "machine, and for a lower clock");
     rank[0].parts.seconds[PART_WAIT] = rank[1].parts.seconds[PART_WAIT] = 4;
     rank[0].parts.seconds[PART_BACKWARD] = rank[1].parts.seconds[PART_BACKWARD] = 4;
+    rank[0].parts.cpu[PART_BACKWARD] = rank[1].parts.cpu[PART_BACKWARD] = 4;
     ck_assert_str_eq(advice_of(&t), "ranks wait 31 % for one another in turn: their reading; --stage");
     t.ideal = 9;
     ck_assert_str_eq(advice_of(&t), "messages between the ranks take 44 %: a larger --batch or --accumulate, or a "
@@ -210,7 +304,7 @@ TEST(a_rank_that_is_alone_gets_advice_too)
     ck_assert_str_eq(advice_of(&t), "ranks work 100 % of the time: nothing to change");
     part[PART_WAIT] = 3;
     ck_assert_str_eq(advice_of(&t), "images are waited for 30 % of the time: --cache or --stage");
-    part[PART_EVALUATE] = 4;
+    part[PART_EVALUATE] = rank[0].parts.cpu[PART_EVALUATE] = 4;
     ck_assert_str_eq(advice_of(&t), "evaluations take 40 %: a smaller --bootstrap, or --tta none");
     part[PART_SAVE] = 5;
     ck_assert_str_eq(advice_of(&t), "checkpoints take 50 %: a longer --checkpoint-every");

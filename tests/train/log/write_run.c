@@ -111,13 +111,28 @@ log_step(struct run_log *log, uint64_t step, double session)
 static void
 log_times(struct run_log *log, uint64_t step, uint32_t epoch, const char *over)
 {
-    struct rank_time rank[2] = {
-        {.host = "n\"07", .seconds = 7, .work = 5, .busy = (double)NAN, .modelled = (double)NAN},
-        {.host = "n08", .seconds = 7, .work = 6, .busy = (double)NAN, .modelled = (double)NAN}};
+    struct rank_time rank[2] = {{.host = "n\"07",
+                                 .seconds = 7,
+                                 .work = 5,
+                                 .busy = (double)NAN,
+                                 .modelled = (double)NAN,
+                                 .cpu = 5.5,
+                                 .useful = 5,
+                                 .threads = 1},
+                                {.host = "n08",
+                                 .seconds = 7,
+                                 .work = 6,
+                                 .busy = (double)NAN,
+                                 .modelled = (double)NAN,
+                                 .cpu = 6.5,
+                                 .useful = 6,
+                                 .threads = 1}};
     const struct rank_times times = {.rank = rank, .ranks = 2, .steps = EPOCH, .seconds = 7, .ideal = 6.5};
 
     rank[0].parts.seconds[PART_FORWARD] = rank[1].parts.seconds[PART_FORWARD] = 1.5;
     rank[0].parts.seconds[PART_BACKWARD] = rank[1].parts.seconds[PART_BACKWARD] = 3;
+    rank[0].parts.cpu[PART_BACKWARD] = rank[1].parts.cpu[PART_BACKWARD] = 2.25;
+    rank[0].parts.cpu[PART_FORWARD] = rank[1].parts.cpu[PART_FORWARD] = 1.5;
     rank[0].parts.seconds[PART_SAVE] = rank[1].parts.seconds[PART_SAVE] = 0.125;
     rank[1].parts.seconds[PART_WAIT] = 1;
     rank[0].parts.seconds[PART_REDUCE] = 1.5;

@@ -14,6 +14,7 @@
 #include "base/number_format.h"
 #include "checkpoint/settings.h"
 #include "inspect/diff/diff.h"
+#include "train/run_times.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -25,6 +26,7 @@ struct checkpoint_diff {
     const struct target *target[2];
     struct safetensors file[2];
     json_t *fields[2]; /* the metadata: an object of texts */
+    struct run_times times[2];
     bool differ;
     enum chex_status status; /* of the comparison; err: its error */
     struct chex_error err;
@@ -229,6 +231,50 @@ compare(struct table_writer *t, void *result)
     }
 }
 
+/* ---- times of two runs ------------------------------------------------------------------------------------------- */
+
+/* Compares B with A if both recorded the times of equally many steps since their last start. */
+static bool
+compare_times(const struct checkpoint_diff *d, struct rank_scaling *out)
+{
+    const struct run_times *a = &d->times[0], *b = &d->times[1];
+
+    if (a->times.ranks == 0 || b->times.ranks == 0 || !a->all || !b->all || a->times.steps != b->times.steps)
+        return false;
+    *out = rank_times_scaling(&a->times, &b->times);
+    return true;
+}
+
+static const char *
+format_share(double share, char out[FORMAT_TEXT])
+{
+    if (isnan(share))
+        return "n/a";
+    snprintf(out, FORMAT_TEXT, "%.2f", share);
+    return out;
+}
+
+static void
+print_scaling(const struct checkpoint_diff *d)
+{
+    char computation[FORMAT_TEXT], global[FORMAT_TEXT];
+    struct rank_scaling s;
+
+    if (compare_times(d, &s))
+        printf("time     from A to B: computation scaling %s, global efficiency %s\n",
+               format_share(s.computation, computation), format_share(s.global, global));
+}
+
+static json_t *
+scaling_json(const struct checkpoint_diff *d)
+{
+    struct rank_scaling s;
+
+    return compare_times(d, &s) ? json_pack("{s:o, s:o}", "computation_scaling", real_json(s.computation),
+                                            "global_efficiency", real_json(s.global))
+                                : json_null();
+}
+
 /* ---- output ------------------------------------------------------------------------------------------------------ */
 
 static void
@@ -240,6 +286,8 @@ print_text(struct checkpoint_diff *d)
     for (i = 0; i < 2 && !d->in->common->quiet; i++)
         printf("%c        %s, %s  %s\n", 'A' + i, format_things(d->file[i].count, "tensor", tensors),
                format_bytes(d->file[i].size, bytes), printable_text(d->target[i]->file, file));
+    if (!d->in->common->quiet)
+        print_scaling(d);
     compare(NULL, d);
     if (d->status == CHEX_OK && !d->differ && !d->in->common->quiet)
         printf("%sequal%s\n", d->in->color.green, d->in->color.off);
@@ -251,10 +299,10 @@ print_json(struct checkpoint_diff *d)
     json_t *changes = inspect_rows_json(columns, compare, d);
 
     if (d->status == CHEX_OK)
-        inspect_json_add(d->in, json_pack("{s:s, s:[o, o], s:[o, o], s:b, s:o}", "kind", "checkpoints", "paths",
+        inspect_json_add(d->in, json_pack("{s:s, s:[o, o], s:[o, o], s:b, s:o, s:o}", "kind", "checkpoints", "paths",
                                           text_json(d->target[0]->path), text_json(d->target[1]->path), "files",
                                           text_json(d->target[0]->file), text_json(d->target[1]->file), "same",
-                                          !d->differ, "changes", changes));
+                                          !d->differ, "changes", changes, "scaling", scaling_json(d)));
     else
         json_decref(changes);
 }
@@ -285,6 +333,8 @@ open_side(struct checkpoint_diff *d, unsigned i, struct chex_error *err)
         progress_line_warn(&d->in->line, "%s: warning: %s", d->in->program->name, t->passed_over);
     if (status == CHEX_OK)
         status = read_fields(&d->file[i], &d->fields[i], err);
+    if (status == CHEX_OK && strcmp(t->file, t->path) != 0) /* the folder of a run */
+        status = run_times_read(t->path, &d->times[i], err);
     return status == CHEX_OK ? status : error_context(err, status, "'%s'", t->file);
 }
 
@@ -307,6 +357,7 @@ inspect_checkpoint_diff(struct inspect *in, const struct target *a, const struct
     for (i = 0; i < 2; i++) {
         safetensors_close(&d.file[i]);
         json_decref(d.fields[i]);
+        rank_times_release(&d.times[i].times);
     }
     return code;
 }
