@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- rejects.jsonl -------------------------------------------------------------------------------------------- */
 
@@ -241,6 +242,33 @@ left_out(const struct convert *c)
     return out;
 }
 
+static bool
+is_jpeg_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+}
+
+/*
+ * Returns the rule by which image files became gray, or NULL if they are NIH's 8-bit PNGs.  The label file and the
+ * names in the plan decide, not the files: a resumed run does not read all files.
+ */
+static const char *
+gray_rule(const struct convert *c)
+{
+    size_t i;
+
+    if (c->source.dataset_count > 0)
+        return NULL; /* see convert_stored_describe() */
+    if (c->labels.kind != &label_kind_nih)
+        return IMAGE_GRAY_RULE;
+    for (i = 0; i < c->plan.image_count; i++)
+        if (is_jpeg_name(c->labels.entry[c->plan.image[i]].name))
+            return IMAGE_GRAY_RULE;
+    return NULL;
+}
+
 static enum chex_status
 fill_manifest(const struct convert *c, const struct shard_result *result, struct manifest *m, char *rule,
               size_t rule_size, struct chex_error *err)
@@ -271,6 +299,7 @@ fill_manifest(const struct convert *c, const struct shard_result *result, struct
         .split_count = c->plan.splits.count,
     };
     m->synthetic = c->synthetic;
+    m->gray_rule = gray_rule(c);
     m->empty_labels = c->labels.empty_labels;
     m->left_out = left_out(c);
     convert_stored_describe(c, m);

@@ -297,8 +297,13 @@ convert_stored_describe(const struct convert *c, struct manifest *m)
         return;
     m->source = c->stored;
     m->source_count = (unsigned)c->source.dataset_count;
-    for (unsigned i = 0; i < m->source_count; i++)
-        m->synthetic |= c->source.dataset[i]->manifest.synthetic;
+    for (unsigned i = 0; i < m->source_count; i++) {
+        const struct manifest *from = &c->source.dataset[i]->manifest;
+
+        m->synthetic |= from->synthetic;
+        if (from->gray_rule)
+            m->gray_rule = from->gray_rule;
+    }
     /*
      * The rows are those of the data set, so what it left out is still left out.  Numbers of several data sets cannot
      * be added up: one may contain what another left out.  m->source has them.

@@ -89,6 +89,7 @@ struct manifest {
     double pixel_mean, pixel_deviation;
     uint64_t rejects;
     bool synthetic;        /* drawn by chex-synth; not part of the data set id */
+    const char *gray_rule; /* IMAGE_GRAY_RULE if the inputs may be other than NIH's 8-bit PNGs, otherwise NULL */
     uint64_t empty_labels; /* rows with an empty label, read as No Finding on request */
     struct manifest_leaks leaks;
     struct manifest_left_out left_out; /* views may be NULL if no row was excluded */

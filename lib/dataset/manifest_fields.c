@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "dataset/format.h"
 #include "dataset/where.h"
+#include "image/image.h"
 #include "image/resample.h"
 
 #include <stdio.h>
@@ -143,6 +144,8 @@ static const struct manifest_field record_fields[] = {
     {.key = NULL},
 };
 
+static const char *const gray_rules[] = {IMAGE_GRAY_RULE, NULL};
+
 static const struct manifest_field decode_fields[] = {
     {"resize", MANIFEST_TEXT, M(resize), .names = resample_names, .wanted = "a known method"},
     {"luma", MANIFEST_DERIVED, .fixed = MANIFEST_LUMA, .wanted = MANIFEST_LUMA},
@@ -256,6 +259,7 @@ const struct manifest_field manifest_fields[] = {
     {"labels_sha256", MANIFEST_TEXT, M(labels_sha256), HEX(64)},
     {"rejects", MANIFEST_NUMBER, M(rejects), .max = INT64_MAX},
     {"synthetic", MANIFEST_BOOL, M(synthetic), .optional = true},
+    {"gray_rule", MANIFEST_TEXT, M(gray_rule), .names = gray_rules, .wanted = "a known rule", .optional = true},
     {"empty_labels", MANIFEST_NUMBER, M(empty_labels), .max = INT64_MAX, .optional = true},
     {"leaks", MANIFEST_OBJECT, .fields = leaks_fields, .optional = true},
     {"left_out", MANIFEST_OBJECT, .fields = left_out_fields, .optional = true},

@@ -4,14 +4,14 @@
  * A decoder (png_decode.h or jpeg_decode.h, chosen by decode.h) converts a file in memory to such an image; resample.h
  * shrinks it.
  *
- * Conversion to 8-bit gray, in this order:
+ * Conversion to 8-bit gray, in this order (a change of any step needs a new IMAGE_GRAY_RULE):
  *   1. palette, 1-, 2- and 4-bit samples are expanded to 8 bits (v * 255 / max); tRNS becomes alpha
  *   2. 16-bit samples are scaled to 8 bits, (v * 255 + 32767) / 65535
  *   3. R, G, B become luma of BT.601 in the fixed point of Pillow's convert("L"):
  *      (19595 R + 38470 G + 7471 B + 32768) >> 16, which is the identity for R = G = B
  *   4. alpha a below 255 is composited on black: (v * a + 127) / 255
- * gAMA, sRGB, iCCP, EXIF orientation and all other ancillary data are ignored, as in Pillow.  So the
- * values are those of published preprocessing pipelines.
+ * The gray of a JPEG is its Y channel.  gAMA, sRGB, iCCP, EXIF orientation and all other ancillary data are ignored, as
+ * in Pillow.  So the values are those of published preprocessing pipelines.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,6 +21,8 @@
 #include "base/memory.h"
 
 #include <stdatomic.h>
+
+#define IMAGE_GRAY_RULE "gray8-1" /* the name of these steps in manifests */
 
 struct image {
     uint32_t width, height;

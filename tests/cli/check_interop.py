@@ -14,6 +14,7 @@ import functools
 import glob
 import gzip
 import hashlib
+import io
 import json
 import math
 import os
@@ -24,8 +25,8 @@ import subprocess
 import sys
 import tempfile
 
-from support import (FINDINGS, SOURCE, Cases, Skip, cache_folder, manifest, masked, nih, program, python_with, run,
-                     slurp, synth)
+from support import (FINDINGS, SOURCE, Cases, Skip, cache_folder, images, manifest, masked, nih, png, program,
+                     python_with, run, same_tree, slurp, synth, write)
 
 try:
     import numpy
@@ -215,6 +216,142 @@ def _(_work):
 @case("protoc --decode: the real images", slow=True)
 def _(_work):
     check_protoc(real("--size", "256"), 5)
+
+
+# ---- image files of every form ---------------------------------------------------------------------------------------
+
+
+SIDE = 64
+
+
+def gray8(samples, depth, alpha=None):
+    """The steps of chex-convert(1), section IMAGES: samples [y][x] or [y][x][3] of this depth to 8-bit gray."""
+    v = samples.astype(numpy.int64)
+    v = (v * 255 + 32767) // 65535 if depth == 16 else v * 255 // (2**depth - 1)
+    if v.ndim == 3:
+        v = (19595 * v[..., 0] + 38470 * v[..., 1] + 7471 * v[..., 2] + 32768) >> 16
+    return (v if alpha is None else (v * alpha + 127) // 255).astype(numpy.uint8)
+
+
+def gray_png(samples, depth):
+    """A gray PNG of any depth; Pillow cannot write those of 2 and 4 bits."""
+    def row(y, _width):
+        if depth == 16:
+            return samples[y].astype(">u2").tobytes()
+        bits = numpy.unpackbits(samples[y].astype(numpy.uint8)[:, None], axis=1)[:, 8 - depth:]
+        return numpy.packbits(bits.ravel()).tobytes()
+    return png(SIDE, SIDE, row, depth)
+
+
+def saved(image, kind, **options):
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def jpeg_gray(data):
+    """What libjpeg decodes if gray is requested."""
+    image = Image.open(io.BytesIO(data))
+    image.draft("L", image.size)
+    assert image.mode == "L"
+    return numpy.asarray(image)
+
+
+def image_forms():
+    """{form: (bytes of the file, its gray pixels)}"""
+    noise = numpy.random.default_rng(27)
+    rgb, alpha = noise.integers(0, 256, (SIDE, SIDE, 3), numpy.uint8), noise.integers(0, 256, (SIDE, SIDE), numpy.uint8)
+    forms = {}
+    for depth in (1, 2, 4, 8, 16):
+        samples = noise.integers(0, 2**depth, (SIDE, SIDE))
+        forms[f"gray, {depth} bits"] = gray_png(samples, depth), gray8(samples, depth)
+    forms["RGB"] = saved(Image.fromarray(rgb), "PNG"), gray8(rgb, 8)
+    forms["RGBA"] = saved(Image.fromarray(numpy.dstack([rgb, alpha])), "PNG"), gray8(rgb, 8, alpha)
+    pair = Image.fromarray(rgb[..., :2].copy(), "LA")
+    forms["gray with alpha"] = saved(pair, "PNG"), gray8(rgb[..., 0], 8, rgb[..., 1])
+    palette = Image.fromarray(alpha, "P")
+    palette.putpalette(rgb.reshape(-1)[:768].tobytes())
+    forms["palette"] = saved(palette, "PNG"), gray8(rgb.reshape(-1)[:768].reshape(256, 3)[alpha], 8)
+    smooth = Image.fromarray(rgb).resize((16, 16)).resize((SIDE, SIDE))
+    for form, data in (("JPEG, gray", saved(smooth.convert("L"), "JPEG")), ("JPEG, colour", saved(smooth, "JPEG"))):
+        forms[form] = data, jpeg_gray(data)
+    return forms
+
+
+def write_forms(work):
+    """A set in the form of PadChest with a file of each form: its folder, its label file, {name: (form, gray)}."""
+    folder, forms = os.path.join(work, "padchest"), image_forms()
+    synth(folder, 2 * len(forms), "--size", str(SIDE), "--labels", "padchest")
+    paths = sorted(paths_of(f"{folder}/images").items())
+    found = {}
+    for (name, path), (form, (data, gray)) in zip(paths, forms.items()):
+        write(path, data)
+        found[name] = form, gray
+    assert len(found) == len(forms)
+    return f"{folder}/images", glob.glob(f"{folder}/*.csv")[0], found
+
+
+@case("a file of every form becomes gray by the rule gray8-1, which the manifest names")
+def _(work):
+    need(Image, "NumPy and Pillow")
+    folder, labels, forms = write_forms(work)
+    command = [program("chex-convert"), "-q", "-i", folder, "-l", labels, "--size", str(SIDE), "--resize", "none",
+               "--shard-size", "4"]
+    out = f"{work}/out"
+    run([*command, "-j", "1", "-o", out])
+    assert manifest(out)["gray_rule"] == "gray8-1"
+    stored = images(out)
+    for name, (form, gray) in forms.items():
+        assert stored[name]["image"] == gray.tobytes(), form
+    inspect = [program("chex-inspect"), out]
+    assert f"images   {SIDE}x{SIDE} gray8-1, none" in run(inspect).stdout
+    assert json.loads(run([*inspect, "--json"]).stdout)["results"][0]["dataset"]["gray_rule"] == "gray8-1"
+    run([*command, "-j", "3", "-o", f"{work}/threads"])
+    same_tree(f"{work}/threads", out)
+    for part in (2, 1, 3):  # the last part writes the manifest, and decodes only its own images
+        run([*command, "--part", f"{part}/3", "-o", f"{work}/parts"])
+    run([*command, "-o", f"{work}/parts"])
+    same_tree(f"{work}/parts", out)
+
+
+@case("data sets made from shards keep gray_rule, also after a merge and a withdrawal")
+def _(work):
+    need(Image, "NumPy and Pillow")
+    folder, labels, _forms = write_forms(work)
+    convert, source, plain = program("chex-convert"), f"{work}/source", small()
+    run([convert, "-q", "-i", folder, "-l", labels, "--size", str(SIDE), "-o", source])
+    run([convert, "-q", "-i", source, "--size", "32", "-o", f"{work}/smaller"])
+    assert manifest(f"{work}/smaller")["gray_rule"] == "gray8-1"
+    run([convert, "-q", "-i", source, "--where", "sex=M", "-o", f"{work}/men"])
+    run([convert, "-q", "-i", source, "--where", "sex=F", "-o", f"{work}/women"])
+    run([convert, "-q", "-i", f"{work}/men", "-i", f"{work}/women", "-o", f"{work}/merged"])
+    assert manifest(f"{work}/merged")["gray_rule"] == "gray8-1"
+    patient = next(iter(images(source).values()))["patient"].decode()
+    run([convert, "-q", "--withdraw", patient, source])
+    after = manifest(source)
+    assert after["withdrawals"] and after["gray_rule"] == "gray8-1"
+    assert "gray_rule" not in plain.manifest
+
+
+@case("NIH's label file has gray_rule only if it names a JPEG")
+def _(work):
+    need(Image, "NumPy and Pillow")
+    synth(f"{work}/nih", 8, "--size", "64")
+    labels = f"{work}/nih/Data_Entry_2017_v2020.csv"
+    command = [program("chex-convert"), "-q", "-i", f"{work}/nih/images", "-l", labels, "--size", "32"]
+    run([*command, "-o", f"{work}/png"])
+    assert "gray_rule" not in manifest(f"{work}/png")
+    assert "gray8, bilinear" in run([program("chex-inspect"), f"{work}/png"]).stdout
+    name, path = sorted(paths_of(f"{work}/nih/images").items())[0]
+    with Image.open(path) as image:
+        image.convert("L").save(path[:-3] + "JPG", "JPEG")
+    os.remove(path)
+    write(labels, slurp(labels).replace(name.encode(), name[:-3].encode() + b"JPG"))
+    for entry in ("train_val_list.txt", "test_list.txt"):
+        listed = f"{work}/nih/{entry}"
+        write(listed, slurp(listed).replace(name.encode(), name[:-3].encode() + b"JPG"))
+    run([*command, "-o", f"{work}/jpeg"])
+    assert manifest(f"{work}/jpeg")["gray_rule"] == "gray8-1"
 
 
 # ---- TensorFlow ----------------------------------------------------------------------------------------------------

@@ -36,8 +36,8 @@ describe_rest(const struct inspect *in, const struct target *t)
     struct wrap w = {.out = stdout};
     unsigned i;
 
-    printf("images   %ux%u gray8, %s; mean %.2f, standard deviation %.2f\n", ds->info.width, ds->info.height, m->resize,
-           ds->info.pixel_mean, ds->info.pixel_deviation);
+    printf("images   %ux%u %s, %s; mean %.2f, standard deviation %.2f\n", ds->info.width, ds->info.height,
+           m->gray_rule ? m->gray_rule : "gray8", m->resize, ds->info.pixel_mean, ds->info.pixel_deviation);
     wrap_put(&w, "", "records  %s bytes each", COUNT_TEXT(ds->info.stride));
     wrap_put(&w, ", ", "pixels at byte %s", COUNT_TEXT(ds->info.pixel_offset));
     wrap_put(&w, "; ", "%s a shard", COUNT_TEXT(ds->info.shard_size));
@@ -135,16 +135,16 @@ describe_json(const struct target *t)
     const struct chex_dataset *ds = t->dataset;
     const struct manifest *m = &ds->manifest;
 
-    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:f, s:f, s:o, s:o}",
+    return json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o, s:o, s:f, s:f, s:o, s:o}",
                      "id", ds->info.id, "format", (int)ds->info.format_version, "tool_version", m->tool_version,
                      "height", count_json(ds->info.height), "width", count_json(ds->info.width), "channels",
                      count_json(ds->info.channels), "stride", count_json(ds->info.stride), "pixel_offset",
                      count_json(ds->info.pixel_offset), "shard_size", count_json(ds->info.shard_size), "tail", m->tail,
-                     "resize", m->resize, "split_rule", m->split_rule, "leaky_patients", count_json(m->leaks.patients),
-                     "leaky_images", count_json(m->leaks.images), "shards", count_json(ds->info.shard_count), "records",
-                     count_json(dataset_records(ds)), "images", count_json(ds->info.image_count), "bytes",
-                     count_json(dataset_bytes(ds)), "rejects", count_json(m->rejects), "pixel_mean",
-                     ds->info.pixel_mean, "pixel_deviation", ds->info.pixel_deviation, "withdrawals",
-                     withdrawals_json(m), "splits", splits_json(ds));
+                     "resize", m->resize, "gray_rule", m->gray_rule, "split_rule", m->split_rule, "leaky_patients",
+                     count_json(m->leaks.patients), "leaky_images", count_json(m->leaks.images), "shards",
+                     count_json(ds->info.shard_count), "records", count_json(dataset_records(ds)), "images",
+                     count_json(ds->info.image_count), "bytes", count_json(dataset_bytes(ds)), "rejects",
+                     count_json(m->rejects), "pixel_mean", ds->info.pixel_mean, "pixel_deviation",
+                     ds->info.pixel_deviation, "withdrawals", withdrawals_json(m), "splits", splits_json(ds));
 }

@@ -225,6 +225,7 @@ static const struct {
      "leaks"},
     {"\"bilinear\"", "\"telepathy\"", CHEX_ERR_DAMAGED, "decode.resize"},
     {"\"bt601\"", "\"bt709\"", CHEX_ERR_DAMAGED, "decode.luma"},
+    {"\"rejects\": 0", "\"rejects\": 0, \"gray_rule\": \"gray8-0\"", CHEX_ERR_DAMAGED, "gray_rule: not a known rule"},
     {"\"max_pixels\": 64000000", "\"max_pixels\": 0", CHEX_ERR_DAMAGED, "max_pixels"},
     {"\"min_side\": 8", "\"min_side\": 4294967296", CHEX_ERR_DAMAGED, "min_side"},
     {"\"lenient\": false", "\"lenient\": 0", CHEX_ERR_DAMAGED, "lenient"},

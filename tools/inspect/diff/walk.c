@@ -83,6 +83,7 @@ compare_specs(const struct diff_visit *t)
     visit_number(t, "width", m->layout.width, n->layout.width);
     visit_number(t, "height", m->layout.height, n->layout.height);
     visit_word(t, "resize", m->resize, n->resize);
+    visit_word(t, "gray_rule", m->gray_rule ? m->gray_rule : "", n->gray_rule ? n->gray_rule : "");
     manifest_from(m->source, m->source_count, m->layout.height, from[0]);
     manifest_from(n->source, n->source_count, n->layout.height, from[1]);
     visit_word(t, "from", from[0], from[1]);
