@@ -128,7 +128,7 @@ start_block(block &b)
         unsigned left = threads - w.number * LANES;
 
         w.alive = left >= LANES ? ALL_LANES : (1u << left) - 1;
-        w.blocked = w.at_barrier = w.waited = 0;
+        w.blocked = w.at_barrier = w.waited = w.launched = 0;
         w.now = nullptr;
         memset(w.pc, 0, sizeof(w.pc));
         memset(w.return_to, 0, sizeof(w.return_to));

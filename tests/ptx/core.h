@@ -113,7 +113,7 @@ struct warp {
     uint32_t pc[LANES];
     uint32_t return_to[LANES]; /* pc after a call; 0: in no function */
     uint32_t alive, blocked, at_barrier;
-    uint32_t waited; /* lanes that have executed griddepcontrol.wait */
+    uint32_t waited, launched; /* lanes that have executed griddepcontrol.wait, and .launch_dependents */
     unsigned number;
     block *in;
     uint32_t group[LANES]; /* of the copies that start now */
@@ -247,7 +247,7 @@ bool is_shared(const block &b, const unsigned char *p);
 enum access_kind { READ, WRITE, COPY_ARRIVES };
 void note_access(warp &w, unsigned lane, size_t at, size_t size, access_kind kind);
 operation copy_operation(), commit_operation(), wait_operation();
-operation dependency_wait_operation();
+operation dependency_wait_operation(), launch_dependents_operation();
 /* A violation if one of these lanes has not executed griddepcontrol.wait. */
 void check_dependency(const warp &w, uint32_t mask);
 

@@ -270,7 +270,9 @@ class decoder
             meet_by(o[0]);
         } else if (is({"griddepcontrol", "wait"})) {
             i.run = dependency_wait_operation();
-        } else if (!is({"griddepcontrol", "launch_dependents"})) {
+        } else if (is({"griddepcontrol", "launch_dependents"})) {
+            i.run = launch_dependents_operation();
+        } else {
             return false;
         }
         if (!i.run)

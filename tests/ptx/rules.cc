@@ -33,7 +33,8 @@ expect(bool good, const std::string &what)
  * `out` (rows have 8 words), %r1 the address of 1,024 bytes of shared memory; %r2.., %rd2.., %f0.., %p0.. are free.
  */
 static words
-run(const std::string &body, const words &in, unsigned threads = 32, const char *begin = "griddepcontrol.wait;\n")
+run(const std::string &body, const words &in, unsigned threads = 32,
+    const char *begin = "griddepcontrol.wait;\ngriddepcontrol.launch_dependents;\n")
 {
     static unsigned number;
     std::string name = "kernel" + std::to_string(number++);
@@ -398,6 +399,9 @@ violations_are_found()
     expect(text.find("before griddepcontrol.wait") != std::string::npos, "memory before griddepcontrol.wait: " + text);
     text = abort_message([] { run("", words(8), 1, ""); });
     expect(text.find("ends without griddepcontrol.wait") != std::string::npos, "no griddepcontrol.wait: " + text);
+    text = abort_message([] { run("", words(8), 1, "griddepcontrol.wait;\n"); });
+    expect(text.find("ends without griddepcontrol.launch_dependents") != std::string::npos,
+           "no griddepcontrol.launch_dependents: " + text);
 }
 
 int

@@ -60,7 +60,7 @@ note_access(warp &w, unsigned lane, size_t at, size_t size, access_kind kind)
         note_byte(w, lane, k, kind);
 }
 
-/* ---- griddepcontrol.wait ----------------------------------------------------------------------------------------- */
+/* ---- griddepcontrol ---------------------------------------------------------------------------------------------- */
 
 void
 check_dependency(const warp &w, uint32_t mask)
@@ -73,6 +73,18 @@ static void
 wait_for_dependency(warp &w, const instruction &, uint32_t mask)
 {
     w.waited |= mask;
+}
+
+static void
+launch_dependents(warp &w, const instruction &, uint32_t mask)
+{
+    w.launched |= mask;
+}
+
+operation
+launch_dependents_operation()
+{
+    return launch_dependents;
 }
 
 operation

@@ -39,6 +39,8 @@ end_lane(warp &w, unsigned lane)
         violation(w, "lane %u ends with a copy in progress (PTX line %u)", lane, w.copies[lane][0].line);
     if (setting().arch >= 90 && !(w.waited >> lane & 1))
         violation(w, "lane %u ends without griddepcontrol.wait", lane);
+    if (setting().arch >= 90 && !(w.launched >> lane & 1))
+        violation(w, "lane %u ends without griddepcontrol.launch_dependents", lane);
 }
 
 static void

@@ -138,7 +138,7 @@ check_wgrad(const value_set &set, const problem &p, const cuda_conv &c, const ch
 
 /* Runs one tile shape of one kind. */
 static void
-try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors)
+try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, unsigned processors, bool split = false)
 {
     cuda_conv c = conv_of(kind, p.a);
     size_t bytes = value_bytes(set);
@@ -148,6 +148,8 @@ try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     snprintf(what, sizeof(what), "%s, %s: kind %d, tile %u, %u processors", set.name, p.s->name, kind, tile,
              processors);
     cuda_conv_take(&c, tile, processors);
+    if (split)
+        split_in_two(c);
     void *x = upload(set, p.x), *y = upload(set, p.y);
     if (kind == CONV_WGRAD)
         set_partial(set, c);
@@ -191,9 +193,7 @@ partial_sums_of(const value_set &set, unsigned kernel)
     y[(pixels / 4 + middle) * OUT + NONE] = NAN;
     set_operands(c, upload(set, floats(pixels * IN, LARGE)), NULL, upload(set, y));
     cuda_conv_take(&c, 0, 1);
-    c.wgrad.k_steps = cuda_blocks(pixels, 2 * GEMM_DEEP);
-    c.splits = cuda_wgrad_splits(&c.wgrad);
-    expect(c.splits == 2, "two splits");
+    split_in_two(c);
     set_partial(set, c);
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
@@ -267,11 +267,24 @@ splits_add_up(const value_set &set)
     finish_case(name);
 }
 
+/* A 1x1 convolution stores two partial sums at once, which a single split never does. */
+static void
+pointwise_splits(const value_set &set)
+{
+    static const shape s = {"1x1 24 to 40, two splits", 2, 6, 6, 24, 40, 1, 1, 0, 16, 0, true};
+    problem p = make_problem(set, s);
+
+    for (unsigned tile = small_shapes ? 2 : 0; tile < tile_shapes_of(p.a, CONV_WGRAD); tile++)
+        try_tile(set, p, CONV_WGRAD, tile, 1, true);
+    finish_case(set, s.name);
+}
+
 static void
 run_all(const value_set &set)
 {
     tile_shapes_agree(set);
     splits_add_up(set);
+    pointwise_splits(set);
     partial_sums(set);
 }
 

@@ -51,6 +51,7 @@ rows_of(const cuda_conv &c)
 /* The parameters of a launch other than the product. */
 struct wish {
     bool norm, fresh, sums, add, all_count; /* all_count: all images have weight 1 */
+    bool split = false;                     /* wgrad in two */
 };
 
 struct problem {
@@ -330,6 +331,8 @@ try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
              processors, wish.norm ? ", norm" : "", wish.fresh ? ", fresh" : "", wish.sums ? ", sums" : "",
              wish.add ? ", add" : "", wish.all_count ? ", all" : "");
     cuda_conv_take(&c, tile, processors);
+    if (wish.split)
+        split_in_two(c);
     put_in(set, p, c, wish, pivot);
     cuda_op op = cuda_conv_op(&c);
     MUST(cuda_launch(set.kernels, &op, stream));
@@ -347,14 +350,16 @@ try_tile(const value_set &set, const problem &p, conv_kind kind, unsigned tile, 
     release();
 }
 
-/* dgrad and wgrad in one launch must give the bits of two launches. */
+/* dgrad and wgrad in one launch must give the bits of two launches, and wgrad with a BN the sums in double. */
 static void
-try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm)
+try_pair(const value_set &set, const problem &p, unsigned tile, unsigned processors, bool norm, bool split)
 {
     cuda_conv_pair pair = {conv_of(CONV_DGRAD, p.a), conv_of(CONV_WGRAD, p.a), 0};
     floats got[2][3];
 
     cuda_conv_pair_take(&pair, tile, processors);
+    if (split)
+        split_in_two(pair.wgrad);
     for (unsigned launches = 1; launches <= 2; launches++) {
         cuda_conv dgrad = pair.dgrad, wgrad = pair.wgrad;
         floats *out = got[launches - 1];
@@ -368,8 +373,10 @@ try_pair(const value_set &set, const problem &p, unsigned tile, unsigned process
             MUST(cuda_launch(set.kernels, &ops[i], stream));
         out[0] = slab_of(set, p, dgrad);
         out[1] = download(partial_set(set, wgrad.splits), wgrad.wgrad.partial, cuda_conv_partial(&wgrad));
-        if (norm)
+        if (norm) {
             out[2] = download(dgrad.dgrad.sums.partial, (size_t)dgrad.dgrad.sums.blocks * 2 * p.a.in);
+            check_wgrad(set, p, wgrad, "wgrad of a pair");
+        }
         release();
     }
     for (unsigned i = 0; i < 3; i++)
@@ -422,7 +429,7 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
     }
     for (bool norm : both)
         if (tile < pairs_of(p))
-            try_pair(set, p, tile, norm && !small_shapes ? 132 : 1, norm);
+            try_pair(set, p, tile, norm && !small_shapes ? 132 : 1, norm, false);
 }
 
 static void
@@ -438,6 +445,19 @@ tile_shapes_agree(const value_set &set)
             try_kinds(set, p, plain, tile);
         finish_case(set, s.name);
     }
+}
+
+/* A 1x1 convolution stores two partial sums at once, which a single split never does. */
+static void
+pointwise_splits(const value_set &set)
+{
+    static const shape s = {"1x1 24 to 40, two splits", 3, 5, 5, 24, 40, 1, 1, 0, 16, 0, 8, 16, true, true};
+    problem p = make_problem(set, s, true);
+
+    for (unsigned tile = small_shapes ? 2 : 0; tile < pairs_of(p); tile++)
+        try_pair(set, p, tile, 1, true, true);
+    try_tile(set, p, CONV_WGRAD, tile_shapes_of(p.a, CONV_WGRAD) - 1, 1, {true, true, false, false, false, true});
+    finish_case(set, s.name);
 }
 
 /* The variance is 0 if rounding made it negative, and for a single value; NaN stays NaN, also through ReLU. */
@@ -482,6 +502,7 @@ static void
 run_all(const value_set &set)
 {
     tile_shapes_agree(set);
+    pointwise_splits(set);
     odd_statistics(set);
 }
 

@@ -472,6 +472,14 @@ set_operands(cuda_conv &c, void *x, const void *w, void *y)
 }
 
 void
+split_in_two(cuda_conv &c)
+{
+    c.wgrad.k_steps = cuda_blocks(cuda_wgrad_steps(&c.shape), 2);
+    c.splits = cuda_wgrad_splits(&c.wgrad);
+    expect(c.splits == 2, "two splits");
+}
+
+void
 set_partial(const value_set &set, cuda_conv &c)
 {
     c.wgrad.partial = room(partial_set(set, c.splits), cuda_conv_partial(&c));

@@ -138,6 +138,8 @@ each_tap(const conv_shape &s, F visit)
 }
 /* Sets the operands of any kind: x and y are dx and dy where the kind has these. */
 void set_operands(cuda_conv &c, void *x, const void *w, void *y);
+/* Gives wgrad two splits, also where its cost does not. */
+void split_in_two(cuda_conv &c);
 /* Allocates the partial sums of wgrad. */
 void set_partial(const value_set &set, cuda_conv &c);
 /* Launches sum_all for partial sums of wgrad: gradient (+)= unscale * their sum. */

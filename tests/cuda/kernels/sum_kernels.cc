@@ -1,5 +1,6 @@
 /*
- * sum_kernels.cc - reduces wgrad partial sums to gradients of master weights, for all convolutions in one launch
+ * sum_kernels.cc - reduces wgrad partial sums to gradients of master weights, for all convolutions in one launch;
+ * converts values to floats
  *
  *     sum_kernels
  *
@@ -9,6 +10,7 @@
 
 #include "backend/input.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* out, in, taps, splits, stem: one and several parts, partly filled CTAs, and the stem between the others. */
@@ -106,12 +108,33 @@ run_reduce(const value_set &set)
     finish_case(set, "fewer blocks of sums");
 }
 
+/* Less than a CTA, exactly one, and more; what follows is not written. */
+static void
+run_widen(const value_set &set)
+{
+    for (unsigned count : {8, WIDEN_THREADS * 8, WIDEN_THREADS * 8 + 24}) {
+        floats values = random_values(set, count + 8);
+        widen_args a = {NULL, upload(floats(count + 8, 9)), count};
+
+        values[1] = -0.0f;
+        values[3] = INFINITY;
+        a.values = upload(set, values);
+        launch(set, CUDA_WIDEN, cuda_blocks(count, WIDEN_THREADS * 8), 1, a);
+        for (unsigned i = 0; i < 8; i++)
+            values[count + i] = 9;
+        expect(download(a.sum, count + 8) == values, "values as floats");
+    }
+    release();
+    finish_case(set, "values as floats");
+}
+
 static void
 run_cases(const value_set &set)
 {
     run_all(set, 0);
     run_all(set, 3);
     run_reduce(set);
+    run_widen(set);
 }
 
 int
