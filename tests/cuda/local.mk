@@ -6,7 +6,9 @@ EXTRA_DIST += \
 	$(fake_sources) \
 	tests/cuda/check_emulated.py \
 	tests/cuda/emulated.mk \
+	tests/cuda/ptx/check_mutants.py \
 	tests/cuda/ptx/check_ptx.py \
+	tests/cuda/ptx/mutants.py \
 	tests/cuda/ptx/ptx_executor.cc \
 	tests/cuda/ptx/ptx_files.py \
 	tests/cuda/toolkit11.sh
@@ -88,7 +90,12 @@ check-ptx-all:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' CHEX_SLOW=1 \
 	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/ptx/check_ptx.py $(CHECK_CASES)
 
-.PHONY: check-kernels check-ptx check-ptx-all
+#: check-ptx-mutants  wrong edits of the PTX, each of which the tests of kernels must find; minutes
+check-ptx-mutants:
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
+	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/ptx/check_mutants.py $(CHECK_CASES)
+
+.PHONY: check-kernels check-ptx check-ptx-all check-ptx-mutants
 
 include tests/cuda/kernels/local.mk
 include tests/cuda/plan/local.mk

@@ -319,6 +319,22 @@ def check_test_folders(tally):
                 [name for name in found.split() if name not in named and not name.endswith("local.mk")])
 
 
+def check_mutants(tally):
+    """An asm statement without an instruction only hides a value from the compiler, so it has no mutant."""
+    sys.path.insert(0, os.path.join(SOURCE, "tests", "cuda", "ptx"))
+    from mutants import MUTANTS
+    named = tuple(m.statement for m in MUTANTS if m.statement)
+    faults, found = [], set()
+    for path in sources("train/cuda/kernels"):
+        for text in re.findall(r'\basm\b[^("]*\(\s*"([^"]*)"', read(f"train/cuda/kernels/{path}")):
+            statement = text.strip(" ;").split(" ")[0]
+            found |= {name for name in named if name.startswith(statement)}
+            if statement and not any(name.startswith(statement) for name in named):
+                faults.append(f"{path}: {statement}")
+    faults += [f"no kernel has the statement {name}" for name in sorted(set(named) - found)]
+    tally.check("each asm statement of the kernels has a mutant of its PTX", faults)
+
+
 def check_limits(tally):
     """On a busy machine a test takes a hundred times as long: a hang is found by UNIT_TIMEOUT and PATIENCE alone."""
     names = subprocess.run(["find", "tests", "(", "-name", "test_*.c", "-o", "-name", "*.py", ")", "-type", "f",
@@ -341,6 +357,7 @@ def main():
     check_columns(tally)
     check_emulator(tally)
     check_test_folders(tally)
+    check_mutants(tally)
     check_limits(tally)
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 
 from support import BUILD, SOURCE
 
@@ -18,6 +19,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "cuda", "kernels"))
 import nvrtc
 
 FOLDER = os.path.join(BUILD, "ptx-files")
+making = threading.Lock()
 
 
 def types_of(arch):
@@ -56,9 +58,14 @@ def by_nvrtc(arch, value, path, to):
         file.write(text.value)
 
 
-@functools.lru_cache(None)
 def make(arch):
-    """The folder that has the PTX of all kernels for this architecture."""
+    """The folder that has the PTX of all kernels for this architecture.  Cases that need it wait for each other."""
+    with making:
+        return made(arch)
+
+
+@functools.lru_cache(None)
+def made(arch):
     if not nvcc(arch):
         nvrtc.library()  # Skip if there is none
     os.makedirs(FOLDER, exist_ok=True)
