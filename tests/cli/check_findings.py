@@ -15,7 +15,7 @@ import xml.dom.minidom
 import mpi
 from fixtures import fixture
 from mpi import ENVIRONMENT
-from support import FINDINGS, SOURCE, Cases, cache_folder, manifest, program, run, says, slurp
+from support import FINDINGS, SOURCE, Cases, cache_folder, images, manifest, program, run, says, slurp
 
 try:
     import jsonschema
@@ -124,6 +124,19 @@ def compare(document, predictions, wanted):
     if aurocs:
         assert abs(document["mean"]["auroc"]["value"] - np.mean(aurocs)) < 1e-12
     assert abs(document["loss"] - np.mean(losses)) < 1e-5
+
+
+@case("chex-inspect labels --json counts positive, known and unknown labels of each finding")
+def _(_work):
+    folder = data("a,b,c", 40)
+    document = json.loads(run([program("chex-inspect"), "labels", "--json", folder]).stdout)
+    schema("inspect", document)
+    for split in document["results"][0]["splits"]:
+        labels = [r["label"] for r in images(folder, split["name"]).values()]
+        for k, found in enumerate(split["findings"].values()):
+            column = [label[k] for label in labels]
+            assert [found["images"], found["unknown"]] == [column.count(1), column.count(255)]
+            assert found["known"] == len(column) - column.count(255) and found["unknown"] > 0
 
 
 @case("with unknown labels, 1, 2 and 4 ranks train the same network")

@@ -303,9 +303,10 @@ counts_json(const struct tally *t, const char *name, const struct counts *c)
             if (i != j)
                 inspect_json_set(&with, name_of(t, j), count_json(c->together[i][j]));
         inspect_json_set(&findings, name_of(t, i),
-                         json_pack("{s:o, s:f, s:o}", "images", count_json(c->with[i]), "prevalence",
-                                   c->known[i] ? (double)c->with[i] / (double)c->known[i] : 0.0, "together_with",
-                                   with));
+                         json_pack("{s:o, s:o, s:o, s:f, s:o}", "images", count_json(c->with[i]), "known",
+                                   count_json(c->known[i]), "unknown", count_json(c->images - c->known[i]),
+                                   "prevalence", c->known[i] ? (double)c->with[i] / (double)c->known[i] : 0.0,
+                                   "together_with", with));
     }
     return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "images", count_json(c->images), "no_finding",
                      count_json(c->none), "findings", findings);
