@@ -322,15 +322,3 @@ def speedup(job, ranks):
 
 def epoch_efficiency(job, ranks):
     return speedup(job, ranks) / ranks
-
-
-def with_testing_share(job, ranks, share):
-    """The job whose sequential testing takes this share of an epoch of so many ranks."""
-    none = epoch(replace(job, judged=0, testing=0, judging="ranks"), ranks)["total"]
-    return replace(job, testing=none * share / (1 - share), judging="one")
-
-
-def with_total(job, seconds):
-    """The job whose epoch takes so long on one GPU: its rate follows."""
-    images = job.train + job.judged / job.judge_rate
-    return replace(job, rate=images / (seconds - job.host - job.bootstrap))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The model of scale (bench/scale_model.py, bench/scale.py): what must hold whatever its numbers, and what it is for:
-the published curves within 10 %, and what doc/design/ranks.md says that it predicts.
+"""The model of scale (bench/scale_model.py, bench/scale.py): what must hold whatever its numbers, the published
+figures unchanged, and what doc/design/ranks.md says that it predicts.
 
     check_scale_model.py [PATTERN]      only the cases whose name matches the regular expression
 
@@ -210,19 +210,24 @@ def _(_work):
         assert model.epoch_efficiency(replace(job, **change), 64) < 0.90, change
 
 
-@case("published: Dell's 16 V100 and RWTH's 64 GPUs, within 10 %")
+@case("published: all seven points of Dell and both of RWTH, unchanged, and one fitted term")
 def _(_work):
-    near(model.epoch(scale.DELL, 1)["total"] * 10 / 60, 70, 1e-3)
-    for found, said in ((model.epoch(scale.DELL, 16)["total"] * 10 / 60, 6.7), (model.speedup(scale.DELL, 16), 10.5),
-                        (model.epoch(scale.RWTH, 64)["parallel_efficiency"], 0.34)):
-        assert abs(found / said - 1) < 0.10, f"{found:.3g}, published {said}"
-    # One set of parameters makes each curve; only what the source or the text beside it says is set.
+    assert scale.DELL_RATES == {1: 185.12, 2: 315.26, 3: 421.85, 4: 589.36, 8: 1116.99, 12: 1527.60, 16: 1912.82}
+    assert scale.RWTH_EFFICIENCY == {48: 0.27, 64: 0.34}
+    drawn = {name: points for name, _, points in scale.POINTS}
+    assert drawn["RWTH, published"] == [(48, 0.27), (64, 0.34)] and len(drawn["Dell, published"]) == 7
+    near(drawn["Dell, published"][-1][1], 1912.82 / 16 / 185.12)
+    # Only what the source says is set, and nothing is fitted to the points but the contention.
     default = Job(scale.V100, rate=1)
     changed = {name for name in Job.__dataclass_fields__ if getattr(scale.DELL, name) != getattr(default, name)}
-    assert changed == {"rate", "micro", "cycle", "tail", "update", "judging"}, changed
-    # And it is the testing that binds RWTH: shared, most comes back.
-    shared = replace(scale.RWTH, judging="ranks", input_rate=math.inf)
-    assert model.epoch(shared, 64)["parallel_efficiency"] > 0.9
+    assert changed == {"rate", "micro", "cycle", "tail", "update", "train", "judged"}, changed
+    near(scale.dell_speedup(1, 0.5), 1)
+    # Without the term, the model is far too fast on every number of GPUs above one; the term explains a part of that.
+    contention = scale.fitted_contention()
+    for ranks, rate in list(scale.DELL_RATES.items())[1:]:
+        said = rate / scale.DELL_RATES[1]
+        assert scale.dell_speedup(ranks) > 1.15 * said, ranks
+        assert abs(scale.dell_speedup(ranks, contention) / said - 1) < 0.12, ranks
 
 
 @case("ours over EDR: above 95 % on 16 V100 and above 90 % on 64, with a small last bucket or bf16; not without")
