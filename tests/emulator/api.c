@@ -137,6 +137,13 @@ launches_have_limits(void)
     CHECK(attributes.maxDynamicSharedSizeBytes == 200 << 10 && attributes.maxThreadsPerBlock == 1024);
     CHECK(cudaFuncSetAttribute((const void *)shape, cudaFuncAttributeMaxDynamicSharedMemorySize, 228 << 10) ==
           cudaErrorInvalidValue);
+    CHECK(attributes.preferredShmemCarveout == cudaSharedmemCarveoutDefault);
+    OK(cudaFuncSetAttribute((const void *)shape, cudaFuncAttributePreferredSharedMemoryCarveout,
+                            cudaSharedmemCarveoutMaxShared));
+    OK(cudaFuncGetAttributes(&attributes, (const void *)shape));
+    CHECK(attributes.preferredShmemCarveout == 100 && attributes.maxDynamicSharedSizeBytes == 200 << 10);
+    CHECK(cudaFuncSetAttribute((const void *)shape, cudaFuncAttributePreferredSharedMemoryCarveout, 101) ==
+          cudaErrorInvalidValue);
     CHECK(cudaLaunchKernel((const void *)block_barrier, (dim3){1, 65536, 1}, (dim3){1, 1, 1}, arguments, 0, stream) ==
           cudaErrorInvalidConfiguration);
     CHECK(cudaLaunchKernel((const void *)set_flag, (dim3){1, 1, 1}, (dim3){1, 1, 1}, arguments, 0, stream) ==

@@ -262,9 +262,10 @@ atomic_max(T *to, T value)
 struct kernel {
     const char *name;
     void (*run)(const void *argument);
-    size_t argument;  /* bytes of its only argument */
-    unsigned threads; /* most threads of a block */
-    size_t shared;    /* limit of dynamic shared memory: 48 KiB unless raised */
+    size_t argument;   /* bytes of its only argument */
+    unsigned threads;  /* most threads of a block */
+    size_t shared;     /* limit of dynamic shared memory: 48 KiB unless raised */
+    int carveout = -1; /* preferred percentage of shared memory; -1: the driver chooses */
 };
 struct register_kernel {
     register_kernel(const void *address, kernel k);

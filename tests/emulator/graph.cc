@@ -107,10 +107,15 @@ cudaFuncSetAttribute(const void *address, enum cudaFuncAttribute attribute, int 
 
     if (c.failed() || !k)
         return c.end(c.failed() ? c.end() : cudaErrorInvalidDeviceFunction);
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-        (size_t)value > devices()[(size_t)current_device()].properties.sharedMemPerBlockOptin)
+    size_t most = devices()[(size_t)current_device()].properties.sharedMemPerBlockOptin;
+
+    if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value >= 0 && (size_t)value <= most)
+        k->shared = (size_t)value;
+    else if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout && value >= cudaSharedmemCarveoutDefault &&
+             value <= cudaSharedmemCarveoutMaxShared)
+        k->carveout = value;
+    else
         return c.end(cudaErrorInvalidValue);
-    k->shared = (size_t)value;
     return c.end();
 }
 
@@ -126,6 +131,7 @@ cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *address
     attributes->maxThreadsPerBlock = (int)k->threads;
     attributes->ptxVersion = ptx_version(current_device());
     attributes->maxDynamicSharedSizeBytes = (int)k->shared;
+    attributes->preferredShmemCarveout = k->carveout;
     return c.end();
 }
 

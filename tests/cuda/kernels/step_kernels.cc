@@ -1,5 +1,6 @@
 /*
- * step_kernels.cc - compares norm, decision and optimizers of a step (train/cuda/) with train/math/
+ * step_kernels.cc - compares norm, decision and optimizers of a step (train/cuda/) with train/math/; also checks what
+ * cuda_prepare() sets for all kernels
  *
  *     step_kernels
  *
@@ -347,9 +348,25 @@ run_wire(const value_set &set)
     finish_case(set, "gradients as bfloat16 and back");
 }
 
+/* A kernel with another split would wait until its multiprocessors are idle. */
+static void
+run_prepared(const value_set &set)
+{
+    for (int i = 0; i < CUDA_KERNEL_COUNT; i++) {
+        const cuda_kernel &k = set.kernels[i];
+        cudaFuncAttributes attributes;
+
+        MUST(cudaFuncGetAttributes(&attributes, k.function));
+        expect(k.most == 0 || attributes.preferredShmemCarveout == cudaSharedmemCarveoutMaxShared,
+               "the split of shared memory and L1 of a kernel with shared memory");
+    }
+    finish_case(set, "all kernels with shared memory prefer the same split of shared memory and L1");
+}
+
 static void
 run_all(const value_set &set)
 {
+    run_prepared(set);
     run_optimizer(set, OPTIMIZER_ADAM, "Adam");
     run_optimizer(set, OPTIMIZER_ADAMW, "AdamW");
     run_optimizer(set, OPTIMIZER_SGD, "SGD");

@@ -23,6 +23,13 @@ cuda_prepare(const struct cuda_kernel *set)
         e = cudaFuncGetAttributes(&attributes, set[i].function);
         if (e == cudaSuccess && shared > 48u << 10)
             e = cudaFuncSetAttribute(set[i].function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+        /*
+         * The same split of shared memory and L1 for all of these kernels: a multiprocessor must be idle to change it.
+         * The cost model counts resident CTAs with all of the shared memory.
+         */
+        if (e == cudaSuccess && set[i].most > 0)
+            e = cudaFuncSetAttribute(set[i].function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                     cudaSharedmemCarveoutMaxShared);
     }
     return e;
 }
