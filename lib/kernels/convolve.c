@@ -1,9 +1,9 @@
 /*
  * convolve.c - see convolve.h
  *
- * One kernel does both passes: it computes LANES columns at once and reads two rows at a time.  The row pass transposes
- * a strip of CONVOLVE_STRIP rows, calls the same kernel, and transposes the result back; this costs less than sums along
- * a row.
+ * One kernel does both passes: it computes LANES columns at once and reads two rows at a time.  The row pass
+ * transposes a strip of CONVOLVE_STRIP rows, calls the same kernel, and transposes the result back; this costs less
+ * than sums along a row.
  *
  * The kernel needs one operation that C cannot express: the pairwise multiply-add of 16-bit integers, which nearly
  * every CPU has.  The rest uses GCC's vector types (clang has them too), which work on any CPU.  Samples have 8 bits.

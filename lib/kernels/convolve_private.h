@@ -13,7 +13,7 @@
 
 #include "kernels/convolve.h"
 
-/* Rows that convolve_rows() transposes at once: a multiple of the width, in bytes, of every implementation's registers. */
+/* Rows that convolve_rows() transposes at once: a multiple of the bytes in a register of every implementation. */
 #define CONVOLVE_STRIP 32
 
 /* The factors of one output sample, padded with 0 to an even number, and the shift of its sum. */
