@@ -166,6 +166,7 @@ static const struct member split_members[] = {
     {"images", COUNT},
     {"patients", COUNT},
     {"positives", .form = FORM_MAP, .of = &a_count},
+    {"known", .form = FORM_MAP, .of = &a_count, .added = true},
     END,
 };
 static const struct member a_split = {.form = FORM_OBJECT, .of = split_members};

@@ -116,7 +116,7 @@ format_session(const struct run_facts *f)
 static json_t *
 format_split(const struct run_facts *f, const struct chex_split_info *split)
 {
-    struct run_json j = run_json_object(), positives = run_json_object();
+    struct run_json j = run_json_object(), positives = run_json_object(), known = run_json_object();
     bool trains = f->train && strcmp(f->train, split->name) == 0;
     bool validates = f->validation && strcmp(f->validation, split->name) == 0;
     unsigned findings, i;
@@ -127,9 +127,12 @@ format_split(const struct run_facts *f, const struct chex_split_info *split)
     run_json_text(&j, "sha256", split->members_sha256);
     run_json_count(&j, "images", split->image_count);
     run_json_count(&j, "patients", split->patient_count);
-    for (i = 0; i < findings; i++)
+    for (i = 0; i < findings; i++) {
         run_json_count(&positives, name[i], split->positives[i]);
+        run_json_count(&known, name[i], split->known[i]);
+    }
     run_json_add(&j, "positives", run_json_take(&positives));
+    run_json_add(&j, "known", run_json_take(&known));
     return run_json_take(&j);
 }
 
