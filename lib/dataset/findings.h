@@ -28,10 +28,6 @@ extern const struct findings findings_nih14;
 /* The findings of other label files: see findings_lists.c for the sources. */
 extern const struct findings findings_cxr_lt, findings_chexpert, findings_padchest;
 
-/* Until all programs use the list of the data set: the names of the default list. */
-#define CHEX_FINDINGS        14
-#define chex_finding_name(i) (findings_nih14.name[i])
-
 /*
  * Make a list of these names.  Free it with findings_release().
  * CHEX_ERR_USAGE  no name, or more than FINDINGS_MAX; a name that is empty, too long, has a blank at an end, has only

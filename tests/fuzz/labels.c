@@ -94,10 +94,10 @@ write_again(const struct labels *l, struct buffer *b)
             snprintf(text, sizeof(text), "%.9f", (double)e->age);
         append_quoted(b, (char[]){e->sex, '\0'});
         append_quoted(b, text);
-        for (unsigned k = 0; k < CHEX_FINDINGS; k++) {
+        for (unsigned k = 0; k < findings_nih14.count; k++) {
             if (e->label[k]) {
                 append(b, between);
-                append(b, chex_finding_name(k));
+                append(b, findings_nih14.name[k]);
                 between = "|";
             }
         }

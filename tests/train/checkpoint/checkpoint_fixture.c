@@ -36,7 +36,7 @@ saved_run_make(struct saved_run *r)
     char path[600];
 
     snprintf(path, sizeof(path), "%s/run%ld", unit_folder(), (long)getpid());
-    ck_assert_int_eq(graph_new("densenet-micro", 64, CHEX_FINDINGS, &r->g, &err), CHEX_OK);
+    ck_assert_int_eq(graph_new("densenet-micro", 64, findings_nih14.count, &r->g, &err), CHEX_OK);
     r->g->findings = findings_nih14.name;
     ck_assert_int_eq(folder_open(path, true, &r->folder, &err), CHEX_OK);
     r->a = (struct checkpoint_arrays){saved_array(r->g->param_floats, 1), saved_array(r->g->stat_floats, 2),

@@ -219,8 +219,8 @@ TEST(batches_come_in_order_and_the_last_is_filled_with_weight_0)
     }
     /* Image 4 has the pixels 80 + x + y and finding 1 << 4 (small_dataset.h); the centre of 8 for 6 starts at 1. */
     ck_assert_uint_eq(x->batch.pixels[1 * 64 + 8 + 2], 83);
-    ck_assert_uint_eq(x->batch.label[1 * CHEX_FINDINGS + 4], 1);
-    ck_assert_uint_eq(x->batch.label[1 * CHEX_FINDINGS + 3], 0);
+    ck_assert_uint_eq(x->batch.label[1 * findings_nih14.count + 4], 1);
+    ck_assert_uint_eq(x->batch.label[1 * findings_nih14.count + 3], 0);
     ck_assert(x->batch.crop[1].x == 1 && x->batch.crop[1].y == 1 && !x->batch.crop[1].flip);
     loader_return(l, y);
     loader_return(l, x);

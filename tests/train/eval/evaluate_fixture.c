@@ -18,9 +18,8 @@ score_view(struct stub *stub, const uint8_t *pixels, const struct crop *crop, fl
         const struct crop *c = &crop[i];
         int v = pixels[(i * SMALL_SIDE + c->y) * SMALL_SIDE + c->x + (c->flip ? SIDE - 1 : 0)];
 
-        for (unsigned k = 0; k < CHEX_FINDINGS; k++)
-            logits[i * CHEX_FINDINGS + k] = stub->breaks && v == 42 ? (float)NAN
-                                                                    : (float)(v - 100) / 50 - (float)k / 10;
+        for (unsigned k = 0; k < FINDINGS; k++)
+            logits[i * FINDINGS + k] = stub->breaks && v == 42 ? (float)NAN : (float)(v - 100) / 50 - (float)k / 10;
     }
 }
 
@@ -33,7 +32,7 @@ stub_score(struct plan *plan, const struct batch *batch, unsigned views, const s
     (void)err;
     ck_assert_int_eq(weights, ARENA_PARAMETERS);
     for (unsigned v = 0; v < views; v++) {
-        score_view(stub, batch->pixels, crop + v * stub->batch, logits + (size_t)v * stub->batch * CHEX_FINDINGS);
+        score_view(stub, batch->pixels, crop + v * stub->batch, logits + (size_t)v * stub->batch * FINDINGS);
         stub->passes++;
         if (stub->stop && stub->passes == stub->stop_after)
             atomic_store(stub->stop, true);

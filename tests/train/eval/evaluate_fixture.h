@@ -15,7 +15,7 @@
 #include "eval/evaluate.h"
 #include "lib/dataset/small_dataset.h"
 
-enum { SIDE = 6, IMAGES = 6 };
+enum { SIDE = 6, IMAGES = 6, FINDINGS = 14 };
 
 struct stub {
     unsigned batch;

@@ -143,7 +143,7 @@ run(struct collective *collective, struct chex_dataset *ds, const struct folder 
         check(CHEX_ERR_USAGE, &err);
     plan.source = chex_dataset_info(ds)->width;
     o.side = from.side = number("side", "0") ? number("side", "0") : plan.source;
-    check(graph_new(from.model, o.side, CHEX_FINDINGS, &g, &err), &err);
+    check(graph_new(from.model, o.side, findings_nih14.count, &g, &err), &err);
     plan.graph = g;
     check(samples_list(ds, (unsigned)split, &samples, &err), &err);
     o.split = (unsigned)split;

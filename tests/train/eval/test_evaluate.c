@@ -84,12 +84,12 @@ TEST(every_image_is_scored_once)
         ck_assert_str_eq(b.e.image[i].person, person);
         ck_assert_uint_eq(b.e.image[i].sample, i);
         ck_assert_uint_eq(b.e.image[i].patient, i);
-        for (unsigned k = 0; k < CHEX_FINDINGS; k++) {
+        for (unsigned k = 0; k < FINDINGS; k++) {
             double p = logistic((v - 100) / 50 - k / 10.0);
 
-            ck_assert_uint_eq(b.e.label[i * CHEX_FINDINGS + k], i > 0 && i == k);
-            ck_assert_double_eq_tol((double)b.e.probability[i * CHEX_FINDINGS + k], p, 1e-7);
-            loss -= log(i > 0 && i == k ? p : 1 - p) / (IMAGES * CHEX_FINDINGS);
+            ck_assert_uint_eq(b.e.label[i * FINDINGS + k], i > 0 && i == k);
+            ck_assert_double_eq_tol((double)b.e.probability[i * FINDINGS + k], p, 1e-7);
+            loss -= log(i > 0 && i == k ? p : 1 - p) / (IMAGES * FINDINGS);
         }
     }
     ck_assert_double_eq_tol(b.e.loss, loss, 1e-6);
@@ -118,7 +118,7 @@ TEST(the_micro_batch_changes_nothing)
         scorer_run(&b);
         ck_assert_uint_eq(b.stub.passes, (IMAGES + batch - 1) / batch);
         ck_assert_uint_eq(b.e.count, a.e.count);
-        ck_assert_mem_eq(b.e.probability, a.e.probability, IMAGES * CHEX_FINDINGS * sizeof(float));
+        ck_assert_mem_eq(b.e.probability, a.e.probability, IMAGES * FINDINGS * sizeof(float));
         ck_assert_mem_eq(&b.e.loss, &a.e.loss, sizeof(double));
         ck_assert_mem_eq(&b.e.metrics.finding, &a.e.metrics.finding, sizeof(a.e.metrics.finding));
         evaluation_release(&b.e);
@@ -142,20 +142,20 @@ TEST(probabilities_of_the_views_are_averaged)
 
         mean += logistic((40.0 + sum[v] - 100) / 50) / 10;
     }
-    ck_assert_double_eq_tol((double)b.e.probability[2 * CHEX_FINDINGS], mean, 1e-7);
-    z = (double)b.e.logit[2 * CHEX_FINDINGS];
+    ck_assert_double_eq_tol((double)b.e.probability[2 * FINDINGS], mean, 1e-7);
+    z = (double)b.e.logit[2 * FINDINGS];
     ck_assert_double_eq_tol(logistic(z), mean, 1e-7);
     evaluation_release(&b.e);
     b.o.tta = TTA_FLIP;
     scorer_run(&b);
-    ck_assert_double_eq_tol((double)b.e.probability[2 * CHEX_FINDINGS],
+    ck_assert_double_eq_tol((double)b.e.probability[2 * FINDINGS],
                             (logistic((42.0 - 100) / 50) + logistic((47.0 - 100) / 50)) / 2, 1e-7);
     scorer_release(&b);
 }
 
 TEST(the_loss_equals_the_loss_of_training)
 {
-    const double weight[CHEX_FINDINGS] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3};
+    const double weight[FINDINGS] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3};
     const struct loss_options focal = {.kind = LOSS_FOCAL, .gamma = 2, .positive_weight = weight};
     struct scorer b;
     double expected = 0;
@@ -163,10 +163,10 @@ TEST(the_loss_equals_the_loss_of_training)
     scorer_make(&b);
     b.o.loss = &focal;
     scorer_run(&b);
-    for (unsigned i = 0; i < IMAGES * CHEX_FINDINGS; i++) {
+    for (unsigned i = 0; i < IMAGES * FINDINGS; i++) {
         double p = logistic((double)b.e.logit[i]), q = b.e.label[i] ? p : 1 - p;
 
-        expected -= (b.e.label[i] ? 3 : 1) * (1 - q) * (1 - q) * log(q) / (IMAGES * CHEX_FINDINGS);
+        expected -= (b.e.label[i] ? 3 : 1) * (1 - q) * (1 - q) * log(q) / (IMAGES * FINDINGS);
     }
     ck_assert_double_eq_tol(b.e.loss, expected, 1e-12);
     scorer_release(&b);
@@ -303,8 +303,8 @@ TEST(an_unknown_label_is_an_empty_field)
 
     scorer_make(&b);
     scorer_run(&b);
-    memset(b.e.label, 1, CHEX_FINDINGS);
-    b.e.label[0] = b.e.label[CHEX_FINDINGS - 1] = CHEX_LABEL_UNKNOWN;
+    memset(b.e.label, 1, FINDINGS);
+    b.e.label[0] = b.e.label[FINDINGS - 1] = CHEX_LABEL_UNKNOWN;
     ck_assert_int_eq(folder_open(b.small.path, false, &folder, &err), CHEX_OK);
     {
         const struct evaluation_source from = {.ds = b.ds, .model = "stub", .side = SIDE};

@@ -162,7 +162,7 @@ TEST(one_that_is_to_stop_stops_all)
  * The bytes of one pass of the bootstrap: eight replicates of two metrics, for all findings and their mean.  Scores
  * take less.
  */
-enum { PASS_BYTES = 8 * METRIC_COUNT * (CHEX_FINDINGS + 1) * (int)sizeof(double) };
+enum { PASS_BYTES = 8 * METRIC_COUNT * (FINDINGS + 1) * (int)sizeof(double) };
 
 static const struct comm_ops *talking;
 

@@ -28,11 +28,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IMAGES = 200, EPOCH = 10, NO_POSITIVES = 13 };
+enum { FINDINGS = 14, IMAGES = 200, EPOCH = 10, NO_POSITIVES = 13 };
 
 struct evaluated {
-    float score[IMAGES * CHEX_FINDINGS];
-    uint8_t label[IMAGES * CHEX_FINDINGS];
+    float score[IMAGES * FINDINGS];
+    uint8_t label[IMAGES * FINDINGS];
     uint32_t patient[IMAGES];
     struct scores scores;
     struct metrics metrics;
@@ -75,17 +75,17 @@ evaluate(uint64_t step, struct evaluated *e)
 
     for (i = 0; i < IMAGES; i++) {
         e->patient[i] = i / 2;
-        for (f = 0; f < CHEX_FINDINGS; f++) {
+        for (f = 0; f < FINDINGS; f++) {
             uint8_t label = f != NO_POSITIVES && draw(&truth) < (float)(f + 1) / 20;
             float score = draw(&state);
 
-            e->label[i * CHEX_FINDINGS + f] = label;
-            e->score[i * CHEX_FINDINGS + f] = label ? 1 - score * score : score * score;
+            e->label[i * FINDINGS + f] = label;
+            e->score[i * FINDINGS + f] = label ? 1 - score * score : score * score;
         }
     }
     e->score[0] = 0; /* the ends of the range */
-    e->score[CHEX_FINDINGS] = 1;
-    e->scores = (struct scores){IMAGES, CHEX_FINDINGS, e->score, e->label, e->patient, IMAGES / 2};
+    e->score[FINDINGS] = 1;
+    e->scores = (struct scores){IMAGES, FINDINGS, e->score, e->label, e->patient, IMAGES / 2};
     check(metrics_compute(&e->scores, 50, 1, 1, &e->metrics, &err), &err);
 }
 
@@ -299,7 +299,7 @@ main(int argc, char **argv)
             log_epoch(log, step, &e);
         }
     }
-    for (i = 0; i < e.scores.count * CHEX_FINDINGS; i++)
+    for (i = 0; i < e.scores.count * FINDINGS; i++)
         printf("%.9g %u\n", (double)e.score[i], e.label[i]);
     run_log_flush(log);
     trace_write(trace, true);
