@@ -451,7 +451,10 @@ size_of(const struct graph *g, unsigned batch, struct cuda_chip chip)
     return bytes;
 }
 
-/* More images must take more memory.  Other tiles and splits may need up to 1 % less for one more image. */
+/*
+ * More images must take more memory.  For one more image the plan may choose other tiles and fewer splits, whose partial
+ * sums take less: up to 3 % of all memory.  Nothing searches for a batch by its memory.
+ */
 static void
 grow(const char *model, unsigned processors, unsigned major)
 {
@@ -465,7 +468,7 @@ grow(const char *model, unsigned processors, unsigned major)
         size_t bytes = size_of(g, batches[i], chip_of(processors, major));
         bool one_more = i > 0 && batches[i] == batches[i - 1] + 1;
 
-        expect(bytes > last - (one_more ? last / 100 : 0),
+        expect(bytes > last - (one_more ? last * 3 / 100 : 0),
                "%s, %u processors of %u.x: batch %u takes %zu bytes, and %zu with fewer images", model, processors,
                major, batches[i], bytes, last);
         last = bytes;

@@ -5,7 +5,7 @@
  */
 #include "cuda/plan/conv.h"
 
-#include "cuda/plan/product.h"
+#include "cuda/plan/cost_seconds.h"
 
 struct cuda_conv
 cuda_conv_start(enum conv_kind kind, const struct conv_shape *shape, unsigned major)
@@ -135,20 +135,38 @@ later_of(const struct cuda_gpu *gpu, const struct cuda_product *p, const struct 
     return cuda_blocks(p->down, p->each) > FEW_ROWS * gpu->processors ? gpu->gap : 0;
 }
 
-/* Weight of the product time: decides between choices with the same cost. */
-#define NEXT 1e-3
-static double
-cost_of(double memory, double product, double later)
+/* Returns the shared memory of the BN table. */
+static unsigned
+table_bytes(const struct cuda_conv *c)
 {
-    return (memory > product ? memory : product) + later + NEXT * product;
+    struct cuda_tile_shape t = *cuda_tile_shape_of(c, c->tile);
+
+    if (!cuda_conv_norm(c)->gamma)
+        return 0;
+    return c->kind == CONV_FPROP   ? GEMM_TABLE_FPROP(c->shape.in)
+           : c->kind == CONV_DGRAD ? GEMM_TABLE_DGRAD(t.columns)
+                                   : GEMM_TABLE_WGRAD(cuda_has_taps(c) ? t.rows : t.columns);
+}
+
+/* Weight of the number of CTAs: decides between choices with the same cost. */
+#define NEXT 1e-12
+static double
+cost_of(const struct cuda_gpu *gpu, const struct cuda_load *load, double later)
+{
+    enum cuda_limit limit;
+
+    return cuda_load_seconds(gpu, load, &limit) + later + NEXT * (load->ctas + load->long_ctas);
 }
 
 static double
 cost_of_one(const struct cuda_gpu *gpu, const struct cuda_conv *c, struct cuda_tile_shape t)
 {
     struct cuda_product p = cuda_product_of(c, t);
+    struct cuda_load load = cuda_single_load(gpu, cuda_conv_kernel(c), &t, &p, cuda_conv_norm(c)->gamma,
+                                             table_bytes(c));
 
-    return cost_of(cuda_memory_seconds(gpu, bytes_of(c)), cuda_one_seconds(gpu, &p), later_of(gpu, &p, c));
+    load.bytes = bytes_of(c);
+    return cost_of(gpu, &load, later_of(gpu, &p, c));
 }
 
 static double
@@ -156,10 +174,12 @@ cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const s
 {
     struct cuda_product dgrad = cuda_product_of(&c->dgrad, t->dgrad);
     struct cuda_product wgrad = cuda_product_of(&c->wgrad, t->wgrad);
-    double bytes = bytes_of(&c->dgrad) + partial_bytes(&c->wgrad.wgrad);
+    unsigned of_dgrad = table_bytes(&c->dgrad), of_wgrad = table_bytes(&c->wgrad);
+    struct cuda_load load = cuda_pair_load(gpu, cuda_pair_kernel(c), t, &dgrad, &wgrad,
+                                           cuda_conv_norm(&c->wgrad)->gamma, of_dgrad > of_wgrad ? of_dgrad : of_wgrad);
 
-    return cost_of(cuda_memory_seconds(gpu, bytes), cuda_pair_seconds(gpu, &dgrad, &wgrad),
-                   later_of(gpu, &dgrad, &c->dgrad) + later_of(gpu, &wgrad, &c->wgrad));
+    load.bytes = bytes_of(&c->dgrad) + partial_bytes(&c->wgrad.wgrad);
+    return cost_of(gpu, &load, later_of(gpu, &dgrad, &c->dgrad) + later_of(gpu, &wgrad, &c->wgrad));
 }
 
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
@@ -361,19 +381,6 @@ cuda_conv_partial(const struct cuda_conv *c)
     const struct conv_shape *s = &c->shape;
 
     return c->kind == CONV_WGRAD ? (size_t)c->splits * s->out * s->kernel_h * s->kernel_w * s->in : 0;
-}
-
-/* Returns the shared memory of the BN table. */
-static unsigned
-table_bytes(const struct cuda_conv *c)
-{
-    struct cuda_tile_shape t = *cuda_tile_shape_of(c, c->tile);
-
-    if (!cuda_conv_norm(c)->gamma)
-        return 0;
-    return c->kind == CONV_FPROP   ? GEMM_TABLE_FPROP(c->shape.in)
-           : c->kind == CONV_DGRAD ? GEMM_TABLE_DGRAD(t.columns)
-                                   : GEMM_TABLE_WGRAD(cuda_has_taps(c) ? t.rows : t.columns);
 }
 
 struct cuda_op

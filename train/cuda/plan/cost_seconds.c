@@ -67,35 +67,64 @@ steps_in_flight(const struct cuda_gpu *gpu)
     return gpu->major < 8 ? 1 : GEMM_STAGES - 1;
 }
 
-static void
-load_single(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_counts *k, struct cuda_load *load)
+static struct cuda_load
+start_load(const struct cuda_counts *k, unsigned more_shared)
+{
+    return (struct cuda_load){
+        .threads = k->threads, .registers = k->registers, .shared_bytes = k->shared + more_shared};
+}
+
+struct cuda_load
+cuda_single_load(const struct cuda_gpu *gpu, enum cuda_kernel_id kernel, const struct cuda_tile_shape *t,
+                 const struct cuda_product *p, bool has_norm, unsigned more_shared)
+{
+    const struct cuda_counts *k = &gpu->counts[kernel];
+    struct cuda_load load = start_load(k, more_shared);
+
+    load.cta = product_need(k, p, t, &k->step, &k->unit, has_norm);
+    load.ctas = (double)cuda_product_blocks(p);
+    load.l2 = product_l2(p);
+    load.tiles = p->each;
+    load.in_flight = k->step.loads * WARP_LOAD * warps_of(k) * (p->taps_a_step > 0 ? 1 : steps_in_flight(gpu));
+    return load;
+}
+
+struct cuda_load
+cuda_pair_load(const struct cuda_gpu *gpu, enum cuda_kernel_id kernel, const struct cuda_pair_shapes *t,
+               const struct cuda_product *dgrad, const struct cuda_product *wgrad, bool has_norm, unsigned more_shared)
+{
+    const struct cuda_counts *k = &gpu->counts[kernel];
+    struct cuda_load load = start_load(k, more_shared);
+
+    load.cta = product_need(k, dgrad, &t->dgrad, &k->step, &k->unit, has_norm);
+    load.long_cta = product_need(k, wgrad, &t->wgrad, &k->wgrad_step, &k->wgrad_unit, has_norm);
+    load.ctas = (double)cuda_product_blocks(dgrad);
+    load.long_ctas = (double)cuda_product_blocks(wgrad);
+    load.l2 = product_l2(dgrad) + product_l2(wgrad);
+    load.tiles = dgrad->each;
+    load.in_flight = k->step.loads * WARP_LOAD * warps_of(k) * steps_in_flight(gpu);
+    return load;
+}
+
+static struct cuda_load
+load_single(const struct cuda_gpu *gpu, const struct cuda_op *op)
 {
     struct cuda_conv c = cuda_conv_of(op);
     struct cuda_tile_shape t = cuda_products_of(op).shape;
     struct cuda_product p = cuda_product_of(&c, t);
 
-    load->cta = product_need(k, &p, &t, &k->step, &k->unit, cuda_conv_norm(&c)->gamma);
-    load->ctas = (double)cuda_product_blocks(&p);
-    load->l2 = product_l2(&p);
-    load->tiles = p.each;
-    load->in_flight = k->step.loads * WARP_LOAD * warps_of(k) * (p.taps_a_step > 0 ? 1 : steps_in_flight(gpu));
+    return cuda_single_load(gpu, op->kernel, &t, &p, cuda_conv_norm(&c)->gamma, op->shared);
 }
 
-static void
-load_pair(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_counts *k, struct cuda_load *load)
+static struct cuda_load
+load_pair(const struct cuda_gpu *gpu, const struct cuda_op *op)
 {
-    const struct cuda_products t = cuda_products_of(op);
-    bool has_norm = op->args.pair.wgrad.norm.gamma;
+    const struct cuda_products k = cuda_products_of(op);
+    const struct cuda_pair_shapes t = {k.shape, k.of_wgrad};
     struct cuda_product dgrad, wgrad;
 
     cuda_products_of_pair(op, &dgrad, &wgrad);
-    load->cta = product_need(k, &dgrad, &t.shape, &k->step, &k->unit, has_norm);
-    load->long_cta = product_need(k, &wgrad, &t.of_wgrad, &k->wgrad_step, &k->wgrad_unit, has_norm);
-    load->ctas = (double)cuda_product_blocks(&dgrad);
-    load->long_ctas = (double)cuda_product_blocks(&wgrad);
-    load->l2 = product_l2(&dgrad) + product_l2(&wgrad);
-    load->tiles = dgrad.each;
-    load->in_flight = k->step.loads * WARP_LOAD * warps_of(k) * steps_in_flight(gpu);
+    return cuda_pair_load(gpu, op->kernel, &t, &dgrad, &wgrad, op->args.pair.wgrad.norm.gamma, op->shared);
 }
 
 static void
@@ -170,14 +199,14 @@ struct cuda_load
 cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work)
 {
     const struct cuda_counts *k = &gpu->counts[op->kernel];
-    struct cuda_load load = {.threads = k->threads, .registers = k->registers, .shared_bytes = k->shared + op->shared};
+    struct cuda_load load = start_load(k, op->shared);
     const struct channel_sums *sums;
     unsigned channels;
 
     if (cuda_is_conv(op))
-        load_single(gpu, op, k, &load);
+        load = load_single(gpu, op);
     else if (cuda_is_pair(op))
-        load_pair(gpu, op, k, &load);
+        load = load_pair(gpu, op);
     else if (cuda_is_one_pass(op))
         load_one_pass(op, k, &load);
     else

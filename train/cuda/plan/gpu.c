@@ -122,12 +122,13 @@ cuda_resident(const struct cuda_gpu *gpu, unsigned threads, unsigned registers, 
 
 /* ---- the cost of a launch ---------------------------------------------------------------------------------------- */
 
-#define OF_COPY      0.85   /* fraction of the copy bandwidth that a kernel reaches */
-#define CACHED       0.6    /* data smaller than this fraction of the L2 is found there */
-#define FASTER       2.0    /* speedup of data in the L2 */
-#define DRAM_LATENCY 0.9e-6 /* seconds from a request to its data, under load */
-#define TILE_FILL    1.5e-6 /* seconds until the first loads of a tile have arrived and its last stores have left */
-#define OF_SHARED    0.8    /* fraction of the cycles of shared memory that a kernel uses */
+#define OF_COPY       0.85   /* fraction of the copy bandwidth that a kernel reaches */
+#define CACHED        0.6    /* data smaller than this fraction of the L2 is found there */
+#define FASTER        2.0    /* speedup of data in the L2 */
+#define FOR_BANDWIDTH 0.75   /* fraction of the multiprocessors that is needed to use all of the bandwidth */
+#define DRAM_LATENCY  0.9e-6 /* seconds from a request to its data, under load */
+#define TILE_FILL     1.5e-6 /* seconds until the first loads of a tile have arrived and its last stores have left */
+#define OF_SHARED     0.8    /* fraction of the cycles of shared memory that a kernel uses */
 
 /*
  * Instructions that a scheduler issues per clock, with this number of resident warps: 0.38, 0.56, 0.71 and 0.83 for 1,
@@ -238,13 +239,15 @@ ctas_seconds(const struct cuda_gpu *gpu, const struct cuda_load *load, double *r
     return all > longer ? all : longer;
 }
 
-/* Seconds to move the bytes: few bytes in flight reach only a part of the bandwidth. */
+/* Seconds to move the bytes: few bytes in flight, or few multiprocessors, reach only a part of the bandwidth. */
 static double
 dram_seconds(const struct cuda_gpu *gpu, const struct cuda_load *load, double resident)
 {
     double ctas = load->ctas + load->long_ctas, busy = ctas < gpu->processors ? ctas : gpu->processors;
     double rate = memory_rate(gpu, load->bytes), most = busy * resident * load->in_flight / DRAM_LATENCY;
 
+    if (busy < FOR_BANDWIDTH * gpu->processors)
+        rate *= busy / (FOR_BANDWIDTH * gpu->processors);
     return load->bytes / (load->in_flight > 0 && most < rate ? most : rate);
 }
 
@@ -282,28 +285,4 @@ cuda_rows_seconds(const struct cuda_gpu *gpu, double ctas, double resident, doub
     double bytes = ctas * floats * sizeof(float) / gpu->l2;
 
     return waits > bytes ? waits : bytes;
-}
-
-#define OF_MMA 0.75 /* fraction of the rate of mma.sync that a product with the largest tiles reaches */
-
-/*
- * Relative speed of a tile shape, from its L2 traffic per product: 64x128 reads 1.5 times as much as 128x128, 64x64
- * twice as much.  A straight line through 1, 0.85 and 0.7; no shape is below LEAST_SPEED.
- */
-#define LEAST_SPEED 0.7
-static double
-speed_of(unsigned rows, unsigned columns, double lines)
-{
-    double read = 64.0 * (lines + columns) / ((double)rows * columns); /* 1 for 128x128 */
-    double speed = 1.0 - 0.3 * (read - 1.0);
-
-    return speed < LEAST_SPEED ? LEAST_SPEED : speed > 1 ? 1 : speed;
-}
-
-double
-cuda_tile_seconds(const struct cuda_gpu *gpu, unsigned rows, unsigned columns, double lines, double depth)
-{
-    double rate = gpu->mma * OF_MMA / gpu->processors * speed_of(rows, columns, lines);
-
-    return 2.0 * rows * columns * depth / rate + TILE_FILL;
 }

@@ -1,7 +1,8 @@
 /*
  * gpu.h - the constants of each GPU, and the cost model of one launch
  *
- * The report of a plan (model.c) uses it.  A launch takes the time of its slowest resource:
+ * Both the choice of tile shapes (conv.c, one_pass.c) and the report of a plan (model.c) use it.  A launch takes the
+ * time of its slowest resource:
  *
  *   DRAM          bytes that are read and written, at the rate that the bytes in flight of the resident warps allow
  *   L2            bytes between L2 and multiprocessors
@@ -77,8 +78,5 @@ double cuda_memory_seconds(const struct cuda_gpu *gpu, double bytes);
  * per-channel partial sums of `channels` channels.
  */
 double cuda_rows_seconds(const struct cuda_gpu *gpu, double ctas, double resident, double rows, double channels);
-
-/* Returns the seconds of a tile of a product: for each of `depth` values of k it reads `lines` rows and its columns. */
-double cuda_tile_seconds(const struct cuda_gpu *gpu, unsigned rows, unsigned columns, double lines, double depth);
 
 #endif

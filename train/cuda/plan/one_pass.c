@@ -5,8 +5,7 @@
  */
 #include "cuda/plan/one_pass.h"
 
-#include "cuda/plan/gpu.h"
-#include "cuda/plan/product.h"
+#include "cuda/plan/cost_seconds.h"
 
 static const struct one_pass_row {
     unsigned columns;
@@ -130,9 +129,6 @@ bytes_of(const struct cuda_one_pass *b)
     return ((double)tiles_of(b) * ONE_PASS_PIXELS * values + more) * value_bytes(b);
 }
 
-/* Fraction of the multiprocessors that is needed to use all of the bandwidth. */
-#define FOR_BANDWIDTH 0.75
-
 /* Partial sums are written, and read again after they have left the caches. */
 static double
 seconds_of(const struct cuda_one_pass *b, const struct cuda_gpu *gpu)
@@ -140,19 +136,29 @@ seconds_of(const struct cuda_one_pass *b, const struct cuda_gpu *gpu)
     const double many = 1e12, byte = cuda_memory_seconds(gpu, many) / many;
     struct cuda_op op = cuda_one_pass_op(b);
     double partial = (double)cuda_one_pass_partial(b) * PARTIAL_SIZE(b->ctas, value_bytes(b));
-    double memory = cuda_memory_seconds(gpu, bytes_of(b) + partial), product = cuda_one_pass_seconds(gpu, &op);
-    double needed = FOR_BANDWIDTH * gpu->processors / ((double)op.x * op.y);
+    struct cuda_load load = cuda_load_of(gpu, &op, NULL);
+    enum cuda_limit limit;
 
-    memory *= needed > 1 ? needed : 1;
-    return (memory > product ? memory : product) + byte * partial;
+    load.bytes = bytes_of(b) + partial;
+    return cuda_load_seconds(gpu, &load, &limit) + byte * partial;
 }
 
-/* Chooses the best number of CTAs for a tile shape, at most one CTA per multiprocessor; returns its seconds. */
+/* CTAs that the multiprocessors hold at a time. */
+static unsigned
+most_resident(const struct cuda_one_pass *b, const struct cuda_gpu *gpu, unsigned tile, unsigned stages)
+{
+    const struct cuda_counts *k = &gpu->counts[shapes[tile].kernel];
+    unsigned each = cuda_resident(gpu, k->threads, k->registers, shared_of(b, tile, stages));
+
+    return gpu->processors * (each > 0 ? each : 1);
+}
+
+/* Chooses the best number of CTAs for a tile shape, at most all that are resident at a time; returns its seconds. */
 static double
 take_best(struct cuda_one_pass *b, unsigned tile, unsigned stages, unsigned processors)
 {
     const struct cuda_gpu gpu = cuda_gpu_of(b->major, processors);
-    unsigned ctas, best = 1, most = processors / slices_of(b, tile);
+    unsigned ctas, best = 1, most = most_resident(b, &gpu, tile, stages) / slices_of(b, tile);
     double least = 0;
 
     most = smaller(most > 0 ? most : 1, tiles_of(b));
@@ -218,18 +224,4 @@ cuda_one_pass_op(const struct cuda_one_pass *b)
                             .args.one_pass = b->args,
                             .node = CUDA_NO_NODE,
                             .final = SIZE_MAX};
-}
-
-double
-cuda_one_pass_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op)
-{
-    const struct dgrad_args *a = &op->args.one_pass.dgrad;
-    const struct channel_sums *sums = &op->args.one_pass.finalize.sums;
-    unsigned columns = smaller(cuda_products_of(op).shape.columns, a->shape.in);
-    size_t blocks = (size_t)op->x * op->y, rounds = (blocks + gpu->processors - 1) / gpu->processors;
-    double added = (double)blocks * sums->blocks * sums->channels * 2 * sizeof(float);
-
-    return (double)rounds *
-               cuda_tile_seconds(gpu, ONE_PASS_PIXELS, columns, ONE_PASS_PIXELS, 2.0 * a->tiles_each * a->shape.out) +
-           cuda_memory_seconds(gpu, 1) * added;
 }

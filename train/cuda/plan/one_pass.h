@@ -32,10 +32,5 @@ bool cuda_one_pass_take(struct cuda_one_pass *b, unsigned tile, unsigned process
 size_t cuda_one_pass_partial(const struct cuda_one_pass *b);
 /* Returns its launch. */
 struct cuda_op cuda_one_pass_op(const struct cuda_one_pass *b);
-/*
- * Returns the seconds of the products of a launch.  A CTA computes all its tiles; before the first tile it
- * loads the partial sums of y from the L2, like all other CTAs.
- */
-double cuda_one_pass_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op);
 
 #endif

@@ -5,8 +5,6 @@
  */
 #include "cuda/plan/product.h"
 
-#include <math.h>
-
 /* Tile shapes and their kernels; pointwise: kernels for 1x1 with stride 1. */
 static const struct tile_row {
     struct cuda_tile_shape shape;
@@ -207,28 +205,6 @@ size_t
 cuda_product_blocks(const struct cuda_product *p)
 {
     return (size_t)cuda_blocks(p->down, p->each) * p->across * p->splits;
-}
-
-static double
-tile_of(const struct cuda_gpu *gpu, const struct cuda_product *p)
-{
-    return cuda_tile_seconds(gpu, p->rows, p->columns, p->lines, p->depth);
-}
-
-double
-cuda_one_seconds(const struct cuda_gpu *gpu, const struct cuda_product *p)
-{
-    return ceil((double)cuda_product_blocks(p) / gpu->processors) * p->each * tile_of(gpu, p);
-}
-
-double
-cuda_pair_seconds(const struct cuda_gpu *gpu, const struct cuda_product *dgrad, const struct cuda_product *wgrad)
-{
-    double of_dgrad = tile_of(gpu, dgrad), of_wgrad = tile_of(gpu, wgrad), block = of_dgrad * dgrad->each;
-    double sum = (double)dgrad->down * dgrad->across * of_dgrad + (double)cuda_product_blocks(wgrad) * of_wgrad;
-    double all = ceil(sum / gpu->processors / block) * block;
-
-    return all > of_wgrad ? all : of_wgrad;
 }
 
 static size_t

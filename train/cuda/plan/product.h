@@ -53,10 +53,4 @@ size_t cuda_product_blocks(const struct cuda_product *p);
 /* Returns the k-steps of wgrad, GEMM_DEEP pixels each, as the kernel counts them. */
 unsigned cuda_wgrad_steps(const struct conv_shape *s);
 
-/* Returns the time of the waves of CTAs on the multiprocessors; each wave takes as long as its tiles. */
-double cuda_one_seconds(const struct cuda_gpu *gpu, const struct cuda_product *p);
-/* As above, for a pair: dgrad CTAs fill the multiprocessors that wgrad leaves free. */
-double cuda_pair_seconds(const struct cuda_gpu *gpu, const struct cuda_product *dgrad,
-                         const struct cuda_product *wgrad);
-
 #endif
