@@ -1,14 +1,13 @@
 /*
  * convolve.c - see convolve.h
  *
- * One kernel does both passes: it computes LANES columns at once and reads two rows at a time.  The row pass
- * transposes a strip of CONVOLVE_STRIP rows, calls the same kernel, and transposes the result back; this costs less
- * than sums along a row.
+ * One kernel does both passes: it computes LANES columns at once and reads two rows at a time.  The row pass transposes
+ * a strip of CONVOLVE_STRIP rows, calls the same kernel, and transposes the result back; this costs less than sums
+ * along a row.
  *
- * The kernel needs one operation that C cannot express: the pairwise multiply-add of 16-bit integers, which nearly
- * every CPU has.  The rest uses GCC's vector types (clang has them too), which work on any CPU.  Samples have 8 bits.
- * A factor has a high and a low part (resample_axis.h); each part has its own sum modulo 2^32, and the end joins the
- * two sums.  All of it is integer arithmetic, so the result does not depend on the order.
+ * The portable kernel for factors of any size, convolve_wide_columns_c(), needs one operation that C cannot express:
+ * the pairwise multiply-add of 16-bit integers, which nearly every CPU has.  The rest uses GCC's vector types (clang
+ * has them too), which work on any CPU.  All of it is integer arithmetic, so the result does not depend on the order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -109,17 +108,10 @@ repeat(const int16_t *pair)
 
 /* ---- kernel -------------------------------------------------------------------------------------------------- */
 
-/* Conversion to signed is modulo 2^32 and >> of a negative number arithmetic in gcc and clang. */
-
-static inline uint8_t
-to_byte(uint32_t sum)
-{
-    int32_t value = (int32_t)(sum + HALF) >> RESAMPLE_PRECISION;
-
-    return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
-}
-
-/* Like clip8() for four sums; each byte is in the lowest bits of its lane.  A comparison yields all bits or none. */
+/*
+ * Like to_byte() in convolve_plain.c for four sums; each byte is in the lowest bits of its lane.  A comparison yields
+ * all bits or none.
+ */
 static inline uint4
 to_bytes(uint4 sum)
 {
@@ -141,22 +133,21 @@ pack(uint4 a, uint4 b, uint4 c, uint4 d)
 }
 
 /*
- * Compute one output sample for each of LANES columns.  low and high have an even number of factors; count of them are
- * not padding.  coarse: all low parts are 0; it is a constant wherever this function is expanded.
+ * Compute one output sample for each of LANES columns.  coarse: all low parts are 0; it is a constant wherever this
+ * function is expanded.
  */
 static inline void
-convolve_lanes(const uint8_t *from, size_t stride, const int16_t *low, const int16_t *high, uint32_t count, bool coarse,
-               uint8_t *out)
+convolve_lanes(const uint8_t *from, size_t stride, const struct wide_factors *f, bool coarse, uint8_t *out)
 {
     uint4 low0 = {0}, low1 = {0}, low2 = {0}, low3 = {0};
     uint4 high0 = {0}, high1 = {0}, high2 = {0}, high3 = {0};
 
-    for (uint32_t t = 0; t < count; t += 2, from += 2 * stride) {
-        bytes16 a = load(from), b = t + 1 < count ? load(from + stride) : a;
+    for (uint32_t t = 0; t < f->count; t += 2, from += 2 * stride) {
+        bytes16 a = load(from), b = t + 1 < f->count ? load(from + stride) : a;
         bytes16 first = interleave_first(a, b), second = interleave_second(a, b);
         short8 sample0 = widen_first(first), sample1 = widen_second(first);
         short8 sample2 = widen_first(second), sample3 = widen_second(second);
-        short8 factor = repeat(high + t);
+        short8 factor = repeat(f->high + t);
 
         high0 += multiply_add(sample0, factor);
         high1 += multiply_add(sample1, factor);
@@ -164,7 +155,7 @@ convolve_lanes(const uint8_t *from, size_t stride, const int16_t *low, const int
         high3 += multiply_add(sample3, factor);
         if (coarse)
             continue;
-        factor = repeat(low + t);
+        factor = repeat(f->low + t);
         low0 += multiply_add(sample0, factor);
         low1 += multiply_add(sample1, factor);
         low2 += multiply_add(sample2, factor);
@@ -174,38 +165,33 @@ convolve_lanes(const uint8_t *from, size_t stride, const int16_t *low, const int
                     to_bytes((high2 << RESAMPLE_LOW_BITS) + low2), to_bytes((high3 << RESAMPLE_LOW_BITS) + low3)));
 }
 
-/* Like column_block() for one column. */
-static void
-convolve_lane(const uint8_t *from, size_t stride, const int16_t *low, const int16_t *high, uint32_t count, uint8_t *out)
+void
+convolve_wide_columns_c(const uint8_t *from, size_t stride, const struct wide_factors *f, uint32_t width, uint8_t *out)
 {
-    uint32_t sum = 0;
-
-    for (uint32_t t = 0; t < count; t++, from += stride)
-        sum += *from * ((uint32_t)high[t] << RESAMPLE_LOW_BITS | (uint32_t)low[t]);
-    *out = to_byte(sum);
-}
-
-/* Compute one output row with the kernels that take any factor. */
-static void
-convolve_column_row(const struct resample_axis *axis, uint32_t o, const uint8_t *from, size_t stride, uint32_t width,
-                    uint8_t *out)
-{
-    const int16_t *low = axis->low + o * axis->taps, *high = axis->high + o * axis->taps;
     uint32_t x = 0;
 
-    if (axis->coarse[o])
+    if (f->coarse)
         for (; width - x >= LANES; x += LANES)
-            convolve_lanes(from + x, stride, low, high, axis->count[o], true, out + x);
+            convolve_lanes(from + x, stride, f, true, out + x);
     for (; width - x >= LANES; x += LANES)
-        convolve_lanes(from + x, stride, low, high, axis->count[o], false, out + x);
+        convolve_lanes(from + x, stride, f, false, out + x);
     for (; x < width; x++)
-        convolve_lane(from + x, stride, low, high, axis->count[o], out + x);
+        out[x] = convolve_wide_one(from + x, stride, f);
 }
+
+/* ---- columns ------------------------------------------------------------------------------------------------- */
 
 static struct small_factors
 small_factors_of(const struct resample_axis *axis, uint32_t o)
 {
     return (struct small_factors){axis->small + o * axis->taps, axis->count[o], axis->small_bits[o]};
+}
+
+static struct wide_factors
+wide_factors_of(const struct resample_axis *axis, uint32_t o)
+{
+    return (struct wide_factors){axis->low + o * axis->taps, axis->high + o * axis->taps, axis->count[o],
+                                 axis->coarse[o]};
 }
 
 void
@@ -220,7 +206,10 @@ convolve_columns(const struct convolve_kind *kind, const struct resample_axis *a
 
             kind->small_columns(from, stride, &f, width, out);
         } else {
-            convolve_column_row(axis, o, from, stride, width, out);
+            struct wide_factors f = wide_factors_of(axis, o);
+
+            /* The portable kernel has the narrowest registers. */
+            (width < CONVOLVE_STRIP ? convolve_wide_columns_c : kind->wide_columns)(from, stride, &f, width, out);
         }
     }
 }
@@ -300,9 +289,11 @@ convolve_row_along(const struct convolve_kind *kind, const struct resample_axis 
             kind->small_rows(row + axis->first[o], &f, axis->even_to - o, out + o);
             o = axis->even_to;
         }
-        if (o < axis->out)
-            convolve_lane(row + axis->first[o], 1, axis->low + o * axis->taps, axis->high + o * axis->taps,
-                          axis->count[o], out + o);
+        if (o < axis->out) {
+            struct wide_factors end = wide_factors_of(axis, o);
+
+            out[o] = convolve_wide_one(row + axis->first[o], 1, &end);
+        }
     }
 }
 
@@ -331,14 +322,18 @@ always(void)
 
 const struct convolve_kind convolve_kinds[] = {
 #ifdef CONVOLVE_HAVE_X86
-    {"avx2", convolve_avx2_supported, convolve_small_columns_avx2, convolve_small_rows_avx2},
-    {"sse4.1", convolve_sse41_supported, convolve_small_columns_sse41, convolve_small_rows_sse41},
+    {"avx512", convolve_avx512_supported, convolve_small_columns_avx2, convolve_small_rows_avx2,
+     convolve_wide_columns_avx512},
+    {"avx2", convolve_avx2_supported, convolve_small_columns_avx2, convolve_small_rows_avx2,
+     convolve_wide_columns_avx2},
+    {"sse4.1", convolve_sse41_supported, convolve_small_columns_sse41, convolve_small_rows_sse41,
+     convolve_wide_columns_c},
 #endif
 #ifdef CONVOLVE_HAVE_NEON
-    {"neon", always, convolve_small_columns_neon, convolve_small_rows_neon},
+    {"neon", always, convolve_small_columns_neon, convolve_small_rows_neon, convolve_wide_columns_neon},
 #endif
-    {"c", always, convolve_small_columns_c, convolve_small_rows_c},
-    {NULL, NULL, NULL, NULL},
+    {"c", always, convolve_small_columns_c, convolve_small_rows_c, convolve_wide_columns_c},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 const struct convolve_kind *

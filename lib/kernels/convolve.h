@@ -12,6 +12,7 @@
 #include "kernels/resample_axis.h"
 
 struct small_factors;
+struct wide_factors;
 
 /*
  * Compute one output row from f->count rows of `width` samples, `stride` bytes apart; small factors
@@ -21,13 +22,17 @@ typedef void convolve_small_columns_fn(const uint8_t *from, size_t stride, const
                                        uint32_t width, uint8_t *out);
 /* Compute `count` output samples of a row; each uses 8 samples and begins 4 samples after the one before. */
 typedef void convolve_small_rows_fn(const uint8_t *from, const struct small_factors *f, uint32_t count, uint8_t *out);
+/* Like convolve_small_columns_fn, for factors of any size. */
+typedef void convolve_wide_columns_fn(const uint8_t *from, size_t stride, const struct wide_factors *f, uint32_t width,
+                                      uint8_t *out);
 
 /* The implementations in order of preference; the last is plain C and always available.  All give the same bytes. */
 struct convolve_kind {
-    const char *name; /* "avx2", "sse4.1", "neon", "c" */
+    const char *name; /* "avx512", "avx2", "sse4.1", "neon", "c" */
     bool (*supported)(void);
     convolve_small_columns_fn *small_columns;
     convolve_small_rows_fn *small_rows;
+    convolve_wide_columns_fn *wide_columns;
 };
 
 extern const struct convolve_kind convolve_kinds[]; /* ends with a NULL name */

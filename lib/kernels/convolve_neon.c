@@ -1,5 +1,5 @@
 /*
- * convolve_neon.c - convolution with small factors (convolve_private.h) in NEON
+ * convolve_neon.c - the kernels of convolve_private.h in NEON
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,6 +12,8 @@
 #include <arm_neon.h>
 
 #define WIDTH 16
+
+/* ---- small factors ------------------------------------------------------------------------------------------- */
 
 /* Factors are 0 .. 128 and sums are below 2^15, so unsigned arithmetic is enough. */
 static inline uint8x16_t
@@ -85,6 +87,65 @@ convolve_small_rows_neon(const uint8_t *from, const struct small_factors *f, uin
         row(from + 4 * (end - WIDTH), f, out + end - WIDTH), x = end;
     for (; x < end; x++)
         out[x] = convolve_small_one(from + 4 * x, 1, f);
+}
+
+/* ---- factors of any size ------------------------------------------------------------------------------------- */
+
+/* Join the sums of the two parts and round, as convolve_wide_one() does. */
+static inline int16x4_t
+join(int32x4_t high, int32x4_t low)
+{
+    const int32x4_t half = vdupq_n_s32(1 << (RESAMPLE_PRECISION - 1));
+    int32x4_t sum = vaddq_s32(vshlq_n_s32(high, RESAMPLE_LOW_BITS), low);
+
+    return vmovn_s32(vshrq_n_s32(vaddq_s32(sum, half), RESAMPLE_PRECISION));
+}
+
+/* coarse: all low parts are 0; it is a constant wherever this function is expanded. */
+static inline void
+wide(const uint8_t *from, size_t stride, const struct wide_factors *f, bool coarse, uint8_t *out)
+{
+    const int32x4_t zero = vdupq_n_s32(0);
+    int32x4_t high0 = zero, high1 = zero, high2 = zero, high3 = zero, low0 = zero, low1 = zero, low2 = zero,
+              low3 = zero;
+    uint32_t t;
+
+    for (t = 0; t < f->count; t++, from += stride) {
+        uint8x16_t v = vld1q_u8(from);
+        int16x8_t first = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(v)));
+        int16x8_t second = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(v)));
+
+        high0 = vmlal_n_s16(high0, vget_low_s16(first), f->high[t]);
+        high1 = vmlal_n_s16(high1, vget_high_s16(first), f->high[t]);
+        high2 = vmlal_n_s16(high2, vget_low_s16(second), f->high[t]);
+        high3 = vmlal_n_s16(high3, vget_high_s16(second), f->high[t]);
+        if (coarse)
+            continue;
+        low0 = vmlal_n_s16(low0, vget_low_s16(first), f->low[t]);
+        low1 = vmlal_n_s16(low1, vget_high_s16(first), f->low[t]);
+        low2 = vmlal_n_s16(low2, vget_low_s16(second), f->low[t]);
+        low3 = vmlal_n_s16(low3, vget_high_s16(second), f->low[t]);
+    }
+    vst1q_u8(out, vcombine_u8(vqmovun_s16(vcombine_s16(join(high0, low0), join(high1, low1))),
+                              vqmovun_s16(vcombine_s16(join(high2, low2), join(high3, low3)))));
+}
+
+void
+convolve_wide_columns_neon(const uint8_t *from, size_t stride, const struct wide_factors *f, uint32_t width,
+                           uint8_t *out)
+{
+    ptrdiff_t x = 0, end = (ptrdiff_t)width;
+
+    if (f->coarse)
+        for (; end - x >= WIDTH; x += WIDTH)
+            wide(from + x, stride, f, true, out + x);
+    for (; end - x >= WIDTH; x += WIDTH)
+        wide(from + x, stride, f, false, out + x);
+    /* Compute the last WIDTH samples again, so that a whole register ends at the last one. */
+    if (x < end && end >= WIDTH)
+        wide(from + end - WIDTH, stride, f, false, out + end - WIDTH), x = end;
+    for (; x < end; x++)
+        out[x] = convolve_wide_one(from + x, stride, f);
 }
 
 #endif

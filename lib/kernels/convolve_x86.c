@@ -1,5 +1,7 @@
 /*
- * convolve_x86.c - convolve_small.h in SSE4.1 and AVX2
+ * convolve_x86.c - convolve_small.h in SSE4.1 and AVX2, convolve_wide.h in AVX2 and AVX-512
+ *
+ * AVX-512 means registers of 256 bits: vpdpwssd multiplies and adds in one instruction, and 32 registers hold all sums.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,6 +26,14 @@ convolve_avx2_supported(void)
     return __builtin_cpu_supports("avx2");
 }
 
+bool
+convolve_avx512_supported(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+
+/* ---- small factors ------------------------------------------------------------------------------------------- */
+
 #define SMALL_TARGET  __attribute__((target("sse4.1")))
 #define SMALL_NAME(x) x##_sse41
 #define vec           __m128i
@@ -43,5 +53,41 @@ convolve_avx2_supported(void)
 #define IN_ORDER(v)   _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 
 #include "kernels/convolve_small.h"
+
+/* ---- factors of any size ------------------------------------------------------------------------------------- */
+
+static inline __attribute__((target("avx2"))) __m256i
+load_32(const uint8_t *from)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)from);
+}
+
+static inline __attribute__((target("avx2"))) void
+store_32(uint8_t *to, __m256i v)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, v);
+}
+
+/* Repeat a pair of numbers eight times. */
+static inline __attribute__((target("avx2"))) __m256i
+repeat_pair(const int16_t *pair)
+{
+    int32_t both;
+
+    memcpy(&both, pair, sizeof(both));
+    return _mm256_set1_epi32(both);
+}
+
+#define WIDE_TARGET                      __attribute__((target("avx2")))
+#define WIDE_NAME(x)                     x##_avx2
+#define ADD_PAIRS(sum, samples, factors) _mm256_add_epi32(sum, _mm256_madd_epi16(samples, factors))
+
+#include "kernels/convolve_wide.h"
+
+#define WIDE_TARGET                      __attribute__((target("avx2,avx512vl,avx512vnni")))
+#define WIDE_NAME(x)                     x##_avx512
+#define ADD_PAIRS(sum, samples, factors) _mm256_dpwssd_epi32(sum, samples, factors)
+
+#include "kernels/convolve_wide.h"
 
 #endif

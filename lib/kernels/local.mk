@@ -6,6 +6,7 @@ libchexcore_la_SOURCES += \
 	lib/kernels/convolve_plain.c \
 	lib/kernels/convolve_private.h \
 	lib/kernels/convolve_small.h \
+	lib/kernels/convolve_wide.h \
 	lib/kernels/convolve_x86.c \
 	lib/kernels/inflate.c \
 	lib/kernels/inflate.h \

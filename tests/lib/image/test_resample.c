@@ -349,6 +349,12 @@ TEST(every_implementation_equals_plain_c)
     /* Shrinks by 4 to every width: blocks, overlapping ends, widths below a block. */
     for (uint32_t width = 1; width < 200; width++)
         compare_kinds(RESAMPLE_BILINEAR, 4 * width, 16, width, 4, noise);
+    /* From 1024 to odd widths, also larger ones, and rows that do not fill a strip. */
+    for (uint32_t width = 1; width < 1100; width += 37)
+        for (int m = 0; m < 3; m += 2)
+            compare_kinds(methods[m], 1024, 1 + width % 70, width, 1 + width % 41, noise);
+    compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 224, 320, noise);
+    compare_kinds(RESAMPLE_LANCZOS, 1024, 1024, 320, 224, noise);
     compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, noise);
     compare_kinds(RESAMPLE_BILINEAR, 1024, 1024, 256, 256, white);
 }
@@ -365,8 +371,8 @@ note_columns(const uint8_t *from, size_t stride, const struct small_factors *f, 
 /* A kernel computes columns that do not fill a register one by one, which is many times slower. */
 TEST(the_row_pass_hands_whole_registers_to_the_kernels)
 {
-    static const struct convolve_kind kind = {
-        .name = "test", .small_columns = note_columns, .small_rows = convolve_small_rows_c};
+    static const struct convolve_kind kind = {"test", NULL, note_columns, convolve_small_rows_c,
+                                              convolve_wide_columns_c};
     static const uint32_t widths[] = {128, 512};
 
     for (int i = 0; i < 2; i++) {

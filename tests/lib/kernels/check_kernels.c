@@ -51,6 +51,38 @@ unfilter_agrees(const struct unfilter_kind *kind, const struct unfilter_kind *pl
     return memcmp(want, got, (size_t)width * height) == 0;
 }
 
+/* Uses random factors of at most 1 << RESAMPLE_PRECISION together, also negative ones, and rows at any address. */
+static bool
+wide_agrees(const struct convolve_kind *kind)
+{
+    enum { TAPS = 50, STRIDE = MAX_WIDTH + 32 };
+    static uint8_t from[TAPS * STRIDE], got[MAX_WIDTH + 1];
+    int16_t low[TAPS] = {0}, high[TAPS] = {0};
+    struct wide_factors f = {.low = low, .high = high, .count = 1 + next_random() % TAPS};
+    uint32_t width = 1 + next_random() % MAX_WIDTH, shift = next_random() % 32, i;
+    uint32_t limit = (1u << RESAMPLE_PRECISION) / f.count, samples = next_random() % 4;
+
+    f.coarse = next_random() % 4 == 0;
+    for (i = 0; i < sizeof(from); i++)
+        from[i] = samples == 0 ? 255 : (uint8_t)(next_random() >> 8);
+    for (i = 0; i < f.count; i++) {
+        int32_t factor = (int32_t)(next_random() % (2 * limit + 1)) - (int32_t)limit;
+        int32_t part;
+
+        if (samples == 0 && factor < 0) /* the largest sums */
+            factor = -factor;
+        part = factor & ((1 << RESAMPLE_LOW_BITS) - 1);
+        low[i] = (int16_t)(f.coarse ? 0 : part);
+        high[i] = (int16_t)((factor - part) / (1 << RESAMPLE_LOW_BITS));
+    }
+    got[width] = 77;
+    kind->wide_columns(from + shift, STRIDE, &f, width, got);
+    for (i = 0; i < width; i++)
+        if (got[i] != convolve_wide_one(from + shift + i, STRIDE, &f))
+            return false;
+    return got[width] == 77;
+}
+
 /* Uses random factors in the range that convolve_private.h promises, and also white samples, for the largest sums. */
 static bool
 convolve_agrees(const struct convolve_kind *kind, const struct convolve_kind *plain)
@@ -98,7 +130,7 @@ main(void)
     }
     for (; convolve->name; convolve++) {
         for (i = 0; convolve->supported() && i < 1000; i++)
-            *(convolve_agrees(convolve, convolve_c) ? &passed : &failed) += 1;
+            *(convolve_agrees(convolve, convolve_c) && wide_agrees(convolve) ? &passed : &failed) += 1;
         printf("convolve %s: %s\n", convolve->name, convolve->supported() ? "compared" : "not on this CPU");
     }
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
