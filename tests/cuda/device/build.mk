@@ -27,7 +27,7 @@ PROGRAMS = $(all_tests) gpu-rates
 tests_of_kernels = $(patsubst %,$(OUT)/%,$(filter %_kernels,$(PROGRAMS)))
 cu = $(notdir $(basename $(wildcard $(CUDA)/kernels/*.cu)))
 host = $(OUT)/kernels/counts.o $(OUT)/kernels/launch.o $(patsubst %,$(OUT)/plan/%.o,conv cost cost_areas cost_norm \
-	cost_seconds cost_step gpu one_pass product)
+	cost_seconds cost_step gpu one_pass product product_load)
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 LINK = $(NVCC) -cudart static -Xcompiler -static-libstdc++,-static-libgcc

@@ -452,8 +452,8 @@ size_of(const struct graph *g, unsigned batch, struct cuda_chip chip)
 }
 
 /*
- * More images must take more memory.  For one more image the plan may choose other tiles and fewer splits, whose partial
- * sums take less: up to 3 % of all memory.  Nothing searches for a batch by its memory.
+ * More images must take more memory.  For one more image the plan may choose other tiles and fewer splits, whose
+ * partial sums take less: up to 3 % of all memory.  Nothing searches for a batch by its memory.
  */
 static void
 grow(const char *model, unsigned processors, unsigned major)

@@ -5,7 +5,7 @@
  */
 #include "cuda/plan/conv.h"
 
-#include "cuda/plan/cost_seconds.h"
+#include "cuda/plan/product_load.h"
 
 struct cuda_conv
 cuda_conv_start(enum conv_kind kind, const struct conv_shape *shape, unsigned major)
@@ -162,8 +162,8 @@ static double
 cost_of_one(const struct cuda_gpu *gpu, const struct cuda_conv *c, struct cuda_tile_shape t)
 {
     struct cuda_product p = cuda_product_of(c, t);
-    struct cuda_load load = cuda_single_load(gpu, cuda_conv_kernel(c), &t, &p, cuda_conv_norm(c)->gamma,
-                                             table_bytes(c));
+    struct cuda_load load = cuda_product_load(gpu, cuda_conv_kernel(c), &t, &p, cuda_conv_norm(c)->gamma,
+                                              table_bytes(c));
 
     load.bytes = bytes_of(c);
     return cost_of(gpu, &load, later_of(gpu, &p, c));

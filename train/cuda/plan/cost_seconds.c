@@ -8,11 +8,7 @@
 #include "cuda/plan/cost_seconds.h"
 
 #include "cuda/plan/one_pass.h"
-#include "cuda/plan/product.h"
-
-#include <math.h>
-
-#define WARP_LOAD 512.0 /* bytes of a load of 16 bytes by each thread of a warp */
+#include "cuda/plan/product_load.h"
 
 size_t
 cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns)
@@ -26,86 +22,6 @@ cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns)
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-static double
-warps_of(const struct cuda_counts *k)
-{
-    return ceil(k->threads / 32.0);
-}
-
-/*
- * A warp outside the product, of a tile that is wider than the product, does not multiply: a product is IDLE_SAVES
- * instructions (fragments and their addresses included), and it has no part of the epilogue.
- */
-#define IDLE_SAVES 1.4
-static struct cuda_need
-product_need(const struct cuda_counts *k, const struct cuda_product *p, const struct cuda_tile_shape *t,
-             const struct cuda_count *step, const struct cuda_count *unit, bool has_norm)
-{
-    double steps = ceil((p->taps_a_step > 0 ? p->depth / p->taps_a_step : p->depth) / GEMM_DEEP), warps = warps_of(k);
-    double used = (double)p->rows * p->columns / ((double)t->rows * t->columns);
-    double of_step = (has_norm ? step->instructions : step->bare) - (1 - used) * IDLE_SAVES * step->mma;
-    double tiles = warps * p->each;
-
-    return (struct cuda_need){.flop = 2.0 * p->rows * p->columns * p->depth * p->each,
-                              .instructions = tiles * (steps * of_step + used * unit->instructions),
-                              .shared = tiles * used * (steps * step->shared + unit->shared)};
-}
-
-/* Bytes that the tiles of a product read from the L2 and write to it. */
-static double
-product_l2(const struct cuda_product *p)
-{
-    double tile = p->depth * (p->lines + p->columns) + (double)p->rows * p->columns;
-
-    return tile * 2 * p->down * p->across * p->splits;
-}
-
-/* On sm_80 and later, two steps are on their way while one is multiplied; before, a step loads, then multiplies. */
-static double
-steps_in_flight(const struct cuda_gpu *gpu)
-{
-    return gpu->major < 8 ? 1 : GEMM_STAGES - 1;
-}
-
-static struct cuda_load
-start_load(const struct cuda_counts *k, unsigned more_shared)
-{
-    return (struct cuda_load){
-        .threads = k->threads, .registers = k->registers, .shared_bytes = k->shared + more_shared};
-}
-
-struct cuda_load
-cuda_single_load(const struct cuda_gpu *gpu, enum cuda_kernel_id kernel, const struct cuda_tile_shape *t,
-                 const struct cuda_product *p, bool has_norm, unsigned more_shared)
-{
-    const struct cuda_counts *k = &gpu->counts[kernel];
-    struct cuda_load load = start_load(k, more_shared);
-
-    load.cta = product_need(k, p, t, &k->step, &k->unit, has_norm);
-    load.ctas = (double)cuda_product_blocks(p);
-    load.l2 = product_l2(p);
-    load.tiles = p->each;
-    load.in_flight = k->step.loads * WARP_LOAD * warps_of(k) * (p->taps_a_step > 0 ? 1 : steps_in_flight(gpu));
-    return load;
-}
-
-struct cuda_load
-cuda_pair_load(const struct cuda_gpu *gpu, enum cuda_kernel_id kernel, const struct cuda_pair_shapes *t,
-               const struct cuda_product *dgrad, const struct cuda_product *wgrad, bool has_norm, unsigned more_shared)
-{
-    const struct cuda_counts *k = &gpu->counts[kernel];
-    struct cuda_load load = start_load(k, more_shared);
-
-    load.cta = product_need(k, dgrad, &t->dgrad, &k->step, &k->unit, has_norm);
-    load.long_cta = product_need(k, wgrad, &t->wgrad, &k->wgrad_step, &k->wgrad_unit, has_norm);
-    load.ctas = (double)cuda_product_blocks(dgrad);
-    load.long_ctas = (double)cuda_product_blocks(wgrad);
-    load.l2 = product_l2(dgrad) + product_l2(wgrad);
-    load.tiles = dgrad->each;
-    load.in_flight = k->step.loads * WARP_LOAD * warps_of(k) * steps_in_flight(gpu);
-    return load;
-}
-
 static struct cuda_load
 load_single(const struct cuda_gpu *gpu, const struct cuda_op *op)
 {
@@ -113,7 +29,7 @@ load_single(const struct cuda_gpu *gpu, const struct cuda_op *op)
     struct cuda_tile_shape t = cuda_products_of(op).shape;
     struct cuda_product p = cuda_product_of(&c, t);
 
-    return cuda_single_load(gpu, op->kernel, &t, &p, cuda_conv_norm(&c)->gamma, op->shared);
+    return cuda_product_load(gpu, op->kernel, &t, &p, cuda_conv_norm(&c)->gamma, op->shared);
 }
 
 static struct cuda_load
@@ -132,7 +48,7 @@ load_one_pass(const struct cuda_op *op, const struct cuda_counts *k, struct cuda
 {
     const struct one_pass_args *a = &op->args.one_pass;
     const struct conv_shape *s = &a->dgrad.shape;
-    double tiles = a->dgrad.tiles_each, columns = cuda_products_of(op).shape.columns, warps = warps_of(k);
+    double tiles = a->dgrad.tiles_each, columns = cuda_products_of(op).shape.columns, warps = cuda_warps_of(k);
 
     if (columns > s->in)
         columns = s->in;
@@ -142,7 +58,7 @@ load_one_pass(const struct cuda_op *op, const struct cuda_counts *k, struct cuda
                                    .shared = warps * (tiles * k->step.shared + k->unit.shared)};
     load->l2 = load->ctas * tiles * ONE_PASS_PIXELS * 2 * (2.0 * s->out + 3 * columns);
     load->tiles = a->stages > 1 ? 1 : tiles; /* with two stages, the loads of later tiles overlap with products */
-    load->in_flight = k->step.loads * WARP_LOAD * warps_of(k);
+    load->in_flight = k->step.loads * CUDA_WARP_LOAD * cuda_warps_of(k);
 }
 
 /* ---- other kernels ----------------------------------------------------------------------------------------------- */
@@ -150,15 +66,15 @@ load_one_pass(const struct cuda_op *op, const struct cuda_counts *k, struct cuda
 static void
 load_other(const struct cuda_op *op, const struct cuda_counts *k, const struct cuda_work *work, struct cuda_load *load)
 {
-    double units = warps_of(k);
+    double units = cuda_warps_of(k);
 
     load->ctas = (double)op->x * op->y * op->z;
     if (k->unit.stores > 0)
-        units = (double)cuda_area_bytes(&work->written) / (k->unit.stores * WARP_LOAD * load->ctas);
+        units = (double)cuda_area_bytes(&work->written) / (k->unit.stores * CUDA_WARP_LOAD * load->ctas);
     else if (k->unit.loads > 0)
-        units = (double)cuda_area_bytes(&work->read) / (k->unit.loads * WARP_LOAD * load->ctas);
+        units = (double)cuda_area_bytes(&work->read) / (k->unit.loads * CUDA_WARP_LOAD * load->ctas);
     load->cta = (struct cuda_need){.instructions = units * k->unit.instructions, .shared = units * k->unit.shared};
-    load->in_flight = k->unit.loads * WARP_LOAD * warps_of(k);
+    load->in_flight = k->unit.loads * CUDA_WARP_LOAD * cuda_warps_of(k);
 }
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
@@ -199,7 +115,7 @@ struct cuda_load
 cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work)
 {
     const struct cuda_counts *k = &gpu->counts[op->kernel];
-    struct cuda_load load = start_load(k, op->shared);
+    struct cuda_load load = cuda_start_load(k, op->shared);
     const struct channel_sums *sums;
     unsigned channels;
 

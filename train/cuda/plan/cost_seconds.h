@@ -11,7 +11,6 @@
 
 #include "cuda/plan/cost.h"
 #include "cuda/plan/gpu.h"
-#include "cuda/plan/product.h"
 
 /* Returns the seconds of a launch, including the gap after it, and the resource that limits it. */
 double cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work,
@@ -19,14 +18,6 @@ double cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const 
 
 /* Returns what a launch needs, without its bytes.  `work` is not used for products. */
 struct cuda_load cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work);
-
-/* As above, for a product and for dgrad and wgrad in one launch; more_shared: bytes in addition to the kernel's. */
-struct cuda_load cuda_single_load(const struct cuda_gpu *gpu, enum cuda_kernel_id kernel,
-                                  const struct cuda_tile_shape *t, const struct cuda_product *p, bool has_norm,
-                                  unsigned more_shared);
-struct cuda_load cuda_pair_load(const struct cuda_gpu *gpu, enum cuda_kernel_id kernel,
-                                const struct cuda_pair_shapes *t, const struct cuda_product *dgrad,
-                                const struct cuda_product *wgrad, bool has_norm, unsigned more_shared);
 
 /* Returns the number of tiles of a convolution and sets their rows and columns. */
 size_t cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns);

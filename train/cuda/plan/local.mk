@@ -32,6 +32,8 @@ cuda_plan_sources = \
 	train/cuda/plan/one_pass.h \
 	train/cuda/plan/product.c \
 	train/cuda/plan/product.h \
+	train/cuda/plan/product_load.c \
+	train/cuda/plan/product_load.h \
 	train/cuda/plan/scoring.c \
 	train/cuda/plan/sums.c \
 	train/cuda/plan/tables.c

@@ -6,6 +6,7 @@
 #include "cuda/plan/one_pass.h"
 
 #include "cuda/plan/cost_seconds.h"
+#include "cuda/plan/product.h"
 
 static const struct one_pass_row {
     unsigned columns;
