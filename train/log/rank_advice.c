@@ -23,9 +23,13 @@ struct advice {
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* A part in which a rank is slower than the others, and a remedy.  Without texts: the rank or its device waits. */
+/*
+ * A part in which a rank is slower than the others, and a remedy that the run may use already.  Without texts: the rank
+ * or its device waits.
+ */
 struct cause {
     const char *what, *change;
+    enum time_saver saver; /* SAVER_COUNT: the change can be made again */
 };
 
 #define REST PART_COUNT
@@ -34,14 +38,14 @@ static const char computing[] = "its computing";
 static const char elsewhere[] = "look for other processes on that machine, and for a lower clock";
 
 static const struct cause causes[PART_COUNT + 1] = {
-    [PART_WAIT] = {"its reading", "--stage"},
-    [PART_COPY] = {"its copies to the GPU", "look at the link of that GPU"},
-    [PART_FORWARD] = {computing, elsewhere},
-    [PART_BACKWARD] = {computing, elsewhere},
-    [PART_UPDATE] = {computing, elsewhere},
-    [PART_EVALUATE] = {"its evaluation", "a smaller --bootstrap"},
-    [PART_SAVE] = {"its checkpoints", "a longer --checkpoint-every"},
-    [REST] = {"its bookkeeping", elsewhere},
+    [PART_WAIT] = {"its reading", "--stage", SAVER_STAGE},
+    [PART_COPY] = {"its copies to the GPU", "look at the link of that GPU", SAVER_COUNT},
+    [PART_FORWARD] = {computing, elsewhere, SAVER_COUNT},
+    [PART_BACKWARD] = {computing, elsewhere, SAVER_COUNT},
+    [PART_UPDATE] = {computing, elsewhere, SAVER_COUNT},
+    [PART_EVALUATE] = {"its evaluation", "a smaller --bootstrap", SAVER_NO_BOOTSTRAP},
+    [PART_SAVE] = {"its checkpoints", "a longer --checkpoint-every", SAVER_COUNT},
+    [REST] = {"its bookkeeping", elsewhere, SAVER_COUNT},
 };
 
 double
@@ -100,6 +104,12 @@ percent(double loss)
     return (int)(100 * fmin(loss, 1) + 0.5);
 }
 
+static bool
+is_in_use(const struct rank_times *t, enum time_saver saver)
+{
+    return saver < SAVER_COUNT && t->in_use[saver];
+}
+
 static unsigned
 slowest_rank(const struct rank_times *t)
 {
@@ -131,7 +141,7 @@ look_at_slowest(const struct rank_times *t, struct advice *a)
         }
     }
     snprintf(a->text, RANK_ADVICE, "ranks wait %d %% for rank %u, %.63s: %s; %s", percent(a->loss), slow,
-             t->rank[slow].host, causes[most].what, causes[most].change);
+             t->rank[slow].host, causes[most].what, is_in_use(t, causes[most].saver) ? elsewhere : causes[most].change);
 }
 
 /* Find waits between ranks if no rank is slower than the others overall. */
@@ -144,7 +154,9 @@ look_at_messages(const struct rank_times *t, struct advice *a)
         return;
     if (is_worse(a, (ideal - work) / t->seconds, LEAST))
         snprintf(a->text, RANK_ADVICE, "ranks wait %d %% for one another in turn: %s", percent(a->loss),
-                 mean_share(t, PART_WAIT) >= LEAST ? "their reading; --stage" : elsewhere);
+                 mean_share(t, PART_WAIT) < LEAST ? elsewhere
+                 : t->in_use[SAVER_STAGE]         ? "their reading; a faster disk"
+                                                  : "their reading; --stage");
     if (is_worse(a, (t->seconds - ideal) / t->seconds, LEAST))
         snprintf(a->text, RANK_ADVICE,
                  "messages between the ranks take %d %%: a larger --batch or --accumulate, or a faster network",
@@ -167,18 +179,33 @@ look_at_cores(const struct rank_times *t, struct advice *a)
                  percent(factor[FACTOR_CORES]));
 }
 
+static const char *
+to_read(const struct rank_times *t)
+{
+    if (t->in_use[SAVER_CACHE])
+        return t->in_use[SAVER_STAGE] ? "a faster disk" : "--stage";
+    return t->in_use[SAVER_STAGE] ? "--cache" : "--cache or --stage";
+}
+
+static const char *
+to_evaluate(const struct rank_times *t)
+{
+    if (t->in_use[SAVER_NO_TTA])
+        return t->in_use[SAVER_NO_BOOTSTRAP] ? "a smaller validation split" : "a smaller --bootstrap";
+    return t->in_use[SAVER_NO_BOOTSTRAP] ? "--tta none" : "a smaller --bootstrap, or --tta none";
+}
+
 static void
 look_at_parts(const struct rank_times *t, struct advice *a)
 {
     if (is_worse(a, mean_share(t, PART_WAIT), LEAST))
-        snprintf(a->text, RANK_ADVICE, "images are waited for %d %% of the time: --cache or --stage", percent(a->loss));
-    if (is_worse(a, mean_share(t, PART_COPY), LEAST))
+        snprintf(a->text, RANK_ADVICE, "images are waited for %d %% of the time: %s", percent(a->loss), to_read(t));
+    if (!t->in_use[SAVER_CACHE_DEVICE] && is_worse(a, mean_share(t, PART_COPY), LEAST))
         snprintf(a->text, RANK_ADVICE, "copies to the GPU take %d %%: --cache device", percent(a->loss));
     if (is_worse(a, mean_share(t, PART_SAVE), LEAST))
         snprintf(a->text, RANK_ADVICE, "checkpoints take %d %%: a longer --checkpoint-every", percent(a->loss));
     if (is_worse(a, mean_share(t, PART_EVALUATE), LEAST_EVALUATION))
-        snprintf(a->text, RANK_ADVICE, "evaluations take %d %%: a smaller --bootstrap, or --tta none",
-                 percent(a->loss));
+        snprintf(a->text, RANK_ADVICE, "evaluations take %d %%: %s", percent(a->loss), to_evaluate(t));
 }
 
 /* Find idle time of the device that no part explains. */

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void
 rank_times_release(struct rank_times *t)
@@ -51,6 +52,7 @@ rank_times_add(struct rank_times *sum, const struct rank_times *t, struct chex_e
     sum->steps += t->steps;
     sum->seconds += t->seconds;
     sum->ideal += t->ideal;
+    memcpy(sum->in_use, t->in_use, sizeof(sum->in_use));
     return CHEX_OK;
 }
 

@@ -47,12 +47,16 @@ struct rank_time {
     struct step_times parts;
 };
 
+/* Settings that a run can save time with.  The advice names only those that are not in use. */
+enum time_saver { SAVER_NO_TTA, SAVER_NO_BOOTSTRAP, SAVER_STAGE, SAVER_CACHE, SAVER_CACHE_DEVICE, SAVER_COUNT };
+
 struct rank_times {
     struct rank_time *rank; /* [ranks] */
     unsigned ranks;
     uint64_t steps;
     double seconds; /* T: of the slowest rank */
     double ideal;   /* I; NaN: unknown */
+    bool in_use[SAVER_COUNT];
 };
 
 void rank_times_release(struct rank_times *t); /* zeroes *t, which may be zero already */

@@ -64,6 +64,25 @@ factors_json(const struct rank_times *t)
     return good ? object : NULL;
 }
 
+static const char *const saver_names[SAVER_COUNT] = {
+    [SAVER_NO_TTA] = "tta none", [SAVER_NO_BOOTSTRAP] = "bootstrap 0",  [SAVER_STAGE] = "stage",
+    [SAVER_CACHE] = "cache",     [SAVER_CACHE_DEVICE] = "cache device",
+};
+
+static json_t *
+in_use_json(const struct rank_times *t)
+{
+    json_t *names = json_array();
+    bool good = names;
+    unsigned i;
+
+    for (i = 0; i < SAVER_COUNT; i++)
+        good = good && (!t->in_use[i] || json_array_append_new(names, json_string(saver_names[i])) == 0);
+    if (!good)
+        json_decref(names);
+    return good ? names : NULL;
+}
+
 bool
 rank_times_json_add(json_t *object, const struct rank_times *t)
 {
@@ -79,6 +98,7 @@ rank_times_json_add(json_t *object, const struct rank_times *t)
     good &= set(object, "ideal_seconds", real_json(t->ideal));
     good &= set(object, "factors", factors_json(t));
     good &= set(object, "ranks", ranks);
+    good &= set(object, "in_use", in_use_json(t));
     good &= set(object, "advice", text_json(rank_times_advice(t, advice)));
     return good;
 }
@@ -122,6 +142,20 @@ read_rank(const json_t *object, struct rank_time *r)
     return good;
 }
 
+/* Read the names of the settings; runs of earlier versions have none, and an unknown name is one of a later version. */
+static void
+read_in_use(const json_t *names, bool in_use[SAVER_COUNT])
+{
+    const json_t *name;
+    size_t at;
+    unsigned i;
+
+    json_array_foreach (names, at, name)
+        for (i = 0; i < SAVER_COUNT; i++)
+            if (json_is_string(name) && strcmp(json_string_value(name), saver_names[i]) == 0)
+                in_use[i] = true;
+}
+
 enum chex_status
 rank_times_json_read(const json_t *object, struct rank_times *out, struct chex_error *err)
 {
@@ -130,6 +164,7 @@ rank_times_json_read(const json_t *object, struct rank_times *out, struct chex_e
     bool good = count > 0 && count <= RANK_TIMES_MAX && json_is_integer(steps) && json_integer_value(steps) >= 0;
 
     *out = (struct rank_times){.steps = (uint64_t)json_integer_value(steps)};
+    read_in_use(json_object_get(object, "in_use"), out->in_use);
     good = good && get(object, "seconds", &out->seconds) && isfinite(out->seconds) &&
            get(object, "ideal_seconds", &out->ideal);
     if (good) {

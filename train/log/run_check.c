@@ -117,6 +117,7 @@ static const struct member times_members[] = {
     {"ideal_seconds", SECONDS, OR_NULL},
     {"factors", .form = FORM_MAP, .of = &a_factor},
     {"ranks", .form = FORM_LIST, .least = 1, .of = &a_rank},
+    {"in_use", .form = FORM_LIST, .of = &a_text, .added = true},
     {"advice", TEXT},
     END,
 };

@@ -264,6 +264,16 @@ gather_spans(struct trainer *t, struct buffer *all, size_t *sizes, struct chex_e
     return status;
 }
 
+static void
+set_in_use(const struct trainer *t, bool in_use[SAVER_COUNT])
+{
+    in_use[SAVER_NO_TTA] = t->job.o->tta == TTA_NONE;
+    in_use[SAVER_NO_BOOTSTRAP] = t->job.o->replicates == 0;
+    in_use[SAVER_STAGE] = t->job.o->stage;
+    in_use[SAVER_CACHE] = t->images.reading.kept;
+    in_use[SAVER_CACHE_DEVICE] = t->images.reading.on_device;
+}
+
 enum chex_status
 trainer_gather_times(struct trainer *t, bool last, struct chex_error *err)
 {
@@ -279,6 +289,7 @@ trainer_gather_times(struct trainer *t, bool last, struct chex_error *err)
         status = collective_allgather(t->job.all, times->message.data, times->message.size, &all, sizes, err);
     /* An error on rank 0 is reported, and the run continues. */
     if (status == CHEX_OK && t->job.is_rank_0) {
+        set_in_use(t, epoch.in_use);
         if (read_accounts(&t->job, &all, sizes, &epoch, &why) != CHEX_OK ||
             rank_times_add(&times->all, &epoch, &why) != CHEX_OK)
             trainer_warn(&t->job, "times of the ranks: %s", why.text);

@@ -285,6 +285,8 @@ TEST(waits_without_a_slow_rank_are_distinguished)
     rank[0].parts.seconds[PART_BACKWARD] = rank[1].parts.seconds[PART_BACKWARD] = 4;
     rank[0].parts.cpu[PART_BACKWARD] = rank[1].parts.cpu[PART_BACKWARD] = 4;
     ck_assert_str_eq(advice_of(&t), "ranks wait 31 % for one another in turn: their reading; --stage");
+    t.in_use[SAVER_STAGE] = true;
+    ck_assert_str_eq(advice_of(&t), "ranks wait 31 % for one another in turn: their reading; a faster disk");
     t.ideal = 9;
     ck_assert_str_eq(advice_of(&t), "messages between the ranks take 44 %: a larger --batch or --accumulate, or a "
                                     "faster network");
@@ -304,8 +306,18 @@ TEST(a_rank_that_is_alone_gets_advice_too)
     ck_assert_str_eq(advice_of(&t), "ranks work 100 % of the time: nothing to change");
     part[PART_WAIT] = 3;
     ck_assert_str_eq(advice_of(&t), "images are waited for 30 % of the time: --cache or --stage");
+    t.in_use[SAVER_STAGE] = true;
+    ck_assert_str_eq(advice_of(&t), "images are waited for 30 % of the time: --cache");
+    t.in_use[SAVER_CACHE] = true;
+    ck_assert_str_eq(advice_of(&t), "images are waited for 30 % of the time: a faster disk");
     part[PART_EVALUATE] = rank[0].parts.cpu[PART_EVALUATE] = 4;
     ck_assert_str_eq(advice_of(&t), "evaluations take 40 %: a smaller --bootstrap, or --tta none");
+    t.in_use[SAVER_NO_TTA] = true;
+    ck_assert_str_eq(advice_of(&t), "evaluations take 40 %: a smaller --bootstrap");
+    t.in_use[SAVER_NO_BOOTSTRAP] = true;
+    ck_assert_str_eq(advice_of(&t), "evaluations take 40 %: a smaller validation split");
+    t.in_use[SAVER_NO_TTA] = false;
+    ck_assert_str_eq(advice_of(&t), "evaluations take 40 %: --tta none");
     part[PART_SAVE] = 5;
     ck_assert_str_eq(advice_of(&t), "checkpoints take 50 %: a longer --checkpoint-every");
     t.seconds = 0;
@@ -360,12 +372,14 @@ TEST(times_are_written_and_read_the_same)
 
     rank[1].busy = 3;
     rank[1].modelled = 2;
+    t.in_use[SAVER_STAGE] = t.in_use[SAVER_NO_BOOTSTRAP] = true;
     object = document_of(&t);
     ck_assert_str_eq(json_string_value(json_object_get(object, "advice")), advice_of(&t));
     ck_assert_double_eq_tol(json_number_value(json_object_get(json_object_get(object, "factors"), "load_balance")),
                             0.75, NEAR);
     ck_assert(json_is_null(json_object_get(json_object_get(object, "factors"), "device_busy")));
     ck_assert_int_eq(rank_times_json_read(object, &back, &err), CHEX_OK);
+    ck_assert_mem_eq(back.in_use, t.in_use, sizeof(t.in_use));
     ck_assert(back.ranks == 4 && back.steps == 10 && back.seconds == 10 && back.ideal == 9);
     for (r = 0; r < 4; r++) {
         ck_assert_str_eq(back.rank[r].host, rank[r].host);
