@@ -326,7 +326,7 @@ def changed(value, path, change):
 
 def members(value, path=()):
     """The paths of all members, but not of those with a name of the data: findings, options, parts."""
-    free = {"positives", "options", "hosts", "libraries", "auroc_of", "auprc_of", "parts", "factors",
+    free = {"positives", "known", "options", "hosts", "libraries", "auroc_of", "auprc_of", "parts", "factors",
             "cpu_parts"}
     items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     for key, each in items:
@@ -338,7 +338,7 @@ def members(value, path=()):
 
 # Members that earlier versions did not write, or that are not checked.
 LOOSE = {"certificate", "optimistic", "loss_scale", "steps_skipped", "modelled", "epochs", "auprc_of", "cpu", "useful",
-         "threads", "cpu_parts"}
+         "threads", "cpu_parts", "known", "in_use"}
 
 
 @case("metrics.jsonl of a run: each member that is missing or of another type is named with its line")
