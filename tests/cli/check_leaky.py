@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 
 from support import SOURCE, Cases, Skip, manifest, program, run, says, slurp, synth, tree, write, write_csv
@@ -459,6 +460,30 @@ def arrives_later(work):
         done = training(data, f"{work}/evaluated{epochs}", "--eval-only", "--init", f"{run_folder}/best.safetensors")
         marked_lines(done)
         assert "metrics-test.json" in marked_files(f"{work}/evaluated{epochs}")
+
+
+@case("a marked run stays marked when it resumes without the certificate, also in another folder")
+def resumes_without(work):
+    data = equal_image(work)
+    training(data, f"{work}/run", "--epochs", "1")
+    early = next(f"{work}/run/{n}" for n in os.listdir(f"{work}/run") if re.fullmatch(r"step-\d+\.safetensors", n))
+    certify(data, code=1)
+    training(data, f"{work}/run", "--epochs", "1")
+    certificate = f"{data}/split-certificate.json"
+    for fault in "gone", "damaged":
+        if fault == "gone":
+            os.remove(certificate)
+        else:
+            write(certificate, "{")
+        for epochs in 1, 2:
+            again = f"{work}/{fault}{epochs}"
+            shutil.copytree(f"{work}/run", again)
+            marked_lines(training(data, again, "--epochs", str(epochs)))
+            without_early(again)
+            assert {"run.json", "metrics-test.json", "auroc-test.svg", "best.safetensors"} <= marked_files(again)
+        other = f"{work}/other-{fault}"
+        marked_lines(training(data, other, "--epochs", "2", "--resume", early))
+        assert {"run.json", "metrics-test.json", "auroc-test.svg", "best.safetensors"} <= marked_files(other)
 
 
 @case("--eval-only marks its results if run.json is marked, also if the weights and the data set have no mark")

@@ -230,6 +230,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
        struct chex_error *err)
 {
     struct settings_change change;
+    bool leaky;
     enum chex_status status = checkpoint_read_state(from, name, t->task.graph, &t->state, err);
 
     if (status == CHEX_OK) {
@@ -249,7 +250,11 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
         return trainer_not_usable(status, err);
     if (change.text[0])
         trainer_note(&t->job, "changed since %s: %s", name, change.text);
-    t->state.leaky |= t->task.leaky;
+    status = run_file_is_leaky(from->fd, &leaky, err);
+    if (status != CHEX_OK)
+        return trainer_not_usable(status, err);
+    /* run.json marks checkpoints that were saved before the leak was found, also if its certificate is gone now. */
+    t->state.leaky |= t->task.leaky || leaky;
     status = find_best(t, from, from != &t->run.folder || change.text[0], err);
     if (status != CHEX_OK)
         return trainer_not_usable(status, err);
