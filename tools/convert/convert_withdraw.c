@@ -74,6 +74,20 @@ report_foreign(const struct withdrawal *w)
     wrap_end(&line);
 }
 
+/* Nothing was withdrawn, and so the names of rejected images stay. */
+static void
+warn_of_rejects(const struct withdrawal *w, const struct cli_common *common)
+{
+    uint64_t rejects = 0;
+    size_t i;
+
+    for (i = 0; i < w->patient_count; i++)
+        rejects += w->patient[i].rejects;
+    if (rejects > 0)
+        cli_warn(&convert_program, common, "rejects.jsonl still has the names of %s rejected images of these patients",
+                 COUNT_TEXT(rejects));
+}
+
 static void
 report(const struct convert_cli *cli, const struct cli_common *common, const struct withdrawal *w)
 {
@@ -82,12 +96,14 @@ report(const struct convert_cli *cli, const struct cli_common *common, const str
     if (w->linked > 0)
         cli_warn(&convert_program, common, "%s had other hard links, which still contain these patients",
                  format_things(w->linked, "shard", shards));
+    if (!w->to[0])
+        warn_of_rejects(w, common);
     if (common->quiet)
         return;
     if (w->finished_id[0])
         wrap_line(stderr, "finished", "the withdrawal that an earlier command began: data set %s", w->finished_id);
     if (!w->to[0]) {
-        wrap_line(stderr, "withdraw", "nothing: none of the patients is in the data set");
+        wrap_line(stderr, "withdraw", "nothing: none of the patients has an image in the data set");
         return;
     }
     wrap_line(stderr, "withdraw", "%s in %s%s", format_things(w->slots, "image", slots),
