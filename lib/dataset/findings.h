@@ -25,6 +25,8 @@ struct findings {
     "Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax", \
         "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"
 extern const struct findings findings_nih14;
+/* The names of all built-in lists, for messages. */
+#define FINDINGS_BUILT_IN "nih14, nih15, cxr-lt, cxr-lt-2024, chexpert or padchest-top"
 /* The findings of other label files: see findings_lists.c for the sources. */
 extern const struct findings findings_cxr_lt, findings_chexpert, findings_padchest;
 

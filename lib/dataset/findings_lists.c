@@ -122,14 +122,10 @@ findings_choose(const char *text, struct findings *out, struct chex_error *err)
     status = read_list(text, out, err);
     if (status != CHEX_ERR_MISSING)
         return status;
-    for (size_t i = 0; i < BUILT_IN; i++)
-        if (finding_index(built_in[i].list, text, strlen(text)) >= 0)
-            return make_from(text, strlen(text), ',', out, err);
-    return error_set(err, CHEX_ERR_USAGE,
-                     "'%.100s' is neither nih14, nih15, cxr-lt, cxr-lt-2024, chexpert or padchest-top, nor a file, nor "
-                     "names such as "
-                     "Mass,Nodule",
-                     text);
+    if (strpbrk(text, "/."))
+        return error_set(err, CHEX_ERR_USAGE,
+                         "'%.100s' is neither " FINDINGS_BUILT_IN ", nor a file, nor names such as Mass,Nodule", text);
+    return make_from(text, strlen(text), ',', out, err);
 }
 
 /* Write "Mass|Nodule".  Returns false if there is no room for all names. */

@@ -106,7 +106,7 @@ check_named(const struct label_reading *r, const char *path, struct chex_error *
     const struct findings *list = &r->out->findings;
     const char *first = NULL, *suggestion;
     unsigned count = 0;
-    char others[40] = "";
+    char others[96] = "";
 
     for (unsigned i = 0; r->out->count > 0 && i < list->count; i++) {
         if (is_known(r, i))
@@ -119,6 +119,8 @@ check_named(const struct label_reading *r, const char *path, struct chex_error *
     suggestion = finding_suggest(r->columns.kind->findings, first, strlen(first));
     if (count > 1)
         snprintf(others, sizeof(others), " (%u more such finding%s)", count - 1, count == 2 ? "" : "s");
+    else if (list->count == 1 && !suggestion)
+        snprintf(others, sizeof(others), ", and it is not a list: %s", FINDINGS_BUILT_IN);
     return error_set(err, CHEX_ERR_USAGE, "%s: no row names the finding \"%s\"%s%s%s%s", path, first,
                      suggestion ? "; did you mean " : "", suggestion ? suggestion : "", suggestion ? "?" : "", others);
 }

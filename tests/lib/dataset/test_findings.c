@@ -157,6 +157,7 @@ expect_list(const char *text, unsigned count, const char *first, const char *las
 TEST(a_list_is_built_in_or_a_file_or_names)
 {
     expect_list("nih14", 14, "Atelectasis", "Hernia");
+    expect_list("A", 1, "A", "A");
     expect_list("nih15", 15, "Atelectasis", "No Finding");
     expect_list("cxr-lt", 20, "Atelectasis", "No Finding");
     expect_list("cxr-lt-2024", 40, "Adenopathy", "Tuberculosis");
@@ -182,7 +183,8 @@ TEST(a_hostile_list_is_refused_and_named)
         {"Mass,\033[2J", "\"\\x1b[2J\", has a character other"},
         {"Mass,<b>", "has a character other"},
         {"Mass,0123456789012345678901234567890123456789012345678901234567890123x", "longer than 64"},
-        {"nih41", "is neither nih14"},
+        {"Mass|Nodule", "other than printable ASCII"},
+        {"nih14.txt", "is neither nih14"},
     };
     struct findings list;
     struct chex_error err;
