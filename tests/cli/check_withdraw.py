@@ -600,6 +600,8 @@ def _(work):
     for more in [], ["--repair"]:
         says(convert(folder, labels, *more, code=6), "a withdrawal of patients is not finished")
     says(withdraw(other, folder, "-n", code=6), "a withdrawal of patients is not finished")
+    shutil.copytree(folder, f"{work}/copy")
+    says(withdraw("99999", f"{work}/copy", code=2), "the withdrawal that an earlier command began", "has no image of")
     says(withdraw(other, folder), "the withdrawal that an earlier command began")
     assert len(manifest(folder)["withdrawals"]) == 2
     assert contains(folder, f.pieces) is None

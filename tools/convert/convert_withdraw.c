@@ -74,6 +74,13 @@ report_foreign(const struct withdrawal *w)
     wrap_end(&line);
 }
 
+static void
+report_finished(const struct withdrawal *w)
+{
+    if (w->finished_id[0])
+        wrap_line(stderr, "finished", "the withdrawal that an earlier command began: data set %s", w->finished_id);
+}
+
 /* Nothing was withdrawn, and so the names of rejected images stay. */
 static void
 warn_of_rejects(const struct withdrawal *w, const struct cli_common *common)
@@ -100,8 +107,7 @@ report(const struct convert_cli *cli, const struct cli_common *common, const str
         warn_of_rejects(w, common);
     if (common->quiet)
         return;
-    if (w->finished_id[0])
-        wrap_line(stderr, "finished", "the withdrawal that an earlier command began: data set %s", w->finished_id);
+    report_finished(w);
     if (!w->to[0]) {
         wrap_line(stderr, "withdraw", "nothing: none of the patients has an image in the data set");
         return;
@@ -171,6 +177,8 @@ convert_withdraw(struct convert_cli *cli, const struct cli_common *common, struc
     if (status == CHEX_OK) {
         report(cli, common, &w);
     } else {
+        if (!common->quiet)
+            report_finished(&w);
         cli_suggest_path(err, cli->convert.out);
         code = cli_error(&convert_program, common, err);
         if ((status == CHEX_ERR_STOPPED || status == CHEX_ERR_WRITE || status == CHEX_ERR_READ) && !common->quiet)
