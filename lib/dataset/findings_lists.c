@@ -96,8 +96,11 @@ read_list(const char *path, struct findings *out, struct chex_error *err)
     struct buffer text = {0};
     enum chex_status status = file_read(AT_FDCWD, path, FILE_MAX, &text, err);
 
-    if (status == CHEX_OK)
-        status = make_from((const char *)text.data, text.size, '\n', out, err);
+    if (status == CHEX_OK) {
+        size_t mark = text.size >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* of UTF-8 */
+
+        status = make_from((const char *)text.data + mark, text.size - mark, '\n', out, err);
+    }
     buffer_release(&text);
     if (chex_status_is_data(status)) /* of the command line, not of an image */
         status = CHEX_ERR_USAGE;

@@ -166,6 +166,7 @@ TEST(a_list_is_built_in_or_a_file_or_names)
     expect_list("Mass, Nodule", 2, "Mass", "Nodule");
     expect_list("Tuberculosis", 1, "Tuberculosis", "Tuberculosis");
     expect_list(unit_file("list.txt", "Mass\r\n\n Rib fracture \nx", 23), 3, "Mass", "x");
+    expect_list(unit_file("mark.txt", "\xef\xbb\xbfMass\nx", 9), 2, "Mass", "x");
 }
 
 TEST(a_hostile_list_is_refused_and_named)
