@@ -67,7 +67,7 @@ print_findings(struct train_report *r, const struct evaluation *e)
             format_measured(&f->metric[k], text);
             if (k == METRIC_AUROC && isnan(f->metric[k].value))
                 snprintf(text, sizeof(text), "n/a (0 %s)", f->positives == 0 ? "positives" : "negatives");
-            else if (m->replicates > 0 && f->positive_patients < METRICS_FEWEST_PATIENTS)
+            else if (m->replicates > 0 && !isnan(f->metric[k].value) && f->positive_patients < METRICS_FEWEST_PATIENTS)
                 snprintf(text, sizeof(text), "%.3f [too few]", f->metric[k].value);
             used += put_cell(cells + used, k, text);
         }
