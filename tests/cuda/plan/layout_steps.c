@@ -142,8 +142,8 @@ compare_buffers(const struct plan_options *o, const struct images *m, const stru
  * Compares the gradient of each parameter.  If the next BN cancels a beta, its gradient is 0 except for rounding, so
  * errors are relative to at least 1/1000 of the norm of all gradients, in float only.  With halves, this would hide the
  * gradients of convolutions, which are smaller than that with a large beta, but never 0: their errors are relative to
- * their own norm.  The largest error observed is 0.5; a gradient of 0 has the error 1.  In float the largest error of
- * one parameter is 1.1e-4, so twice the limit of all gradients is allowed.
+ * their own norm.  The largest error observed with these cases is 0.41; a gradient of half its size has the error 0.5.
+ * In float the largest error of one parameter is 1.3e-4, so twice the limit of all gradients is allowed.
  */
 static void
 compare_parameters(const struct plan_options *o, const struct outcome *got, const struct outcome *want, double allowed)
@@ -157,7 +157,7 @@ compare_parameters(const struct plan_options *o, const struct outcome *got, cons
 
         if (is_convolution || is_float)
             compare_least(t->name, i, got->gradients + t->offset, want->gradients + t->offset, t->count,
-                          is_float ? 2 * allowed : fmax(allowed, 0.7), is_float ? want->norm / 1000 : 0);
+                          is_float ? 2 * allowed : 0.45, is_float ? want->norm / 1000 : 0);
     }
 }
 
