@@ -19,9 +19,10 @@
  *     corner = up of the step before
  * So a step costs one shift between lanes.  Raw bytes are loaded, and pixels stored, in transposed blocks of 16 steps.
  *
- * Paeth in 8 bits: with d = up - corner and e = left - corner, the distance to the corner is |d + e|.  If d and e have
- * opposite signs, it is ||d| - |e||; otherwise it is |d| + |e|.  Saturation of that sum does no harm: the corner is
- * then never the nearest, except in a tie, which left or up wins.
+ * Paeth in 8 bits: low and high are the smaller and the larger of left and up.  With above = high - corner and below =
+ * corner - low, or 0 where negative, the distances from the estimate left + up - corner to low, high and corner are
+ * above, below and |above - below|.  So low is nearest if 2 above <= below, and high if 2 below <= above.  Saturation of
+ * the doubled value does no harm: above + below is at most 255.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,29 +40,36 @@ WAVE_NAME(set_masks)(vec types, struct WAVE_NAME(masks) * m)
     m->paeth = V(cmpeq_epi8)(types, V(set1_epi8)(4));
 }
 
-static inline WAVE_TARGET vec
-WAVE_NAME(pixel)(vec raw, vec left, vec up, vec corner, const struct WAVE_NAME(masks) * m)
+/*
+ * types: the filter types of the group, for which there is a version of its own if most groups of radiographs have
+ * them; a constant wherever this is expanded.
+ */
+static inline __attribute__((always_inline)) WAVE_TARGET vec
+WAVE_NAME(pixel)(vec raw, vec left, vec up, vec corner, const struct WAVE_NAME(masks) * m, enum wave_types types)
 {
-    vec up_more = V(subs_epu8)(up, corner), up_less = V(subs_epu8)(corner, up);
-    vec left_more = V(subs_epu8)(left, corner), left_less = V(subs_epu8)(corner, left);
-    vec to_left = V_SI(or)(up_more, up_less), to_up = V_SI(or)(left_more, left_less);
-    /* Not zero if one of left and up is above the corner and the other below. */
-    vec between = V(min_epu8)(V(max_epu8)(up_more, left_more), V(max_epu8)(up_less, left_less));
-    vec same_side = V(cmpeq_epi8)(between, V_SI(setzero)());
-    vec apart = V_SI(or)(V(subs_epu8)(to_left, to_up), V(subs_epu8)(to_up, to_left));
-    vec to_corner = WAVE_CHOOSE(apart, V(adds_epu8)(to_left, to_up), same_side);
-    vec nearest = V(min_epu8)(V(min_epu8)(to_left, to_up), to_corner);
+    vec low = V(min_epu8)(left, up), high = V(max_epu8)(left, up);
+    vec above = V(subs_epu8)(high, corner), below = V(subs_epu8)(corner, low);
+    vec above2 = V(adds_epu8)(above, above), below2 = V(adds_epu8)(below, below);
+    vec is_low = V(cmpeq_epi8)(V(min_epu8)(above2, below), above2);
+    vec is_high = V(cmpeq_epi8)(V(min_epu8)(below2, above), below2);
     /* avg rounds up; subtract the half. */
     vec average = V(sub_epi8)(V(avg_epu8)(left, up), V_SI(and)(V_SI(xor)(left, up), V(set1_epi8)(1)));
+    vec other = corner;
 
-    /* Choose last, between the sums: the choice takes longest, and the next step waits for it. */
-    vec other = V_SI(or)(V_SI(or)(V_SI(and)(corner, m->paeth), V_SI(and)(average, m->average)),
+    if (types == WAVE_PAETH_AVERAGE)
+        other = WAVE_CHOOSE(corner, average, m->average);
+    else if (types == WAVE_PAETH_UP)
+        other = WAVE_CHOOSE(corner, up, m->up);
+    else if (types == WAVE_ANY)
+        other = V_SI(or)(V_SI(or)(V_SI(and)(corner, m->paeth), V_SI(and)(average, m->average)),
                          V_SI(or)(V_SI(and)(up, m->up), V_SI(and)(left, m->sub)));
-    vec is_up = V_SI(and)(V(cmpeq_epi8)(to_up, nearest), m->paeth);
-    vec is_left = V_SI(and)(V(cmpeq_epi8)(to_left, nearest), m->paeth);
-    vec sum = WAVE_CHOOSE(V(add_epi8)(raw, other), V(add_epi8)(raw, up), is_up);
-
-    return WAVE_CHOOSE(sum, V(add_epi8)(raw, left), is_left);
+    if (types != WAVE_PAETH) {
+        is_low = V_SI(and)(is_low, m->paeth);
+        is_high = V_SI(and)(is_high, m->paeth);
+    }
+    /* Choose last, between the sums: the next step waits for the choice. */
+    return WAVE_CHOOSE(WAVE_CHOOSE(V(add_epi8)(raw, other), V(add_epi8)(raw, low), is_low), V(add_epi8)(raw, high),
+                       is_high);
 }
 
 /* Byte k of out[j] = byte j of in[k], in each 128-bit part: four perfect shuffles of 16 rows. */
@@ -95,20 +103,20 @@ struct WAVE_NAME(state) {
  * One block of 16 steps, beginning with t0.  block holds raw bytes, then pixels.  started: every lane has reached its
  * first pixel; before that, lanes that have not are kept at 0.
  */
-static inline WAVE_TARGET void
+static inline __attribute__((always_inline)) WAVE_TARGET void
 WAVE_NAME(block)(vec *block, vec16 above, struct WAVE_NAME(state) * state, const struct WAVE_NAME(masks) * masks,
-                 int t0, bool started)
+                 enum wave_types types, int t0, bool started)
 {
     vec pixels = state->pixels, corner = state->corner;
 
-#define STEP(j)                                                          \
-    do {                                                                 \
-        vec up_ = WAVE_UP(pixels, WAVE_ABOVE_AT(above, j));              \
-        pixels = WAVE_NAME(pixel)(block[j], pixels, up_, corner, masks); \
-        if (!started)                                                    \
-            pixels = WAVE_STARTED(pixels, t0 + (j) + 1);                 \
-        corner = up_;                                                    \
-        block[j] = pixels;                                               \
+#define STEP(j)                                                                 \
+    do {                                                                        \
+        vec up_ = WAVE_UP(pixels, WAVE_ABOVE_AT(above, j));                     \
+        pixels = WAVE_NAME(pixel)(block[j], pixels, up_, corner, masks, types); \
+        if (!started)                                                           \
+            pixels = WAVE_STARTED(pixels, t0 + (j) + 1);                        \
+        corner = up_;                                                           \
+        block[j] = pixels;                                                      \
     } while (0)
 
     STEP(0);
@@ -150,18 +158,13 @@ WAVE_NAME(store_cut)(const vec *row, uint8_t *out, ptrdiff_t stride, ptrdiff_t t
 }
 
 /* Process WAVE_LANES rows; above is the row before them, or NULL. */
-static WAVE_TARGET void
-WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint8_t *out, ptrdiff_t stride)
+static inline __attribute__((always_inline)) WAVE_TARGET void
+WAVE_NAME(rows)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint8_t *out, ptrdiff_t stride,
+                const struct WAVE_NAME(masks) * masks, enum wave_types types)
 {
     struct WAVE_NAME(state) state = {V_SI(setzero)(), V_SI(setzero)()};
-    struct WAVE_NAME(masks) masks;
-    uint8_t type[WAVE_LANES];
     ptrdiff_t t0, k;
     vec block[16];
-
-    for (k = 0; k < WAVE_LANES; k++)
-        type[k] = raw[k * (width + 1)];
-    WAVE_NAME(set_masks)(WAVE_LOAD(type, 16), &masks);
 
     for (t0 = 0; t0 < width + WAVE_LANES - 1; t0 += 16) {
         /* Outside its row a lane loads bytes of other rows; they are not used. */
@@ -175,9 +178,9 @@ WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint
             block[k] = WAVE_LOAD(first + k * width, 16 * width);
         WAVE_NAME(transpose)(block);
         if (t0 < WAVE_LANES)
-            WAVE_NAME(block)(block, above_bytes, &state, &masks, (int)t0, false);
+            WAVE_NAME(block)(block, above_bytes, &state, masks, types, (int)t0, false);
         else
-            WAVE_NAME(block)(block, above_bytes, &state, &masks, 0, true);
+            WAVE_NAME(block)(block, above_bytes, &state, masks, types, 0, true);
         WAVE_NAME(transpose)(block);
         if (t0 < WAVE_LANES || t0 + 16 > width) {
             WAVE_NAME(store_cut)(block, out, stride, t0, width);
@@ -189,6 +192,50 @@ WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint
 
             WAVE_STORE(block[k], p, 16 * (stride - 1));
         }
+    }
+}
+
+/* One function for each set of types, so that the registers of one do not limit the others. */
+#define ROWS(name, types)                                                                          \
+    static __attribute__((noinline)) WAVE_TARGET void WAVE_NAME(name)(                             \
+        const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint8_t *out, ptrdiff_t stride, \
+        const struct WAVE_NAME(masks) * masks)                                                     \
+    {                                                                                              \
+        WAVE_NAME(rows)(raw, width, above, out, stride, masks, types);                             \
+    }
+
+ROWS(rows_paeth, WAVE_PAETH)
+ROWS(rows_paeth_average, WAVE_PAETH_AVERAGE)
+ROWS(rows_paeth_up, WAVE_PAETH_UP)
+ROWS(rows_any, WAVE_ANY)
+#undef ROWS
+
+static WAVE_TARGET void
+WAVE_NAME(group)(const uint8_t *raw, ptrdiff_t width, const uint8_t *above, uint8_t *out, ptrdiff_t stride)
+{
+    struct WAVE_NAME(masks) masks;
+    uint8_t type[WAVE_LANES];
+    unsigned set = 0;
+    int k;
+
+    for (k = 0; k < WAVE_LANES; k++) {
+        type[k] = raw[k * (width + 1)];
+        set |= 1u << type[k];
+    }
+    WAVE_NAME(set_masks)(WAVE_LOAD(type, 16), &masks);
+    switch (wave_types_of(set)) {
+    case WAVE_PAETH:
+        WAVE_NAME(rows_paeth)(raw, width, above, out, stride, &masks);
+        break;
+    case WAVE_PAETH_AVERAGE:
+        WAVE_NAME(rows_paeth_average)(raw, width, above, out, stride, &masks);
+        break;
+    case WAVE_PAETH_UP:
+        WAVE_NAME(rows_paeth_up)(raw, width, above, out, stride, &masks);
+        break;
+    case WAVE_ANY:
+        WAVE_NAME(rows_any)(raw, width, above, out, stride, &masks);
+        break;
     }
 }
 

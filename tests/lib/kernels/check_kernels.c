@@ -35,7 +35,10 @@ unfilter_agrees(const struct unfilter_kind *kind, const struct unfilter_kind *pl
 {
     static uint8_t raw[(MAX_WIDTH + 1) * MAX_HEIGHT + UNFILTER_SLACK];
     static uint8_t want[MAX_WIDTH * MAX_HEIGHT], got[MAX_WIDTH * MAX_HEIGHT];
+    /* The sets of types that have a version of their own: Paeth; average and Paeth; up and Paeth. */
+    static const uint8_t types[][2] = {{4, 4}, {3, 4}, {2, 4}};
     uint32_t width = 1 + next_random() % MAX_WIDTH, height = 1 + next_random() % MAX_HEIGHT, part, i;
+    uint32_t set = next_random() % 4;
 
     for (i = 0; i < sizeof(raw); i++) {
         uint32_t shift = next_random() % 3 ? 8 : 30;
@@ -43,7 +46,7 @@ unfilter_agrees(const struct unfilter_kind *kind, const struct unfilter_kind *pl
         raw[i] = (uint8_t)(next_random() >> shift);
     }
     for (i = 0; i < height; i++)
-        raw[i * (width + 1)] = (uint8_t)(next_random() % 5);
+        raw[i * (width + 1)] = set == 3 ? (uint8_t)(next_random() % 5) : types[set][next_random() % 2];
     part = next_random() % (height + 1);
     plain->gray(raw, width, 0, height, want, width);
     kind->gray(raw, width, 0, part, got, width);
