@@ -21,8 +21,8 @@
  *
  * Paeth in 8 bits: low and high are the smaller and the larger of left and up.  With above = high - corner and below =
  * corner - low, or 0 where negative, the distances from the estimate left + up - corner to low, high and corner are
- * above, below and |above - below|.  So low is nearest if 2 above <= below, and high if 2 below <= above.  Saturation of
- * the doubled value does no harm: above + below is at most 255.
+ * above, below and |above - below|.  So low is nearest if 2 above <= below, and high if 2 below <= above.  Saturation
+ * of the doubled value does no harm: above + below is at most 255.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
