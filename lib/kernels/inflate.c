@@ -149,10 +149,10 @@ always(void)
 
 const struct inflater_kind inflater_kinds[] = {
 #ifdef INFLATER_HAVE_X86
-    {"bmi2", inflater_bmi2_supported, inflater_block_bmi2},
+    {"bmi2", inflater_bmi2_supported, inflater_block_bmi2, inflater_blocks_bmi2},
 #endif
-    {"c", always, inflater_block_c},
-    {NULL, NULL, NULL},
+    {"c", always, inflater_block_c, inflater_blocks_c},
+    {NULL, NULL, NULL, NULL},
 };
 
 const struct inflater_kind *
@@ -244,6 +244,47 @@ run_blocks(struct inflater *t, const uint8_t *stop)
     return true;
 }
 
+/*
+ * Bring a stream into a compressed block after its first 32 KiB of output, with output to come before `goal`.  Returns
+ * false if that is not possible: the goal is reached, or the stream ends or has a fault.
+ */
+static bool
+enter_block(struct inflater *t, const uint8_t *goal)
+{
+    struct stream *s = &t->stream;
+    const uint8_t *far = s->out_begin + WINDOW;
+
+    if (s->damaged || goal <= far)
+        return false;
+    if (s->out <= far && !run_blocks(t, far))
+        s->damaged = true;
+    while (!s->damaged && !s->in_block && !s->last && s->out < goal)
+        s->damaged = !begin_block(t, s);
+    return !s->damaged && s->in_block && s->out < goal;
+}
+
+unsigned
+inflater_together(struct inflater *const t[2], const size_t wanted[2])
+{
+    const uint8_t *const goal[2] = {t[0]->stream.out_begin + wanted[0], t[1]->stream.out_begin + wanted[1]};
+    const uint8_t *const stop[2] = {goal[0] - 1, goal[1] - 1};
+    unsigned number;
+
+    for (;;) {
+        enum block_end end;
+
+        if (!enter_block(t[0], goal[0]))
+            return 0;
+        if (!enter_block(t[1], goal[1]))
+            return 1;
+        end = t[0]->kind->blocks(t, stop, &number);
+        if (end == BLOCK_GOES_ON)
+            return number;
+        t[number]->stream.in_block = false;
+        t[number]->stream.damaged = end == BLOCK_DAMAGED;
+    }
+}
+
 /* Compute the Adler-32 up to s->out.  Bytes after the end may be written, but then the stream is refused. */
 static void
 check_sum(struct stream *s)
@@ -260,7 +301,7 @@ inflater_until(struct inflater *t, size_t wanted)
     struct stream *s = &t->stream;
     const uint8_t *goal = s->out_begin + wanted;
 
-    if (s->out < goal && (!run_blocks(t, goal - 1) || s->out < goal))
+    if (s->damaged || (s->out < goal && (!run_blocks(t, goal - 1) || s->out < goal)))
         return false;
     check_sum(s);
     return true;
@@ -273,7 +314,8 @@ inflater_end(struct inflater *t)
     const uint8_t *p = s->in_end;
 
     /* Without the whole bytes that were loaded but not used, the stream must end where the checksum begins. */
-    if (!run_blocks(t, s->out_end) || s->in_block || !s->last || s->in - (s->count >> 3) != p || s->out != s->out_end)
+    if (s->damaged || !run_blocks(t, s->out_end) || s->in_block || !s->last || s->in - (s->count >> 3) != p ||
+        s->out != s->out_end)
         return false;
     check_sum(s);
     return s->adler == ((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);

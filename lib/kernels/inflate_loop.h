@@ -113,83 +113,152 @@ LOOP_NAME(symbol)(const struct inflater *t, struct stream *s)
 
 /* ---- iterations ----------------------------------------------------------------------------------------------- */
 
-#define WINDOW 32768
+/* The part of the stream that an iteration uses.  It never leaves the function, so compilers keep it in registers. */
+struct LOOP_NAME(place) {
+    uint64_t bits, count; /* above its 6 bits, count has other bits of the entries added to it */
+    const uint8_t *in;
+    uint8_t *out;
+};
 
-#define FILL()                                     \
-    do {                                           \
-        bits |= inflater_load(in) << (count & 63); \
-        in += 7 - (count >> 3 & 7);                \
-        count |= 56;                               \
-    } while (0)
+static inline __attribute__((always_inline)) LOOP_TARGET void
+LOOP_NAME(fill)(struct LOOP_NAME(place) * p)
+{
+    p->bits |= inflater_load(p->in) << (p->count & 63);
+    p->in += 7 - (p->count >> 3 & 7);
+    p->count |= 56;
+}
 
-/* Load the stream into registers and store it.  Above its 6 bits, count has other bits of the entries added to it. */
-#define PUT() (s.bits = bits, s.count = (unsigned)count & 63, s.in = in, s.out = out)
-#define GET() (bits = s.bits, count = s.count, in = s.in, out = s.out)
+static inline __attribute__((always_inline)) LOOP_TARGET void
+LOOP_NAME(get)(const struct stream *s, struct LOOP_NAME(place) * p)
+{
+    *p = (struct LOOP_NAME(place)){s->bits, s->count, s->in, s->out};
+    LOOP_NAME(fill)(p);
+}
 
-/* near: a distance may reach before the beginning of the output; a constant wherever this is expanded. */
+static inline __attribute__((always_inline)) LOOP_TARGET void
+LOOP_NAME(put)(const struct LOOP_NAME(place) * p, struct stream *s)
+{
+    s->bits = p->bits;
+    s->count = (unsigned)p->count & 63;
+    s->in = p->in;
+    s->out = p->out;
+}
+
+/*
+ * One iteration.  s: the stream, which has the state only where a rare symbol is decoded, and if the result is not
+ * BLOCK_GOES_ON.  near: a distance may reach before the beginning of the output; a constant wherever this is expanded.
+ */
+static inline __attribute__((always_inline)) LOOP_TARGET enum block_end
+LOOP_NAME(iteration)(const struct inflater *t, struct stream *s, struct LOOP_NAME(place) * p, bool near)
+{
+    size_t index = LOOP_LOWEST(p->bits, LOOP_BITS), length, distance;
+    unsigned first = t->first[index], next;
+    const uint8_t *second, *from;
+    enum block_end end;
+
+    if (__builtin_expect((first & IS_OTHER) != 0, 0)) {
+        LOOP_NAME(put)(p, s);
+        end = LOOP_NAME(symbol)(t, s);
+        if (end == BLOCK_GOES_ON)
+            LOOP_NAME(get)(s, p);
+        return end;
+    }
+    p->bits >>= first & 63;
+    p->count -= first;
+    second = (const uint8_t *)t->second + (first >> 8);
+    LOOP_KEEP(second);
+    memcpy(p->out, t->literals[index], sizeof(t->literals[0]));
+    length = t->literals[index][3];
+    p->out += t->count[index];
+    index = LOOP_LOWEST(p->bits, DIST_BITS) * sizeof(t->second[0]);
+    next = second[index];
+    LOOP_NAME(fill)(p);
+    distance = second[index + 2] + ((size_t)second[index + 3] << 8) +
+               (size_t)(LOOP_LOWEST(p->bits, next) >> (second[index + 1] & 63));
+    from = (const uint8_t *)((uintptr_t)p->out - distance);
+    LOOP_UNLESS(from, first >> 8, second + index + 1);
+    /* The distance is 0 if it does not fit into an entry of `second`. */
+    if (__builtin_expect(from == p->out || (near && first >> 8 && distance > (size_t)(p->out - s->out_begin)), 0)) {
+        LOOP_NAME(put)(p, s);
+        end = LOOP_NAME(match)(t, s, length);
+        if (end == BLOCK_GOES_ON)
+            LOOP_NAME(get)(s, p);
+        return end;
+    }
+    p->bits >>= next & 63;
+    p->count -= next;
+    memcpy(p->out, from, LOOP_COPY);
+    p->out += length + (next >> 6);
+    return BLOCK_GOES_ON;
+}
+
 static inline __attribute__((always_inline)) LOOP_TARGET enum block_end
 LOOP_NAME(iterations)(const struct inflater *t, struct stream *stream, const uint8_t *stop, bool near)
 {
     struct stream s = *stream;
     const uint8_t *const in_end = s.in_end + 8;
+    struct LOOP_NAME(place) p;
     enum block_end end;
-    uint64_t bits, count;
-    const uint8_t *in;
-    uint8_t *out;
 
-    GET();
-    FILL();
-    for (;;) {
-        const uint8_t *second, *from;
-        size_t index, length, distance;
-        unsigned first, next;
-
-        if (out > stop || in > in_end) {
-            PUT();
-            end = in <= in_end && out <= s.out_end ? BLOCK_GOES_ON : BLOCK_DAMAGED;
+    LOOP_NAME(get)(&s, &p);
+    do {
+        if (p.out > stop || p.in > in_end) {
+            LOOP_NAME(put)(&p, &s);
+            end = p.in <= in_end && p.out <= s.out_end ? BLOCK_GOES_ON : BLOCK_DAMAGED;
             break;
         }
-        index = LOOP_LOWEST(bits, LOOP_BITS);
-        first = t->first[index];
-        if (first & IS_OTHER) {
-            PUT();
-            end = LOOP_NAME(symbol)(t, &s);
-            if (end != BLOCK_GOES_ON)
-                break;
-            GET();
-            FILL();
-            continue;
-        }
-        bits >>= first & 63;
-        count -= first;
-        second = (const uint8_t *)t->second + (first >> 8);
-        LOOP_KEEP(second);
-        memcpy(out, t->literals[index], sizeof(t->literals[0]));
-        length = t->literals[index][3];
-        out += t->count[index];
-        index = LOOP_LOWEST(bits, DIST_BITS) * sizeof(t->second[0]);
-        next = second[index];
-        FILL();
-        distance = second[index + 2] + ((size_t)second[index + 3] << 8) +
-                   (size_t)(LOOP_LOWEST(bits, next) >> (second[index + 1] & 63));
-        from = (const uint8_t *)((uintptr_t)out - distance);
-        LOOP_UNLESS(from, first >> 8, second + index + 1);
-        /* The distance is 0 if it does not fit into an entry of `second`. */
-        if (from == out || (near && first >> 8 && distance > (size_t)(out - s.out_begin))) {
-            PUT();
-            end = LOOP_NAME(match)(t, &s, length);
-            if (end != BLOCK_GOES_ON)
-                break;
-            GET();
-            FILL();
-            continue;
-        }
-        bits >>= next & 63;
-        count -= next;
-        memcpy(out, from, LOOP_COPY);
-        out += length + (next >> 6);
-    }
+        end = LOOP_NAME(iteration)(t, &s, &p, near);
+    } while (end == BLOCK_GOES_ON);
     *stream = s;
+    return end;
+}
+
+/*
+ * The iterations of two blocks take turns, so that one fills the time in which the other waits for its look-ups.  Stops
+ * when either passes its bounds or does not go on, and returns that one's number and its end.
+ */
+enum block_end LOOP_TARGET
+LOOP_NAME(inflater_blocks)(struct inflater *const *t, const uint8_t *const *stop, unsigned *number)
+{
+    struct stream a = t[0]->stream, b = t[1]->stream;
+    const struct inflater *const ta = t[0], *const tb = t[1];
+    const uint8_t *const stop_a = stop[0], *const stop_b = stop[1];
+    const uint8_t *const end_a = a.in_end + 8, *const end_b = b.in_end + 8;
+    struct LOOP_NAME(place) pa, pb;
+    enum block_end end;
+    int i;
+
+    LOOP_NAME(get)(&a, &pa);
+    LOOP_NAME(get)(&b, &pb);
+    for (;;) {
+        if (pa.out > stop_a || pa.in > end_a || pb.out > stop_b || pb.in > end_b) {
+            *number = !(pa.out > stop_a || pa.in > end_a);
+            LOOP_NAME(put)(&pa, &a);
+            LOOP_NAME(put)(&pb, &b);
+            end = BLOCK_GOES_ON;
+            break;
+        }
+#pragma GCC unroll 4
+        for (i = 0; i < INFLATER_UNCHECKED; i++) {
+            end = LOOP_NAME(iteration)(ta, &a, &pa, false);
+            if (end != BLOCK_GOES_ON)
+                goto first;
+            end = LOOP_NAME(iteration)(tb, &b, &pb, false);
+            if (end != BLOCK_GOES_ON)
+                goto second;
+        }
+    }
+    goto leave;
+first:
+    *number = 0;
+    LOOP_NAME(put)(&pb, &b);
+    goto leave;
+second:
+    *number = 1;
+    LOOP_NAME(put)(&pa, &a);
+leave:
+    t[0]->stream = a;
+    t[1]->stream = b;
     return end;
 }
 
@@ -213,7 +282,3 @@ LOOP_NAME(inflater_block)(const struct inflater *t, struct stream *stream, const
 #undef LOOP_UNLESS
 #undef LOOP_KEEP
 #undef LOOP_SPREAD
-#undef WINDOW
-#undef FILL
-#undef PUT
-#undef GET

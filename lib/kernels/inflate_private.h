@@ -40,6 +40,7 @@
  */
 #define LITLEN_ENTRIES 1536
 #define DIST_ENTRIES   512
+#define WINDOW         32768 /* a distance is at most this */
 /* A length of at most 16 at a distance of at least 16 is copied by one load and one store. */
 #define LOOP_COPY 16
 
@@ -66,6 +67,7 @@ struct stream {
     uint32_t adler;
     size_t tables;       /* number of tables that may still be built */
     bool in_block, last; /* inside a compressed block; the current or just ended block is the last */
+    bool damaged;        /* found by inflater_together(); inflater_until() reports it */
 };
 
 enum block_end { BLOCK_DAMAGED, BLOCK_ENDED, BLOCK_GOES_ON };
@@ -143,20 +145,30 @@ inflate_within(const struct stream *s)
 /* Decode until the block ends or the output passes `stop`, by less than INFLATER_OUT_SLACK. */
 typedef enum block_end inflater_block_fn(const struct inflater *t, struct stream *stream, const uint8_t *stop);
 
+/*
+ * Decode a block of each of two inflaters, both after their first 32 KiB of output, until the output of one passes its
+ * stop, or the block of one ends or is damaged.  Returns what inflater_block_fn returns for that one, except that
+ * BLOCK_GOES_ON does not mean that its input and output are within bounds; *number is its index.
+ */
+typedef enum block_end inflater_blocks_fn(struct inflater *const *t, const uint8_t *const *stop, unsigned *number);
+
 /* The implementations in order of preference; the last is plain C and always available. */
 struct inflater_kind {
     const char *name; /* "bmi2", "c" */
     bool (*supported)(void);
     inflater_block_fn *block;
+    inflater_blocks_fn *blocks;
 };
 
 extern const struct inflater_kind inflater_kinds[]; /* ends with a NULL name */
 
 inflater_block_fn inflater_block_c;
+inflater_blocks_fn inflater_blocks_c;
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define INFLATER_HAVE_X86 1
 bool inflater_bmi2_supported(void);
 inflater_block_fn inflater_block_bmi2;
+inflater_blocks_fn inflater_blocks_bmi2;
 #endif
 
 #endif

@@ -22,7 +22,7 @@
 #define GUARD 64
 #define KINDS 8
 
-static struct inflater *tables[KINDS];
+static struct inflater *tables[KINDS], *twins[KINDS];
 static size_t kinds;
 static uint8_t *out;
 
@@ -35,7 +35,9 @@ prepare(void)
         if (kind->supported()) {
             FUZZ_REQUIRE(kinds < KINDS);
             tables[kinds] = inflater_new(kind);
-            FUZZ_REQUIRE(tables[kinds++]);
+            twins[kinds] = inflater_new(kind);
+            FUZZ_REQUIRE(tables[kinds] && twins[kinds]);
+            kinds++;
         }
     out = malloc(MOST + INFLATER_OUT_SLACK + GUARD);
     FUZZ_REQUIRE(kinds > 0 && out);
@@ -88,6 +90,34 @@ in_parts(struct inflater *t, const uint8_t *in, size_t in_size, uint8_t *to, siz
     return inflater_end(t);
 }
 
+/* Decodes the stream twice in one loop, with other goals for each, and requires the answer that it has alone. */
+static void
+require_together(size_t k, const uint8_t *in, size_t in_size, const uint8_t *made, size_t size, bool answer)
+{
+    struct inflater *const t[2] = {tables[k], twins[k]};
+    uint8_t *to[2];
+    size_t goal[2] = {size / 2 + 1, size / 3 + 1};
+    bool good[2];
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        to[i] = malloc(size + INFLATER_OUT_SLACK);
+        FUZZ_REQUIRE(to[i]);
+        good[i] = inflater_begin(t[i], in, in_size, to[i], size);
+    }
+    while (good[0] && good[1] && goal[0] <= size && goal[1] <= size) {
+        unsigned n = inflater_together(t, goal);
+
+        good[n] = inflater_until(t[n], goal[n]);
+        goal[n] += size / 4 + 1;
+    }
+    for (i = 0; i < 2; i++) {
+        FUZZ_REQUIRE((good[i] && inflater_end(t[i])) == answer);
+        FUZZ_REQUIRE(!answer || memcmp(to[i], made, size) == 0);
+        free(to[i]);
+    }
+}
+
 static void
 require_same(const uint8_t *in, size_t in_size, const uint8_t *made, size_t size)
 {
@@ -107,6 +137,7 @@ require_same(const uint8_t *in, size_t in_size, const uint8_t *made, size_t size
         for (size_t i = 0; i < GUARD; i++)
             FUZZ_REQUIRE(to[size + INFLATER_OUT_SLACK + i] == 0xa5);
         free(to);
+        require_together(k, in, in_size, made, size, answer);
     }
     if (good)
         require_zlib(in, in_size, made, size);

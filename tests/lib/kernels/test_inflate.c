@@ -215,6 +215,100 @@ TEST(every_kind_reports_damage_as_zlib_does)
     ck_assert_uint_gt(refused, 100);
 }
 
+/* ---- two streams ---------------------------------------------------------------------------------------------- */
+
+struct part {
+    struct buffer packed;
+    uint8_t *out;
+    size_t size, done, goal;
+    bool good;
+};
+
+static void
+next_goal(struct part *p, uint32_t *random)
+{
+    p->done = p->goal;
+    p->goal += 1 + next_random(random) % (1 + p->size / 3);
+    p->goal = p->goal > p->size ? p->size : p->goal;
+}
+
+/* Decodes two streams together in random parts, until one ends or has a fault; then the other alone. */
+static void
+inflate_both(const struct inflater_kind *kind, struct part p[2], uint32_t random)
+{
+    struct inflater *t[2] = {inflater_new(kind), inflater_new(kind)};
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        p[i].good = inflater_begin(t[i], p[i].packed.data, p[i].packed.size, p[i].out, p[i].size);
+        p[i].goal = 0;
+        next_goal(&p[i], &random);
+    }
+    while (p[0].good && p[1].good && p[0].done < p[0].size && p[1].done < p[1].size) {
+        unsigned n = inflater_together(t, (size_t[]){p[0].goal, p[1].goal});
+
+        ck_assert_uint_lt(n, 2);
+        p[n].good = inflater_until(t[n], p[n].goal);
+        next_goal(&p[n], &random);
+    }
+    for (i = 0; i < 2; i++) {
+        p[i].good = p[i].good && inflater_end(t[i]);
+        inflater_free(t[i]);
+    }
+}
+
+/* Makes a stream of random data; every other is damaged in a bit. */
+static void
+make_part(struct part *p, unsigned i, uint32_t *random)
+{
+    uint8_t *data;
+
+    *p = (struct part){.size = 1 + next_random(random) % (i % 8 == 0 ? 3000 : 200000)};
+    data = malloc(p->size);
+    make_data(data, p->size, i, random);
+    compress_data(&p->packed, data, p->size, random);
+    if (next_random(random) % 2)
+        p->packed.data[2 + next_random(random) % (p->packed.size - 2)] ^= (uint8_t)(1u << next_random(random) % 8);
+    p->out = new_output(p->size);
+    free(data);
+}
+
+TEST(two_streams_in_one_loop_give_what_each_gives_alone)
+{
+    const struct inflater_kind *kind;
+    uint32_t random = 9, i, counts[2][2] = {{0}};
+
+    for (i = 0; i < 400; i++) {
+        struct part p[2];
+        uint32_t k;
+
+        make_part(&p[0], i, &random);
+        make_part(&p[1], i / 3, &random);
+        for (kind = inflater_kinds; kind->name; kind++) {
+            if (!kind->supported())
+                continue;
+            inflate_both(kind, p, random);
+            for (k = 0; k < 2; k++) {
+                uint8_t *alone = new_output(p[k].size);
+                bool right = inflater_parts(kind, &p[k].packed, alone, p[k].size, random);
+
+                ck_assert_msg(p[k].good == right, "%s: stream %u of pair %u", kind->name, k, i);
+                if (right)
+                    ck_assert_mem_eq(p[k].out, alone, p[k].size);
+                check_guard(p[k].out, p[k].size);
+                free(alone);
+            }
+            counts[p[0].good][p[1].good]++;
+        }
+        for (k = 0; k < 2; k++) {
+            buffer_release(&p[k].packed);
+            free(p[k].out);
+        }
+    }
+    for (i = 0; i < 4; i++)
+        ck_assert_uint_gt(counts[i / 2][i % 2], 50);
+}
+
 /* ---- distances ------------------------------------------------------------------------------------------------ */
 
 struct bits {
