@@ -24,4 +24,17 @@ void decoder_release(struct decoder *d); /* a zero-initialised one is allowed */
 enum chex_status decode_image(struct decoder *d, const uint8_t *data, size_t size, const struct decode_limits *limits,
                               struct image *out, struct image_traits *traits, struct chex_error *err);
 
+/* What decode_image() takes and returns. */
+struct decode_job {
+    struct decoder *decoder; /* one per job */
+    struct image_file file;
+    struct image *out;
+    struct image_traits traits;
+    enum chex_status status;
+    struct chex_error err; /* if status is not CHEX_OK */
+};
+
+/* Decode two images in less time than one after the other.  The results are those of two calls of decode_image(). */
+void decode_two(struct decode_job job[2], const struct decode_limits *limits);
+
 #endif

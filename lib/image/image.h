@@ -35,6 +35,12 @@ struct image {
 enum chex_status image_resize_buffer(struct image *image, uint32_t width, uint32_t height, struct chex_error *err);
 void image_release(struct image *image);
 
+/* An encoded image in memory; not owned. */
+struct image_file {
+    const uint8_t *data;
+    size_t size;
+};
+
 enum image_container { IMAGE_PNG, IMAGE_JPEG };
 
 /* Facts about one decoded file, for the counts in the summary. */

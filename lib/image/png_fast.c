@@ -24,12 +24,22 @@
 
 _Static_assert(UNFILTER_SLACK <= INFLATER_OUT_SLACK, "one slack serves both");
 
+struct header {
+    uint32_t width, height;
+    unsigned channels;
+};
+
 struct fastpng {
     struct inflater *tables;
     struct buffer packed; /* the concatenated data of the IDATs */
     struct buffer raw;    /* filtered rows, each after its filter type */
     struct buffer plane;  /* RGBA: the rows of one channel, filtered */
     const struct unfilter_kind *kind;
+    /* Of the current image: */
+    struct header header;
+    size_t row;        /* bytes of a filtered row with its filter type */
+    uint32_t rows;     /* number of rows done */
+    struct image *out; /* not owned */
 };
 
 struct fastpng *
@@ -59,11 +69,6 @@ fastpng_free(struct fastpng *fast)
     buffer_release(&fast->plane);
     free(fast);
 }
-
-struct header {
-    uint32_t width, height;
-    unsigned channels;
-};
 
 static bool
 read_header(const struct chunk *chunk, const struct decode_limits *limits, struct header *h)
@@ -208,42 +213,87 @@ reserve_plane(struct fastpng *fast, const struct header *h)
     return true;
 }
 
-/* Work in bands, so that rows are still in the cache when their filters are undone. */
+/* Read the chunks, make room and begin to inflate. */
 static bool
-decode_rows(struct fastpng *fast, const struct header *h, const struct decode_limits *limits, size_t row,
-            struct image *out)
+begin_image(struct fastpng *fast, struct image_file file, const struct decode_limits *limits, struct image *out)
 {
-    const uint8_t *raw = h->channels == 1 ? fast->raw.data : fast->plane.data;
-    uint32_t from, to;
+    struct header *h = &fast->header;
+    size_t wanted;
 
-    for (from = 0; from < h->height; from = to) {
-        /* decode_png() then ends at once and reports the stop. */
-        if (limits->stop && atomic_load_explicit(limits->stop, memory_order_relaxed))
-            return false;
-        to = h->height - from > UNFILTER_BAND ? from + UNFILTER_BAND : h->height;
-        if (!inflater_until(fast->tables, to * row) || !filter_types_are_right(fast->raw.data, from, to, row) ||
-            (h->channels != 1 && !take_plane(fast, h, from, to)))
-            return false;
-        fast->kind->gray(raw, h->width, from, to, out->data, out->stride);
-    }
-    return inflater_end(fast->tables);
+    fast->out = out;
+    fast->rows = 0;
+    return read_chunks(fast, file.data, file.size, limits, h) && size_mul(h->width, h->channels, &fast->row) &&
+           size_add(fast->row, 1, &fast->row) && size_mul(fast->row, h->height, &wanted) && begin_rows(fast, wanted) &&
+           (h->channels == 1 || reserve_plane(fast, h)) &&
+           image_resize_buffer(out, h->width, h->height, NULL) == CHEX_OK;
+}
+
+/* Returns the first row after the next band: rows are still in the cache when their filters are undone. */
+static uint32_t
+band_end(const struct fastpng *fast)
+{
+    uint32_t left = fast->header.height - fast->rows;
+
+    return fast->rows + (left < UNFILTER_BAND ? left : UNFILTER_BAND);
+}
+
+static bool
+decode_band(struct fastpng *fast, const struct decode_limits *limits)
+{
+    const struct header *h = &fast->header;
+    const uint8_t *raw = h->channels == 1 ? fast->raw.data : fast->plane.data;
+    uint32_t from = fast->rows, to = band_end(fast);
+
+    /* decode_png() then ends at once and reports the stop. */
+    if (limits->stop && atomic_load_explicit(limits->stop, memory_order_relaxed))
+        return false;
+    if (!inflater_until(fast->tables, to * fast->row) || !filter_types_are_right(fast->raw.data, from, to, fast->row) ||
+        (h->channels != 1 && !take_plane(fast, h, from, to)))
+        return false;
+    fast->kind->gray(raw, h->width, from, to, fast->out->data, fast->out->stride);
+    fast->rows = to;
+    return true;
+}
+
+static bool
+has_rows_left(const struct fastpng *fast)
+{
+    return fast->rows < fast->header.height;
+}
+
+/* Decode the bands that are left, if the image is good so far. */
+static bool
+finish_image(struct fastpng *fast, bool good, const struct decode_limits *limits, struct image_traits *traits)
+{
+    while (good && has_rows_left(fast))
+        good = decode_band(fast, limits);
+    *traits = (struct image_traits){.container = IMAGE_PNG, .bit_depth = 8, .channels = fast->header.channels};
+    return good && inflater_end(fast->tables);
 }
 
 bool
 fastpng_decode(struct fastpng *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
                struct image *out, struct image_traits *traits)
 {
-    struct header h;
-    size_t row, wanted;
+    bool good = begin_image(fast, (struct image_file){data, size}, limits, out);
 
-    if (!read_chunks(fast, data, size, limits, &h) || !size_mul(h.width, h.channels, &row) || !size_add(row, 1, &row) ||
-        !size_mul(row, h.height, &wanted))
-        return false;
-    if (!begin_rows(fast, wanted) || (h.channels != 1 && !reserve_plane(fast, &h)) ||
-        image_resize_buffer(out, h.width, h.height, NULL) != CHEX_OK)
-        return false;
-    if (!decode_rows(fast, &h, limits, row, out))
-        return false;
-    *traits = (struct image_traits){.container = IMAGE_PNG, .bit_depth = 8, .channels = h.channels};
-    return true;
+    return finish_image(fast, good, limits, traits);
+}
+
+void
+fastpng_decode_two(struct fastpng *const fast[2], const struct image_file file[2], const struct decode_limits *limits,
+                   struct image *const out[2], struct image_traits *const traits[2], bool taken[2])
+{
+    struct inflater *const tables[2] = {fast[0]->tables, fast[1]->tables};
+    bool good[2] = {begin_image(fast[0], file[0], limits, out[0]), begin_image(fast[1], file[1], limits, out[1])};
+    unsigned i;
+
+    while (good[0] && good[1] && has_rows_left(fast[0]) && has_rows_left(fast[1])) {
+        const size_t wanted[2] = {band_end(fast[0]) * fast[0]->row, band_end(fast[1]) * fast[1]->row};
+
+        i = inflater_together(tables, wanted);
+        good[i] = decode_band(fast[i], limits);
+    }
+    for (i = 0; i < 2; i++)
+        taken[i] = finish_image(fast[i], good[i], limits, traits[i]);
 }

@@ -25,4 +25,12 @@ void fastpng_free(struct fastpng *fast); /* NULL is allowed */
 bool fastpng_decode(struct fastpng *fast, const uint8_t *data, size_t size, const struct decode_limits *limits,
                     struct image *out, struct image_traits *traits);
 
+/*
+ * Decode two images in one loop, which takes less time than one after the other.  taken[i] is what fastpng_decode()
+ * returns for image i; a fault of one image does not affect the other.
+ */
+void fastpng_decode_two(struct fastpng *const fast[2], const struct image_file file[2],
+                        const struct decode_limits *limits, struct image *const out[2],
+                        struct image_traits *const traits[2], bool taken[2]);
+
 #endif

@@ -58,6 +58,28 @@ require_limits(const struct result *r, const struct decode_limits *limits)
         fuzz_require_error(r->status, &r->err);
 }
 
+/* Two decoders of one input in one loop give what one gives; want is NULL if that does not take the input. */
+static void
+require_together(const uint8_t *data, size_t size, const struct result *want)
+{
+    static struct decoder decoder[2];
+    static struct result result[2];
+    bool taken[2];
+    int i;
+
+    if (!decoder[0].png)
+        FUZZ_REQUIRE(decoder_init(&decoder[0], NULL) == CHEX_OK && decoder_init(&decoder[1], NULL) == CHEX_OK);
+    fastpng_decode_two((struct fastpng *[]){decoder[0].png, decoder[1].png},
+                       (struct image_file[]){{data, size}, {data, size}}, &strict,
+                       (struct image *[]){&result[0].image, &result[1].image},
+                       (struct image_traits *[]){&result[0].traits, &result[1].traits}, taken);
+    for (i = 0; i < 2; i++) {
+        FUZZ_REQUIRE(taken[i] == (want != NULL));
+        if (want)
+            require_same(&result[i], want);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -78,6 +100,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_REQUIRE(slow.status == CHEX_OK && slow.traits.warnings == 0);
         require_same(&fast, &slow);
     }
+    require_together(data, size, taken ? &fast : NULL);
     if (is_png(data, size)) {
         fast.status = decode_image(&decoder, data, size, &strict, &fast.image, &fast.traits, &fast.err);
         require_same(&fast, &slow);

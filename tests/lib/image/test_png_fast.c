@@ -259,6 +259,63 @@ TEST(gray_and_opaque_rgba_is_taken_with_any_filters)
     fastpng_free(fast);
 }
 
+/* Makes a gray file of random size and filters; every third has a wrong byte in its image data. */
+static void
+make_any(struct buffer *b, uint32_t *random)
+{
+    struct fixture f = {.width = 1 + next_random(random) % 300,
+                        .height = 1 + next_random(random) % 500,
+                        .colour = GRAY,
+                        .depth = 8,
+                        .sample = smooth};
+    size_t at;
+
+    make_filtered(b, &f, random);
+    if (next_random(random) % 3 > 0)
+        return;
+    at = fixture_find(b, "IDAT") + 8;
+    b->data[at + next_random(random) % (b->size - at - 16)] ^= 4;
+    fixture_repair(b, fixture_find(b, "IDAT"));
+}
+
+TEST(two_images_in_one_loop_give_what_each_gives_alone)
+{
+    struct fastpng *fast[2] = {fastpng_new(), fastpng_new()}, *alone = fastpng_new();
+    struct buffer b[2] = {{0}};
+    struct image image[2] = {{0}}, want = {0};
+    struct image_traits traits[2], want_traits;
+    uint32_t random = 23, i, k, counts[2][2] = {{0}};
+
+    for (i = 0; i < 200; i++) {
+        bool taken[2];
+
+        make_any(&b[0], &random);
+        make_any(&b[1], &random);
+        fastpng_decode_two(fast, (struct image_file[]){{b[0].data, b[0].size}, {b[1].data, b[1].size}}, &limits,
+                           (struct image *[]){&image[0], &image[1]}, (struct image_traits *[]){&traits[0], &traits[1]},
+                           taken);
+        for (k = 0; k < 2; k++) {
+            ck_assert_int_eq(taken[k], fastpng_decode(alone, b[k].data, b[k].size, &limits, &want, &want_traits));
+            if (!taken[k])
+                continue;
+            ck_assert_uint_eq(image[k].width, want.width);
+            ck_assert_uint_eq(image[k].height, want.height);
+            ck_assert_mem_eq(image[k].data, want.data, (size_t)want.width * want.height);
+            ck_assert_mem_eq(&traits[k], &want_traits, sizeof(want_traits));
+        }
+        counts[taken[0]][taken[1]]++;
+    }
+    for (i = 0; i < 4; i++)
+        ck_assert_uint_gt(counts[i / 2][i % 2], 5);
+    for (k = 0; k < 2; k++) {
+        buffer_release(&b[k]);
+        image_release(&image[k]);
+        fastpng_free(fast[k]);
+    }
+    image_release(&want);
+    fastpng_free(alone);
+}
+
 TEST(other_forms_are_left_to_libpng)
 {
     static const uint8_t trns[] = {0, 7};
