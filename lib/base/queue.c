@@ -138,23 +138,23 @@ queue_push(struct queue *q, struct queue_entry *e)
     pthread_mutex_unlock(&q->lock);
 }
 
-struct queue_entry *
-queue_pop(struct queue *q)
+unsigned
+queue_pop(struct queue *q, struct queue_entry **e, unsigned most)
 {
     bool running = threads_running(q->threads);
-    struct queue_entry *e = NULL;
+    unsigned count = 0;
 
     pthread_mutex_lock(&q->lock);
     while (running && !q->first && !q->closed)
         running = wait_for(q, &q->pushed);
-    if (running && q->first) {
-        e = q->first;
-        q->first = e->next;
+    while (running && q->first && count < most) {
+        e[count++] = q->first;
+        q->first = q->first->next;
         if (!q->first)
             q->last = NULL;
     }
     pthread_mutex_unlock(&q->lock);
-    return e;
+    return count;
 }
 
 void

@@ -7,7 +7,7 @@
  * bytes is in the queue on its own.
  *
  *     producer                                         consumer
- *     while ((e = queue_reserve(q, size)) != NULL) {   while ((e = queue_pop(q)) != NULL) {
+ *     while ((e = queue_reserve(q, size)) != NULL) {   while (queue_pop(q, &e, 1) > 0) {
  *         ... fill e ...                                   ... use e ...
  *         queue_push(q, e);  or  queue_return(q, e);       queue_return(q, e);
  *     }                                                }
@@ -51,8 +51,11 @@ void queue_free(struct queue *q); /* NULL is allowed */
 struct queue_entry *queue_reserve(struct queue *q, uint64_t size);
 /* Append the entry to the queue.  Reserved bytes beyond bytes.size are released. */
 void queue_push(struct queue *q, struct queue_entry *e);
-/* Wait for the oldest entry.  NULL: the queue is closed and empty, or the run is ending. */
-struct queue_entry *queue_pop(struct queue *q);
+/*
+ * Wait for the oldest entry, and take up to `most` entries that are in the queue then.  Returns their number; 0: the
+ * queue is closed and empty, or the run is ending.
+ */
+unsigned queue_pop(struct queue *q, struct queue_entry **e, unsigned most);
 /* Return an entry to the queue, whether it was used or not. */
 void queue_return(struct queue *q, struct queue_entry *e);
 

@@ -44,11 +44,14 @@ struct job {
     struct queue *queue;
 };
 
-/* Per-thread buffers and decoder, reused for every image. */
+/* Images that a thread decodes together. */
+#define TOGETHER 2
+
+/* Per-thread buffers and decoders, reused for every image. */
 struct worker {
     struct job *job;
-    struct decoder decoder;
-    struct image image;
+    struct decoder decoder[TOGETHER];
+    struct image image[TOGETHER];
     struct image again; /* of cross_check() */
     struct resampler resampler;
     uint8_t *record;
@@ -57,8 +60,12 @@ struct worker {
 static void
 worker_release(struct worker *w)
 {
-    decoder_release(&w->decoder);
-    image_release(&w->image);
+    int i;
+
+    for (i = 0; i < TOGETHER; i++) {
+        decoder_release(&w->decoder[i]);
+        image_release(&w->image[i]);
+    }
     image_release(&w->again);
     resampler_release(&w->resampler);
     free(w->record);
@@ -68,7 +75,9 @@ static enum chex_status
 worker_init(struct worker *w, struct job *job, struct chex_error *err)
 {
     *w = (struct worker){.job = job, .record = malloc(job->convert->plan.layout.stride)};
-    return w->record && decoder_init(&w->decoder, NULL) == CHEX_OK ? CHEX_OK : error_memory(err);
+    return w->record && decoder_init(&w->decoder[0], NULL) == CHEX_OK && decoder_init(&w->decoder[1], NULL) == CHEX_OK
+               ? CHEX_OK
+               : error_memory(err);
 }
 
 static bool
@@ -107,40 +116,65 @@ use_pixels(struct worker *w, const struct queue_entry *e, struct chex_error *err
                          plan->spec.size, w->record + plan->layout.pixel_offset, err);
 }
 
-/* Decode an image into w->image, and again with libpng if --cross-check includes it. */
+/* Decode the images of entries that have one, and store the result of each entry in its job. */
+static void
+decode_entries(struct worker *w, struct queue_entry *const *e, unsigned count, struct decode_job *job)
+{
+    struct decode_limits limits = w->job->convert->plan.spec.limits;
+    unsigned i, encoded = 0;
+
+    limits.stop = w->job->watch->stop;
+    for (i = 0; i < count; i++) {
+        job[i] = (struct decode_job){.decoder = &w->decoder[i],
+                                     .file = {e[i]->bytes.data, e[i]->bytes.size},
+                                     .out = &w->image[i],
+                                     .status = e[i]->reason.status,
+                                     .err = e[i]->reason};
+        encoded += job[i].status == CHEX_OK && e[i]->width == 0;
+    }
+    if (encoded == TOGETHER) {
+        decode_two(job, &limits);
+        return;
+    }
+    for (i = 0; i < count; i++) {
+        struct decode_job *j = &job[i];
+
+        if (j->status == CHEX_OK && e[i]->width == 0)
+            j->status = decode_image(j->decoder, j->file.data, j->file.size, &limits, j->out, &j->traits, &j->err);
+    }
+}
+
+/* Decode an image again with libpng if --cross-check includes it, and compare. */
 static enum chex_status
-decode_entry(struct worker *w, const struct queue_entry *e, struct image_traits *traits, bool *checked,
-             struct chex_error *err)
+check_entry(struct worker *w, const struct queue_entry *e, const struct decode_job *job, bool *checked,
+            struct chex_error *err)
 {
     const struct convert *c = w->job->convert;
     struct decode_limits limits = c->plan.spec.limits;
-    enum chex_status status;
 
     limits.stop = w->job->watch->stop;
-    status = decode_image(&w->decoder, e->bytes.data, e->bytes.size, &limits, &w->image, traits, err);
-    *checked = status == CHEX_OK && traits->fast &&
-               cross_check_includes(c->labels.entry[e->row].name, c->options->cross_check);
-    return *checked ? cross_check(e->bytes.data, e->bytes.size, &limits, &w->image, &w->again, err) : status;
+    *checked = job->traits.fast && cross_check_includes(c->labels.entry[e->row].name, c->options->cross_check);
+    return *checked ? cross_check(e->bytes.data, e->bytes.size, &limits, job->out, &w->again, err) : CHEX_OK;
 }
 
-/* Decode an image into a sealed record in w->record. */
+/* Make a sealed record in w->record of a decoded image, or of the pixels of another data set. */
 static enum chex_status
-make_record(struct worker *w, const struct queue_entry *e, struct image_traits *traits, bool *checked,
+make_record(struct worker *w, const struct queue_entry *e, const struct decode_job *job, bool *checked,
             struct chex_error *err)
 {
     const struct convert *c = w->job->convert;
     const struct slot_plan *plan = &c->plan;
     struct record_values values;
-    enum chex_status status = e->reason.status;
+    enum chex_status status = job->status;
 
     if (status != CHEX_OK)
-        *err = e->reason;
+        *err = job->err;
     else if (e->width > 0)
         status = use_pixels(w, e, err);
     else
-        status = decode_entry(w, e, traits, checked, err);
+        status = check_entry(w, e, job, checked, err);
     if (status == CHEX_OK && e->width == 0)
-        status = resampler_run(&w->resampler, plan->spec.resize, &w->image, plan->spec.size, plan->spec.size,
+        status = resampler_run(&w->resampler, plan->spec.resize, job->out, plan->spec.size, plan->spec.size,
                                w->record + plan->layout.pixel_offset, err);
     if (status != CHEX_OK)
         return status;
@@ -231,20 +265,19 @@ convert_is_read_error(const struct chex_error *why)
 }
 
 static enum chex_status
-convert_one(struct worker *w, const struct queue_entry *e, struct chex_error *err)
+convert_one(struct worker *w, const struct queue_entry *e, const struct decode_job *decoded, struct chex_error *err)
 {
     struct job *job = w->job;
     struct convert *c = job->convert;
     const char *name = c->labels.entry[e->row].name;
-    struct image_traits traits = {0};
     struct chex_error why = {.status = CHEX_OK};
     bool checked = false;
-    enum chex_status status = make_record(w, e, &traits, &checked, &why);
+    enum chex_status status = make_record(w, e, decoded, &checked, &why);
 
     if (status == CHEX_OK) {
         pthread_mutex_lock(&job->lock);
         if (e->width == 0)
-            count_traits(&c->counts, &traits, name);
+            count_traits(&c->counts, &decoded->traits, name);
         c->counts.cross_checked += checked;
         pthread_mutex_unlock(&job->lock);
         status = store_put(job->store, e->shard, e->index, w->record, err);
@@ -269,13 +302,20 @@ work(void *context, uint64_t *item, struct chex_error *err)
 {
     struct job *job = context;
     struct worker w;
-    struct queue_entry *e;
+    struct queue_entry *e[TOGETHER];
+    struct decode_job decoded[TOGETHER];
+    unsigned count, i;
     enum chex_status status = worker_init(&w, job, err);
 
-    while (status == CHEX_OK && (e = queue_pop(job->queue)) != NULL) {
-        *item = item_of(e);
-        status = convert_one(&w, e, err);
-        queue_return(job->queue, e);
+    while (status == CHEX_OK && (count = queue_pop(job->queue, e, TOGETHER)) > 0) {
+        decode_entries(&w, e, count, decoded);
+        for (i = 0; i < count; i++) {
+            if (status == CHEX_OK) {
+                *item = item_of(e[i]);
+                status = convert_one(&w, e[i], &decoded[i], err);
+            }
+            queue_return(job->queue, e[i]);
+        }
     }
     worker_release(&w);
     return status;
@@ -285,9 +325,11 @@ static void
 consume(void *context, struct queue_entry *e)
 {
     struct worker *w = context;
+    struct decode_job decoded;
     struct chex_error err;
 
-    if (convert_one(w, e, &err) != CHEX_OK)
+    decode_entries(w, &e, 1, &decoded);
+    if (convert_one(w, e, &decoded, &err) != CHEX_OK)
         threads_fail(&w->job->threads, item_of(e), &err);
 }
 
@@ -425,10 +467,10 @@ run_pass(struct job *job, struct chex_error *err)
     };
     status = image_reader_init(&job->reader, threads, err);
     /*
-     * Entries: one image in progress per decoding thread, one waiting per thread (16 at most), and one per reading
-     * thread.  Bytes: room for images of 1 MiB.
+     * Entries: the images in progress of each decoding thread, as many waiting (of 16 threads at most), and one per
+     * reading thread.  Bytes: room for images of 1 MiB.
      */
-    job->queue = queue_new(&job->threads, threads + (threads < 16 ? threads : 16) + job->reader.wanted + 2,
+    job->queue = queue_new(&job->threads, TOGETHER * (threads + (threads < 16 ? threads : 16)) + job->reader.wanted + 2,
                            (uint64_t)(32 + threads) << 20);
     if (status == CHEX_OK && !job->queue)
         status = error_memory(err);

@@ -108,6 +108,14 @@ TEST(an_unused_reservation_is_free_after_push)
     free_alone(q);
 }
 
+static struct queue_entry *
+pop_one(struct queue *q)
+{
+    struct queue_entry *e;
+
+    return queue_pop(q, &e, 1) > 0 ? e : NULL;
+}
+
 TEST(entries_come_out_as_they_went_in)
 {
     struct queue *q = queue_alone(8);
@@ -121,7 +129,7 @@ TEST(entries_come_out_as_they_went_in)
     }
     for (uint32_t i = 0; i < 5; i++) {
         ck_assert(!queue_is_drained(q));
-        e = queue_pop(q);
+        e = pop_one(q);
         ck_assert_uint_eq(e->row, i);
         queue_return(q, e);
     }
@@ -129,7 +137,31 @@ TEST(entries_come_out_as_they_went_in)
     ck_assert_int_eq(e->reason.status, CHEX_OK); /* the previous image has been cleared */
     ck_assert(!queue_is_drained(q));
     queue_close(q);
-    ck_assert_ptr_null(queue_pop(q)); /* a queue that is not closed waits for ever */
+    ck_assert_ptr_null(pop_one(q)); /* a queue that is not closed waits for ever */
+    ck_assert(queue_is_drained(q));
+    free_alone(q);
+}
+
+TEST(several_entries_come_out_at_once)
+{
+    struct queue *q = queue_alone(8);
+    struct queue_entry *e[4];
+
+    for (uint32_t i = 0; i < 5; i++) {
+        e[0] = queue_reserve(q, 10);
+        e[0]->row = i;
+        queue_push(q, e[0]);
+    }
+    queue_close(q);
+    ck_assert_uint_eq(queue_pop(q, e, 4), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert_uint_eq(e[i]->row, i);
+        queue_return(q, e[i]);
+    }
+    ck_assert_uint_eq(queue_pop(q, e, 4), 1); /* those that are there; it does not wait for more */
+    ck_assert_uint_eq(e[0]->row, 4);
+    queue_return(q, e[0]);
+    ck_assert_uint_eq(queue_pop(q, e, 4), 0);
     ck_assert(queue_is_drained(q));
     free_alone(q);
 }
@@ -142,7 +174,7 @@ TEST(a_closed_queue_with_entries_is_not_drained)
     queue_close(q);
     ck_assert(!queue_is_drained(q));
     atomic_store(&stop, true);
-    ck_assert_ptr_null(queue_pop(q)); /* stopped: the entries stay */
+    ck_assert_ptr_null(pop_one(q)); /* stopped: the entries stay */
     ck_assert_ptr_null(queue_reserve(q, 10));
     ck_assert(!queue_is_drained(q));
     free_alone(q);
@@ -223,7 +255,7 @@ work(void *context, uint64_t *item, struct chex_error *e)
     struct queue_entry *entry;
 
     (void)context;
-    while (status == CHEX_OK && (entry = queue_pop(job.queue)) != NULL) {
+    while (status == CHEX_OK && queue_pop(job.queue, &entry, 1) > 0) {
         *item = entry->row;
         status = work_on(entry, e);
         queue_return(job.queue, entry);
