@@ -3,7 +3,8 @@
  *
  * The first byte chooses one of them:
  *
- * - Names: sorted, unique, without folders; written as a CSV, they are read as the same names.
+ * - Names: sorted, unique, without folders; written as a CSV, they are read as the same names, unless that CSV looks
+ *   like another format.
  * - A split file: every image is in an existing split, the sums agree, no patient is in two splits; written again, it
  *   splits in the same way.
  * - The rule of --split: an accepted rule is written and accepted again.
@@ -14,6 +15,7 @@
 
 #include "fuzz.h"
 
+#include "io/content.h"
 #include "labels/name_list.h"
 #include "plan/split.h"
 
@@ -38,32 +40,46 @@ append_quoted(struct buffer *b, const char *text, const char *end)
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
+/* Require of a CSV with these names that it is read as the same names. */
+static void
+require_read_back(const struct names *names)
+{
+    struct names again = {0};
+    struct buffer b = {0};
+    struct chex_error err = {0};
+
+    append(&b, "Image Index\n");
+    for (size_t i = 0; i < names->count; i++)
+        append_quoted(&b, names->name[i], "\"\n");
+    /* Names with control characters may put a signature at its place: "ustar" at byte 257. */
+    if (!content_look_for_text(b.data, b.size)) {
+        if (names_read(fuzz_file(1, b.data, b.size), 1, &again, &err) != CHEX_OK)
+            fuzz_fail(__FILE__, __LINE__, err.text);
+        FUZZ_REQUIRE(again.count == names->count && again.repeated == 0);
+        for (size_t i = 0; i < names->count; i++)
+            FUZZ_REQUIRE(strcmp(names->name[i], again.name[i]) == 0);
+    }
+    names_release(&again);
+    buffer_release(&b);
+}
+
 static void
 fuzz_names(const uint8_t *data, size_t size)
 {
-    struct names names = {0}, again = {0};
-    struct buffer b = {0};
+    struct names names = {0};
     struct chex_error err = {0};
     enum chex_status status = names_read(fuzz_file(0, data, size), 1, &names, &err);
 
     fuzz_require_error(status, &err);
     if (status == CHEX_OK && names.count > 0) {
-        append(&b, "Image Index\n");
         for (size_t i = 0; i < names.count; i++) {
             FUZZ_REQUIRE(i == 0 || strcmp(names.name[i - 1], names.name[i]) < 0);
             FUZZ_REQUIRE(names.name[i][0] != '\0' && strlen(names.name[i]) <= 255 && !strchr(names.name[i], '/'));
             FUZZ_REQUIRE(names_have(&names, names.name[i]));
-            append_quoted(&b, names.name[i], "\"\n");
         }
-        if (names_read(fuzz_file(1, b.data, b.size), 1, &again, &err) != CHEX_OK)
-            fuzz_fail(__FILE__, __LINE__, err.text);
-        FUZZ_REQUIRE(again.count == names.count && again.repeated == 0);
-        for (size_t i = 0; i < names.count; i++)
-            FUZZ_REQUIRE(strcmp(names.name[i], again.name[i]) == 0);
+        require_read_back(&names);
     }
     names_release(&names);
-    names_release(&again);
-    buffer_release(&b);
 }
 
 /* ---- split files ----------------------------------------------------------------------------------------------- */
