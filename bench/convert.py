@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""chex-convert beside what people use today, on the same images, to the same size, on the same cores, in one run.
+"""Compares chex-convert with similar programs: the same images, sizes and cores, in one run.
 
-    bench/convert.py [--images FOLDER] [--count N] [--size N] [--runs N] [--threads N[,N...]] [--peers NAME,...]
-                     [--markdown]
+    bench/convert.py [--images FOLDER] [--count N] [--sizes N[,N...]] [--runs N] [--threads N[,N...]]
+                     [--peers NAME,...] [--markdown]
 
-Without --images a synthetic set is made by chex-synth.  Every contender converts the same images --runs times, taking
-turns, so that a noisy machine disturbs all alike; each run is pinned to as many cores as it has threads.  The table
-shows medians: wall time, CPU time of all threads and processes, and how many times slower than chex-convert on loose
-files.  Sources are loose files, a .tar and a .tar.gz of them; the peers read loose files, img2dataset-like (worker
-processes of Python that fetch, shrink by OpenCV and write TFRecord-like shards) also reads the archives.
-"apart" is chex-convert with one thread, as many processes side by side as there are threads, each with its part of the
-images: what the cores give where nothing is shared.  Peers that are not installed are skipped by name: Pillow,
-OpenCV (cv2), TensorFlow; tests/python.sh says how the tests find a Python, and --peers limits them.
+Without --images, chex-synth makes a synthetic set.  Every contender converts the same images --runs times.  The
+contenders take turns, so that a noisy machine disturbs all of them alike.  Each run is pinned to as many cores as it
+has threads.
+
+The first table is for one size (256, or the first of --sizes): medians of wall time and of the CPU time of all threads
+and processes, and the ratio to chex-convert on loose files.  Sources are loose files, a .tar and a .tar.gz of them.
+The peers read loose files; img2dataset-like also reads the archives: its Python worker processes fetch, shrink with
+OpenCV and write tar shards.  "apart" is one chex-convert process per core, with one thread and a part of the images
+each: the rate of the cores if they share nothing.
+
+The second table has every size: CPU time from loose files with the first number of --threads, median and quartiles, and
+the median of the ratios to the chex-convert run of the same turn.
+
+kornia-rs and imagecodecs only decode; OpenCV shrinks their images by area.  Peers that this Python cannot import are
+skipped by name; bench/requirements.txt lists them.  --peers limits them.
 
 --markdown prints the page doc/benchmarks.md.
 
@@ -64,6 +71,29 @@ def opencv_one(job):
     write_raw(out, path, cv2.resize(image, (size, size), interpolation=cv2.INTER_AREA).tobytes())
 
 
+def shrink_by_area(pixels, path, size, out):
+    """Shrinks with OpenCV; kornia-rs and imagecodecs have no resize by area."""
+    import cv2
+    cv2.setNumThreads(1)
+    write_raw(out, path, cv2.resize(pixels, (size, size), interpolation=cv2.INTER_AREA).tobytes())
+
+
+def imagecodecs_one(job):
+    import imagecodecs
+    path, size, out = job
+    with open(path, "rb") as f:
+        pixels = imagecodecs.png_decode(f.read())
+    shrink_by_area(pixels if pixels.ndim == 2 else pixels[..., 0].copy(), path, size, out)
+
+
+def kornia_one(job):
+    import kornia_rs
+    import numpy
+    path, size, out = job
+    pixels = numpy.ascontiguousarray(kornia_rs.io.read_image(path)[..., 0])
+    shrink_by_area(pixels, path, size, out)
+
+
 def run_pool(function, jobs, threads):
     if threads == 1:
         for job in jobs:
@@ -79,6 +109,14 @@ def pillow(_source, files, size, out, threads):
 
 def opencv(_source, files, size, out, threads):
     run_pool(opencv_one, [(f, size, out) for f in files], threads)
+
+
+def imagecodecs_png(_source, files, size, out, threads):
+    run_pool(imagecodecs_one, [(f, size, out) for f in files], threads)
+
+
+def kornia(_source, files, size, out, threads):
+    run_pool(kornia_one, [(f, size, out) for f in files], threads)
 
 
 def tensorflow(_source, files, size, out, threads):
@@ -167,13 +205,16 @@ def apart(_source, files, size, out, threads):
         sys.exit("chex-convert failed")
 
 
-# (name, function, module that it needs, sources)
+# (name, function, modules that it imports, sources)
 CONTENDERS = [("chex-convert", chex, None, ("files", "tar", "tar.gz")),
               ("chex-convert, apart", apart, None, ("files",)),
+              ("kornia-rs", kornia, "kornia_rs, cv2", ("files",)),
+              ("imagecodecs", imagecodecs_png, "imagecodecs, cv2", ("files",)),
               ("OpenCV", opencv, "cv2", ("files",)),
               ("Pillow", pillow, "PIL", ("files",)),
               ("TensorFlow", tensorflow, "tensorflow", ("files",)),
               ("img2dataset-like", python_shards, "cv2", ("files", "tar", "tar.gz"))]
+ONE_SIZE = (apart, python_shards)
 
 # ---- the run ---------------------------------------------------------------------------------------------------------
 
@@ -257,16 +298,49 @@ def make_sources(folder, files):
 
 
 def measure(options, sources, files, here):
-    """{(name, kind, threads): [(wall, CPU) milliseconds an image]}"""
+    """{(name, kind, threads, size): [(wall, CPU) milliseconds an image, None: failed]}"""
     took = {}
     for threads in options.threads:
         for _ in range(options.runs):
-            for name, function, _, kinds in here:
-                for kind in kinds if threads > 1 or function is not apart else ():
-                    both = time_one(function, sources[kind], files, options.size, threads)
-                    if both is not None:
-                        took.setdefault((name, kind, threads), []).append([s / len(files) * 1e3 for s in both])
+            for size in options.sizes:
+                for name, function, _, kinds in here:
+                    for kind in kinds if threads > 1 or function is not apart else ():
+                        if size != options.size and (kind != "files" or function in ONE_SIZE or
+                                                     threads != options.threads[0]):
+                            continue
+                        both = time_one(function, sources[kind], files, size, threads)
+                        took.setdefault((name, kind, threads, size), []).append(
+                            both and [s / len(files) * 1e3 for s in both])
     return took
+
+
+def of_one_size(options, took):
+    """{(name, kind, threads): [(wall, CPU)]} of the size of the first table, without the runs that failed."""
+    found = {key[:3]: [both for both in runs if both] for key, runs in took.items() if key[3] == options.size}
+    return {key: runs for key, runs in found.items() if runs}
+
+
+def size_cell(runs, ours):
+    """Median, quartiles and ratio to chex-convert of the CPU times; '-': not measured, or all runs failed."""
+    pairs = [(theirs[1], own[1]) for theirs, own in zip(runs, ours) if theirs and own]
+    if not pairs:
+        return "-"
+    cpu = [theirs for theirs, _ in pairs]
+    low, middle, high = statistics.quantiles(cpu, n=4, method="inclusive") if len(cpu) > 1 else cpu * 3
+    return f"{middle:.2f} ({low:.2f}-{high:.2f}), {statistics.median(a / b for a, b in pairs):.2f} x"
+
+
+def print_sizes(options, took, here):
+    threads = options.threads[0]
+    print("\nEvery size: CPU ms an image from loose files, threads: "
+          f"{threads}. Median (quartiles), times chex-convert in the same turn:\n")
+    print("| contender |" + "".join(f" {size} |" for size in options.sizes))
+    print("|---|" + "---:|" * len(options.sizes))
+    for name, function, _, _ in here:
+        if function not in ONE_SIZE:
+            cells = [size_cell(took[name, "files", threads, size], took["chex-convert", "files", threads, size])
+                     for size in options.sizes]
+            print(f"| {name} | {' | '.join(cells)} |")
 
 
 def median_of(took, name, kind, threads, what=0):
@@ -291,7 +365,7 @@ def scaling(took):
                                                                                        threads)
 
 
-def plain(options, files, took):
+def plain(options, files, took, _here):
     print(f"{len(files)} images to {options.size}x{options.size}, medians of {options.runs}")
     print(f"\n{'contender':<21}{'source':<9}{'threads':>7}{'ms an image':>13}{'CPU ms':>9}{'images/s':>10}{'ratio':>8}")
     for name, kind, threads, wall, cpu, rate, ratio in rows_of(took):
@@ -329,10 +403,11 @@ def machine():
 
 def versions(here):
     found = [subprocess.run([tool("chex-convert"), "-V"], check=True, capture_output=True, text=True).stdout.strip()]
-    for module in sorted({m for _, _, m, _ in here if m}):
+    titles = {"cv2": "OpenCV", "PIL": "Pillow", "tensorflow": "TensorFlow", "kornia_rs": "kornia-rs"}
+    for module in sorted({one for _, _, m, _ in here if m for one in m.split(", ")}):
         code = f"import {module}; print({module}.__version__)"
         done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-        found.append(f"{ {'cv2': 'OpenCV', 'PIL': 'Pillow'}.get(module, 'TensorFlow')} {done.stdout.strip()}")
+        found.append(f"{titles.get(module, module)} {done.stdout.strip()}")
     return ", ".join(found)
 
 
@@ -355,7 +430,8 @@ def page(options, files, took, here):
     print(f"- machine: {machine()}")
     print(f"- versions: {versions(here)}")
     print(f"- images: {len(files)} {what}, {width}x{height}, {png_bytes(files):.0f} kB on average, in the page cache;"
-          f" to {options.size}x{options.size}")
+          f" first table: to {options.size}x{options.size}")
+    print(f"- load: {os.getloadavg()[0]:.1f} at the end of the run")
     print(f"- medians of {options.runs} runs; contenders take turns; each run is pinned to as many cores as it has "
           "threads\n")
     print("| contender | source | threads | ms an image | CPU ms an image | images/s | times chex-convert |")
@@ -369,8 +445,8 @@ def page(options, files, took, here):
     for name, _, module, _ in CONTENDERS:
         if (name, module) not in {(n, m) for n, _, m, _ in here}:
             print(f"\nNot measured: {name}.")
-    print("\nOpenCV and Pillow write bare pixels, one file an image; TensorFlow decodes and resizes in tf.data and "
-          "writes\n"
+    print("\nOpenCV, Pillow, kornia-rs and imagecodecs write bare pixels, one file an image; OpenCV shrinks the\n"
+          "images of the last two. TensorFlow decodes and resizes in tf.data and writes\n"
           "TFRecord by Python; img2dataset-like is worker processes that decode and shrink by OpenCV and write tar\n"
           "shards of PNG files. Only chex-convert checks every checksum, reads its output back, and syncs it to the\n"
           "disk.")
@@ -380,25 +456,24 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--images", default=os.environ.get("BENCH_IMAGES"))
     parser.add_argument("--count", type=int, default=1536)  # few make the ends of a run weigh
-    parser.add_argument("--size", type=int, default=256)
+    parser.add_argument("--sizes", type=lambda s: [int(x) for x in s.split(",")], default=[128, 224, 256, 320, 512])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=lambda s: [int(x) for x in s.split(",")], default=[1, 2])
     parser.add_argument("--peers", type=lambda s: s.split(","), default=None)
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     options.threads = [t for t in options.threads if t <= len(os.sched_getaffinity(0))] or [1]
+    options.size = 256 if 256 in options.sizes else options.sizes[0]
     here = [c for c in CONTENDERS
             if available(c[2]) and (options.peers is None or c[2] is None or c[0] in options.peers)]
     for name, _, module, _ in CONTENDERS:
         if not available(module):
-            print(f"skip {name}: this Python has no {module}", file=sys.stderr)
+            print(f"skip {name}: this Python cannot import {module}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         files = make_images(options, folder)
         took = measure(options, make_sources(folder, files), files, here)
-        if options.markdown:
-            page(options, files, took, here)
-        else:
-            plain(options, files, took)
+        (page if options.markdown else plain)(options, files, of_one_size(options, took), here)
+        print_sizes(options, took, here)
 
 
 if __name__ == "__main__":

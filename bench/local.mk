@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# make bench-convert: chex-convert beside Pillow, OpenCV, TensorFlow and worker processes of Python, for loose files and
-# archives (peers: bench/requirements.txt).  BENCH_FLAGS=--markdown prints doc/benchmarks.md.
-# BENCH_IMAGES names a folder of real images, BENCH_FLAGS is handed on (--count, --threads, ...).
+# make bench-convert: compares chex-convert with kornia-rs, imagecodecs, OpenCV, Pillow, TensorFlow and Python worker
+# processes, for loose files and archives, and at five sizes (peers: bench/requirements.txt).
+# BENCH_FLAGS=--markdown prints doc/benchmarks.md.
+# BENCH_IMAGES names a folder of real images, BENCH_FLAGS is handed on (--count, --sizes, --threads, ...).
 # make bench-inspect: chex-inspect check --full beside cat; BENCH_FLAGS='--dataset FOLDER' takes one that is there.
 EXTRA_PROGRAMS = bench-stages
 bench_stages_SOURCES = bench/stages.c
@@ -9,7 +10,7 @@ bench_stages_LDADD = libchexcore.la $(ISAL_LIBS)
 CLEANFILES += bench-stages
 EXTRA_DIST += bench/convert.py bench/full_check.py bench/requirements.txt doc/benchmarks.md
 
-#: bench-convert      chex-convert beside its peers, and its stages
+#: bench-convert      compares chex-convert with its peers at five sizes, and prints its stages
 bench-convert: bench-stages chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/convert.py $(BENCH_FLAGS)
 
