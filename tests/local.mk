@@ -22,8 +22,13 @@ nodist_tests_unit_SOURCES = $(emulated_backends)
 unit_emulated = $(emulated_ldadd)
 unit_link = $(emulated_link)
 else
+nodist_tests_unit_SOURCES = tests/host/train/backends.c
 unit_link = $(LIBTOOL) $(AM_V_lt) --tag=CC --mode=link $(CCLD) $(AM_CFLAGS) $(CFLAGS)
 endif
+# The backends that have devices everywhere.
+tests/host/train/backends.c: Makefile
+	$(call list_backends,cpu ref)
+CLEANFILES += tests/host/train/backends.c
 if HAVE_CHECK
 unit_tests = tests/unit
 check_PROGRAMS += tests/unit

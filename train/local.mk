@@ -3,7 +3,9 @@
 # walks; one with a list of its own is not given this one, since libtrain.la is an archive.  train/backends.h has the
 # words of --device.
 train_cppflags = $(AM_CPPFLAGS) -iquote $(srcdir)/train
-train_backends = $(cuda_backends) cpu ref
+train_backends = cuda cpu ref
+# The models of GPUs that a dry run can plan for: the table of train/cuda/plan/gpu.c.
+cuda_models = V100 A100 H100 H200
 
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES =
@@ -35,7 +37,8 @@ list_backends = $(AM_V_GEN)$(MKDIR_P) $(@D) && { \
 	echo '    NULL,'; echo '};'; } > $@
 name_backends = $(AM_V_GEN)$(MKDIR_P) $(@D) && { \
 	echo '/* Made by make: the words of --device, for completion and for help. */'; \
-	printf '\#define BACKEND_NAMES '; printf '"%s", ' $(1); echo 'NULL'; \
+	printf '\#define BACKEND_NAMES '; printf '"%s", ' $(1) $(patsubst %,$(filter cuda%,$(1)):%,$(cuda_models)); \
+	echo 'NULL'; \
 	printf '\#define BACKEND_HELP "auto (default)'; printf ', %s' $(1); echo '"'; } > $@
 train/backends.c: Makefile
 	$(call list_backends,$(train_backends))

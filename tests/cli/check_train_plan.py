@@ -20,7 +20,7 @@ except ImportError:
     jsonschema = None
 
 case = Cases()
-TIME = r"time     about [\d:]+ an epoch, [\d:]+ the run:\s+[\d.e-]+ s a micro-batch, measured\n"
+TIME = r"time     about [\d:.]+( s)? an epoch, [\d:.]+( s)? the run:\s+[\d.e-]+ s a micro-batch, measured\n"
 
 
 @case("-n reads the file of --init: the exit status and the message equal those of the run")
@@ -49,7 +49,7 @@ def _(work):
     base = [program("chex-train"), "-d", data(), "-n", "--eval-only", "--predict", os.path.join(work, "p.csv")]
     before = tree(work)
     done = run([*base, "--init", best])
-    says(done, r"init     .*,\s+(\d+) of \1 tensors\n", r"time     about [\d:]+: \S+ s a micro-batch, measured\n")
+    says(done, r"init     .*,\s+(\d+) of \1 tensors\n", r"time     about [\d:.]+( s)?: \S+ s a micro-batch, measured\n")
     says(run([*base, "--init", os.path.join(work, "none")], 3), "cannot open")
     assert tree(work) == before
 
@@ -71,6 +71,28 @@ def _(work):
     twice = json.loads(train(out, "-n", "--json", "-q", "--epochs", 300).stdout)["plan"]["estimate"]
     assert 300 * twice["epoch"] <= twice["run"] < 301 * twice["epoch"], twice
     assert json.loads(train(out, "--json", "-q").stdout)["plan"]["estimate"] is None
+
+
+@case("-n for a model of a GPU: the times of an epoch and of the run follow from the modelled micro-batch")
+def _(work):
+    seconds = {}
+    for gpu in "V100", "H200":
+        done = train(os.path.join(work, "run"), "-n", "--json", "--epochs", 3, "--device", f"cuda:{gpu}")
+        document = json.loads(done.stdout)
+        if jsonschema:
+            jsonschema.validate(document, json.loads(slurp(os.path.join(SOURCE, "schemas", "train.schema.json"))))
+        plan = document["plan"]
+        estimate, batches = plan["estimate"], plan["steps_per_epoch"] * plan["micro_batches"]
+        seconds[gpu] = estimate["micro_batch"]
+        assert estimate["modelled"] and plan["memory"] > 1 << 20, plan
+        # the last micro-batch of an epoch is not full; then the validation
+        assert (batches - 1) * seconds[gpu] < estimate["epoch"] < 2 * batches * seconds[gpu], estimate
+        assert 3 * estimate["epoch"] <= estimate["run"] < 4 * estimate["epoch"], estimate
+        rate = re.search(r"([\d,]+) img/s\s+on\s+one\s+" + gpu, done.stderr)
+        images = plan["global_batch"] / (seconds[gpu] * plan["micro_batches"])
+        assert abs(int(rate[1].replace(",", "")) - images) <= 1, (rate[1], images)
+    assert seconds["H200"] < seconds["V100"]
+    assert not os.path.exists(os.path.join(work, "run"))
 
 
 @case("-n reads the content of RUN: whether a run can resume, and its best model with --eval-only")

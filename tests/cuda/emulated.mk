@@ -22,8 +22,8 @@ BYTES_float = 4
 
 cu = $(notdir $(basename $(wildcard $(KERNELS)/*.cu)))
 # the launches of one kernel; the other files of plan/ are about plans
-launch = cuda/kernels/counts cuda/kernels/launch $(patsubst %,cuda/plan/%,conv cost cost_areas cost_norm cost_seconds \
-	cost_step gpu one_pass product product_load)
+launch = $(patsubst %,cuda/kernels/%,counts launch runtime) $(patsubst %,cuda/plan/%,conv cost cost_areas cost_norm \
+	cost_seconds cost_step gpu one_pass product product_load)
 host = $(launch:%=$(OUT)/plan/%.o)
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
 tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts

@@ -37,8 +37,8 @@ estimate_json(const struct trainer_estimate *e)
 {
     if (e->run <= 0)
         return json_null();
-    return json_pack("{s:f,s:o,s:f}", "micro_batch", e->micro_batch, "epoch",
-                     e->epoch > 0 ? json_real(e->epoch) : json_null(), "run", e->run);
+    return json_pack("{s:f,s:o,s:f,s:b}", "micro_batch", e->micro_batch, "epoch",
+                     e->epoch > 0 ? json_real(e->epoch) : json_null(), "run", e->run, "modelled", e->modelled);
 }
 
 static json_t *

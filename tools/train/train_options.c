@@ -75,7 +75,7 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "seed", "N", NULL, NULL, "seed of weights, order and augmentation; default 1"},
 
     {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine",
-     "device to compute on: " BACKEND_HELP},
+     "device to compute on: " BACKEND_HELP "; with -n also a model of a GPU: cuda:V100"},
     {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL,
      "number format of the computation: auto (default; fp32 on a CPU, fp16 on a GPU), fp32, tf32, fp16 or bf16"},
     {OPT_SETTING, 0, "engine", "NAME", engine_names, NULL, "kernels for convolutions on a GPU: own (default) or cudnn"},
@@ -301,18 +301,19 @@ static const struct cli_alias aliases[] = {
     {NULL, NULL},
 };
 
-/* --device cuda where there is no CUDA; and names that other toolkits have for GPUs: "gpu", "cuda:1", "1". */
+/* Names that other toolkits have for GPUs: "gpu", "cuda:1", "1". */
 static const char *
 explain(const struct cli_option *option, const char *value)
 {
-    bool number = value[0] && value[strspn(value, "0123456789")] == '\0';
+    const char *number = strncmp(value, "cuda:", 5) == 0 ? value + 5 : value;
 
-    if (strcmp(option->name, "device") != 0 || (!number && strncmp(value, "cuda", 4) != 0 && strncmp(value, "gpu", 3)))
+    if (strcmp(option->name, "device") != 0)
         return NULL;
-    if (name_index(option->choices, "cuda") < 0)
-        return "this build has no CUDA; chex-train(1), A GPU, says how to build with it";
-    return strchr(value, ':') || number ? "--device cuda takes the GPUs that CUDA_VISIBLE_DEVICES lists"
-                                        : "the name of NVIDIA GPUs is cuda";
+    if (value[0] && number[strspn(number, "0123456789")] == '\0')
+        return "--device cuda takes the GPUs that CUDA_VISIBLE_DEVICES lists";
+    if (number > value)
+        return "a model of a GPU is one of this list";
+    return strncmp(value, "gpu", 3) == 0 ? "the name of NVIDIA GPUs is cuda" : NULL;
 }
 
 const struct cli_program train_program = {

@@ -298,6 +298,16 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
         fprintf(stderr, "         --init is not used: the run resumes (--resume none starts fresh)\n");
 }
 
+/* Format an estimated time: "4.2 s", or from ten seconds on "1:10". */
+static char *
+about_seconds(double seconds, char out[FORMAT_TEXT])
+{
+    if (seconds >= 10)
+        return format_seconds(seconds, out);
+    snprintf(out, FORMAT_TEXT, "%.2g s", seconds);
+    return out;
+}
+
 void
 train_report_estimate(const struct train_report *r, const struct trainer *t)
 {
@@ -309,12 +319,12 @@ train_report_estimate(const struct train_report *r, const struct trainer *t)
     if (r->common->quiet)
         return;
     if (e->micro_batch <= 0) {
-        fprintf(stderr, "time     not measured: there is no such device here\n");
+        fprintf(stderr, "time     unknown: there is no such device here, and no model of it for an evaluation\n");
         return;
     }
     trainer_facts(t, &f);
-    format_seconds(e->epoch, epoch);
-    format_seconds(e->run, run);
+    about_seconds(e->epoch, epoch);
+    about_seconds(e->run, run);
     if (r->cli->train.evaluate_only)
         wrap_put(&w, "", "time     about %s", run);
     else
@@ -322,7 +332,7 @@ train_report_estimate(const struct train_report *r, const struct trainer *t)
                  trainer_state(t)->step > 0 ? "what is left" : "the run");
     if (f.ranks > 1 && !r->cli->train.evaluate_only)
         wrap_put(&w, " ", "and the sums of the ranks");
-    wrap_put(&w, ": ", "%.2g s a micro-batch, measured", e->micro_batch);
+    wrap_put(&w, ": ", "%.2g s a micro-batch, %s", e->micro_batch, e->modelled ? "modelled, not measured" : "measured");
     wrap_end(&w);
 }
 

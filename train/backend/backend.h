@@ -64,7 +64,7 @@ struct device_info {
     char text[128];           /* "CPU, AVX2": equal for equal devices */
     char id[48];              /* identifies the device, e.g. the UUID of a GPU; may be "" */
     bool own_memory;          /* otherwise the memory of the host */
-    bool imagined;            /* opened with DEVICE_IMAGINED: no real device */
+    bool imagined;            /* from device_imagine(): no real device */
     uint64_t memory;          /* free bytes; UINT64_MAX: unknown */
     unsigned precisions;      /* bits 1 << enum precision */
     enum precision precision; /* meaning of PRECISION_AUTO */
@@ -72,12 +72,6 @@ struct device_info {
     bool own_clock;       /* step_result.times are device times; the host does other work meanwhile */
     unsigned ahead;       /* steps that may be in flight after the step whose result is requested: 0 or 1 */
 };
-
-/*
- * The number of a device that does not exist.  plan_size() reports what a plan would need on it; no other function may
- * be called.  A backend whose devices always exist opens a real one.
- */
-#define DEVICE_IMAGINED UINT_MAX
 
 /* Every backend's device begins with this struct. */
 struct device {
@@ -249,6 +243,13 @@ struct backend {
     bool (*device_absence)(char why[BACKEND_LIBRARY]);
     /* CHEX_ERR_UNSUPPORTED explains why the device cannot be used. */
     enum chex_status (*device_open)(unsigned number, struct device **out, struct chex_error *err);
+    /*
+     * Open a device that does not exist: plan_size() and plan_model() report what a plan would need on it; of the other
+     * functions, only reduce_new() and device_close() may be called.  model: the name of a GPU, or NULL for the
+     * backend's choice.  CHEX_ERR_USAGE: an unknown model; the text has the known ones.  NULL if the backend's devices
+     * always exist.
+     */
+    enum chex_status (*device_imagine)(const char *model, struct device **out, struct chex_error *err);
     void (*device_close)(struct device *device); /* NULL is allowed */
     /*
      * Lists the libraries that the backend opens on demand, from number 0 on.  Returns the name; `text` is the version,

@@ -17,6 +17,12 @@ open_device(unsigned number, struct device **out, struct chex_error *err)
     return cuda_device_open(&backend_cuda, number, out, err);
 }
 
+static enum chex_status
+imagine_device(const char *model, struct device **out, struct chex_error *err)
+{
+    return cuda_device_imagine(&backend_cuda, model, out, err);
+}
+
 static const char *
 library(unsigned number, char text[BACKEND_LIBRARY])
 {
@@ -35,6 +41,7 @@ const struct backend backend_cuda = {
     .device_count = cuda_device_count,
     .device_absence = cuda_device_absence,
     .device_open = open_device,
+    .device_imagine = imagine_device,
     .device_close = cuda_device_close,
     .library = library,
     .reduce_new = cuda_reduce_new,

@@ -243,13 +243,14 @@ enum chex_status trainer_evaluate(struct trainer *t, struct chex_error *err);
 /*
  * For plan_only, called in this order instead of the functions above; they write nothing, not even to RUN.
  * trainer_probe_start() finds and reads the initial weights: a checkpoint, options->init or RUN's best model; with
- * the statuses of that run.  trainer_estimate() times a micro-batch of noise, repeatedly if it is short; all results
- * are 0 if the device is imagined.  CHEX_ERR_STOPPED
+ * the statuses of that run.  trainer_estimate() times a micro-batch of noise, repeatedly if it is short.  If the
+ * device is imagined, the times come from its cost model; all are 0 if it has none.  CHEX_ERR_STOPPED
  */
 struct trainer_estimate {
     double micro_batch; /* seconds, forward and backward, of the slowest rank; with evaluate_only just forward */
     double epoch;       /* with validation, without the sums over the ranks; 0 with evaluate_only */
     double run;         /* the remaining epochs and the test split; without the bootstrap */
+    bool modelled;      /* not measured: the device is imagined */
 };
 enum chex_status trainer_probe_start(struct trainer *t, struct trainer_start *out, struct chex_error *err);
 enum chex_status trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err);

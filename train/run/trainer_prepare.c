@@ -198,20 +198,39 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
 
+/* The words of --device: a backend, and after a colon the model of an imagined GPU. */
+struct device_words {
+    char backend[32];
+    const char *model; /* or NULL */
+};
+
+static struct device_words
+device_words(const char *text)
+{
+    struct device_words w = {.model = strchr(text, ':')};
+
+    snprintf(w.backend, sizeof(w.backend), "%.*s", (int)strcspn(text, ":"), text);
+    w.model += w.model != NULL;
+    return w;
+}
+
 /*
- * Open a device; the ranks of a machine use its devices in turn.  A dry run for a missing device imagines one.
- * *expected: no device was found, which is normal for most machines.
+ * Open a device; the ranks of a machine use its devices in turn.  A dry run imagines a missing device, or a given
+ * model.  *expected: no device was found, which is normal for most machines.
  */
 static enum chex_status
-open_device(const struct trainer_job *job, struct trainer_engine *engine, const struct backend *backend, bool named,
-            bool *expected, struct chex_error *err)
+open_device(const struct trainer_job *job, struct trainer_engine *engine, const struct backend *backend,
+            const struct device_words *named, bool *expected, struct chex_error *err)
 {
     unsigned count = backend->device_count();
     char why[BACKEND_LIBRARY] = "";
 
     *expected = false;
-    if (count == 0 && named && job->o->plan_only)
-        return backend->device_open(DEVICE_IMAGINED, &engine->device, err);
+    if (named && named->model && !job->o->plan_only)
+        return error_set(err, CHEX_ERR_USAGE, "a model of a GPU is for a dry run (-n); train with --device %s",
+                         backend->name);
+    if (backend->device_imagine && named && (named->model || (count == 0 && job->o->plan_only)))
+        return backend->device_imagine(named->model, &engine->device, err);
     if (count == 0) {
         *expected = backend->device_absence && !backend->device_absence(why);
         return error_set(err, CHEX_ERR_USAGE, "%s", why);
@@ -222,14 +241,15 @@ open_device(const struct trainer_job *job, struct trainer_engine *engine, const 
 static enum chex_status
 find_backend(const struct trainer_job *job, struct trainer_engine *engine, struct chex_error *err)
 {
-    bool automatic = strcmp(job->o->device, "auto") == 0, expected;
+    const struct device_words words = device_words(job->o->device);
+    bool automatic = strcmp(words.backend, "auto") == 0, expected;
     enum chex_status status = CHEX_ERR_UNSUPPORTED;
     size_t i;
 
     for (i = 0; backends[i] && status != CHEX_OK; i++) {
-        if (!automatic && strcmp(job->o->device, backends[i]->name) != 0)
+        if (!automatic && strcmp(words.backend, backends[i]->name) != 0)
             continue;
-        status = open_device(job, engine, backends[i], !automatic, &expected, err);
+        status = open_device(job, engine, backends[i], automatic ? NULL : &words, &expected, err);
         if (status == CHEX_OK)
             engine->backend = backends[i];
         else if (!automatic)

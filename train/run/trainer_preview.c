@@ -180,6 +180,27 @@ run_seconds(const struct trainer_job *job, const struct trainer_task *task, cons
     return trainer_is_complete(job, state) ? 0 : epoch * (job->o->epochs - state->epoch) - made;
 }
 
+/*
+ * Take the times of an imagined device from its cost model.  The time of a step has the update in it, which counts here
+ * as a part of each micro-batch.  The model knows an evaluation only together with training.
+ */
+static enum chex_status
+model_all(const struct trainer_task *task, const struct trainer_engine *engine, double *seconds, struct chex_error *err)
+{
+    struct plan_model model;
+    enum chex_status status;
+
+    if (!engine->backend->plan_model || !engine->options.train)
+        return CHEX_OK;
+    status = engine->backend->plan_model(engine->device, &engine->options, NULL, &model, err);
+    if (status == CHEX_OK) {
+        seconds[TIMED_BATCH] = model.seconds / task->each;
+        seconds[TIMED_EVALUATE] = model.score.seconds;
+    }
+    plan_model_free(&model);
+    return status;
+}
+
 /* Use a plan without a reducer, because ranks may time different numbers of steps. */
 static enum chex_status
 time_all(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
@@ -193,7 +214,7 @@ time_all(const struct trainer_job *job, const struct trainer_task *task, const s
     int i;
 
     if (engine->device->info.imagined)
-        return CHEX_OK;
+        return model_all(task, engine, seconds, err);
     status = make_batch(task, engine, &b, err);
     options.reduce = NULL;
     options.part = NULL;
@@ -216,7 +237,7 @@ trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_er
     double seconds[TIMED_COUNT] = {0};
     enum chex_status status;
 
-    *out = (struct trainer_estimate){.epoch = 0};
+    *out = (struct trainer_estimate){.modelled = t->engine.device->info.imagined};
     if (!t->job.is_rank_0)
         weights_random(t->task.graph, t->job.o->seed, t->host.params, t->host.stats);
     status = collective_agree(t->job.all, time_all(&t->job, &t->task, &t->engine, &t->host, seconds, err), NULL, err);

@@ -26,8 +26,8 @@ all_tests = $(notdir $(basename $(wildcard $(HERE)/*_kernels.cc)))
 PROGRAMS = $(all_tests) gpu-rates
 tests_of_kernels = $(patsubst %,$(OUT)/%,$(filter %_kernels,$(PROGRAMS)))
 cu = $(notdir $(basename $(wildcard $(CUDA)/kernels/*.cu)))
-host = $(OUT)/kernels/counts.o $(OUT)/kernels/launch.o $(patsubst %,$(OUT)/plan/%.o,conv cost cost_areas cost_norm \
-	cost_seconds cost_step gpu one_pass product product_load)
+host = $(patsubst %,$(OUT)/kernels/%.o,counts launch runtime) $(patsubst %,$(OUT)/plan/%.o,conv cost cost_areas \
+	cost_norm cost_seconds cost_step gpu one_pass product product_load)
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
 LINK = $(NVCC) -cudart static -Xcompiler -static-libstdc++,-static-libgcc

@@ -13,6 +13,7 @@
 #include "half.h"
 
 extern "C" {
+#include "cuda/kernels/runtime.h"
 #include "cuda/plan/conv.h"
 #include "cuda/plan/one_pass.h"
 #include "cuda/plan/product.h"

@@ -6,6 +6,7 @@
 #include "layout_fixture.h"
 
 #include "comm/reduce_host.h"
+#include "cuda/kernels/runtime.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -483,7 +483,7 @@ def _(work):
     with_gpu = json.loads(run(words("none", "-n", "--json", "-q"), env=environment()).stdout)["plan"]["memory"]
     done = run(words("none", "-n", "--json"), env=environment(devices=""))
     assert with_gpu / 2 < json.loads(done.stdout)["plan"]["memory"] < 2 * with_gpu
-    says(done, r"memory   [\d.]+ MB", r"no GPU here;\s+the plan is for an H200\s+\(132 multiprocessors\)")
+    says(done, r"memory   [\d.]+ MB", r"a model of an NVIDIA H200\s+\(132\s+multiprocessors\),")
 
 
 @case("no GPU: the message names the cause, with auto a note does, but not of a machine without a driver")

@@ -25,8 +25,9 @@ tests_unit_gpu_SOURCES = \
 	tests/unit.c \
 	tests/unit.h
 nodist_tests_unit_gpu_SOURCES = tests/emulated/train/backends.c
-tests_unit_gpu_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)
+tests_unit_gpu_CPPFLAGS = -iquote tests/emulated $(emulated_cppflags) -iquote $(srcdir)/tests $(CHECK_CFLAGS)
 tests_unit_gpu_LDADD = $(emulated_ldadd) libtrain.la libchexcore.la $(CHECK_LIBS) -lm
+tests/cuda/run/tests_unit_gpu-test_cuda_faults.$(OBJEXT): tests/emulated/train/backends.h
 tests_unit_gpu_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
 #: check-nccl         ranks on emulated GPUs that sum by NCCL, with all slow cases; minutes

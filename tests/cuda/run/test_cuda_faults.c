@@ -8,6 +8,9 @@
 
 #include "gpu_fixture.h"
 
+#include "cuda/plan/gpu.h"
+#include "train/backends.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +65,7 @@ LOOP_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_
     if (_i == 0)
         setenv("EMULATOR_DEVICES", "", 1);
     ck_assert_int_eq(backend_cuda.device_count(), _i);
-    step_check_ok(backend_cuda.device_open(DEVICE_IMAGINED, &imagined, &err), &err);
+    step_check_ok(backend_cuda.device_imagine(NULL, &imagined, &err), &err);
     ck_assert(imagined->info.imagined && imagined->info.memory == UINT64_MAX);
     o.precision = PRECISION_AUTO;
     step_check_ok(backend_cuda.plan_size(imagined, &o, &facts, &err), &err);
@@ -78,6 +81,56 @@ LOOP_TEST(a_machine_without_a_gpu_has_none_and_imagines_one_for_the_memory_of_a_
         backend_cuda.device_close(there);
     }
     backend_cuda.device_close(imagined);
+    graph_free(g);
+}
+
+/* The models that --device lists (cuda_models in train/local.mk), and only these. */
+TEST(every_model_of_a_gpu_that_the_options_name_can_be_imagined)
+{
+    static const char *const names[] = {BACKEND_NAMES};
+    struct chex_error err;
+    size_t i, models = 0;
+
+    for (i = 0; names[i]; i++) {
+        const char *model = strchr(names[i], ':');
+        struct device *device;
+
+        if (!model)
+            continue;
+        step_check_ok(backend_cuda.device_imagine(model + 1, &device, &err), &err);
+        ck_assert_ptr_nonnull(strstr(device->info.text, model + 1));
+        backend_cuda.device_close(device);
+        ck_assert_str_eq(cuda_gpu_name(models++), model + 1);
+    }
+    ck_assert_ptr_null(cuda_gpu_name(models));
+}
+
+TEST(a_plan_for_another_model_has_its_precisions_memory_and_model)
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    struct device *old, *new, *none;
+    struct plan_model slow, fast;
+    struct plan_facts facts;
+    struct chex_error err;
+
+    step_check_ok(backend_cuda.device_imagine("V100", &old, &err), &err);
+    step_check_ok(backend_cuda.device_imagine("H200", &new, &err), &err);
+    ck_assert_int_eq(backend_cuda.device_imagine("V1000", &none, &err), CHEX_ERR_USAGE);
+    ck_assert(says(&err, "'V1000'") && says(&err, "V100, A100, H100, H200"));
+    ck_assert_ptr_null(none);
+    o.precision = PRECISION_BF16;
+    ck_assert_int_eq(backend_cuda.plan_size(old, &o, &facts, &err), CHEX_ERR_UNSUPPORTED);
+    step_check_ok(backend_cuda.plan_size(new, &o, &facts, &err), &err);
+    o.precision = PRECISION_FP16;
+    step_check_ok(backend_cuda.plan_model(old, &o, NULL, &slow, &err), &err);
+    step_check_ok(backend_cuda.plan_model(new, &o, NULL, &fast, &err), &err);
+    ck_assert(strstr(slow.device, "V100") && strstr(fast.device, "H200"));
+    ck_assert(slow.seconds > fast.seconds && fast.seconds > 0 && slow.score.seconds > fast.score.seconds);
+    plan_model_free(&slow);
+    plan_model_free(&fast);
+    backend_cuda.device_close(old);
+    backend_cuda.device_close(new);
     graph_free(g);
 }
 

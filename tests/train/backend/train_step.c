@@ -189,7 +189,8 @@ main(int argc, char **argv)
     if (!listing && !backend) {
         fprintf(stderr, "usage: see the head of train_step.c; backends:");
         for (size_t i = 0; backends[i]; i++)
-            fprintf(stderr, " %s", backends[i]->name);
+            if (backends[i]->device_count() > 0)
+                fprintf(stderr, " %s", backends[i]->name);
         fprintf(stderr, "\n");
         return 2;
     }

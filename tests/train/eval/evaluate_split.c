@@ -127,7 +127,7 @@ tta_of(const char *name)
 static void
 run(struct collective *collective, struct chex_dataset *ds, const struct folder *out)
 {
-    const struct backend *backend = option("backend", NULL) ? backend_find(option("backend", NULL)) : backends[0];
+    const struct backend *backend = backend_find(option("backend", "cpu"));
     int split = chex_dataset_find_split(ds, option("split", "val"));
     struct plan_options plan = {.threads = number("threads", "2"), .batch = number("batch", "8")};
     const struct certificate none = {.sha256 = ""};

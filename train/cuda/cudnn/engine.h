@@ -21,6 +21,7 @@
 #define CHEX_CUDA_CUDNN_ENGINE_H
 
 #include "backend/backend.h"
+#include "cuda/kernels/runtime.h"
 #include "cuda/plan/conv.h"
 
 /*

@@ -1,8 +1,7 @@
 /*
- * launch.h - the table of kernels and their launches, for C
+ * launch.h - the table of kernels, and a launch as data; needs no CUDA runtime (runtime.h launches)
  *
- * A kernel is identified by its index in the table of one type of value.  A launch is put into a stream and returns; a
- * later call reports an error on the device.
+ * A kernel is identified by its index in the table of one type of value.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,15 +10,14 @@
 
 #include "cuda/kernels/args.h"
 
-#include <cuda_runtime_api.h>
 #include <stdbool.h>
 
 struct cuda_kernel {
     const char *name;
-    const void *function;
-    unsigned threads; /* of a CTA */
-    size_t shared;    /* dynamic shared memory of a CTA */
-    size_t most;      /* and what a launch may request in all; SIZE_MAX: all that the device has */
+    const void *function; /* NULL in a build without CUDA */
+    unsigned threads;     /* of a CTA */
+    size_t shared;        /* dynamic shared memory of a CTA */
+    size_t most;          /* and what a launch may request in all; SIZE_MAX: all that the device has */
 };
 
 /* Indices of kernels.  Nothing depends on their order, except that table.c has the same. */
@@ -77,9 +75,6 @@ extern const struct cuda_kernel cuda_kernels_fp16[CUDA_KERNEL_COUNT];
 extern const struct cuda_kernel cuda_kernels_bf16[CUDA_KERNEL_COUNT];
 extern const struct cuda_kernel cuda_kernels_float[CUDA_KERNEL_COUNT]; /* only in the emulator */
 
-/* Call it once per device, before the first launch. */
-cudaError_t cuda_prepare(const struct cuda_kernel *set);
-
 /*
  * A launch as data: a kernel, its grid and its argument.  A plan is made of lists of them, built once.  Running a step,
  * recording a graph and describing the plan all walk these lists.
@@ -124,20 +119,6 @@ struct cuda_op {
 #define CUDNN_WORKSPACE  ((size_t)32 << 20)
 #define CUDA_NO_NODE     UINT32_MAX
 #define CUDA_MORE_SHARED GEMM_TABLE_FPROP(GEMM_NORM_CHANNELS) /* the largest table */
-
-cudaError_t cuda_launch(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
-
-/*
- * As cuda_launch(), with programmatic dependent launch: its CTAs may start while the preceding kernel is still running,
- * and then wait for it (device.h).  The preceding entry of the stream must be a kernel of a table, and
- * cuda_launches_early() must be true.
- */
-cudaError_t cuda_launch_early(const struct cuda_kernel *set, const struct cuda_op *op, cudaStream_t stream);
-/*
- * Sets *early if the current device supports such launches and its kernels contain the wait.  Code that a driver
- * compiled from PTX of an older generation does not.
- */
-cudaError_t cuda_launches_early(const struct cuda_kernel *set, bool *early);
 
 /* Returns the CTAs for `count` elements, `each` per CTA. */
 unsigned cuda_blocks(size_t count, unsigned each);

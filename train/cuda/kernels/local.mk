@@ -24,8 +24,10 @@ cuda_kernel_sources = \
 	train/cuda/kernels/pixels.h \
 	train/cuda/kernels/pool_args.h \
 	train/cuda/kernels/prologue.h \
+	train/cuda/kernels/runtime.h \
 	train/cuda/kernels/sums.h \
 	train/cuda/kernels/tile.h
+cuda_runtime_sources = train/cuda/kernels/runtime.c
 cuda_kernels = \
 	train/cuda/kernels/conv_dgrad.cu \
 	train/cuda/kernels/conv_dgrad_wgrad.cu \

@@ -10,6 +10,13 @@
 #define TEXT_(a)    #a
 #define TEXT(a)     TEXT_(a)
 
+/* A build without CUDA has the table, for plans of imagined GPUs, but no kernels. */
+#ifdef CUDA_NO_KERNELS
+#define FUNCTION(name) NULL
+#else
+#define FUNCTION(name) (const void *)JOIN(name, CUDA_VALUE)
+#endif
+
 /* Kernels are declared as functions, because a launch identifies them by address; no code calls them. */
 #define DECLARE(name, type) void JOIN(name, CUDA_VALUE)(const struct type a);
 #define DECLARE_TILE(shape, ...)                        \
@@ -62,9 +69,8 @@ DECLARE(to_wire, wire_args)
 DECLARE(from_wire, wire_args)
 DECLARE(widen, widen_args)
 
-#define ENTRY_MOST(name, threads, shared, most) \
-    {TEXT(JOIN(name, CUDA_VALUE)), (const void *)JOIN(name, CUDA_VALUE), threads, shared, most},
-#define ENTRY(name, threads, shared) ENTRY_MOST(name, threads, shared, shared)
+#define ENTRY_MOST(name, threads, shared, most) {TEXT(JOIN(name, CUDA_VALUE)), FUNCTION(name), threads, shared, most},
+#define ENTRY(name, threads, shared)            ENTRY_MOST(name, threads, shared, shared)
 /* A convolution: the table of its prologue may follow its tiles in shared memory. */
 #define ENTRY_TABLE(name, threads, shared) ENTRY_MOST(name, threads, shared, (shared) + CUDA_MORE_SHARED)
 #define ENTRY_CONV(name, r, c, wr, wc) \

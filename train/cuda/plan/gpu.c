@@ -66,6 +66,12 @@ cuda_gpu_like(const char *name, unsigned major)
     return like;
 }
 
+const char *
+cuda_gpu_name(size_t i)
+{
+    return i < GPUS ? gpus[i].name : NULL;
+}
+
 struct cuda_gpu
 cuda_gpu_of(unsigned major, unsigned processors)
 {

@@ -40,6 +40,9 @@ struct cuda_gpu {
 /* Returns the GPU of this name; otherwise the last one of its generation, or the last of all. */
 struct cuda_gpu cuda_gpu_like(const char *name, unsigned major);
 
+/* Returns the name of GPU i of the table, from 0 on; NULL after the last. */
+const char *cuda_gpu_name(size_t i);
+
 /* Returns the last GPU of a generation, scaled to this number of multiprocessors; major 0: the newest generation. */
 struct cuda_gpu cuda_gpu_of(unsigned major, unsigned processors);
 

@@ -15,6 +15,8 @@ cuda_plan_sources = \
 	train/cuda/plan/cost_seconds.h \
 	train/cuda/plan/cost_step.c \
 	train/cuda/plan/cudnn_launches.c \
+	train/cuda/plan/device.c \
+	train/cuda/plan/device.h \
 	train/cuda/plan/end.c \
 	train/cuda/plan/finalize.c \
 	train/cuda/plan/fold.c \
@@ -35,5 +37,7 @@ cuda_plan_sources = \
 	train/cuda/plan/product_load.c \
 	train/cuda/plan/product_load.h \
 	train/cuda/plan/scoring.c \
+	train/cuda/plan/size.c \
+	train/cuda/plan/size.h \
 	train/cuda/plan/sums.c \
 	train/cuda/plan/tables.c

@@ -5,64 +5,16 @@
  */
 #include <config.h>
 
-#include "cuda/plan/model.h"
 #include "cuda/run/plan.h"
 
 #include "base/number_format.h"
-#include "base/sha256.h"
+#include "cuda/plan/size.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * The version of the algorithms: change it when the same input gives other bits.  All GPUs share one version, although
- * their bits differ, so that a run can continue on another GPU.
- */
-#define ALGORITHMS "cuda 4"
-
-#define PDL_MAJOR 9 /* lowest compute capability with programmatic dependent launch */
-
 /* ---- size -------------------------------------------------------------------------------------------------------- */
-
-static bool
-has_cudnn(const struct cuda_layout *l)
-{
-    size_t i;
-
-    for (i = 0; i < l->graph->node_count; i++)
-        if (l->cudnn[i])
-            return true;
-    return false;
-}
-
-/* Hashes the precision and the list of convolutions that cuDNN runs. */
-static enum chex_status
-hash_algorithms(const struct cuda_layout *l, enum precision precision, char hex[PLAN_ALGORITHMS],
-                struct chex_error *err)
-{
-    struct digest *digest = digest_new();
-    uint8_t hash[DIGEST_SIZE];
-    char text[32];
-
-    if (!digest)
-        return error_memory(err);
-    snprintf(text, sizeof(text), ALGORITHMS " %s", precision_names[precision]);
-    digest_start(digest);
-    digest_add(digest, text, strlen(text));
-    if (has_cudnn(l))
-        digest_add(digest, l->cudnn, l->graph->node_count * sizeof(*l->cudnn));
-    digest_finish(digest, hash);
-    digest_free(digest);
-    digest_hex(hash, (PLAN_ALGORITHMS - 1) / 2, hex);
-    return CHEX_OK;
-}
-
-static enum precision
-choose_precision(const struct cuda_device *device, enum precision wanted)
-{
-    return wanted == PRECISION_AUTO ? device->device.info.precision : wanted;
-}
 
 /* Sets `version` to the version of cuDNN, or to "" if only own kernels are used. */
 static enum chex_status
@@ -74,87 +26,39 @@ find_cudnn(const struct plan_options *o, char version[BACKEND_LIBRARY], struct c
     return CHEX_OK;
 }
 
-static void
-describe_engine(const struct cuda_layout *l, const char *version, char text[PLAN_ENGINE])
-{
-    size_t convolutions = 0, theirs = 0, i;
-
-    for (i = 0; i < l->graph->node_count; i++) {
-        convolutions += l->graph->node[i].op == GRAPH_CONV;
-        theirs += l->cudnn[i] != 0;
-    }
-    if (theirs > 0)
-        snprintf(text, PLAN_ENGINE, "%zu of %zu convolutions by cuDNN %s", theirs, convolutions, version);
-    else
-        snprintf(text, PLAN_ENGINE, "own kernels");
-}
-
-/*
- * Computes the layout for these options, whose precision is already chosen, and describes the choices in *facts.  The
- * layout has base 0, or only sizes if `measure` is true.
- */
-static enum chex_status
-make_layout(const struct cuda_device *device, const struct plan_options *o, const unsigned char *refused, bool measure,
-            struct cuda_layout *layout, struct plan_facts *facts, struct chex_error *err)
-{
-    struct cuda_chip chip;
-    char version[BACKEND_LIBRARY];
-    enum chex_status status = cuda_chip_of(device, o->precision, &chip, err);
-
-    *layout = (struct cuda_layout){.options = NULL};
-    if (status == CHEX_OK)
-        status = find_cudnn(o, version, err);
-    chip.refused = refused;
-    if (status == CHEX_OK)
-        status = measure ? cuda_layout_measure(layout, o, &chip, err) : cuda_layout_make(layout, o, &chip, 0, err);
-    if (status == CHEX_OK)
-        status = hash_algorithms(layout, o->precision, facts->algorithms, err);
-    if (status == CHEX_OK)
-        describe_engine(layout, version, facts->engine);
-    facts->precision = o->precision;
-    facts->pdl = o->pdl && device->major >= PDL_MAJOR;
-    facts->memory = layout->memory;
-    return status;
-}
-
 enum chex_status
 cuda_plan_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts,
                struct chex_error *err)
 {
-    const struct cuda_device *d = (const struct cuda_device *)(const void *)device;
-    struct plan_options chosen = *o;
-    struct cuda_layout layout;
-    enum chex_status status;
+    char version[BACKEND_LIBRARY];
+    enum chex_status status = find_cudnn(o, version, err);
 
-    chosen.precision = choose_precision(d, o->precision);
-    status = make_layout(d, &chosen, NULL, true, &layout, facts, err);
-    cuda_layout_free(&layout);
-    return status;
+    return status == CHEX_OK ? cuda_size(device, o, version, facts, err) : status;
 }
 
-/* Models the GPU of the device, or a similar one if it is unknown. */
 enum chex_status
 cuda_plan_model(const struct device *device, const struct plan_options *o, const struct plan *plan,
                 struct plan_model *out, struct chex_error *err)
 {
-    const struct cuda_device *d = (const struct cuda_device *)(const void *)device;
-    struct cuda_gpu gpu = cuda_gpu_like(device->info.text, d->major);
-    struct plan_options chosen = *o;
-    struct cuda_layout layout;
-    struct plan_facts facts;
-    enum chex_status status;
+    char version[BACKEND_LIBRARY];
+    enum chex_status status = find_cudnn(o, version, err);
 
     *out = (struct plan_model){.launch = NULL};
-    snprintf(out->device, sizeof(out->device), "%s of %u multiprocessors", gpu.name, gpu.processors);
-    chosen.precision = choose_precision(d, o->precision);
-    gpu.counts = cuda_counts_of(gpu.major, chosen.precision == PRECISION_BF16);
-    if (plan)
-        return cuda_model_make(&plan->layout, &gpu, out, err);
-    status = make_layout(d, &chosen, NULL, false, &layout, &facts, err);
-    if (status == CHEX_OK)
-        status = cuda_model_make(&layout, &gpu, out, err);
-    cuda_layout_free(&layout);
-    return status;
+    return status == CHEX_OK ? cuda_size_model(device, o, plan ? &plan->layout : NULL, version, out, err) : status;
+}
+
+/* Computes the layout of a plan: cuda_size_layout(). */
+static enum chex_status
+make_layout(const struct plan *plan, bool measure, struct cuda_layout *layout, struct plan_facts *facts,
+            struct chex_error *err)
+{
+    char version[BACKEND_LIBRARY];
+    enum chex_status status = find_cudnn(&plan->options, version, err);
+
+    *layout = (struct cuda_layout){.options = NULL};
+    if (status != CHEX_OK)
+        return status;
+    return cuda_size_layout(plan->device, &plan->options, plan->refused, version, measure, layout, facts, err);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -290,9 +194,9 @@ ask_cudnn(struct plan *plan, struct chex_error *err)
 {
     struct cuda_layout l;
     struct plan_facts facts;
-    enum chex_status status = make_layout(plan->device, &plan->options, NULL, false, &l, &facts, err);
+    enum chex_status status = make_layout(plan, false, &l, &facts, err);
 
-    if (status == CHEX_OK && has_cudnn(&l))
+    if (status == CHEX_OK && cuda_size_has_cudnn(&l))
         status = cudnn_new(plan->options.precision, NULL, &plan->cudnn, err);
     if (status == CHEX_OK && plan->cudnn) {
         plan->refused = calloc(l.graph->node_count, sizeof(*plan->refused));
@@ -360,7 +264,7 @@ static enum chex_status
 place_layout(struct plan *plan, struct plan_facts *facts, struct chex_error *err)
 {
     struct cuda_layout sizes;
-    enum chex_status status = make_layout(plan->device, &plan->options, plan->refused, true, &sizes, facts, err);
+    enum chex_status status = make_layout(plan, true, &sizes, facts, err);
 
     if (status == CHEX_OK)
         status = take_memory(plan, sizes.bytes, err);
@@ -406,7 +310,7 @@ cuda_plan_new(struct device *device, const struct plan_options *o, struct plan *
     plan->device = (struct cuda_device *)(void *)device;
     plan->folded = ARENA_COUNT;
     plan->options = *o;
-    plan->options.precision = choose_precision(plan->device, o->precision);
+    plan->options.precision = cuda_size_precision(device, o->precision);
     status = start(plan, facts, err);
     if (status == CHEX_OK)
         *out = plan;

@@ -26,31 +26,17 @@
 #define CHEX_CUDA_RUN_PLAN_H
 
 #include "cuda/cudnn/engine.h"
-#include "cuda/plan/layout.h"
+#include "cuda/kernels/runtime.h"
+#include "cuda/plan/device.h"
 
 #define CUDA_RING 3 /* pinned slots */
 
 /* ---- devices (devices.c) ------------------------------------------------------------------------------------ */
 
-#define CUDA_BUS 32
-struct cuda_device {
-    struct device device; /* must be the first member */
-    int number;           /* number in the CUDA runtime; -1: an imagined device, for plan_size() only */
-    char bus[CUDA_BUS];   /* PCI address, "0000:3b:00"; all parts of one GPU (MIG) have the same */
-    unsigned major, minor, processors;
-};
-
 unsigned cuda_device_count(void);
 bool cuda_device_absence(char why[BACKEND_LIBRARY]);
 enum chex_status cuda_device_open(const struct backend *backend, unsigned number, struct device **out,
                                   struct chex_error *err);
-void cuda_device_close(struct device *device);
-/*
- * Returns the kernels of a precision and the properties that a layout depends on.  CHEX_ERR_UNSUPPORTED lists the
- * precisions of the device.
- */
-enum chex_status cuda_chip_of(const struct cuda_device *device, enum precision precision, struct cuda_chip *out,
-                              struct chex_error *err);
 
 /* ---- errors (check.c) --------------------------------------------------------------------------------------- */
 
