@@ -106,6 +106,22 @@ def _(work):
     same_as_whole(out, straight, but=OF_THE_BEST if early else ())
 
 
+@case("a run with one moment, two, or a sum of squares continues with them after its end was moved")
+def _(work):
+    for optimizer in ("adagrad", "adadelta", "rmsprop"):
+        straight, parts = run_folder(work, f"{optimizer}-straight"), run_folder(work, f"{optimizer}-parts")
+        options = ("-q", "--schedule", "constant", "--optimizer", optimizer)
+        train(straight, *options, "--epochs", 2)
+        train(parts, *options, "--epochs", 1)
+        train(parts, *options, "--epochs", 2)
+        assert last_step(straight) == last_step(parts)
+        for suffix in (".safetensors", ".opt.safetensors"):
+            one, other = (os.path.join(out, last_step(out) + suffix) for out in (straight, parts))
+            assert tensors(one) == tensors(other), (optimizer, suffix)
+        names = {name.split(".")[0] for name in header(one) if name != "__metadata__"}
+        assert names == ({"moment1", "moment2"} if optimizer == "adadelta" else {"moment1"}), names
+
+
 @case("T80 SIGUSR2: save and go on, which changes nothing")
 def _(work):
     out = run_folder(work)

@@ -130,7 +130,9 @@ def _(work):
     seen = {kept(whole())["best.safetensors"]}
     weights = write(os.path.join(work, "weights"), "# of positives\n" + "".join(
         f"{name},{i + 1.5}\n" for i, name in enumerate(manifest(data())["labels"])))
-    for i, more in enumerate((["--optimizer", "sgd", "--lr", "0.01"], ["--optimizer", "adamw"], ["--loss", "focal"],
+    for i, more in enumerate((["--optimizer", "sgd", "--lr", "0.01"], ["--optimizer", "adamw"],
+                              ["--optimizer", "adagrad"], ["--optimizer", "adadelta"], ["--optimizer", "rmsprop"],
+                              ["--loss", "focal"],
                               ["--pos-weight", "auto"], ["--pos-weight", weights], ["--augment", "none"],
                               ["--schedule", "cosine"], ["--warmup", "5"], ["--clip", "0.1"], ["--ema", "0.9"],
                               ["--weight-decay", "0.1"], ["--micro-batch", "8"], ["--accumulate", "2"],
@@ -138,7 +140,7 @@ def _(work):
         out = run_folder(work, f"run{i}")
         train(out, "-q", "--epochs", "1", *more)
         seen.add(kept(out)["best.safetensors"])
-    assert len(seen) == 16, len(seen)
+    assert len(seen) == 19, len(seen)
 
 
 @case("--pos-weight also works if a data set has no split to train on")

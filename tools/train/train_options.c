@@ -56,7 +56,8 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "micro-batch", "N", NULL, NULL,
      "images computed at once, a divisor of --batch; batch statistics are those of a micro-batch.  Default on a CPU: "
      "the largest divisor up to 16"},
-    {OPT_SETTING, 0, "lr", "X", NULL, NULL, "learning rate; default 1e-3"},
+    {OPT_SETTING, 0, "lr", "X", NULL, NULL,
+     "learning rate; default that of PyTorch's optimizer: 1e-3, for adagrad and rmsprop 0.01, for adadelta 1"},
     {OPT_SETTING, 0, "schedule", "NAME", schedule_names, NULL,
      "how the learning rate changes: plateau (default; a tenth after an epoch without a lower validation loss), "
      "cosine or constant"},
@@ -64,7 +65,7 @@ static const struct cli_option option_table[] = {
      "epochs without a lower loss before plateau lowers the rate; default 0"},
     {OPT_SETTING, 0, "warmup", "STEPS", NULL, NULL, "steps in which the learning rate rises from 0; default 0"},
     {OPT_OPTIMIZER, 0, "optimizer", "NAME", optimizer_names, NULL,
-     "optimizer of the weights: adam (default), adamw or sgd (momentum 0.9)"},
+     "optimizer of the weights: adam (default), adamw, sgd (momentum 0.9), adagrad, adadelta or rmsprop"},
     {OPT_WEIGHT_DECAY, 0, "weight-decay", "X", NULL, NULL, "weight decay of the optimizer; default 0, with adamw 0.01"},
     {OPT_SETTING, 0, "clip", "NORM", NULL, NULL, "scale gradients with a larger norm down to this one; default never"},
     {OPT_EMA, 0, "ema", "DECAY", NULL, NULL, "evaluate and save a moving average of the weights; DECAY such as 0.999"},
@@ -345,7 +346,9 @@ train_cli_default(void)
                   .epochs = 10,
                   .batch = 64,
                   .accumulate = 1,
-                  .schedule = {.kind = SCHEDULE_PLATEAU, .base = TRAINER_RATE, .factor = 0.1},
+                  .schedule = {.kind = SCHEDULE_PLATEAU,
+                               .base = -1, /* the default of the optimizer */
+                               .factor = 0.1},
                   .optimizer = optimizer_default(OPTIMIZER_ADAM),
                   .gamma = 2,
                   .augment = AUGMENT_FLIP | AUGMENT_CROP,
@@ -388,6 +391,8 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     o->plan_only = cli->dry_run;
     if (cli->decay >= 0)
         o->optimizer.decay = cli->decay;
+    if (o->schedule.base < 0)
+        o->schedule.base = optimizer_default_rate(o->optimizer.kind);
     if (!o->data)
         return error_set(err, CHEX_ERR_USAGE, "no data set: give its folder with -d");
     if (o->evaluate_only) {

@@ -31,7 +31,7 @@ arena_is_wanted(const struct plan_options *o, enum arena_id arena)
     case ARENA_STATISTICS:
         return true;
     case ARENA_MOMENT2:
-        return o->train && o->optimizer.kind != OPTIMIZER_SGD;
+        return o->train && optimizer_has_moment2(o->optimizer.kind);
     case ARENA_AVERAGE:
         return o->train && o->average;
     default:

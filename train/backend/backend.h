@@ -89,7 +89,7 @@ enum arena_id {
     ARENA_PARAMETERS,
     ARENA_STATISTICS,
     ARENA_GRADIENTS, /* of a step, summed over the ranks; valid after its result() */
-    ARENA_MOMENT1,   /* Adam: first moment; SGD: momentum */
+    ARENA_MOMENT1,   /* of the optimizer: optimizer.h */
     ARENA_MOMENT2,
     ARENA_AVERAGE,
     ARENA_COUNT

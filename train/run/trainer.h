@@ -323,6 +323,5 @@ char *trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE]);
 
 #define TRAINER_BEST  "best.safetensors"
 #define TRAINER_MODEL "densenet121"
-#define TRAINER_RATE  1e-3 /* default learning rate */
 
 #endif

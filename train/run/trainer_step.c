@@ -285,7 +285,8 @@ static enum chex_status
 diverged(const struct trainer_job *job, const struct checkpoint_state *state, const struct trainer_result *result,
          struct chex_error *err)
 {
-    double base = job->o->schedule.base, next = base > 10 * TRAINER_RATE ? TRAINER_RATE : base / 2;
+    double base = job->o->schedule.base, usual = optimizer_default_rate(job->o->optimizer.kind);
+    double next = base > 10 * usual ? usual : base / 2;
     char rate[SETTINGS_NUMBER], lower[SETTINGS_NUMBER];
 
     error_context(err, CHEX_ERR_DIVERGED, "diverged at step %s (epoch %u)", COUNT_TEXT(state->step + 1),

@@ -51,7 +51,9 @@ make_stepper(const value_set &set, const optimizer_options &o, const floats &par
 {
     unsigned count = (unsigned)parameter.size(), blocks = cuda_blocks(count, STEP_EACH);
     step_state state = {};
-    bool sgd = o.kind == OPTIMIZER_SGD;
+    static const unsigned rules[OPTIMIZER_COUNT] = {RULE_ADAM,    RULE_ADAM,     RULE_SGD,
+                                                    RULE_ADAGRAD, RULE_ADADELTA, RULE_RMSPROP};
+    bool adam = optimizer_is_adam(o.kind);
     float *gradient = room(count);
     stepper s = {set, {gradient, (double *)(void *)room(2 * blocks), count}, {}, {}};
 
@@ -66,17 +68,17 @@ make_stepper(const value_set &set, const optimizer_options &o, const floats &par
                 0,
                 256,
                 4096,
-                sgd ? 0 : o.beta1,
-                sgd ? 0 : o.beta2,
+                adam ? o.beta1 : 0,
+                adam ? o.beta2 : 0,
                 o.kind == OPTIMIZER_ADAMW ? o.decay : 0};
     s.apply = {s.decide.state,
                upload(parameter),
                gradient,
                upload(floats(count)),
-               sgd ? NULL : upload(floats(count)),
+               optimizer_has_moment2(o.kind) ? upload(floats(count)) : NULL,
                upload(parameter),
                count,
-               sgd,
+               rules[o.kind],
                (float)o.beta1,
                (float)o.beta2,
                (float)o.epsilon,
@@ -110,7 +112,9 @@ run_optimizer(const value_set &set, optimizer_kind kind, const char *name)
     }
     compare("parameters", doubles(p.begin(), p.end()), download(s.apply.parameter, COUNT), 1e-6);
     compare("average", doubles(average.begin(), average.end()), download(s.apply.average, COUNT), 1e-6);
-    compare("moments", doubles(m.begin(), m.end()), download(s.apply.moment1, COUNT), 1e-6);
+    compare("moment1", doubles(m.begin(), m.end()), download(s.apply.moment1, COUNT), 1e-6);
+    if (s.apply.moment2)
+        compare("moment2", doubles(v.begin(), v.end()), download(s.apply.moment2, COUNT), 1e-6);
     release();
     finish_case(set, name);
 }
@@ -370,6 +374,9 @@ run_all(const value_set &set)
     run_optimizer(set, OPTIMIZER_ADAM, "Adam");
     run_optimizer(set, OPTIMIZER_ADAMW, "AdamW");
     run_optimizer(set, OPTIMIZER_SGD, "SGD");
+    run_optimizer(set, OPTIMIZER_ADAGRAD, "Adagrad");
+    run_optimizer(set, OPTIMIZER_ADADELTA, "Adadelta");
+    run_optimizer(set, OPTIMIZER_RMSPROP, "RMSprop");
     run_loss_scale(set);
     run_decisions(set);
     run_begin(set);

@@ -236,6 +236,7 @@ main(int argc, char **argv)
     } else {
         run_model("densenet-micro", 64, 3, OPTIMIZER_ADAM, CUDA_LAUNCH);
         run_model("densenet-micro", 64, 3, OPTIMIZER_ADAM, 0);
+        run_model("densenet-micro", 64, 3, OPTIMIZER_RMSPROP, CUDA_LAUNCH);
         run_model("densenet121", 64, 2, OPTIMIZER_ADAMW, CUDA_LAUNCH);
     }
     MUST(cudaStreamDestroy(stream));

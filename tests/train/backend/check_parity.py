@@ -215,13 +215,13 @@ class Variant:
             self.name += f" with {padding} of padding"
         self.environment = dict(os.environ, CHEX_CPU=cpu) if cpu else None
 
-    def run(self, network, start, pixels, labels, steps):
-        """So many steps of Adam from start = (parameters, statistics); 0 is an evaluation."""
+    def run(self, network, start, pixels, labels, steps, optimizer="adam", rate=RATE):
+        """So many steps from start = (parameters, statistics); 0 is an evaluation."""
         images, side = pixels.shape[1:3]
         text = b"".join(a.tobytes() for a in start)
         text += b"".join(p.tobytes() + y.tobytes() for p, y in zip(pixels, labels))
         batch = f"{images}+{self.padding}"
-        arguments = (network.name, side, OUTPUTS, batch, steps, "adam", RATE, THREADS)
+        arguments = (network.name, side, OUTPUTS, batch, steps, optimizer, rate, THREADS)
         run = subprocess.run([PROGRAM, self.backend] + [str(a) for a in arguments], input=text, capture_output=True,
                              env=self.environment, check=False)
         if run.returncode != 0:
@@ -358,6 +358,24 @@ def compare_training(tally, variant, network, start, pixels, labels, theirs):
     return short.params, short.stats
 
 
+def compare_optimizers(tally, variant, network, start, pixels, labels):
+    """Two steps of each optimizer but Adam: the change of all parameters, and that of torch.optim by our gradients."""
+    kinds = {"adamw": (torch.optim.AdamW, 1e-3, {}), "sgd": (torch.optim.SGD, 1e-3, {"momentum": 0.9}),
+             "adagrad": (torch.optim.Adagrad, 1e-2, {}), "adadelta": (torch.optim.Adadelta, 1.0, {}),
+             "rmsprop": (torch.optim.RMSprop, 1e-2, {})}
+    for name, (kind, rate, more) in kinds.items():
+        got = variant.run(network, start, pixels[:2], labels[:2], 2, name, rate)
+        network.load(start)
+        optimizer = kind(network.model.parameters(), rate, **more)
+        for gradient in got.gradients:
+            for (_, p), g in zip(network.params, split(gradient, network.params)):
+                p.grad = torch.from_numpy(g.astype(np.float64)).view(p.shape)
+            optimizer.step()
+        theirs = np.concatenate([p.detach().numpy().ravel() for _, p in network.params])
+        tally.compare(f"{variant.name} {network.name}: parameters after 2 steps of {name}", got.params, theirs, 1e-6)
+        tally.count(np.linalg.norm(theirs - start[0]) > 1e-5 * np.linalg.norm(start[0]), f"{name} moved parameters")
+
+
 def main():
     quick = os.environ.get("CHEX_SLOW", "") in ("", "0", "compare")
     listed = subprocess.run([PROGRAM], capture_output=True, text=True, check=False).stderr
@@ -380,6 +398,8 @@ def main():
             before_last = compare_training(tally, variant, network, start, pixels[:steps], labels[:steps],
                                            theirs[steps])
             late = late or before_last
+        for variant in first:
+            compare_optimizers(tally, variant, network, start, pixels, labels)
         compare_step(tally, list(first), network, pixels[-1], labels[-1], late)
         if not quick:
             for side, images in ((96, 3), (224, 2)):

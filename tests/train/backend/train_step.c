@@ -68,7 +68,13 @@ list(const struct graph *g)
 static enum optimizer_kind
 optimizer_of(const char *name)
 {
-    return strcmp(name, "sgd") == 0 ? OPTIMIZER_SGD : strcmp(name, "adamw") == 0 ? OPTIMIZER_ADAMW : OPTIMIZER_ADAM;
+    int i;
+
+    for (i = 0; optimizer_names[i]; i++)
+        if (strcmp(name, optimizer_names[i]) == 0)
+            return (enum optimizer_kind)i;
+    fprintf(stderr, "train-step: there is no optimizer '%s'\n", name);
+    exit(2);
 }
 
 /* Reads `count` images of `bytes` each from IN, and adds padding, `before` images of it in front. */

@@ -161,6 +161,37 @@ TEST(sgd_has_momentum_from_the_second_step_on)
     ck_assert_float_eq_tol(p, 0.9f - 0.1f * 1.9f, 1e-6f);
 }
 
+/*
+ * Parameters 1, -0.5 and 0.25 after three steps of torch.optim (PyTorch 1.13, float64) with these gradients, weight
+ * decay 0.01, momentum 0.9 for SGD, and the default rates of optimizer_default_rate().
+ */
+static const float gradients[3][3] = {{0.5f, -2, 1e-3f}, {0.25f, 1, -3e-3f}, {-1, 0.125f, 2e-3f}};
+static const double by_pytorch[OPTIMIZER_COUNT][3] = {
+    [OPTIMIZER_ADAM] = {0.998256598, -0.498557194, 0.247676688},
+    [OPTIMIZER_ADAMW] = {0.998244207, -0.498548815, 0.249467925},
+    [OPTIMIZER_SGD] = {0.999113922, -0.496577016, 0.249986965},
+    [OPTIMIZER_ADAGRAD] = {0.994116945, -0.494981254, 0.233896070},
+    [OPTIMIZER_ADADELTA] = {0.999009090, -0.499194626, 0.245350615},
+    [OPTIMIZER_RMSPROP] = {0.941351348, -0.450094225, 0.117727564},
+};
+
+LOOP_TEST(every_optimizer_moves_as_that_of_pytorch, 0, OPTIMIZER_COUNT)
+{
+    enum optimizer_kind kind = (enum optimizer_kind)_i;
+    struct optimizer_options o = optimizer_default(kind);
+    struct optimizer_step step = {.rate = optimizer_default_rate(kind)};
+    float p[3] = {1, -0.5f, 0.25f}, m[3] = {0}, v[3] = {0};
+    int i;
+
+    o.decay = 0.01;
+    for (step.number = 1; step.number <= 3; step.number++)
+        optimizer_apply(&o, &step, 1, 3, p, gradients[step.number - 1], m, optimizer_has_moment2(kind) ? v : NULL,
+                        NULL);
+    for (i = 0; i < 3; i++)
+        ck_assert_float_eq_tol(p[i], (float)by_pytorch[kind][i], 1e-6f * fabsf(p[i]));
+    ck_assert(fabsf(v[0]) > 0 || !optimizer_has_moment2(kind));
+}
+
 TEST(the_norm_shows_values_that_are_not_finite_and_clipping_scales_down)
 {
     struct optimizer_step step = {.number = 1, .rate = 1, .clip = 2.5};

@@ -191,19 +191,20 @@ struct step_decide_args {
     unsigned blocks, scaled, grow; /* scaled: there is a loss scale */
     unsigned alone;                /* a single rank: loss and labels of the state are complete, in double */
     float least, most;
-    double beta1, beta2, decay; /* decay: for AdamW, otherwise 0; SGD: betas 0 */
+    double beta1, beta2, decay; /* decay: for AdamW, otherwise 0; betas: of Adam and AdamW, otherwise 0 */
 };
 /*
- * The optimizers of train/math/optimizer.h.  sgd: uses momentum, moment2 is NULL.  decay: added to the gradient (Adam,
- * SGD).  If the step is applied, its running statistics become those of the plan.  Grid: CTAs with one thread for each
- * of count parameters, then for each statistic.
+ * The optimizers of train/math/optimizer.h.  moment2 is NULL if the rule has none.  decay: added to the gradient (not
+ * AdamW).  If the step is applied, its running statistics become those of the plan.  Grid: CTAs with one thread for
+ * each of count parameters, then for each statistic.
  */
+enum optimizer_rule { RULE_ADAM, RULE_SGD, RULE_ADAGRAD, RULE_ADADELTA, RULE_RMSPROP }; /* AdamW is RULE_ADAM */
 struct optimizer_args {
     const struct step_state *state;
     float *parameter;
     const float *gradient;
     float *moment1, *moment2, *average; /* average NULL: none */
-    unsigned count, sgd;
+    unsigned count, rule;
     float beta1, beta2, epsilon, momentum, decay, keep; /* keep: decay of the average */
     const float *running;
     float *statistics;

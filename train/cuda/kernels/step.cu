@@ -159,10 +159,44 @@ KERNEL(step_decide, step_decide_args, STEP_THREADS, 1)
         apply_step(s, a);
 }
 
+namespace
+{
+struct moments {
+    float m, v;
+};
+
+/* Returns the new value of parameter p, with gradient g; changes its moments. */
+DEVICE float
+apply_rule(const optimizer_args &a, float p, float g, moments *now)
+{
+    float taken = a.rule == RULE_ADAGRAD ? 1.0f : 1 - a.beta2, kept = a.rule == RULE_ADAGRAD ? 1.0f : a.beta2;
+    float change;
+
+    switch (a.rule) {
+    case RULE_ADAM:
+        now->m = a.beta1 * now->m + (1 - a.beta1) * g;
+        now->v = a.beta2 * now->v + (1 - a.beta2) * (g * g);
+        return p * a.state->shrink - a.state->rate * now->m / (sqrtf(now->v) * a.state->root + a.epsilon);
+    case RULE_SGD:
+        now->m = (a.state->applied == 1 ? 0.0f : a.momentum * now->m) + g;
+        return p - a.state->rate * now->m;
+    case RULE_ADADELTA:
+        now->m = kept * now->m + taken * (g * g);
+        change = sqrtf(now->v + a.epsilon) / sqrtf(now->m + a.epsilon) * g;
+        now->v = kept * now->v + taken * (change * change);
+        return p - a.state->rate * change;
+    default: /* Adagrad and RMSprop */
+        now->m = kept * now->m + taken * (g * g);
+        return p - a.state->rate * g / (sqrtf(now->m) + a.epsilon);
+    }
+}
+} // namespace
+
 KERNEL(optimizer, optimizer_args, STEP_THREADS, 1)
 {
     unsigned of_parameters = (a.count + STEP_THREADS - 1) / STEP_THREADS, i = blockIdx.x * STEP_THREADS + threadIdx.x;
-    float p, g, m;
+    moments now;
+    float p;
 
     if (!a.state->apply)
         return;
@@ -174,18 +208,11 @@ KERNEL(optimizer, optimizer_args, STEP_THREADS, 1)
     if (blockIdx.x >= of_parameters || i >= a.count)
         return;
     p = a.parameter[i];
-    g = a.gradient[i] * a.state->factor + a.decay * p;
-    if (a.sgd) {
-        m = (a.state->applied == 1 ? 0.0f : a.momentum * a.moment1[i]) + g;
-        p -= a.state->rate * m;
-    } else {
-        float v = a.beta2 * a.moment2[i] + (1 - a.beta2) * (g * g);
-
-        m = a.beta1 * a.moment1[i] + (1 - a.beta1) * g;
-        a.moment2[i] = v;
-        p = p * a.state->shrink - a.state->rate * m / (sqrtf(v) * a.state->root + a.epsilon);
-    }
-    a.moment1[i] = m;
+    now = {a.moment1[i], a.moment2 ? a.moment2[i] : 0.0f};
+    p = apply_rule(a, p, a.gradient[i] * a.state->factor + a.decay * p, &now);
+    a.moment1[i] = now.m;
+    if (a.moment2)
+        a.moment2[i] = now.v;
     a.parameter[i] = p;
     if (a.average)
         a.average[i] = a.keep * a.average[i] + (1 - a.keep) * p;

@@ -146,7 +146,7 @@ void
 cuda_work_optimizer(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
     const struct optimizer_args *a = &op->args.optimizer;
-    float *const changed[] = {a->parameter, a->moment1, a->sgd ? NULL : a->moment2, a->average};
+    float *const changed[] = {a->parameter, a->moment1, a->moment2, a->average};
     size_t i;
 
     (void)l;

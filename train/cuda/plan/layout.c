@@ -255,8 +255,8 @@ launch_decide(struct cuda_builder *b)
                                                .grow = LOSS_SCALE_GROW,
                                                .least = LOSS_SCALE_LEAST,
                                                .most = LOSS_SCALE_MOST,
-                                               .beta1 = o->kind == OPTIMIZER_SGD ? 0 : o->beta1,
-                                               .beta2 = o->kind == OPTIMIZER_SGD ? 0 : o->beta2,
+                                               .beta1 = optimizer_is_adam(o->kind) ? o->beta1 : 0,
+                                               .beta2 = optimizer_is_adam(o->kind) ? o->beta2 : 0,
                                                .decay = o->kind == OPTIMIZER_ADAMW ? o->decay : 0};
     build_launch(b, op);
 }
@@ -264,6 +264,9 @@ launch_decide(struct cuda_builder *b)
 static void
 list_update(struct cuda_builder *b)
 {
+    static const enum optimizer_rule rules[OPTIMIZER_COUNT] = {
+        [OPTIMIZER_ADAM] = RULE_ADAM,       [OPTIMIZER_ADAMW] = RULE_ADAM,        [OPTIMIZER_SGD] = RULE_SGD,
+        [OPTIMIZER_ADAGRAD] = RULE_ADAGRAD, [OPTIMIZER_ADADELTA] = RULE_ADADELTA, [OPTIMIZER_RMSPROP] = RULE_RMSPROP};
     const struct cuda_layout *l = b->layout;
     const struct optimizer_options *o = &l->options->optimizer;
     unsigned count = (unsigned)b->graph->param_floats, statistics = (unsigned)b->graph->stat_floats;
@@ -281,7 +284,7 @@ list_update(struct cuda_builder *b)
                                                 .moment2 = (float *)l->arena[ARENA_MOMENT2],
                                                 .average = (float *)l->arena[ARENA_AVERAGE],
                                                 .count = count,
-                                                .sgd = o->kind == OPTIMIZER_SGD,
+                                                .rule = rules[o->kind],
                                                 .beta1 = (float)o->beta1,
                                                 .beta2 = (float)o->beta2,
                                                 .epsilon = (float)o->epsilon,
