@@ -6,5 +6,7 @@ libtrain_la_SOURCES += \
 	train/math/optimizer.h \
 	train/math/random.c \
 	train/math/random.h \
+	train/math/scale_model.c \
+	train/math/scale_model.h \
 	train/math/schedule.c \
 	train/math/schedule.h
