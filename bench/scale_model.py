@@ -41,9 +41,11 @@ class Link:
 REACHED = 0.85  # of the nominal bandwidth; assumption: nccl-tests on such links mostly show 80 to 90 %
 
 # Hops: NCCL 2.7, src/graph/tuning.cc, hwLat: ring in the protocol Simple, tree in LL128.  10 GbE is not in that table:
-# half a round trip of TCP, assumption.  Nominal: data sheets; V100 6 x 25 GB/s, H200 900 GB/s of both directions.
+# half a round trip of TCP, assumption.  Nominal: data sheets; V100 6 x 25 GB/s, A100 600 and H200 900 GB/s of both
+# directions.
 LINKS = {link.name: link for link in (
     Link("NVLink V100", 150e9, 3.4 * US, 1.2 * US),
+    Link("NVLink A100", 300e9, 3.4 * US, 1.2 * US),
     Link("NVLink H200", 450e9, 3.4 * US, 1.2 * US),
     Link("PCIe 3", 15.75e9, 5.7 * US, 1.9 * US),
     Link("EDR", 12.5e9, 9.6 * US, 8.5 * US),

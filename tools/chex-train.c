@@ -91,6 +91,29 @@ warn_of_cores(const struct cli_common *common, const struct trainer *t, const st
                  format_things(shared_cores(neighbours), "core", shared));
 }
 
+/* Models 1, 2, 4 ... ranks, up to --ranks. */
+static enum chex_status
+show_scale(struct train_report *report, const struct trainer *t, const struct plan_model *model, struct chex_error *err)
+{
+    unsigned most = report->cli->ranks, node = most / (report->cli->nodes > 0 ? report->cli->nodes : 1), ranks;
+    struct scale_machine machine = {.node_ranks = node,
+                                    .inside = train_report_link(model),
+                                    .outside = (enum scale_link)(node < most ? report->cli->network : SCALE_EDR)};
+    struct trainer_scale scale;
+    enum chex_status status = CHEX_OK;
+
+    if (model->count == 0)
+        return error_set(err, CHEX_ERR_USAGE, "--ranks: there is no model of this device; choose --device cuda:V100");
+    for (ranks = 1; status == CHEX_OK; ranks = ranks * 2 < most ? ranks * 2 : most) {
+        status = trainer_scale(t, model, &machine, ranks, &scale, err);
+        if (status == CHEX_OK)
+            train_report_scale(report, &machine, &scale);
+        if (ranks == most)
+            break;
+    }
+    return status;
+}
+
 static enum chex_status
 show_model(struct train_report *report, const struct trainer *t, struct chex_error *err)
 {
@@ -99,6 +122,8 @@ show_model(struct train_report *report, const struct trainer *t, struct chex_err
 
     if (status == CHEX_OK)
         train_report_model(report, &model);
+    if (status == CHEX_OK && report->cli->ranks > 0)
+        status = show_scale(report, t, &model, err);
     plan_model_free(&model);
     return status;
 }

@@ -95,6 +95,31 @@ def _(work):
     assert not os.path.exists(os.path.join(work, "run"))
 
 
+@case("-n --ranks: a step has the sums that backward does not hide, by the links of the model of scale")
+def _(work):
+    sys.path.insert(0, os.path.join(SOURCE, "bench"))
+    import scale_model as model
+    node = model.Machine(4, model.LINKS["NVLink V100"], model.LINKS["10 GbE"])
+    row = r"\n +(\d+) +(\d+) +([\d,]+) +([\d.]+) +([\d,]+) +([\d.]+) % +([\d.]+) +([\d.]+)"
+    rows = {}
+    for wire, size in ("fp32", 4), ("bf16", 2):
+        done = train(os.path.join(work, "run"), "-n", "--device", "cuda:V100", "--ranks", 16, "--nodes", 4,
+                     "--network", "10g", "--wire", wire)
+        rows[wire] = [[float(x.replace(",", "")) for x in found] for found in re.findall(row, done.stderr)]
+        alone = rows[wire][0]
+        rate = re.search(r"([\d,]+) img/s\s+on\s+one\s+V100", done.stderr)
+        assert abs(alone[4] - float(rate[1].replace(",", ""))) <= 1, (alone, rate[1])
+        assert [r[0] for r in rows[wire]] == [1, 2, 4, 8, 16] and [r[1] for r in rows[wire]] == [1, 1, 1, 2, 4], rows
+        for ranks, _, batch, step, rate, efficiency, epoch, speedup in rows[wire][1:]:
+            ranks, size_all = int(ranks), size * 186_000  # the parameters of densenet-micro, nearly
+            least = min(model.ring(size_all, ranks, node), model.tree(size_all, ranks, node))
+            assert batch == 16 * ranks and abs(rate - batch / step * 1e3) < 0.02 * rate
+            assert abs(efficiency - 100 * alone[3] / step) < 2, (efficiency, alone[3], step)
+            # one bucket, which is summed after backward; the slowest rank is up to 1 % late
+            assert 0.8 * least < (step - alone[3]) / 1e3 < 1.5 * least + 0.02 * step / 1e3, (ranks, step, alone, least)
+    assert rows["bf16"][-1][3] < rows["fp32"][-1][3]
+
+
 @case("-n reads the content of RUN: whether a run can resume, and its best model with --eval-only")
 def _(work):
     out = shutil.copytree(whole(), os.path.join(work, "run"))

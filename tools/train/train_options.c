@@ -28,7 +28,10 @@ enum {
     OPT_EMA,
     OPT_POS_WEIGHT,
     OPT_SHUFFLE,
-    OPT_CHECKPOINT_EVERY
+    OPT_CHECKPOINT_EVERY,
+    OPT_RANKS,
+    OPT_NODES,
+    OPT_NETWORK
 };
 
 #define FLAG(member) CLI_FLAG(struct train_cli, member)
@@ -87,6 +90,11 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "no-graph", NULL, NULL, NULL, "wait for each kernel of a GPU, so that an error names it"},
     {OPT_SETTING, 0, "pdl", NULL, NULL, NULL,
      "let kernels start before the previous one ends (programmatic dependent launch); GPUs of 9.0 and newer"},
+    {OPT_RANKS, 0, "ranks", "N", NULL, NULL,
+     "with -n and --device cuda: also model the training on up to N GPUs, one for each rank"},
+    {OPT_NODES, 0, "nodes", "N", NULL, NULL, "with --ranks: number of machines that share them; default 1"},
+    {OPT_NETWORK, 0, "network", "NAME", scale_network_names, NULL,
+     "with --nodes: network between them: edr, hdr or ndr (InfiniBand), or 10g (Ethernet)"},
     {OPT_SETTING, 0, "timeout", "TIME", NULL, NULL, "time after which a silent rank counts as lost; default 5m"},
 
     {OPT_SETTING, 0, "stage", "DIR", NULL, "Reading",
@@ -172,6 +180,17 @@ set_shuffle(struct trainer_options *o, const char *value, struct chex_error *err
     return status;
 }
 
+#define MODELLED_RANKS 4096
+static enum chex_status
+set_count(const char *value, unsigned *out, struct chex_error *err)
+{
+    uint64_t count = 0;
+    enum chex_status status = cli_number(value, 1, MODELLED_RANKS, &count, err);
+
+    *out = (unsigned)count;
+    return status;
+}
+
 static void
 set_optimizer(struct optimizer_options *o, enum optimizer_kind kind)
 {
@@ -253,6 +272,13 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         return set_shuffle(o, value, err);
     case OPT_CHECKPOINT_EVERY:
         return set_interval(o, value, err);
+    case OPT_RANKS:
+        return set_count(value, &cli->ranks, err);
+    case OPT_NODES:
+        return set_count(value, &cli->nodes, err);
+    case OPT_NETWORK:
+        cli->network = name_index(option->choices, value);
+        break;
     default:
         return set_setting(o, option->name, value, err);
     }
@@ -360,6 +386,7 @@ train_cli_default(void)
                   .timeout = COLLECTIVE_TIMEOUT,
                   .replicates = 1000},
         .decay = -1,
+        .network = -1,
     };
 }
 
@@ -379,6 +406,30 @@ check_evaluation(const struct train_cli *cli, struct chex_error *err)
         return error_set(
             err, CHEX_ERR_USAGE,
             "--eval-only evaluates the best model of RUN: select another checkpoint by --init, not --resume");
+    return CHEX_OK;
+}
+
+/* Checks the options of the model of scale. */
+static enum chex_status
+check_scale(const struct train_cli *cli, struct chex_error *err)
+{
+    unsigned nodes = cli->nodes > 0 ? cli->nodes : 1;
+
+    if (cli->ranks == 0 && (cli->nodes > 0 || cli->network >= 0))
+        return error_set(err, CHEX_ERR_USAGE, "--nodes and --network go with --ranks");
+    if (cli->ranks == 0)
+        return CHEX_OK;
+    if (!cli->dry_run || cli->train.evaluate_only)
+        return error_set(
+            err, CHEX_ERR_USAGE,
+            "--ranks models a training run: it goes with -n; mpirun -np or srun starts the ranks of a run");
+    if (cli->ranks % nodes != 0)
+        return error_set(err, CHEX_ERR_USAGE, "--ranks %u is not a multiple of --nodes %u", cli->ranks, nodes);
+    if ((nodes > 1) != (cli->network >= 0))
+        return error_set(err, CHEX_ERR_USAGE,
+                         nodes > 1 ? "--nodes %u needs --network: edr, hdr, ndr or 10g"
+                                   : "--network goes with --nodes 2 or more",
+                         nodes);
     return CHEX_OK;
 }
 
@@ -403,6 +454,8 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     } else if (!o->run && !cli->dry_run) {
         return error_set(err, CHEX_ERR_USAGE, "no folder for the run: give one with -o");
     }
+    if (check_scale(cli, err) != CHEX_OK)
+        return err->status;
     if (o->split && !o->evaluate_only)
         return error_set(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
     if (o->positive != POSITIVE_GIVEN)

@@ -15,8 +15,10 @@ struct train_cli {
     struct given_weight given[CHEX_FINDINGS_MAX]; /* its lines */
     double decay;                                 /* --weight-decay; negative: use the default of the optimizer */
     bool dry_run;
-    const char *trace; /* or NULL */
-    int argc;          /* the command line itself, for run.json */
+    unsigned ranks, nodes; /* of the model of scale; 0: not given */
+    int network;           /* enum scale_link; -1: not given */
+    const char *trace;     /* or NULL */
+    int argc;              /* the command line itself, for run.json */
     char **argv;
 };
 

@@ -137,3 +137,44 @@ train_report_model(const struct train_report *r, const struct plan_model *m)
     if (r->common->verbose > 1)
         print_launches(m);
 }
+
+/* ---- several ranks ----------------------------------------------------------------------------------------------- */
+
+enum scale_link
+train_report_link(const struct plan_model *m)
+{
+    return strstr(m->device, "V100")   ? SCALE_NVLINK_V100
+           : strstr(m->device, "A100") ? SCALE_NVLINK_A100
+                                       : SCALE_NVLINK_H200;
+}
+
+static void
+print_scale_heading(const struct train_report *r, const struct scale_machine *machine)
+{
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "scale    1 to %u GPUs, %u on a machine by %s", r->cli->ranks, machine->node_ranks,
+             scale_link_name[machine->inside]);
+    if (machine->node_ranks < r->cli->ranks)
+        wrap_put(&w, ", ", "%u machines by %s", r->cli->nodes, scale_link_name[machine->outside]);
+    wrap_put(&w, ": ", "modelled, not measured");
+    wrap_put(&w, "; ", "without reading, checkpoints and the bootstrap");
+    wrap_end(&w);
+    fprintf(stderr, "         %5s %5s %7s %9s %9s %10s %10s %8s\n", "ranks", "nodes", "batch", "ms a step", "img/s",
+            "efficiency", "s an epoch", "speed-up");
+}
+
+void
+train_report_scale(const struct train_report *r, const struct scale_machine *machine, const struct trainer_scale *s)
+{
+    char batch[FORMAT_TEXT], rate[FORMAT_TEXT];
+
+    if (r->common->quiet)
+        return;
+    if (s->ranks == 1)
+        print_scale_heading(r, machine);
+    fprintf(stderr, "         %5u %5u %7s %9.2f %9s %8.1f %% %10.2f %8.2f\n", s->ranks, s->nodes,
+            format_count(s->global_batch, batch), 1e3 * s->step.total,
+            train_report_rate((double)s->global_batch / s->step.total, rate), 100 * s->step_efficiency, s->epoch,
+            s->speedup);
+}

@@ -173,7 +173,8 @@ struct plan_model {
     unsigned images, launches; /* per step of this rank */
     uint64_t bytes;
     double seconds;
-    struct plan_model_score score; /* one micro-batch of an evaluation */
+    double forward, backward, update; /* its parts: with the input; with the end of the step; of the optimizer */
+    struct plan_model_score score;    /* one micro-batch of an evaluation */
 };
 void plan_model_free(struct plan_model *m);
 

@@ -24,9 +24,13 @@ const char *const scale_link_name[] = {
     [SCALE_NDR] = "NDR",
     [SCALE_10G] = "10 GbE",
     [SCALE_NVLINK_V100] = "NVLink V100",
+    [SCALE_NVLINK_A100] = "NVLink A100",
     [SCALE_NVLINK_H200] = "NVLink H200",
     [SCALE_PCIE] = "PCIe 3",
 };
+
+const char *const scale_network_names[] = {
+    [SCALE_EDR] = "edr", [SCALE_HDR] = "hdr", [SCALE_NDR] = "ndr", [SCALE_10G] = "10g", NULL};
 
 /* Nominal bandwidth of one direction, bytes/s; seconds of a hop of each algorithm. */
 static const struct {
@@ -34,8 +38,8 @@ static const struct {
 } links[] = {
     [SCALE_EDR] = {12.5e9, 9.6 * US, 8.5 * US},        [SCALE_HDR] = {25e9, 9.6 * US, 8.5 * US},
     [SCALE_NDR] = {50e9, 9.6 * US, 8.5 * US},          [SCALE_10G] = {1.25e9, 30 * US, 30 * US},
-    [SCALE_NVLINK_V100] = {150e9, 3.4 * US, 1.2 * US}, [SCALE_NVLINK_H200] = {450e9, 3.4 * US, 1.2 * US},
-    [SCALE_PCIE] = {15.75e9, 5.7 * US, 1.9 * US},
+    [SCALE_NVLINK_V100] = {150e9, 3.4 * US, 1.2 * US}, [SCALE_NVLINK_A100] = {300e9, 3.4 * US, 1.2 * US},
+    [SCALE_NVLINK_H200] = {450e9, 3.4 * US, 1.2 * US}, [SCALE_PCIE] = {15.75e9, 5.7 * US, 1.9 * US},
 };
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */

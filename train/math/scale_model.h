@@ -12,8 +12,8 @@
  *                  + 2 bytes / (0.9 x 0.915 x 0.7 x bandwidth)
  *         bandwidth: 0.85 of the nominal bandwidth of the slowest link
  *     step         forward, then backward from the last layer to the first, then the update.  A bucket is summed as
- *                  soon as its gradients are final and the previous all-reduce has ended.  Backward is 5 % slower during
- *                  all-reduces.  Exposed is the time from the end of backward to the end of the last all-reduce.
+ *                  soon as its gradients are final and the previous all-reduce has ended.  Backward is 5 % slower
+ *                  during all-reduces.  Exposed is the time from the end of backward to the end of the last all-reduce.
  *     straggler    0.5 % x the time of computing x the expected largest of N standard normal numbers (Blom)
  *     buckets      of 7 MB in float from the end of the arena; the first layers, at most 1.6 MB, are the last bucket,
  *                  together with the running statistics
@@ -26,8 +26,19 @@
 
 #include <stddef.h>
 
-enum scale_link { SCALE_EDR, SCALE_HDR, SCALE_NDR, SCALE_10G, SCALE_NVLINK_V100, SCALE_NVLINK_H200, SCALE_PCIE };
+enum scale_link {
+    SCALE_EDR, /* networks between nodes first, as scale_network_names */
+    SCALE_HDR,
+    SCALE_NDR,
+    SCALE_10G,
+    SCALE_NVLINK_V100,
+    SCALE_NVLINK_A100,
+    SCALE_NVLINK_H200, /* also H100 */
+    SCALE_PCIE
+};
 extern const char *const scale_link_name[]; /* "EDR", "HDR", "NDR", "10 GbE", "NVLink V100", ... */
+extern const char
+    *const scale_network_names[]; /* "edr", "hdr", "ndr", "10g": the values of --network; NULL-terminated */
 
 struct scale_machine {
     unsigned node_ranks; /* ranks of a node */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libtrain_la_SOURCES += \
+	train/run/scale_layers.c \
+	train/run/scale_layers.h \
 	train/run/trainer.c \
 	train/run/trainer.h \
 	train/run/trainer_artifacts.c \
@@ -13,6 +15,7 @@ libtrain_la_SOURCES += \
 	train/run/trainer_private.h \
 	train/run/trainer_ranks.c \
 	train/run/trainer_save.c \
+	train/run/trainer_scale.c \
 	train/run/trainer_settings.c \
 	train/run/trainer_snapshot.c \
 	train/run/trainer_start.c \

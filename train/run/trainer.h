@@ -37,6 +37,7 @@
 #include "eval/predictions.h"
 #include "log/rank_times.h"
 #include "log/trace.h"
+#include "math/scale_model.h"
 #include "ranks/collective.h"
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -257,6 +258,18 @@ enum chex_status trainer_estimate(struct trainer *t, struct trainer_estimate *ou
 
 /* Model the kernels of a step; count is 0 if the device has no model, and with evaluate_only.  plan_model_free() */
 enum chex_status trainer_model(const struct trainer *t, struct plan_model *out, struct chex_error *err);
+
+/* Steps and epochs on several ranks, modelled from the model of one rank.  Times are in seconds. */
+struct trainer_scale {
+    unsigned ranks, nodes;
+    uint64_t global_batch;
+    struct scale_step step;
+    double step_efficiency; /* step of one rank / step */
+    double epoch;           /* with validation; without reading, checkpoints and the bootstrap */
+    double speedup;         /* epoch of one rank / epoch */
+};
+enum chex_status trainer_scale(const struct trainer *t, const struct plan_model *m, const struct scale_machine *machine,
+                               unsigned ranks, struct trainer_scale *out, struct chex_error *err);
 
 /* NULL is allowed.  Returns false if the process must end by _exit(), see reduce_ops.free. */
 bool trainer_free(struct trainer *t);

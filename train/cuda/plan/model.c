@@ -7,6 +7,7 @@
 
 #include "cuda/plan/model.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,19 +80,25 @@ describe(const struct cuda_layout *l, const struct cuda_place *place, const stru
     }
 }
 
-/* The lists of a step, and whether they run for each micro-batch. */
+/* The lists of a step, whether they run for each micro-batch, and the part of the step to which their time belongs. */
 static const struct step_list {
     enum cuda_list_id id;
     bool each;
-} step_lists[] = {{CUDA_LIST_INPUT0, true},   {CUDA_LIST_BEGIN, false}, {CUDA_LIST_FORWARD, true},
-                  {CUDA_LIST_BACKWARD, true}, {CUDA_LIST_END, false},   {CUDA_LIST_UPDATE, false}};
+    size_t part;
+} step_lists[] = {{CUDA_LIST_INPUT0, true, offsetof(struct plan_model, forward)},
+                  {CUDA_LIST_BEGIN, false, offsetof(struct plan_model, forward)},
+                  {CUDA_LIST_FORWARD, true, offsetof(struct plan_model, forward)},
+                  {CUDA_LIST_BACKWARD, true, offsetof(struct plan_model, backward)},
+                  {CUDA_LIST_END, false, offsetof(struct plan_model, backward)},
+                  {CUDA_LIST_UPDATE, false, offsetof(struct plan_model, update)}};
 #define STEP_LISTS (sizeof(step_lists) / sizeof(*step_lists))
 
 static void
-add_launch(struct plan_model *m)
+add_launch(struct plan_model *m, size_t part)
 {
     const struct plan_launch *launch = &m->launch[m->count++];
 
+    *(double *)(void *)((char *)m + part) += launch->times * launch->seconds;
     m->launches += launch->times;
     m->bytes += launch->times * (launch->read + launch->written);
     m->seconds += launch->times * launch->seconds;
@@ -134,7 +141,7 @@ cuda_model_make(const struct cuda_layout *l, const struct cuda_gpu *gpu, struct 
 
         for (k = 0; k < list->count; k++) {
             describe(l, &place, gpu, &list->op[k], step_lists[i].each ? micro_batches : 1, &out->launch[out->count]);
-            add_launch(out);
+            add_launch(out, step_lists[i].part);
         }
     }
     add_score(l, &place, gpu, &out->score);
