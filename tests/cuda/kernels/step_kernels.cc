@@ -52,7 +52,8 @@ make_stepper(const value_set &set, const optimizer_options &o, const floats &par
     unsigned count = (unsigned)parameter.size(), blocks = cuda_blocks(count, STEP_EACH);
     step_state state = {};
     static const unsigned rules[OPTIMIZER_COUNT] = {RULE_ADAM,    RULE_ADAM,     RULE_SGD,
-                                                    RULE_ADAGRAD, RULE_ADADELTA, RULE_RMSPROP};
+                                                    RULE_SQUARES, RULE_ADADELTA, RULE_SQUARES};
+    bool sums = o.kind == OPTIMIZER_ADAGRAD;
     bool adam = optimizer_is_adam(o.kind);
     float *gradient = room(count);
     stepper s = {set, {gradient, (double *)(void *)room(2 * blocks), count}, {}, {}};
@@ -80,11 +81,14 @@ make_stepper(const value_set &set, const optimizer_options &o, const floats &par
                count,
                rules[o.kind],
                (float)o.beta1,
-               (float)o.beta2,
+               (float)(1 - o.beta1),
+               sums ? 1 : (float)o.beta2,
+               sums ? 1 : (float)(1 - o.beta2),
+               (float)o.average,
+               (float)(1 - o.average),
                (float)o.epsilon,
                (float)o.momentum,
                o.kind == OPTIMIZER_ADAMW ? 0 : (float)o.decay,
-               (float)o.average,
                NULL,
                NULL,
                0};

@@ -194,18 +194,23 @@ struct step_decide_args {
     double beta1, beta2, decay; /* decay: for AdamW, otherwise 0; betas: of Adam and AdamW, otherwise 0 */
 };
 /*
- * The optimizers of train/math/optimizer.h.  moment2 is NULL if the rule has none.  decay: added to the gradient (not
- * AdamW).  If the step is applied, its running statistics become those of the plan.  Grid: CTAs with one thread for
- * each of count parameters, then for each statistic.
+ * The optimizers of train/math/optimizer.h; AdamW is RULE_ADAM.  moment2 is NULL if the rule has none.  decay: added to
+ * the gradient (not AdamW).  If the step is applied, its running statistics become those of the plan.  Grid: CTAs with
+ * one thread for each of count parameters, then for each statistic.
  */
-enum optimizer_rule { RULE_ADAM, RULE_SGD, RULE_ADAGRAD, RULE_ADADELTA, RULE_RMSPROP }; /* AdamW is RULE_ADAM */
+enum optimizer_rule { RULE_ADAM, RULE_SGD, RULE_SQUARES, RULE_ADADELTA }; /* squares: Adagrad and RMSprop */
 struct optimizer_args {
     const struct step_state *state;
     float *parameter;
     const float *gradient;
     float *moment1, *moment2, *average; /* average NULL: none */
     unsigned count, rule;
-    float beta1, beta2, epsilon, momentum, decay, keep; /* keep: decay of the average */
+    /*
+     * m = keep1 * m + take1 * g, and so on: b1 and 1 - b1 of Adam; b2 and 1 - b2, or 1 and 1 for Adagrad; of the
+     * average.  The host computes them in double, because 1 - 0.999f has an error of 1e-5.
+     */
+    float keep1, take1, keep2, take2, keep_average, take_average;
+    float epsilon, momentum, decay;
     const float *running;
     float *statistics;
     unsigned statistics_count;

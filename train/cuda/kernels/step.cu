@@ -169,24 +169,23 @@ struct moments {
 DEVICE float
 apply_rule(const optimizer_args &a, float p, float g, moments *now)
 {
-    float taken = a.rule == RULE_ADAGRAD ? 1.0f : 1 - a.beta2, kept = a.rule == RULE_ADAGRAD ? 1.0f : a.beta2;
     float change;
 
     switch (a.rule) {
     case RULE_ADAM:
-        now->m = a.beta1 * now->m + (1 - a.beta1) * g;
-        now->v = a.beta2 * now->v + (1 - a.beta2) * (g * g);
+        now->m = a.keep1 * now->m + a.take1 * g;
+        now->v = a.keep2 * now->v + a.take2 * (g * g);
         return p * a.state->shrink - a.state->rate * now->m / (sqrtf(now->v) * a.state->root + a.epsilon);
     case RULE_SGD:
         now->m = (a.state->applied == 1 ? 0.0f : a.momentum * now->m) + g;
         return p - a.state->rate * now->m;
     case RULE_ADADELTA:
-        now->m = kept * now->m + taken * (g * g);
+        now->m = a.keep2 * now->m + a.take2 * (g * g);
         change = sqrtf(now->v + a.epsilon) / sqrtf(now->m + a.epsilon) * g;
-        now->v = kept * now->v + taken * (change * change);
+        now->v = a.keep2 * now->v + a.take2 * (change * change);
         return p - a.state->rate * change;
-    default: /* Adagrad and RMSprop */
-        now->m = kept * now->m + taken * (g * g);
+    default: /* RULE_SQUARES */
+        now->m = a.keep2 * now->m + a.take2 * (g * g);
         return p - a.state->rate * g / (sqrtf(now->m) + a.epsilon);
     }
 }
@@ -215,7 +214,7 @@ KERNEL(optimizer, optimizer_args, STEP_THREADS, 1)
         a.moment2[i] = now.v;
     a.parameter[i] = p;
     if (a.average)
-        a.average[i] = a.keep * a.average[i] + (1 - a.keep) * p;
+        a.average[i] = a.keep_average * a.average[i] + a.take_average * p;
 }
 
 KERNEL(to_wire, wire_args, STEP_THREADS, 1)

@@ -266,10 +266,11 @@ list_update(struct cuda_builder *b)
 {
     static const enum optimizer_rule rules[OPTIMIZER_COUNT] = {
         [OPTIMIZER_ADAM] = RULE_ADAM,       [OPTIMIZER_ADAMW] = RULE_ADAM,        [OPTIMIZER_SGD] = RULE_SGD,
-        [OPTIMIZER_ADAGRAD] = RULE_ADAGRAD, [OPTIMIZER_ADADELTA] = RULE_ADADELTA, [OPTIMIZER_RMSPROP] = RULE_RMSPROP};
+        [OPTIMIZER_ADAGRAD] = RULE_SQUARES, [OPTIMIZER_ADADELTA] = RULE_ADADELTA, [OPTIMIZER_RMSPROP] = RULE_SQUARES};
     const struct cuda_layout *l = b->layout;
     const struct optimizer_options *o = &l->options->optimizer;
     unsigned count = (unsigned)b->graph->param_floats, statistics = (unsigned)b->graph->stat_floats;
+    bool sums = o->kind == OPTIMIZER_ADAGRAD; /* of squares */
     struct cuda_op op = build_op(
         b, CUDA_OPTIMIZER, build_blocks(b, count, 1, STEP_THREADS) + build_blocks(b, statistics, 1, STEP_THREADS));
 
@@ -285,12 +286,15 @@ list_update(struct cuda_builder *b)
                                                 .average = (float *)l->arena[ARENA_AVERAGE],
                                                 .count = count,
                                                 .rule = rules[o->kind],
-                                                .beta1 = (float)o->beta1,
-                                                .beta2 = (float)o->beta2,
+                                                .keep1 = (float)o->beta1,
+                                                .take1 = (float)(1 - o->beta1),
+                                                .keep2 = sums ? 1 : (float)o->beta2,
+                                                .take2 = sums ? 1 : (float)(1 - o->beta2),
+                                                .keep_average = (float)o->average,
+                                                .take_average = (float)(1 - o->average),
                                                 .epsilon = (float)o->epsilon,
                                                 .momentum = (float)o->momentum,
                                                 .decay = o->kind == OPTIMIZER_ADAMW ? 0 : (float)o->decay,
-                                                .keep = (float)o->average,
                                                 .running = (const float *)l->running,
                                                 .statistics = (float *)l->arena[ARENA_STATISTICS],
                                                 .statistics_count = statistics};

@@ -17,7 +17,7 @@
  * The version of the algorithms: change it when the same input gives other bits.  All GPUs share one version, although
  * their bits differ, so that a run can continue on another GPU.
  */
-#define ALGORITHMS "cuda 4"
+#define ALGORITHMS "cuda 5"
 
 #define PDL_MAJOR 9 /* lowest compute capability with programmatic dependent launch */
 
