@@ -12,7 +12,8 @@ Parts, in this order:
               without (then each kernel is waited for: what a graph saves, and more), and with kernels that begin while
               the one in front still runs (--pdl)
     torch     PyTorch: eager, AMP, AMP with channels last, torch.compile, a CUDA graph; training and inference
-    ncu       bytes and time of each kind of kernel by Nsight Compute, beside the plan's own model
+    kernels   the time of each launch of a step beside the plan's own model: gpu-loop kernels, without a profiler
+    ncu       bytes and time of each kind of kernel by Nsight Compute, beside the model; left out where it is not here
 
 All of one run go into FOLDER/DATE-DEVICE.json and .md (-2, -3 where these exist), written whenever a part ends; FOLDER
 is $OUT or bench/results/.  bench.jsonl, bench.log there (else in the build folder's gpu-results/) have each result when
@@ -32,7 +33,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tests", "cuda", "device"))
 import gpu_results  # noqa: E402
-from gpu_results import BUILD, Missing, ROOT, Results, program, python_with, tool  # noqa: E402
+from gpu_results import BUILD, Missing, ROOT, Results, facts_of, page_of, program, python_with, tool  # noqa: E402
 
 MODEL = "densenet121"
 # (what, precision, side, batch, last word of gpu-loop), the most important first
@@ -59,8 +60,11 @@ MORE_PEERS += [("max-fp16-nhwc", 224, batch, "train") for batch in (32, 128, 512
 MORE_PEERS += [("graph-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nchw", 224, 256, "train"),
                ("eager-tf32-nhwc", 224, 256, "train"), ("eager-fp32-nchw", 224, 64, "train"),
                ("compile-fp16-nhwc", 256, 64, "train"), ("compile-fp16-nhwc", 256, 256, "train")]
-LIMITS = {True: {"machine": 20, "rates": 60, "steps": 130, "torch": 290, "ncu": 90},
-          False: {"machine": 20, "rates": 60, "steps": 500, "torch": 4500, "ncu": 200}}
+# (precision, batch) of the part kernels
+LAUNCHES = [("fp16", 64)]
+MORE_LAUNCHES = [("fp16", 64), ("fp16", 256), ("bf16", 64), ("fp16", 16)]
+LIMITS = {True: {"machine": 20, "rates": 60, "steps": 130, "kernels": 60, "torch": 290, "ncu": 90},
+          False: {"machine": 20, "rates": 60, "steps": 500, "kernels": 240, "torch": 4500, "ncu": 200}}
 METRICS = ["dram__bytes.sum", "gpu__time_duration.sum"]
 # Words of a kernel's name that its kind has not: the shape of its tiles, the type of its values.
 SHAPE = re.compile(r"_(\d+(x\d+)*|fp16|bf16|float)(?=_|$)")
@@ -123,6 +127,17 @@ def take_steps(r, o):
             assert done.returncode == 0, done.stderr.strip()[-300:]
             return json.loads(done.stdout)
         r.case(f"{what} {precision} {side} px batch {batch}{HOW[how]}", measure)
+
+
+def take_kernels(r, o):
+    for precision, batch in LAUNCHES if o.quick else MORE_LAUNCHES:
+        words = ["fp16", o.model, 32, 2, 2] if o.device != "cuda" else [precision, o.model, 224, batch]
+        try:
+            found = gpu_results.measured_launches(r, o.device, *words)
+        except AssertionError as e:
+            r.record(f"{precision} batch {batch}", "FAIL", why=str(e))
+            continue
+        gpu_results.record_kernels(r, found)
 
 
 def take_torch(r, o):
@@ -203,10 +218,6 @@ def by_kind(text, model, steps):
 
 # ---- tables ------------------------------------------------------------------------------------------------------
 
-def facts_of(lines):
-    return {line["case"]: line["value"] for line in lines if line["outcome"] == "fact" and "value" in line}
-
-
 def table(header, rows):
     text = ["| " + " | ".join(header) + " |", "|" + "---|" + "---:|" * (len(header) - 1)]
     return "\n".join(text + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
@@ -233,6 +244,22 @@ def speeds(lines, what):
                          number(line["bytes"] / 1e9, 2), number(line["first_s"], 1)])
     return table(["", "px", "batch", "img/s", "ms", "best", "worst", "times compile", "GB", "first step, s"], rows) \
         if rows else ""
+
+
+def launches(lines, precision, batch):
+    """What gpu-loop measured beside the model, of the kernels of a step; those with the most time beyond it first."""
+    mine = [line for line in lines if line["part"] == "kernels" and line["outcome"] == "ok" and
+            (line["precision"], line["batch"]) == (precision, batch)]
+    copy = max((line["GB_s"] for line in lines if line["part"] == "rates" and "copy" in line["case"]), default=None)
+    rows = [[line["case"], line["launches"], number(line["ms"]), number(line["model_ms"]), number(line["ratio"], 2),
+             number(line["bytes"] / 1e9), number(line["GB_s"], 0), number(line["GB_s"] / copy, 2) if copy else "",
+             number(line["TFLOP_s"], 0) if line["flops"] else ""]
+            for line in sorted(mine, key=lambda line: line["model_ms"] - line["ms"])]
+    rows.append(["a step", sum(line["launches"] for line in mine), number(sum(line["ms"] for line in mine)),
+                 number(sum(line["model_ms"] for line in mine)), "", number(sum(line["bytes"] for line in mine) / 1e9),
+                 "", "", ""])
+    return table(["kernels", "launches", "ms", "modelled", "times", "GB modelled", "GB/s", "of the copy", "TFLOP/s"],
+                 rows)
 
 
 def kernels(lines):
@@ -269,6 +296,12 @@ def tables(lines):
     for what, title in (("train", "Training"), ("infer", "Inference")):
         rows = speeds(lines, what)
         text += [f"## {title}, {model}\n", rows] if rows else []
+    for precision, batch in dict.fromkeys((line["precision"], line["batch"]) for line in lines
+                                          if line["part"] == "kernels" and line["outcome"] == "ok"):
+        text += [f"## Launches of a step of {batch} images, {precision}\n",
+                 "Each launch ran many times in a graph, between two events; times include the gap between two runs. "
+                 "GB: by the model. The kernels that cost the most beyond it come first.\n",
+                 launches(lines, precision, batch)]
     rows = kernels(lines)
     if rows:
         batch = next(line["batch"] for line in lines if line["part"] == "ncu" and "batch" in line)
@@ -279,20 +312,6 @@ def tables(lines):
     if missing:
         text += ["## Not measured\n", "".join(f"- {gpu_results.result_line(line).strip()}\n" for line in missing)]
     return "\n".join(text)
-
-
-def page_of(r, folder):
-    """Where the pages of this run go, without the ending."""
-    os.makedirs(folder, exist_ok=True)
-    facts = facts_of(r.lines)
-    gpu = facts.get("gpu", "none")
-    device = "no-gpu" if gpu.startswith("none") else re.sub(r"[^a-z0-9]+", "-", gpu.split(",")[0].lower()).strip("-")
-    path = first = os.path.join(folder, f"{facts.get('date', 'undated')}-{device}")
-    count = 1
-    while os.path.exists(path + ".json"):
-        count += 1
-        path = f"{first}-{count}"
-    return path
 
 
 def write_pages(r, path):
@@ -317,14 +336,14 @@ def main():
         if why:
             print(f"skip: bench-gpu: there is no GPU: {why}")
             return 77
-    functions = {"machine": take_machine, "rates": take_rates, "steps": take_steps, "torch": take_torch,
-                 "ncu": take_ncu}
+    functions = {"machine": take_machine, "rates": take_rates, "steps": take_steps, "kernels": take_kernels,
+                 "torch": take_torch, "ncu": take_ncu}
     r = Results(o.out or os.path.join(BUILD, "gpu-results"), "bench", o.budget)
     chosen = o.part or [name for name in functions if o.device == "cuda" or name in ("machine", "steps")]
     path = ""
     for name in ["machine", *(name for name in chosen if name != "machine")]:
         r.part(name, LIMITS[o.quick][name], lambda r, f=functions[name]: f(r, o))
-        path = path or page_of(r, o.out or os.path.join(ROOT, "bench", "results"))
+        path = path or page_of(facts_of(r.lines), o.out or os.path.join(ROOT, "bench", "results"))
         write_pages(r, path)
     with open(path + ".md", encoding="utf-8") as file:
         print(file.read())

@@ -3,6 +3,7 @@
  *
  *     gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph|pdl]
  *     gpu-loop --model DEVICE[:PRECISION] MODEL SIDE BATCH
+ *     gpu-loop kernels DEVICE[:PRECISION] MODEL SIDE BATCH [RUNS] [graph] [table]
  *
  * Prints one JSON object.  ms: median over rounds of five steps, by the wall clock; device_ms: the parts of a step by
  * the clock of the device, if it has one; first_s: from opening the device to the first result.  0 seconds means two
@@ -11,6 +12,11 @@
  * --model: for each kernel, the bytes and operations of a training step and the time that they would take, by the
  * plan's cost model, as in chex-train -n -v.  Nothing is measured.
  *
+ * kernels: runs each launch of a training step 20 times (RUNS) between two events, five times over, and prints the
+ * median time of one run beside the model's: of each launch, and of all launches of each kernel.  This needs no
+ * profiler.  graph: the runs are the nodes of a graph, as launches are in a step.  Without it, the host queues each
+ * run, and a launch that takes less time than that is measured too long.  table: a table for people instead of JSON.
+ *
  * Exit status: 0 good, 1 an error, 2 usage, 77 there is no such device here
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -18,6 +24,7 @@
 #include <config.h>
 
 #include "device_word.h"
+#include "gpu_kernels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +32,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OUTPUTS = 14, WARM = 15, ROUND = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 2000 };
+enum { OUTPUTS = 14, WARM = 15, ROUND = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 2000, WARM_KERNELS = 3, RUNS = 20 };
 
 static void
 check(enum chex_status status, const struct chex_error *err)
@@ -91,6 +98,14 @@ random_batch(unsigned images, unsigned side)
     for (i = 0; i < (size_t)images * OUTPUTS; i++)
         label[i] = draw() < 0.125f;
     return (struct batch){.pixels = image, .crop = crop, .label = label, .scale = 1 / (double)(images * OUTPUTS)};
+}
+
+static void
+free_batch(const struct batch *batch)
+{
+    free((void *)batch->pixels);
+    free((void *)batch->label);
+    free((void *)batch->crop);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
@@ -233,61 +248,12 @@ run(const struct backend *b, const struct plan_options *o, double seconds)
     printf("}\n");
     b->plan_free(l.plan);
     b->device_close(device);
-    free((void *)batch.pixels);
-    free((void *)batch.label);
-    free((void *)batch.crop);
+    free_batch(&batch);
     free(arena);
     free(l.logits);
 }
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
-
-#define KINDS 96
-
-/* All launches of one kernel. */
-struct kind {
-    const char *name;
-    unsigned launches;
-    double bytes, flop, seconds;
-};
-
-static struct kind *
-kind_of(struct kind *kinds, size_t *count, const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < *count; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
-    if (*count == KINDS) {
-        fprintf(stderr, "gpu-loop: more than %d kinds of kernels\n", KINDS);
-        exit(1);
-    }
-    kinds[*count].name = name;
-    return &kinds[(*count)++];
-}
-
-static void
-print_kinds(const struct plan_model *m, const char *model)
-{
-    struct kind kinds[KINDS] = {{.name = NULL}};
-    size_t count = 0, i;
-
-    for (i = 0; i < m->count; i++) {
-        const struct plan_launch *l = &m->launch[i];
-        struct kind *k = kind_of(kinds, &count, l->kind);
-
-        k->launches += l->times;
-        k->bytes += (double)l->times * (double)(l->read + l->written);
-        k->flop += l->times * l->flop;
-        k->seconds += l->times * l->seconds;
-    }
-    printf("{\"model\": \"%s\", \"batch\": %u, \"modelled_on\": \"%s\", \"kernels\": {", model, m->images, m->device);
-    for (i = 0; i < count; i++)
-        printf("%s\"%s\": {\"launches\": %u, \"bytes\": %.0f, \"flops\": %.0f, \"ms\": %.6f}", i > 0 ? ", " : "",
-               kinds[i].name, kinds[i].launches, kinds[i].bytes, kinds[i].flop, kinds[i].seconds * 1e3);
-    printf("}}\n");
-}
 
 static void
 print_model(const struct backend *b, const struct plan_options *o)
@@ -302,12 +268,96 @@ print_model(const struct backend *b, const struct plan_options *o)
     }
     check(b->device_open(0, &device, &err), &err);
     check(b->plan_model(device, o, NULL, &m, &err), &err);
-    print_kinds(&m, o->graph->model);
+    gpu_kernels_print_model(&m, o->graph->model);
     plan_model_free(&m);
     b->device_close(device);
 }
 
+/* ---- launches, measured ------------------------------------------------------------------------------------------ */
+
+/* How to measure them. */
+struct words {
+    unsigned runs;
+    bool table;
+};
+
+/* Makes steps until both slots of the device hold a micro-batch, and the clock of the device has risen. */
+static void
+warm_up(struct loop *l)
+{
+    unsigned i;
+
+    for (i = 0; i < WARM_KERNELS; i++)
+        one_step(l);
+    drain(l);
+}
+
+static void
+measure_kernels(const struct backend *b, const struct plan_options *o, const struct words *words)
+{
+    struct chex_error err = {.status = CHEX_OK};
+    struct batch batch = random_batch(o->batch, o->source);
+    float *arena = checked(malloc(o->graph->param_floats * sizeof(*arena)));
+    struct loop l = {.backend = b, .batch = &batch, .trains = true};
+    struct gpu_kernels k = {.model = o->graph->model, .side = o->source, .runs = words->runs, .graph = !o->no_graph};
+    struct plan_model m;
+    struct plan_facts facts;
+    struct device *device;
+    double *seconds;
+
+    if (!b->plan_model || !b->measure_launches) {
+        fprintf(stderr, "gpu-loop: the backend %s has no launches\n", b->name);
+        exit(77);
+    }
+    fill_parameters(o->graph, arena);
+    check(b->device_open(0, &device, &err), &err);
+    check(b->plan_new(device, o, &l.plan, &facts, &err), &err);
+    check(b->write(l.plan, ARENA_PARAMETERS, arena, &err), &err);
+    check(b->plan_model(device, o, l.plan, &m, &err), &err);
+    k.seconds = seconds = checked(calloc(m.count, sizeof(*seconds)));
+    k.device = device->info.text;
+    k.precision = precision_names[facts.precision];
+    warm_up(&l);
+    check(b->measure_launches(l.plan, words->runs, seconds, &err), &err);
+    one_step(&l); /* fails if the loss is not finite */
+    (words->table ? gpu_kernels_print_table : gpu_kernels_print_json)(&m, &k);
+    free(seconds);
+    plan_model_free(&m);
+    b->plan_free(l.plan);
+    b->device_close(device);
+    free_batch(&batch);
+    free(arena);
+}
+
 /* ---- command line ------------------------------------------------------------------------------------------------ */
+
+static int
+usage(void)
+{
+    fprintf(stderr, "usage: gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph|pdl]\n"
+                    "       gpu-loop --model DEVICE[:PRECISION] MODEL SIDE BATCH\n"
+                    "       gpu-loop kernels DEVICE[:PRECISION] MODEL SIDE BATCH [RUNS] [graph] [table]\n");
+    return 2;
+}
+
+/* Reads the words after BATCH of `kernels`. */
+static bool
+read_words(int count, char **word, struct plan_options *o, struct words *out)
+{
+    int i;
+
+    *out = (struct words){.runs = RUNS};
+    o->no_graph = true;
+    for (i = 0; i < count; i++) {
+        if (strcmp(word[i], "graph") == 0)
+            o->no_graph = false;
+        else if (strcmp(word[i], "table") == 0)
+            out->table = true;
+        else
+            out->runs = (unsigned)atoi(word[i]);
+    }
+    return out->runs > 0;
+}
 
 int
 main(int argc, char **argv)
@@ -315,25 +365,26 @@ main(int argc, char **argv)
     struct chex_error err = {.status = CHEX_OK};
     struct plan_options o = {.threads = 2, .optimizer = optimizer_default(OPTIMIZER_ADAM)};
     const struct backend *backend = NULL;
+    struct words words = {.runs = 0};
     struct graph *g;
     bool model = argc == 6 && strcmp(argv[1], "--model") == 0;
+    bool kernels = argc >= 6 && strcmp(argv[1], "kernels") == 0;
 
     o.no_graph = argc == 8 && strcmp(argv[7], "no-graph") == 0;
     o.pdl = argc == 8 && strcmp(argv[7], "pdl") == 0;
-    if (!model && argc != 7 && !o.no_graph && !o.pdl) {
-        fprintf(stderr, "usage: gpu-loop DEVICE[:PRECISION] MODEL SIDE BATCH train|infer SECONDS [no-graph|pdl]\n"
-                        "       gpu-loop --model DEVICE[:PRECISION] MODEL SIDE BATCH\n");
-        return 2;
-    }
-    argv += model;
+    if (kernels ? !read_words(argc - 6, argv + 6, &o, &words) : !model && argc != 7 && !o.no_graph && !o.pdl)
+        return usage();
+    argv += model || kernels;
     backend = device_of_word("gpu-loop", argv[1], &o.precision);
     o.source = (unsigned)atoi(argv[3]);
     o.batch = (unsigned)atoi(argv[4]);
-    o.train = model || strcmp(argv[5], "train") == 0;
+    o.train = model || kernels || strcmp(argv[5], "train") == 0;
     check(graph_new(argv[2], o.source, OUTPUTS, &g, &err), &err);
     o.graph = g;
     if (model)
         print_model(backend, &o);
+    else if (kernels)
+        measure_kernels(backend, &o, &words);
     else
         run(backend, &o, atof(argv[6]));
     graph_free(g);

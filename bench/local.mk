@@ -72,14 +72,15 @@ bench-collective: bench-collective-ranks
 endif
 
 # make bench-gpu: speed on a GPU beside PyTorch; BENCH_FLAGS is handed on (--quick, --out FOLDER, ...).
+gpu_loop = bench/gpu_kernels.c bench/gpu_kernels.h bench/gpu_loop.c $(device_word)
 EXTRA_PROGRAMS += gpu-loop
-gpu_loop_SOURCES = bench/gpu_loop.c $(device_word)
+gpu_loop_SOURCES = $(gpu_loop)
 gpu_loop_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests/cuda/device
 gpu_loop_LDADD = libtrain.la -lm
 CLEANFILES += gpu-loop
 # The same on the emulated GPU (tests/cuda/local.mk): bench/gpu.py --device cuda-emulated.
 EXTRA_PROGRAMS += tests/gpu-loop-emulated
-tests_gpu_loop_emulated_SOURCES = bench/gpu_loop.c $(device_word)
+tests_gpu_loop_emulated_SOURCES = $(gpu_loop)
 nodist_tests_gpu_loop_emulated_SOURCES = $(emulated_backends)
 tests_gpu_loop_emulated_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests/cuda/device
 tests_gpu_loop_emulated_LDADD = $(emulated_ldadd) libtrain.la -lm

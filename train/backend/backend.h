@@ -293,6 +293,13 @@ struct backend {
     enum chex_status (*plan_new)(struct device *device, const struct plan_options *o, struct plan **out,
                                  struct plan_facts *facts, struct chex_error *err);
     void (*plan_free)(struct plan *plan); /* NULL is allowed */
+    /*
+     * For benchmarks: make one more step on the micro-batch of the last step, launch by launch, and measure each
+     * launch, `runs` times in a row.  seconds[i] is the median of several such measurements of one run of launch i of
+     * plan_model().  Afterwards the plan is as after one such step.  Needs a training plan without other ranks, between
+     * two steps, and as much memory again as the plan.  NULL if the backend has no launches.
+     */
+    enum chex_status (*measure_launches)(struct plan *plan, unsigned runs, double *seconds, struct chex_error *err);
 
     /* Copy whole arenas in the form of the graph: graph->param_floats or stat_floats floats. */
     enum chex_status (*write)(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err);

@@ -52,6 +52,7 @@ const struct backend backend_cuda = {
     .plan_model = cuda_plan_model,
     .plan_new = cuda_plan_new,
     .plan_free = cuda_plan_free,
+    .measure_launches = cuda_measure_launches,
     .write = cuda_write,
     .read = cuda_read,
     .read_concurrently = cuda_read_concurrently,

@@ -12,6 +12,8 @@ Parts, in this order:
     kernels   every kernel beside formulas in double, in fp16 and bf16
     steps     whole steps beside ref and cpu: the same bits twice, errors of logits, gradients and statistics
     cudnn     the same with convolutions by cuDNN (--engine cudnn)
+    times     the time of each launch of a step beside the plan's model (gpu-loop kernels); all of them go into
+              bench/results/DATE-DEVICE-launches.json, or into FOLDER
     parity    gradients beside PyTorch's in float64; errors at most 1.1 times those of its own autocast
     runs      chex-train: the same bytes twice, resumed, after kills and signals; from CPU to GPU and back; out of
               memory, a damaged record, a loss that is not finite
@@ -46,8 +48,8 @@ QUICK_STEPS = STEPS[:2]
 CUDNN_STEPS = [("densenet-micro", 32, 8, 10, "ref"), ("resnet50", 64, 8, 2, "cpu")]
 PARITY = [("densenet121", 64, 16), ("resnet50", 64, 16), ("densenet121", 224, 16)]
 TOOLS = {"memcheck": ["--leak-check", "full"], "racecheck": [], "initcheck": [], "synccheck": []}
-LIMITS = {"machine": 20, "build": 120, "kernels": 60, "steps": 110, "cudnn": 60, "parity": 110, "runs": 150,
-          "ranks": 100, "sanitize": 150, "curve": 600}
+LIMITS = {"machine": 20, "build": 120, "kernels": 60, "steps": 110, "cudnn": 60, "times": 40, "parity": 110,
+          "runs": 150, "ranks": 100, "sanitize": 150, "curve": 600}
 BY_NAME = ("curve",)
 
 
@@ -56,7 +58,7 @@ def options():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--against", default="cpu", help="the device that runs begin and end on")
     parser.add_argument("--precisions", default=None, help="default: fp16,bf16; fp32 of other devices than cuda")
-    parser.add_argument("--out", default=os.environ.get("OUT") or os.path.join(BUILD, "gpu-results"))
+    parser.add_argument("--out", default=os.environ.get("OUT"), help="default: gpu-results of the build folder")
     parser.add_argument("--budget", type=float, default=570)
     parser.add_argument("--quick", action="store_true", help="the smallest shapes alone")
     parser.add_argument("--only", default="", help="cases whose name has this regular expression")
@@ -67,6 +69,8 @@ def options():
     o = parser.parse_args()
     if any(p not in LIMITS for p in o.part):
         parser.error(f"parts are: {' '.join(LIMITS)}")
+    o.pages = o.out or os.path.join(ROOT, "bench", "results")
+    o.out = o.out or os.path.join(BUILD, "gpu-results")
     o.precisions = (o.precisions or ("fp16,bf16" if o.device in ("cuda", gpu_results.EMULATED) else "fp32")).split(",")
     return o
 
@@ -178,6 +182,19 @@ def judge_steps(found, precision):
                                   "skipped", "bytes", "loss", "against_loss")}
 
 
+# ---- times of launches -------------------------------------------------------------------------------------------
+
+def check_times(r, o):
+    words = ["fp16", "densenet121", 224, 64] if o.device == "cuda" else ["fp16", "densenet-micro", 32, 2, 2]
+    found = gpu_results.measured_launches(r, o.device, *words)
+    gpu_results.record_kernels(r, found)
+    facts = gpu_results.facts_of(r.lines)
+    facts = facts if "gpu" in facts else gpu_results.machine_facts()
+    with open(gpu_results.page_of(facts, o.pages, "-launches") + ".json", "w", encoding="utf-8") as file:
+        json.dump({"machine": facts, **found}, file, indent=1)
+        file.write("\n")
+
+
 # ---- parity ------------------------------------------------------------------------------------------------------
 
 def check_parity(r, o):
@@ -230,7 +247,7 @@ def main():
             print(f"skip: check-gpu: there is no GPU: {why}")
             return 77
     functions = {"machine": check_machine, "build": build_there, "kernels": check_kernels, "steps": check_steps,
-                 "cudnn": check_cudnn, "parity": check_parity, "runs": runs.check_runs,
+                 "cudnn": check_cudnn, "times": check_times, "parity": check_parity, "runs": runs.check_runs,
                  "ranks": gpu_ranks.check_ranks, "sanitize": check_sanitize, "curve": curve.check_curve}
     on_gpu = ("build", "kernels", "sanitize")
     r = Results(o.out, "check", o.budget)

@@ -151,6 +151,40 @@ def _(_work):
     assert abs(told["kernels"]["optimizer"]["bytes"] / (28 * 6968206) - 1) < 0.05, told["kernels"]["optimizer"]
 
 
+@case("gpu-loop kernels: every launch of a step once, with the figures of its model")
+def _(_work):
+    words = [f"{gpu_results.EMULATED}:fp16", "densenet-micro", 32, 2]
+    told = json.loads(run([emulated_loop(), "--model", *words]).stdout)
+    for more in ([], ["graph"]):
+        found = json.loads(run([emulated_loop(), "kernels", *words, 1, *more]).stdout)
+        assert found["graph"] == bool(more) and found["runs"] == 1 and found["modelled_on"] == told["modelled_on"]
+        sums = {}
+        for line in found["launches"]:
+            kind = sums.setdefault(line["kind"], {"launches": 0, "bytes": 0, "flops": 0, "ms": 0, "measured": 0})
+            assert bench().kind_of(line["kernel"]) == line["kind"], line
+            assert line["us"] > 0 and line["limit"] in LIMITS, line
+            assert abs(line["ratio"] / (line["us"] / line["model_us"]) - 1) < 0.01, line
+            for name, value in (("launches", line["times"]), ("bytes", line["bytes"]), ("flops", line["flops"]),
+                                ("ms", line["model_us"] / 1e3), ("measured", line["us"] / 1e3)):
+                kind[name] += value
+        assert set(sums) == set(told["kernels"]) == set(found["kernels"]), (sums, told)
+        for name, kind in sums.items():
+            of_kind, wanted = found["kernels"][name], told["kernels"][name]
+            for what in ("launches", "bytes", "flops"):
+                assert kind[what] == wanted[what] == of_kind[what], (name, what, kind, wanted, of_kind)
+            # the figures of launches are rounded to 1 ns
+            assert abs(kind["ms"] - wanted["ms"]) < 1e-4 and abs(of_kind["model_ms"] - wanted["ms"]) < 1e-5, name
+            assert abs(kind["measured"] - of_kind["ms"]) < 1e-4, name
+        assert found["launches"][0]["kind"] == "input" and found["launches"][-1]["kind"] == "optimizer"
+    text = run([emulated_loop(), "kernels", *words, 1, "table"]).stdout
+    count = sum(kind["launches"] for kind in told["kernels"].values())
+    assert re.search(rf"^ .* {count}  a step; modelled on {told['modelled_on']}$", text, re.M), text
+    assert len(re.findall(r"^ +[\d.]+ .* \(\d+ x \d+.*\)$", text, re.M)) == count, text
+
+
+LIMITS = ("DRAM", "L2", "products", "issue", "shared memory")
+
+
 def densenet121_products():
     """Multiply-adds of the convolutions of an image of 224 pixels (Huang 2017, table 1); transitions pool first."""
     total, channels, side = 147 * 64 * 112 ** 2, 64, 56
@@ -281,6 +315,19 @@ def _(work):
         shutil.rmtree(f"{work}/{count}")
 
 
+@case("times of launches, on the emulated GPU; a page of them")
+def _(work):
+    emulated_loop()
+    done = script(CHECK, "--device", "cuda-emulated", "--out", work, "times")
+    stored = gpu_results.read_results(os.path.join(work, "check.jsonl"))
+    kinds = {line["case"]: line for line in stored if line["outcome"] == "ok"}
+    assert kinds["optimizer"]["launches"] == 1 and kinds["optimizer"]["model_ms"] > 0, done.stdout
+    with open(glob.glob(os.path.join(work, "*-launches.json"))[0], encoding="utf-8") as file:
+        page = json.load(file)
+    assert page["kernels"].keys() == kinds.keys() and "gpu" in page["machine"], page["machine"]
+    assert len(page["launches"]) == sum(line["launches"] for line in kinds.values()), page["kernels"]
+
+
 @case("a CPU in the GPU's place: every case of a run", slow=True)
 def _(work):
     script(CHECK, "--device", "cpu", "--against", "ref", "--out", work, "runs", "parity", "--quick")
@@ -323,6 +370,9 @@ def _(work):
 def _(work):
     emulated_loop()
     words = ["--device", "cuda-emulated", "--quick", "--seconds", "0", "--model", "densenet-micro", "--out", work]
+    done = script(SPEED, *words, "kernels")
+    assert "## Launches of a step of 2 images, fp16" in done.stdout, done.stdout
+    assert re.search(r"^\| conv_one_pass \| \d+ \| [\d.]+ \| [\d.]+ \| ", done.stdout, re.M), done.stdout
     for parts in (["ncu"], ["steps", "ncu"]):
         done = script(SPEED, *words, *parts, code=0 if "steps" in parts else 77, env={"PATH": "/usr/bin:/bin"})
         assert len(parts) == 1 or done.stdout.count(" chex-train fp16") >= 4, done.stdout
@@ -330,7 +380,7 @@ def _(work):
         for words_of_it in ("- the model: ", "skip     ncu: all of it: ncu was not found"):
             assert words_of_it in done.stdout, done.stdout
     pages = [name for name in sorted(os.listdir(work)) if name.endswith(".json")]
-    assert len(pages) == 2 and pages[0].endswith("-no-gpu-2.json"), pages
+    assert len(pages) == 3 and pages[0].endswith("-no-gpu-2.json"), pages
     text = script(SPEED, "--table", os.path.join(work, "bench.jsonl")).stdout
     assert "## Training, densenet-micro" in text, text
 

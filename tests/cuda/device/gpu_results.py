@@ -167,6 +167,25 @@ def machine_facts():
     return facts
 
 
+# ---- times of kernels --------------------------------------------------------------------------------------------
+
+def measured_launches(r, device, precision, model, side, batch, *words):
+    """What `gpu-loop kernels` measured: "launches" and "kernels" of a step, each beside the model.  No profiler."""
+    done = r.run([program("gpu-loop", device), "kernels", f"{device}:{precision}", model, side, batch, "graph", *words],
+                 None, 120)
+    if done.returncode == 77:
+        raise Missing(done.stderr.strip())
+    assert done.returncode == 0, done.stderr.strip()[-300:]
+    return json.loads(done.stdout)
+
+
+def record_kernels(r, found):
+    """A result for each kernel of a step, those with the most time first; and its launches, as one fact."""
+    for kind, values in sorted(found["kernels"].items(), key=lambda item: -item[1]["ms"]):
+        r.record(kind, "ok", batch=found["batch"], precision=found["precision"], **values)
+    r.record("launches of a step", "fact", **found)
+
+
 # ---- results -----------------------------------------------------------------------------------------------------
 
 class Results:
@@ -270,6 +289,23 @@ class Results:
         """The exit code: 1 where something failed, 77 where nothing could run."""
         count = counts(self.lines)
         return 1 if count["FAIL"] else 0 if count["ok"] else 77
+
+
+def facts_of(lines):
+    return {line["case"]: line["value"] for line in lines if line["outcome"] == "fact" and "value" in line}
+
+
+def page_of(facts, folder, suffix=""):
+    """Where the pages of a run go, without the ending: FOLDER/DATE-DEVICE, or -2, -3 where these exist."""
+    os.makedirs(folder, exist_ok=True)
+    gpu = facts.get("gpu", "none")
+    device = "no-gpu" if gpu.startswith("none") else re.sub(r"[^a-z0-9]+", "-", gpu.split(",")[0].lower()).strip("-")
+    path = first = os.path.join(folder, f"{facts.get('date', 'undated')}-{device}{suffix}")
+    count = 1
+    while os.path.exists(path + ".json"):
+        count += 1
+        path = f"{first}-{count}"
+    return path
 
 
 def counts(lines):

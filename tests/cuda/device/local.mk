@@ -33,7 +33,7 @@ EXTRA_DIST += \
 
 # CHECK_FLAGS: names of parts, --device, --budget, ...; OUT: where results go
 #: check-gpu          on a GPU: every kernel, whole steps, runs, the tools of compute-sanitizer: ten minutes
-check-gpu: chex-convert chex-synth chex-train gpu-steps train-step
+check-gpu: chex-convert chex-synth chex-train gpu-loop gpu-steps train-step
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' NVCC='$(NVCC)' \
 	$(PYTHON) $(srcdir)/tests/cuda/device/check_gpu.py $(CHECK_FLAGS)
 

@@ -13,6 +13,7 @@ tests_unit_gpu_SOURCES = \
 	tests/cuda/run/test_cuda_cudnn.c \
 	tests/cuda/run/test_cuda_engine.c \
 	tests/cuda/run/test_cuda_faults.c \
+	tests/cuda/run/test_cuda_measure.c \
 	tests/cuda/run/test_cuda_ranks.c \
 	tests/cuda/run/test_cuda_splits.c \
 	tests/cuda/run/test_cuda_state.c \

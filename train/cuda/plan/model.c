@@ -93,6 +93,22 @@ static const struct step_list {
                   {CUDA_LIST_UPDATE, false, offsetof(struct plan_model, update)}};
 #define STEP_LISTS (sizeof(step_lists) / sizeof(*step_lists))
 
+const struct cuda_op *
+cuda_model_op(const struct cuda_layout *l, size_t number, unsigned slot)
+{
+    size_t i;
+
+    for (i = 0; i < STEP_LISTS; i++) {
+        bool other = step_lists[i].id == CUDA_LIST_INPUT0 && slot == 1;
+        const struct cuda_list *list = &l->list[other ? CUDA_LIST_INPUT1 : step_lists[i].id];
+
+        if (number < list->count)
+            return &list->op[number];
+        number -= list->count;
+    }
+    return NULL;
+}
+
 static void
 add_launch(struct plan_model *m, size_t part)
 {

@@ -18,6 +18,12 @@ struct cuda_place cuda_place_of(const struct cuda_layout *l);
  */
 char *cuda_kind(const char *kernel, char out[PLAN_KERNEL]);
 
+/*
+ * Returns launch `number` of a step, in the order of cuda_model_make() and of execution, or NULL after the last one.
+ * slot: where its micro-batch is.
+ */
+const struct cuda_op *cuda_model_op(const struct cuda_layout *l, size_t number, unsigned slot);
+
 /* Models all launches of a step. */
 enum chex_status cuda_model_make(const struct cuda_layout *l, const struct cuda_gpu *gpu, struct plan_model *out,
                                  struct chex_error *err);

@@ -7,6 +7,7 @@ cuda_run_sources = \
 	train/cuda/run/clock.c \
 	train/cuda/run/devices.c \
 	train/cuda/run/images.c \
+	train/cuda/run/measure.c \
 	train/cuda/run/plan.c \
 	train/cuda/run/plan.h \
 	train/cuda/run/record.c \

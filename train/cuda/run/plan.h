@@ -257,6 +257,11 @@ enum chex_status cuda_resume(struct plan *plan, struct chex_error *err);
 /* Launches the micro-batch that waits for update(), if there is one. */
 enum chex_status cuda_flush(struct plan *plan, struct chex_error *err);
 
+/* ---- times of single launches (measure.c), as in struct backend ------------------------------------------------- */
+
+/* With plan_options.no_graph, the host queues each run by itself.  Otherwise the runs are recorded as one graph. */
+enum chex_status cuda_measure_launches(struct plan *plan, unsigned runs, double *seconds, struct chex_error *err);
+
 /* ---- evaluation (score.c), images (images.c) ------------------------------------------------------------ */
 
 enum chex_status cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
