@@ -106,6 +106,9 @@ def take_rates(r, _):
     if done.returncode == 77:
         raise Missing(done.stderr.strip())
     assert done.returncode == 0, done.stderr.strip()[-300:]
+    row = r.run([program("gpu-rates"), "--table"], None)
+    assert row.returncode == 0, row.stderr.strip()[-300:]
+    r.record("row of plan/gpu.c", "fact", value=row.stdout.strip())
     for line in done.stdout.splitlines():
         found = json.loads(line)
         if "rate" in found:
@@ -290,8 +293,9 @@ def tables(lines):
             "five steps.\n", "".join(f"- {what}: {words}\n" for what, words in facts.items())]
     rates = [line for line in lines if line["part"] == "rates" and line["outcome"] == "ok"]
     if rates:
-        text += ["## The device\n", table(["", "GB/s", "TFLOP/s"], [
-            [line["case"], number(line.get("GB_s"), 0), number(line.get("TFLOP_s"), 0)] for line in rates])]
+        units = ["GB_s", "TFLOP_s", "GHz", "us"]
+        text += ["## The device\n", table(["", *(unit.replace("_", "/") for unit in units)], [
+            [line["case"], *(number(line.get(unit), 0 if "_" in unit else 3) for unit in units)] for line in rates])]
     model = next((line["model"] for line in lines if "model" in line), MODEL)
     for what, title in (("train", "Training"), ("infer", "Inference")):
         rows = speeds(lines, what)

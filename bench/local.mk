@@ -86,7 +86,7 @@ tests_gpu_loop_emulated_CPPFLAGS = $(emulated_cppflags) -iquote $(srcdir)/tests/
 tests_gpu_loop_emulated_LDADD = $(emulated_ldadd) libtrain.la -lm
 tests_gpu_loop_emulated_LINK = $(emulated_link) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 CLEANFILES += tests/gpu-loop-emulated
-EXTRA_DIST += bench/gpu.py bench/gpu_rates.cu bench/gpu_torch.py
+EXTRA_DIST += bench/gpu.py bench/gpu_rates.cu bench/gpu_table.py bench/gpu_torch.py
 
 #: bench-gpu          on a GPU: bandwidth, steps and inference beside PyTorch, bytes of each kernel
 bench-gpu: gpu-loop

@@ -90,7 +90,7 @@ def _(_work):
 def _(_work):
     text = script(SPEED, "--table", os.path.join(STORED, "bench.json")).stdout
     for row in ("# chex-train on a device that never was, 2000-01-01",
-                "| copy by the runtime | 1,000 |  |",
+                "| copy by the runtime | 1,000 |  |  |  |", "| gap between nodes of a graph |  |  |  | 1.250 |",
                 "| chex-train fp16 | 224 | 64 | 6,400 | 10.000 | 9.000 | 15.000 | 2.00 | 1.28 | 0.5 |",
                 "| chex-train fp16, without graph | 224 | 64 | 4,000 | 16.000 | 14.400 | 24.000 | 1.25 | 1.28 | 0.5 |",
                 "| PyTorch compile fp16 nhwc | 224 | 64 | 3,200 | 20.000 | 18.000 | 30.000 | 1.00 | 5.12 | 2.0 |",
@@ -103,6 +103,37 @@ def _(_work):
         assert row in text.splitlines(), f"no {row!r} in\n{text}"
     rows = [text.index(words) for words in ("chex-train fp16 |", "without graph", "PyTorch compile", "PyTorch eager")]
     assert rows == sorted(rows), "not the fastest first"
+
+
+@case("constants of gpu-rates --table replace a row of plan/gpu.c, or are a new one; what is no row changes nothing")
+def _(work):
+    place = os.path.join(work, "gpu.c")
+    shutil.copy(os.path.join(SOURCE, "train", "cuda", "plan", "gpu.c"), place)
+
+    def put(row, code=0):
+        rows = os.path.join(work, "rows")
+        with open(rows, "w", encoding="utf-8") as file:
+            file.write(row + "\n")
+        with open(rows, encoding="utf-8") as file:
+            run([sys.executable, os.path.join(BENCH, "gpu_table.py"), place], code, stdin=file)
+        with open(place, encoding="utf-8") as file:
+            return file.read()
+
+    before = put("no row", 1)
+    names = re.findall(r'^    \{"(\w+)", \d', before, re.M)
+    figures = "1.755e9, 4.210e12, 5.60e12, 612e12, 0, 50 * MIB, 1.31e-6, 228 * KIB, 64, NULL},"
+    assert put(f'{{"H200", 9, 132, {figures}'.replace("1.755e9", "-1"), 1) == before
+    measured = f'{{"H200", 9, 132, {figures}'
+    kept = re.search(r'"H200", .*, (0\.70 \* \w+), 50 \* MIB', before).group(1)
+    once = put(measured)
+    row = measured.replace("612e12, 0,", f"612e12, {kept},")
+    assert f"    /* measured by gpu-rates */\n    {row}\n}};" in once, once
+    assert put(measured) == once and re.findall(r'^    \{"(\w+)", \d', once, re.M) == names, once
+    other = put(f'{{"L40S", 8, 142, {figures}')  # A100 stays the last one of its generation
+    assert re.findall(r'^    \{"(\w+)", \d', other, re.M) == ["V100", "L40S", "A100", "H100", "H200"], other
+    assert other.count("measured by gpu-rates */") == 2, other
+    run(["cc", "-std=c11", "-fsyntax-only", "-iquote", os.path.join(SOURCE, "train"), "-I",
+         os.path.join(SOURCE, "tests", "emulator"), place])
 
 
 @case("a page of ncu: kinds of kernels, units, a step of two")

@@ -22,9 +22,12 @@
  * sheets; the L2 of a V100 reaches 2.155 TB/s (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
  * Microbenchmarking", 2018), that of an A100 2.3 times as much (its whitepaper), that of an H100 5.5 TB/s (published).
  * Gaps between the nodes of graphs are from publications.  Clocks are the boost clocks of V100 and A100; 1.8 GHz is
- * assumed for Hopper under load.  Shared memory and warps are from the CUDA C Programming Guide.  This project measured
- * none of these figures; `gpu-rates` measures copy and products.  An unknown GPU uses the last entry of its
- * generation; an unknown generation uses the last entry.
+ * assumed for Hopper under load.  Shared memory and warps are from the CUDA C Programming Guide.  An unknown GPU uses
+ * the last row of its generation; an unknown generation uses the last row.
+ *
+ * This project measured none of these figures so far.  On a GPU, `gpu-rates --table` measures all figures of its row
+ * but that of cuDNN, and prints the row.  `gpu-rates --table | bench/gpu_table.py` replaces the row here, or adds one,
+ * and marks it as measured.
  */
 static const struct cuda_gpu gpus[] = {
     {"V100", 7, 80, 1.53e9, 790e9, 2.155e12, 0.80 * 100e12, 0, 6 * MIB, 2.0e-6, 96 * KIB, 64, NULL},
