@@ -123,7 +123,7 @@ main(int argc, char **argv)
     static char described[1 << 14];
     char version[BACKEND_LIBRARY];
     struct plan_options o = {.train = true, .engine = ENGINE_CUDNN, .source = 256};
-    struct cuda_chip chip = {.set = cuda_kernels_fp16, .value_bytes = 2, .launch = CUDA_LAUNCH};
+    struct cuda_chip chip = {.set = cuda_kernels_fp16, .value_bytes = 2};
     struct cuda_layout l;
     struct chex_error err;
     struct cudnn *c;

@@ -427,8 +427,7 @@ follow(const char *model, unsigned side, unsigned batch, struct cuda_chip chip, 
 static struct cuda_chip
 chip_of(unsigned processors, unsigned major)
 {
-    return (struct cuda_chip){
-        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = processors, .launch = CUDA_LAUNCH, .major = major};
+    return (struct cuda_chip){.set = cuda_kernels_fp16, .value_bytes = 2, .processors = processors, .major = major};
 }
 
 /* ---- many of them ------------------------------------------------------------------------------------------------ */

@@ -211,18 +211,18 @@ static const struct precision_case {
 #ifndef ONLY_FP16
     {"fp32",
      PRECISION_FP32,
-     {.set = cuda_kernels_float, .value_bytes = 4, .processors = PROCESSORS},
+     {.set = cuda_kernels_float, .value_bytes = 4, .processors = PROCESSORS, .many_sums = true},
      {1e-4, 1e-4},
      {1e-4, 0.03}},
     {"bf16",
      PRECISION_BF16,
-     {.set = cuda_kernels_bf16, .value_bytes = 2, .processors = PROCESSORS},
+     {.set = cuda_kernels_bf16, .value_bytes = 2, .processors = PROCESSORS, .many_sums = true},
      {0.1, 0.5},
      {0.1, 0.6}},
 #endif
     {"fp16",
      PRECISION_FP16,
-     {.set = cuda_kernels_fp16, .value_bytes = 2, .processors = PROCESSORS},
+     {.set = cuda_kernels_fp16, .value_bytes = 2, .processors = PROCESSORS, .many_sums = true},
      {0.02, 0.1},
      {0.02, 0.3}},
 };
@@ -341,8 +341,7 @@ run_model(const char *model, unsigned side, unsigned batch, bool smooth)
 static void
 count_launches(const char *model, unsigned side, unsigned batch, size_t most_launches, double most_bytes)
 {
-    const struct cuda_chip chip = {
-        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = 132, .launch = CUDA_LAUNCH};
+    const struct cuda_chip chip = {.set = cuda_kernels_fp16, .value_bytes = 2, .processors = 132};
     struct plan_options o = {.batch = batch, .source = side, .train = true, .precision = PRECISION_FP16};
     struct cuda_layout l, kept;
     struct chex_error err;
@@ -414,8 +413,7 @@ pieces_are_apart(void)
 static void
 refuses(struct graph *g, unsigned batch, enum chex_status status, const char *words)
 {
-    const struct cuda_chip chip = {
-        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = 132, .launch = CUDA_LAUNCH};
+    const struct cuda_chip chip = {.set = cuda_kernels_fp16, .value_bytes = 2, .processors = 132};
     struct plan_options o = {.graph = g, .batch = batch, .source = 64, .train = true, .precision = PRECISION_FP16};
     struct chex_error err = {.text = ""};
     struct cuda_layout l;

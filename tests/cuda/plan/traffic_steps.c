@@ -127,10 +127,10 @@ judge(void)
 }
 
 static void
-run_model(const char *model, unsigned side, unsigned batch, enum optimizer_kind optimizer, double launch)
+run_model(const char *model, unsigned side, unsigned batch, enum optimizer_kind optimizer, bool many_sums)
 {
     const struct cuda_chip chip = {
-        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = PROCESSORS, .launch = launch};
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = PROCESSORS, .many_sums = many_sums};
     double positive[OUTPUTS];
     struct plan_options o = {.batch = batch,
                              .micro_batches = 2,
@@ -179,7 +179,7 @@ model_step(const char *model, const char *gpu, unsigned major, unsigned batch, e
 {
     const struct cuda_gpu g = cuda_gpu_like(gpu, major);
     const struct cuda_chip chip = {
-        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = g.processors, .launch = CUDA_LAUNCH, .major = major};
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = g.processors, .major = major};
     struct plan_options o = {
         .batch = batch, .source = 256, .train = true, .precision = PRECISION_FP16, .engine = engine};
     struct plan_model m = {.launch = NULL};
@@ -232,12 +232,12 @@ main(int argc, char **argv)
         return failed > 0;
     if (argc > 3) {
         run_model(argv[1], (unsigned)strtoul(argv[2], NULL, 10), (unsigned)strtoul(argv[3], NULL, 10), OPTIMIZER_ADAM,
-                  CUDA_LAUNCH);
+                  false);
     } else {
-        run_model("densenet-micro", 64, 3, OPTIMIZER_ADAM, CUDA_LAUNCH);
-        run_model("densenet-micro", 64, 3, OPTIMIZER_ADAM, 0);
-        run_model("densenet-micro", 64, 3, OPTIMIZER_RMSPROP, CUDA_LAUNCH);
-        run_model("densenet121", 64, 2, OPTIMIZER_ADAMW, CUDA_LAUNCH);
+        run_model("densenet-micro", 64, 3, OPTIMIZER_ADAM, false);
+        run_model("densenet-micro", 64, 3, OPTIMIZER_ADAM, true);
+        run_model("densenet-micro", 64, 3, OPTIMIZER_RMSPROP, false);
+        run_model("densenet121", 64, 2, OPTIMIZER_ADAMW, false);
     }
     MUST(cudaStreamDestroy(stream));
     free(seen);

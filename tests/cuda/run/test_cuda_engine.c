@@ -8,6 +8,7 @@
 
 #include "gpu_fixture.h"
 
+#include "cuda/plan/cost_seconds.h"
 #include "cuda/plan/model.h"
 #include "fakes/cudnn/fake_cudnn.h"
 
@@ -359,7 +360,7 @@ TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
 {
     const struct cuda_gpu gpu = cuda_gpu_like("H200", 9);
     const struct cuda_chip chip = {
-        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = gpu.processors, .launch = CUDA_LAUNCH, .major = 9};
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = gpu.processors, .major = 9};
     struct plan_model p = {.launch = NULL};
     struct plan_options o;
     struct chex_error err;
@@ -386,6 +387,77 @@ TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
     }
     ck_assert_uint_eq(launches, 3 * 52); /* three kinds; cuDNN does not run the first convolution */
     plan_model_free(&p);
+    cuda_layout_free(&l);
+    graph_free(g);
+}
+
+/*
+ * A prologue must not take longer than one with fewer rows and half as much again as the reduce_sums launch before it.
+ * 10 %: the plan does not know the shared memory of a convolution's BN when it decides.
+ */
+static void
+reduces_enough(const struct cuda_gpu *gpu, const struct cuda_op *op)
+{
+    const struct cuda_place place = {.value_bytes = 2};
+    const struct channel_sums *sums = cuda_prologue_of(op).sums;
+    unsigned to;
+    struct cuda_work work;
+    double seconds;
+
+    if (!sums || sums->blocks == 0)
+        return;
+    cuda_work_of(&place, op, &work);
+    seconds = cuda_load_of(gpu, op, &work).before;
+    ck_assert_double_gt(seconds, 0);
+    for (to = 2; to <= sums->blocks / 2; to *= 2) {
+        double launch = cuda_reduce_seconds(gpu, sums->blocks, to, sums->channels);
+
+        ck_assert_double_le(seconds, 1.1 * (1.5 * launch + seconds * to / sums->blocks));
+    }
+}
+
+/* The same constants of a GPU decide about reduce_sums launches and give their times. */
+LOOP_TEST(sums_are_reduced_where_the_model_says_that_it_pays, 0, 6)
+{
+    static const struct {
+        const char *name;
+        unsigned major, batch;
+    } cases[] = {{"V100", 7, 16},  {"V100", 7, 256}, {"A100", 8, 16},
+                 {"A100", 8, 256}, {"H200", 9, 16},  {"H200", 9, 256}};
+    const struct cuda_gpu gpu = cuda_gpu_like(cases[_i].name, cases[_i].major);
+    struct cuda_chip chip = {
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = gpu.processors, .major = cases[_i].major};
+    static const enum cuda_list_id lists[] = {CUDA_LIST_FORWARD, CUDA_LIST_BACKWARD};
+    struct plan_options o;
+    struct chex_error err;
+    struct cuda_layout l;
+    unsigned launches = 0;
+    struct graph *g;
+    size_t i, k;
+
+    step_check_ok(graph_new("densenet121", 224, 14, &g, &err), &err);
+    o = gpu_options(g);
+    o.batch = cases[_i].batch;
+    o.source = 256;
+    o.precision = PRECISION_FP16;
+    step_check_ok(cuda_layout_make(&l, &o, &chip, 0, &err), &err);
+    for (i = 0; i < 2; i++)
+        for (k = 0; k < l.list[lists[i]].count; k++) {
+            const struct cuda_op *op = &l.list[lists[i]].op[k];
+            const struct reduce_sums_args *a = &op->args.reduce_sums;
+            const struct cuda_place place = {.value_bytes = 2};
+            struct cuda_work work;
+            enum cuda_limit limit;
+
+            reduces_enough(&gpu, op);
+            if (op->kernel != CUDA_REDUCE_SUMS)
+                continue;
+            cuda_work_of(&place, op, &work);
+            ck_assert_double_eq(cuda_seconds(&gpu, op, &work, &limit),
+                                cuda_reduce_seconds(&gpu, a->from.blocks, a->to.blocks, a->from.channels));
+            launches++;
+        }
+    ck_assert_uint_gt(launches, 0);
     cuda_layout_free(&l);
     graph_free(g);
 }

@@ -10,8 +10,6 @@
 
 #include "cuda/plan/build.h"
 
-#define ONE_PASS_AT_ONCE 2 /* CTAs of conv_one_pass that fit on a multiprocessor; fewer need less time per CTA */
-
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
 /*
@@ -97,13 +95,15 @@ one_pass_backward(struct cuda_builder *b, const struct graph_node *n, struct cud
     const struct graph_node *norm = build_norm_before(b, n);
     const struct graph_slice *source = build_source(b, n);
     struct dgrad_args *d = &one_pass->args.dgrad;
+    struct build_readers readers;
     struct build_splits partial;
     struct build_sums too;
     struct cuda_op op;
 
     cuda_one_pass_choose(one_pass, b->layout->chip.processors);
     op = cuda_one_pass_op(one_pass);
-    build_reduce_before_finalize(b, &n->out, &(struct build_readers){op.x * op.y, n->out.channels, ONE_PASS_AT_ONCE});
+    readers = build_readers(b, &op, n->out.channels);
+    build_reduce_before_finalize(b, &n->out, &readers);
     if (norm)
         build_finalize_pending(b, norm);
     one_pass->args.finalize = build_finalize_in_prologue(b, &n->out);
@@ -234,7 +234,7 @@ norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const str
     skipped = part.first - norm->in.first;
     dy.first += skipped;
     dy.channels = a.pool.channels = part.channels;
-    readers = build_norm_readers(strides, part.channels);
+    readers = build_norm_readers(b, kernels[n->op], strides, part.channels);
     if (finalizes)
         build_reduce_before_finalize(b, &n->out, &readers);
     else

@@ -29,6 +29,7 @@
 
 #include "cuda/plan/conv.h"
 #include "cuda/plan/fold.h"
+#include "cuda/plan/gpu.h"
 #include "cuda/plan/layout.h"
 #include "cuda/plan/memory.h"
 #include "cuda/plan/one_pass.h"
@@ -78,6 +79,7 @@ struct build_scoring {
 struct cuda_builder {
     struct cuda_layout *layout;
     const struct graph *graph;
+    struct cuda_gpu gpu; /* what the cost model knows of the chip */
     struct cuda_memory memory;
     uintptr_t lived; /* address of that memory */
 
@@ -235,8 +237,11 @@ struct channel_sums build_sums_at(struct cuda_builder *b, const struct build_sum
 struct build_readers {
     unsigned blocks, channels, at_once;
 };
+/* For a launch whose CTAs reduce this number of channels each. */
+struct build_readers build_readers(const struct cuda_builder *b, const struct cuda_op *op, unsigned channels);
 /* For a kernel with groups of NORM_CHANNELS channels: `strides` CTAs per group. */
-struct build_readers build_norm_readers(unsigned strides, unsigned channels);
+struct build_readers build_norm_readers(const struct cuda_builder *b, enum cuda_kernel_id kernel, unsigned strides,
+                                        unsigned channels);
 /* Appends a reduce_sums launch for the rows, if that is cheaper than reducing all of them in every CTA. */
 void build_reduce_sums(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers);
 
@@ -250,7 +255,8 @@ void build_launch_sums(struct cuda_builder *b, const struct graph_slice *s);
 /* Call before a launch that applies a BN: appends a reduce_sums launch if needed. */
 void build_reduce_before_conv(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers);
 /* The same for a kernel with groups of NORM_CHANNELS channels and `strides` CTAs per group. */
-void build_reduce_before_norm_kernel(struct cuda_builder *b, const struct graph_node *norm, unsigned strides);
+void build_reduce_before_norm_kernel(struct cuda_builder *b, const struct graph_node *norm, enum cuda_kernel_id kernel,
+                                     unsigned strides);
 struct norm_view build_prologue(struct cuda_builder *b, const struct graph_node *norm);
 
 /* Sets the arguments for the running statistics of all BNs; returns the CTAs that they add to the next launch. */

@@ -79,22 +79,10 @@ load_other(const struct cuda_op *op, const struct cuda_counts *k, const struct c
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-/* The rows of partial sums that every CTA reduces in its prologue, and their channels. */
+/* A CTA of these kernels has NORM_CHANNELS channels, and reduces only if some of them are among the sums. */
 static const struct channel_sums *
-prologue_sums(const struct cuda_op *op, unsigned *channels)
+sums_of_norm_kernel(const struct cuda_op *op)
 {
-    const struct cuda_products k = cuda_products_of(op);
-    const struct channel_sums *sums = NULL;
-
-    *channels = NORM_CHANNELS;
-    if (k.single && k.kind == CONV_FPROP)
-        sums = &op->args.fprop.norm.fresh;
-    else if (k.one_pass)
-        sums = &op->args.one_pass.finalize.sums;
-    if (sums) {
-        *channels = sums->channels;
-        return sums;
-    }
     switch (op->kernel) {
     case CUDA_NORM_APPLY:
         return &op->args.norm_apply.norm.fresh;
@@ -104,11 +92,32 @@ prologue_sums(const struct cuda_op *op, unsigned *channels)
         return &op->args.norm_pool.norm.fresh;
     case CUDA_NORM_MAX_POOL_GRADIENT:
         return &op->args.norm_pool.finalize.sums;
-    case CUDA_NORM_FINALIZE:
-        return &op->args.norm_finalize.sums;
     default:
         return NULL;
     }
+}
+
+struct cuda_prologue
+cuda_prologue_of(const struct cuda_op *op)
+{
+    const struct cuda_products k = cuda_products_of(op);
+    struct cuda_prologue p = {.ctas = (double)op->x * op->y * op->z, .channels = NORM_CHANNELS};
+
+    if (k.single && k.kind == CONV_FPROP) {
+        p.sums = &op->args.fprop.norm.fresh;
+    } else if (k.one_pass) {
+        p.sums = &op->args.one_pass.finalize.sums;
+    } else if (op->kernel == CUDA_NORM_FINALIZE) {
+        p.sums = &op->args.norm_finalize.sums;
+        return p;
+    } else {
+        p.sums = sums_of_norm_kernel(op);
+        if (p.sums)
+            p.ctas = (double)op->x * cuda_blocks(p.sums->channels, NORM_CHANNELS);
+        return p;
+    }
+    p.channels = p.sums->channels;
+    return p;
 }
 
 struct cuda_load
@@ -116,8 +125,7 @@ cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct 
 {
     const struct cuda_counts *k = &gpu->counts[op->kernel];
     struct cuda_load load = cuda_start_load(k, op->shared);
-    const struct channel_sums *sums;
-    unsigned channels;
+    const struct cuda_prologue p = cuda_prologue_of(op);
 
     if (cuda_is_conv(op))
         load = load_single(gpu, op);
@@ -127,10 +135,9 @@ cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct 
         load_one_pass(op, k, &load);
     else
         load_other(op, k, work, &load);
-    sums = prologue_sums(op, &channels);
-    if (sums && sums->blocks > 0)
-        load.before = cuda_rows_seconds(gpu, load.ctas, cuda_resident(gpu, k->threads, k->registers, load.shared_bytes),
-                                        sums->blocks, channels);
+    if (p.sums && p.sums->blocks > 0)
+        load.before = cuda_rows_seconds(gpu, p.ctas, cuda_resident(gpu, k->threads, k->registers, load.shared_bytes),
+                                        p.sums->blocks, p.channels);
     return load;
 }
 
@@ -149,4 +156,23 @@ cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct 
     load = cuda_load_of(gpu, op, work);
     load.bytes = bytes;
     return cuda_load_seconds(gpu, &load, limit) + gpu->gap;
+}
+
+double
+cuda_reduce_seconds(const struct cuda_gpu *gpu, unsigned from, unsigned to, unsigned channels)
+{
+    float *const somewhere = (float *)(uintptr_t)CUDA_SECTOR; /* only sizes count: what it reads, and what it writes */
+    const struct channel_sums before = {.partial = somewhere, .blocks = from, .channels = channels},
+                              after = {.partial = somewhere, .blocks = to, .channels = channels};
+    const struct cuda_op op = {.kernel = CUDA_REDUCE_SUMS,
+                               .x = to,
+                               .y = cuda_blocks(channels, NORM_CHANNELS),
+                               .z = 1,
+                               .args.reduce_sums = {.from = before, .to = after}};
+    const struct cuda_place nowhere = {.value_bytes = 2};
+    struct cuda_work work;
+    enum cuda_limit limit;
+
+    cuda_work_of(&nowhere, &op, &work);
+    return cuda_seconds(gpu, &op, &work, &limit);
 }

@@ -16,8 +16,19 @@
 double cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work,
                     enum cuda_limit *limit);
 
+/* As above, for a reduce_sums launch that reduces `from` rows of per-channel partial sums to `to` rows. */
+double cuda_reduce_seconds(const struct cuda_gpu *gpu, unsigned from, unsigned to, unsigned channels);
+
 /* Returns what a launch needs, without its bytes.  `work` is not used for products. */
 struct cuda_load cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work);
+
+/* The partial sums that `ctas` CTAs of a launch reduce in their prologue, each for so many channels; NULL: none. */
+struct cuda_prologue {
+    const struct channel_sums *sums;
+    double ctas;
+    unsigned channels;
+};
+struct cuda_prologue cuda_prologue_of(const struct cuda_op *op);
 
 /* Returns the number of tiles of a convolution and sets their rows and columns. */
 size_t cuda_tiles(const struct cuda_op *op, unsigned *rows, unsigned *columns);

@@ -104,11 +104,8 @@ cuda_chip_of(const struct cuda_device *device, enum precision precision, struct 
     if (!(info->precisions >> precision & 1))
         return error_set(err, CHEX_ERR_UNSUPPORTED, "%s does not compute in %s, but in %s", info->text,
                          precision_names[precision], names);
-    *out = (struct cuda_chip){.set = cuda_kernels_fp16,
-                              .value_bytes = 2,
-                              .processors = device->processors,
-                              .launch = CUDA_LAUNCH,
-                              .major = device->major};
+    *out = (struct cuda_chip){
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = device->processors, .major = device->major};
     if (precision == PRECISION_BF16)
         out->set = cuda_kernels_bf16;
 #ifdef CUDA_EMULATED

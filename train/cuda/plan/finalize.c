@@ -76,7 +76,7 @@ launch_finalize(struct cuda_builder *b, unsigned buffer, const struct graph_slic
     struct build_sums *pending = &b->pending[buffer];
     unsigned groups = cuda_blocks(s->channels, NORM_CHANNELS), all = cuda_blocks(pending->channels, NORM_CHANNELS);
     unsigned strides = groups > 0 ? build_pixel_blocks(b, build_all_pixels(b, buffer), s->channels) : 0;
-    struct build_readers readers = build_norm_readers(1, pending->channels);
+    struct build_readers readers = build_norm_readers(b, CUDA_NORM_FINALIZE, 1, pending->channels);
     struct cuda_op op;
 
     readers.blocks += groups * strides;

@@ -7,8 +7,6 @@
 
 #include "cuda/plan/build.h"
 
-#define CONV_AT_ONCE 2 /* CTAs of a convolution that fit on a multiprocessor */
-
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
 /* Scoring: the BN after the convolution is folded into it, so its output is already normalised. */
@@ -34,7 +32,7 @@ conv_forward(struct cuda_builder *b, const struct graph_node *n)
     cuda_conv_choose(&c, b->layout->chip.processors);
     shape = cuda_conv_op(&c);
     if (norm) {
-        build_reduce_before_conv(b, norm, (struct build_readers){shape.x * shape.y, norm->in.channels, CONV_AT_ONCE});
+        build_reduce_before_conv(b, norm, build_readers(b, &shape, norm->in.channels));
         c.fprop.norm = build_prologue(b, norm);
     }
     c.fprop.x = build_is_stem(b, n) ? (void *)b->layout->cells : build_read(b, build_source(b, n));
@@ -55,7 +53,7 @@ norm_forward(struct cuda_builder *b, const struct graph_node *n)
     unsigned strides = build_pixel_blocks(b, build_all_pixels(b, n->in.buffer), n->in.channels);
     struct cuda_op op;
 
-    build_reduce_before_norm_kernel(b, n, strides);
+    build_reduce_before_norm_kernel(b, n, CUDA_NORM_APPLY, strides);
     op = build_op(b, CUDA_NORM_APPLY, strides);
     op.y = groups;
     op.args.norm_apply = (struct norm_apply_args){.x = build_read(b, &n->in),
@@ -144,7 +142,7 @@ norm_pool_forward(struct cuda_builder *b, const struct graph_node *n, const stru
                                                 : build_pool_blocks(b, n, build_all_pixels(b, n->out.buffer));
     struct cuda_op op;
 
-    build_reduce_before_norm_kernel(b, norm, strides);
+    build_reduce_before_norm_kernel(b, norm, kernels[n->op], strides);
     op = build_op(b, kernels[n->op], strides);
     op.y = groups;
     op.args.norm_pool = (struct norm_pool_args){.pool = build_pool(b, n), .weight = (const float *)b->layout->weight};

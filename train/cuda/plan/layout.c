@@ -497,7 +497,12 @@ static enum chex_status
 start_layout(struct cuda_layout *l, const struct plan_options *options, const struct cuda_chip *chip, uintptr_t base,
              struct cuda_memory live, bool measure, struct chex_error *err)
 {
-    struct cuda_builder b = {.layout = l, .graph = options->graph, .node = CUDA_NO_NODE, .memory = live, .err = err};
+    struct cuda_builder b = {.layout = l,
+                             .graph = options->graph,
+                             .gpu = cuda_gpu_of(chip->major, chip->processors),
+                             .node = CUDA_NO_NODE,
+                             .memory = live,
+                             .err = err};
     enum chex_status status;
 
     *l = (struct cuda_layout){.options = options, .graph = options->graph, .chip = *chip, .base = base};

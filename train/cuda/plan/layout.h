@@ -49,11 +49,10 @@ struct cuda_chip {
     const struct cuda_kernel *set; /* the kernels of the chosen precision */
     unsigned value_bytes;          /* of an activation: 2, or 4 in the emulator */
     unsigned processors;           /* multiprocessors */
-    double launch;                 /* cost of an almost empty launch, us; tests set 0 to get more launches */
+    bool many_sums;                /* tests: plan as if reduce_sums launches took no time, which gives more of them */
     unsigned major;                /* compute capability */
     const unsigned char *refused;  /* [nodes] bits 1 << enum conv_kind: cuDNN refuses this convolution; NULL: none */
 };
-#define CUDA_LAUNCH 3.0
 
 /* Offsets in a slot, multiples of 16.  One cudaMemcpyAsync() copies a slot unchanged from the host. */
 struct cuda_slot {

@@ -2,7 +2,8 @@
  * sums.c - per-channel partial sums for BN: which launch writes them and which launch reduces them; see build.h
  *
  * The epilogue of a producer writes one row of partial sums per CTA.  The next launch that reads the slab through a BN
- * reduces the rows in its prologue, in every CTA.  If that costs too much, a reduce_sums launch reduces the rows first.
+ * reduces the rows in its prologue, in every CTA.  If that takes longer in the cost model of gpu.h than with a
+ * reduce_sums launch before it, such a launch reduces the rows first.
  *
  * rows   float [blocks][2][channels]; blocks: CTAs of the producer along the pixels
  *
@@ -11,18 +12,9 @@
 #include <config.h>
 
 #include "cuda/plan/build.h"
+#include "cuda/plan/cost_seconds.h"
 
 /* ---- partial sums and reduce_sums -------------------------------------------------------------------------------- */
-
-/*
- * Cost of reducing the rows in every CTA of the consumer, in microseconds: the larger of an L2 latency bound and an L2
- * bandwidth bound.  Latency: each wave of CTAs waits once per ON_ITS_WAY floats.  Bandwidth: the bytes that all CTAs
- * read.  Modelled for an H200 (published: 5.5 TB/s).  On other GPUs the costs differ, but their ratios hardly do.
- */
-#define WAIT       0.5 /* latency of the L2, us */
-#define ON_ITS_WAY (256 * 4 * 8)
-#define CACHE_RATE 5.5e6 /* bandwidth of the L2, bytes per us */
-#define WORTH      0.7   /* of a launch: reduce_sums must save this much beyond its own cost */
 
 struct build_sums
 build_no_sums(void)
@@ -47,37 +39,34 @@ build_sums_at(struct cuda_builder *b, const struct build_sums *sums)
                                  .channels = sums->channels};
 }
 
-/* Cost for r->blocks CTAs that each reduce `rows` rows of r->channels channels. */
+/* Returns the seconds in which the readers reduce `rows` rows in their prologue. */
 static double
-cost_to_add(const struct cuda_builder *b, unsigned rows, const struct build_readers *r)
+prologue_seconds(const struct cuda_builder *b, unsigned rows, const struct build_readers *r)
 {
-    double waves = cuda_blocks(r->blocks, r->at_once * b->layout->chip.processors);
-    double numbers = 2.0 * rows * r->channels;
-    double wait = waves * numbers / ON_ITS_WAY * WAIT, bytes = r->blocks * numbers * sizeof(float) / CACHE_RATE;
-
-    return wait > bytes ? wait : bytes;
+    return cuda_rows_seconds(&b->gpu, r->blocks, r->at_once, rows, r->channels);
 }
 
-/* Cost of a reduce_sums launch that reduces `from` rows to `to` rows, in CTAs of NORM_CHANNELS channels. */
-static double
-cost_to_reduce(const struct cuda_builder *b, unsigned from, unsigned to)
-{
-    return b->layout->chip.launch + 2.0 * cuda_blocks(from, to) * NORM_CHANNELS / ON_ITS_WAY * WAIT;
-}
+/*
+ * A reduce_sums launch must save this fraction of its time beyond it.  Otherwise plans would have up to 10 % more
+ * launches, which save less than 0.3 % of a step in the model.
+ */
+#define MIN_SAVING 0.5
 
 /* Returns the best number of rows; `from` means that no reduce_sums launch is worth it. */
 static unsigned
-fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers *readers)
+fold_to(const struct cuda_builder *b, unsigned from, unsigned channels, const struct build_readers *readers)
 {
-    double best = cost_to_add(b, from, readers) - WORTH * b->layout->chip.launch;
+    double best = prologue_seconds(b, from, readers);
     unsigned to, chosen = from;
 
     for (to = 2; to <= from / 2; to *= 2) {
-        double cost = cost_to_reduce(b, from, to) + cost_to_add(b, to, readers);
+        unsigned rows = cuda_blocks(from, cuda_blocks(from, to)); /* no CTA is without rows */
+        double launch = b->layout->chip.many_sums ? 0 : cuda_reduce_seconds(&b->gpu, from, rows, channels);
+        double seconds = (1 + MIN_SAVING) * launch + prologue_seconds(b, rows, readers);
 
-        if (cost < best) {
-            best = cost;
-            chosen = cuda_blocks(from, cuda_blocks(from, to)); /* no CTA is without rows */
+        if (seconds < best) {
+            best = seconds;
+            chosen = rows;
         }
     }
     return chosen;
@@ -86,7 +75,7 @@ fold_to(const struct cuda_builder *b, unsigned from, const struct build_readers 
 void
 build_reduce_sums(struct cuda_builder *b, struct build_sums *sums, const struct build_readers *readers)
 {
-    unsigned to = fold_to(b, sums->blocks, readers);
+    unsigned to = fold_to(b, sums->blocks, sums->channels, readers);
     struct build_sums fewer;
     struct cuda_op op;
 
@@ -193,19 +182,31 @@ build_reduce_before_conv(struct cuda_builder *b, const struct graph_node *norm, 
 }
 
 void
-build_reduce_before_norm_kernel(struct cuda_builder *b, const struct graph_node *norm, unsigned strides)
+build_reduce_before_norm_kernel(struct cuda_builder *b, const struct graph_node *norm, enum cuda_kernel_id kernel,
+                                unsigned strides)
 {
     const struct graph_node *writer = fresh_writer(b, norm);
 
     if (writer)
-        build_reduce_before_conv(b, norm, build_norm_readers(strides, writer->out.channels));
+        build_reduce_before_conv(b, norm, build_norm_readers(b, kernel, strides, writer->out.channels));
 }
 
 struct build_readers
-build_norm_readers(unsigned strides, unsigned channels)
+build_readers(const struct cuda_builder *b, const struct cuda_op *op, unsigned channels)
 {
+    const struct cuda_counts *k = &b->gpu.counts[op->kernel];
+    unsigned at_once = cuda_resident(&b->gpu, k->threads, k->registers, k->shared + op->shared);
+
     return (struct build_readers){
-        .blocks = strides * cuda_blocks(channels, NORM_CHANNELS), .channels = NORM_CHANNELS, .at_once = 4};
+        .blocks = op->x * op->y * op->z, .channels = channels, .at_once = at_once > 0 ? at_once : 1};
+}
+
+struct build_readers
+build_norm_readers(const struct cuda_builder *b, enum cuda_kernel_id kernel, unsigned strides, unsigned channels)
+{
+    const struct cuda_op op = {.kernel = kernel, .x = strides, .y = cuda_blocks(channels, NORM_CHANNELS), .z = 1};
+
+    return build_readers(b, &op, NORM_CHANNELS);
 }
 
 struct norm_view
