@@ -63,7 +63,7 @@ MORE_PEERS += [("graph-fp16-nhwc", 224, 256, "train"), ("eager-fp16-nchw", 224, 
 # (precision, batch) of the part kernels
 LAUNCHES = [("fp16", 64)]
 MORE_LAUNCHES = [("fp16", 64), ("fp16", 256), ("bf16", 64), ("fp16", 16)]
-LIMITS = {True: {"machine": 20, "rates": 60, "steps": 130, "kernels": 60, "torch": 290, "ncu": 90},
+LIMITS = {True: {"machine": 20, "rates": 60, "steps": 130, "kernels": 30, "torch": 290, "ncu": 90},
           False: {"machine": 20, "rates": 60, "steps": 500, "kernels": 240, "torch": 4500, "ncu": 200}}
 METRICS = ["dram__bytes.sum", "gpu__time_duration.sum"]
 # Words of a kernel's name that its kind has not: the shape of its tiles, the type of its values.

@@ -207,6 +207,8 @@ def _(_work):
             assert abs(kind["ms"] - wanted["ms"]) < 1e-4 and abs(of_kind["model_ms"] - wanted["ms"]) < 1e-5, name
             assert abs(kind["measured"] - of_kind["ms"]) < 1e-4, name
         assert found["launches"][0]["kind"] == "input" and found["launches"][-1]["kind"] == "optimizer"
+    assert "has no launches" in run([emulated_loop(), "kernels", "cpu", *words[1:]], 77).stderr
+    assert "usage" in run([emulated_loop(), "kernels", *words, "0"], 2).stderr
     text = run([emulated_loop(), "kernels", *words, 1, "table"]).stdout
     count = sum(kind["launches"] for kind in told["kernels"].values())
     assert re.search(rf"^ .* {count}  a step; modelled on {told['modelled_on']}$", text, re.M), text
