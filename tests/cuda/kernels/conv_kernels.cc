@@ -94,7 +94,7 @@ pack(const value_set &set, const problem &p)
         {0, upload(set, floats(p.w.size())), p.a.out, p.a.in, p.s->kernel * p.s->kernel, 0, 0}};
     pack_weights_args pack = {upload(p.master), upload(entry), 1, 0, {}};
 
-    launch(set, CUDA_PACK_WEIGHTS, cuda_blocks(p.w.size(), PACK_THREADS), 1, pack);
+    launch(set, CUDA_PACK_WEIGHTS, cuda_pack_blocks(&entry[0]), 1, pack);
     return entry[0].packed;
 }
 

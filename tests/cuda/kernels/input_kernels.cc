@@ -190,7 +190,7 @@ pack_stem(const value_set &set, const floats &master, unsigned out)
         {0, upload(set, floats((size_t)out * 4 * STEM_IN, 7)), out, INPUT_CHANNELS, STEM_KERNEL * STEM_KERNEL, 1, 0}};
     pack_weights_args pack = {upload(master), upload(entry), 1, 0, {}};
 
-    launch(set, CUDA_PACK_WEIGHTS, cuda_blocks((size_t)out * 4 * STEM_IN, PACK_THREADS), 1, pack);
+    launch(set, CUDA_PACK_WEIGHTS, cuda_pack_blocks(&entry[0]), 1, pack);
     return entry[0].packed;
 }
 
@@ -361,25 +361,28 @@ run_overflow(const value_set &set)
 
 /* ---- packed weights ---------------------------------------------------------------------------------------------- */
 
-/* Packs several convolutions in one launch, the first being the stem; the memory after each must be unchanged. */
+/* Packs many convolutions in one launch, the first being the stem; the memory after each must be unchanged. */
 static void
 run_table(const value_set &set)
 {
-    struct {
+    struct weights {
         unsigned out, in, taps;
-    } convs[] = {{8, INPUT_CHANNELS, 49}, {24, 16, 1}, {8, 8, 1}, {40, 24, 9}, {8, 88, 1}};
+    };
+    std::vector<weights> convs = {
+        {8, INPUT_CHANNELS, 49}, {24, 16, 1}, {8, 8, 1}, {40, 24, 9}, {8, 88, 1}, {8, 16, 25}, {64, 128, 1}};
     std::vector<pack_entry> entry;
     pack_weights_args pack = {};
     unsigned blocks = 0;
     size_t floats_of_all = 3;
 
-    for (const auto &c : convs) {
+    convs.resize(PACK_THREADS + 9, {8, 8, 1}); /* more entries than a CTA has threads */
+    for (const weights &c : convs) {
         bool stem = entry.empty();
         unsigned packed = c.out * (stem ? 4 * STEM_IN : c.in * c.taps);
 
         entry.push_back({floats_of_all, upload(set, floats(packed + 8, 7)), c.out, c.in, c.taps, stem, blocks});
         floats_of_all += (size_t)c.out * c.in * c.taps + 5;
-        blocks += cuda_blocks(packed, PACK_THREADS);
+        blocks += cuda_pack_blocks(&entry.back());
     }
     floats master = random_floats(floats_of_all);
     pack.master = upload(master);

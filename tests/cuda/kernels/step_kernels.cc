@@ -251,12 +251,12 @@ run_begin(const value_set &set)
     state.good = 9;
     state.loss = state.labels = state.known = 17;
     state.bad = 2;
-    /* After two empty CTAs, which stand for those of the weights. */
-    pack_weights_args pack = {NULL, upload(std::vector<pack_entry>{{0, NULL, 0, 8, 1, 0, 0}}), 1, 2, {}};
+    /* After an empty CTA, which stands for those of the weights. */
+    pack_weights_args pack = {NULL, upload(std::vector<pack_entry>{{0, NULL, 0, 8, 1, 0, 0}}), 1, 1, {}};
     step_begin_args &a = pack.begin;
 
     a = {upload(std::vector<step_state>{state}), upload(statistics), upload(floats(301, 7)), 300, 0};
-    launch(set, CUDA_PACK_WEIGHTS, 2 + cuda_blocks(300, PACK_THREADS), 1, pack);
+    launch(set, CUDA_PACK_WEIGHTS, 1 + cuda_blocks(300, PACK_THREADS), 1, pack);
     floats got = download(a.running, 301);
     state = download_one(a.state);
     expect(got[300] == 7 && floats(got.begin(), got.end() - 1) == statistics, "running statistics");
@@ -264,7 +264,7 @@ run_begin(const value_set &set)
     expect(state.labels == 0 && state.known == 0, "the numbers of labels");
     expect(state.loss_scale == 512 && state.applied == 3 && state.good == 9, "what stays of the state");
     a.from_zero = 1;
-    launch(set, CUDA_PACK_WEIGHTS, 2 + cuda_blocks(300, PACK_THREADS), 1, pack);
+    launch(set, CUDA_PACK_WEIGHTS, 1 + cuda_blocks(300, PACK_THREADS), 1, pack);
     expect(download(a.running, 300) == floats(300), "running statistics of ranks but the first");
     release();
     finish_case(set, "a step begins");

@@ -70,18 +70,25 @@ struct input_args {
 /* ---- packing of weights (pack.cu) --------------------------------------------------------------------------- */
 
 #define PACK_THREADS 256
+#define PACK_FOUND   16 /* bytes of shared memory: the entry that a CTA of pack_weights or sum_all has found */
 /*
  * Packs the weights of all convolutions: packed(o, ky, kx, i) = master(o, i, ky, kx).  The stem has weights for its
  * cells: plane 0 is the sum over c of w(o, c, ky, kx) * 256 / (255 deviation[c]), and plane 1 the sum over c of
  * w(o, c, ky, kx) * (128 / 255 - mean[c]) / deviation[c], with batch.h's mean and deviation.  Taps of the 4 x 4 cells
  * that are outside the 7 x 7 kernel are 0.
+ *
+ * A CTA has PACK_EIGHTS groups of eight adjacent inputs of an output, with all their taps; for the stem it has
+ * PACK_THREADS packed weights.  cuda_pack_blocks() of launch.h returns the CTAs of an entry.  At most PACK_THREADS
+ * taps.
  */
+#define PACK_EIGHTS(taps) (PACK_THREADS / (taps))
+#define PACK_SHARED       (PACK_FOUND + PACK_THREADS * 9 * 4) /* one extra float for each eight */
 struct pack_entry {
     size_t master;          /* index of a float in the arena of parameters */
     void *packed;           /* [out][taps][in]; the stem [out][4][STEM_IN] */
     unsigned out, in, taps; /* shape of the master weights */
     unsigned stem;
-    unsigned first_block; /* its CTAs are first_block .. first_block of the next entry - 1, PACK_THREADS values each */
+    unsigned first_block; /* its CTAs are first_block .. first_block of the next entry - 1 */
 };
 struct pack_weights_args {
     const float *master;            /* parameters, or their average */
@@ -100,7 +107,7 @@ struct fold_entry {
     struct pack_entry pack;             /* packed NULL: a BN with `out` channels, in and taps 1 */
     size_t gamma, beta, mean, variance; /* indices of floats in the arenas of parameters and of statistics */
     float *scale, *shift;               /* [out]; shift NULL: weights without a BN; scale: only for a BN on its own */
-    unsigned first_block;               /* as in pack_entry */
+    unsigned first_block;               /* as in pack_entry; a CTA has PACK_THREADS values */
 };
 struct fold_weights_args {
     const float *master, *statistics; /* parameters, or their average; running statistics */

@@ -12,6 +12,14 @@ cuda_blocks(size_t count, unsigned each)
 }
 
 unsigned
+cuda_pack_blocks(const struct pack_entry *e)
+{
+    if (e->stem)
+        return cuda_blocks((size_t)e->out * 4 * STEM_IN, PACK_THREADS);
+    return cuda_blocks((size_t)e->out * e->in / 8, PACK_EIGHTS(e->taps));
+}
+
+unsigned
 cuda_sum_blocks(const struct splits_entry *e)
 {
     if (e->stem)

@@ -123,7 +123,8 @@ struct cuda_op {
 /* Returns the CTAs for `count` elements, `each` per CTA. */
 unsigned cuda_blocks(size_t count, unsigned each);
 
-/* Returns the CTAs of sum_all for an entry. */
+/* Return the CTAs of pack_weights and of sum_all for an entry. */
+unsigned cuda_pack_blocks(const struct pack_entry *e);
 unsigned cuda_sum_blocks(const struct splits_entry *e);
 
 #endif

@@ -78,15 +78,80 @@ pack_weight(const pack_entry &e, const float *master, unsigned n)
 }
 } // namespace
 
+namespace
+{
+/*
+ * Packs PACK_EIGHTS groups of eight inputs, with all taps, through shared memory: a CTA reads one contiguous range of
+ * master weights, and a thread writes 16 bytes.  Float i is at i + i / 8, so that at most two lanes of a warp access
+ * one bank, although they read with a stride of 8 * taps floats.
+ */
+DEVICE void
+pack_convolution(const pack_weights_args &a, const pack_entry &e, float *shared)
+{
+    unsigned eights = PACK_EIGHTS(e.taps), first = (blockIdx.x - e.first_block) * eights;
+    unsigned have = min(eights, e.out * e.in / 8 - first), count = have * 8 * e.taps;
+    unsigned eight = threadIdx.x % eights, tap = threadIdx.x / eights;
+    unsigned out = (first + eight) / (e.in / 8), in = (first + eight) % (e.in / 8) * 8;
+    const float *from = a.master + e.master + (size_t)first * 8 * e.taps;
+    float w[8];
+    value8 v;
+
+#pragma unroll
+    for (unsigned k = 0; k < 8; k++) {
+        unsigned i = k * PACK_THREADS + threadIdx.x;
+
+        w[k] = i < count ? from[i] : 0;
+    }
+#pragma unroll
+    for (unsigned k = 0; k < 8; k++) {
+        unsigned i = k * PACK_THREADS + threadIdx.x;
+
+        shared[i + i / 8] = w[k];
+    }
+    __syncthreads();
+    if (eight >= have || tap >= e.taps)
+        return;
+#pragma unroll
+    for (unsigned k = 0; k < 8; k++) {
+        unsigned i = (eight * 8 + k) * e.taps + tap;
+
+        w[k] = shared[i + i / 8];
+    }
+    pack8(v, w);
+    store8((value_t *)e.packed + ((size_t)out * e.taps + tap) * e.in + in, v);
+}
+
+/*
+ * Returns the entry to which a CTA belongs.  Each thread compares one entry, so no load waits for another one, as it
+ * does in the binary search of entry_of_block().  All threads must call it; found: in shared memory.
+ */
+template <typename T>
+DEVICE const T &
+find_entry(const T *entry, unsigned entries, unsigned block, unsigned *found)
+{
+    for (unsigned i = threadIdx.x; i < entries; i += PACK_THREADS)
+        if (entry[i].first_block <= block && (i + 1 == entries || block < entry[i + 1].first_block))
+            *found = i;
+    __syncthreads();
+    return entry[*found];
+}
+} // namespace
+
 KERNEL(pack_weights, pack_weights_args, PACK_THREADS, 1)
 {
-    const pack_entry &e = entry_of_block(a.entry, a.entries, blockIdx.x);
+    SHARED_BYTES(shared);
+
+    if (a.begin.state && blockIdx.x >= a.blocks) {
+        begin_step(a.begin, (blockIdx.x - a.blocks) * PACK_THREADS + threadIdx.x);
+        return;
+    }
+    const pack_entry &e = find_entry(a.entry, a.entries, blockIdx.x, (unsigned *)(void *)shared);
     unsigned n = (blockIdx.x - e.first_block) * PACK_THREADS + threadIdx.x;
 
-    if (a.begin.state && blockIdx.x >= a.blocks)
-        begin_step(a.begin, (blockIdx.x - a.blocks) * PACK_THREADS + threadIdx.x);
+    if (!e.stem)
+        pack_convolution(a, e, (float *)(void *)(shared + PACK_FOUND));
     else if (n < e.out * pack_row(e))
-        ((value_t *)e.packed)[n] = to_value(pack_weight(e, a.master, n));
+        ((value_t *)e.packed)[n] = to_value(stem_weight(a.master + e.master, n));
 }
 
 KERNEL(fold_weights, fold_weights_args, PACK_THREADS, 1)
@@ -194,12 +259,12 @@ sum_cells(const sum_all_args &a, const splits_entry &e, double *shared)
 KERNEL(sum_all, sum_all_args, PACK_THREADS, 2)
 {
     SHARED_BYTES(shared);
-    const splits_entry &e = entry_of_block(a.entry, a.entries, blockIdx.x);
+    const splits_entry &e = find_entry(a.entry, a.entries, blockIdx.x, (unsigned *)(void *)shared);
 
     if (e.stem)
-        sum_cells(a, e, (double *)(void *)shared);
+        sum_cells(a, e, (double *)(void *)(shared + PACK_FOUND));
     else
-        sum_convolution(a, e, (float *)(void *)shared);
+        sum_convolution(a, e, (float *)(void *)(shared + PACK_FOUND));
 }
 
 /* One thread has eight values. */

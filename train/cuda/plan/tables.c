@@ -63,7 +63,7 @@ make_packed(struct cuda_builder *b)
         packed = (size_t)e->out * (e->stem ? 4 * STEM_IN : e->taps * e->in);
         b->packed[i] = build_reserve(b, packed, b->layout->chip.value_bytes);
         e->packed = (void *)b->packed[i];
-        b->pack_blocks += cuda_blocks(packed, PACK_THREADS);
+        b->pack_blocks += cuda_pack_blocks(e);
         e++;
     }
 }
