@@ -257,12 +257,17 @@ def product_counts(name, code, loops, main, threads):
     return [step, add((1, path_of(code, scope, loops)), (1, stores_of(code, loops, scope, main, pieces)))]
 
 
+def adds_rows(operations, loads):
+    """Does a loop only add rows of partial sums?  Each float of a load costs four additions (two_floats_add)."""
+    return count(operations, "FADD") == 16 * loads and not count(operations, "FFMA|FMUL|HADD2|HFMA2")
+
+
 def other_counts(name, code, loops):
     """Counts of an iteration of the loop over a slab; without one, of the whole kernel, without loads and stores."""
     def is_slab(loop):
         counts = path_of(code, loop, loops)
         inside = [w for a, w in code if loop[0] <= a <= loop[1]]
-        return counts["loads"] and not any(operation(w).startswith("DADD") for w in inside) and counts
+        return counts["loads"] and not adds_rows([operation(w) for w in inside], counts["loads"]) and counts
 
     slabs = [(bool(c["stores"]), c["all"], at) for at in loops for c in [is_slab(at)] if c]
     main = max(slabs)[2] if slabs else (code[0][0], code[-1][0])

@@ -261,6 +261,32 @@ run_shape(const value_set &set, const shape &s)
     finish_case(set, s.name);
 }
 
+/*
+ * Partial sums of which two rows are so large that a float sum loses the other rows: those that a thread adds to a
+ * large one, and the sums of the other threads.
+ */
+static void
+run_rows(const value_set &set)
+{
+    enum { ROWS = 1024, CHANNELS = 32, VALUES = 1000 };
+    const double large[2] = {1 << 24, 3 << 28}, small[2] = {97.0 / 128, 30.25};
+    const double sum = (2 * large[0] + (ROWS - 2) * small[0]) / VALUES / VALUES;
+    floats partial((size_t)ROWS * 2 * CHANNELS), zero(CHANNELS), one(CHANNELS, 1);
+    norm_view view = {room(CHANNELS), room(CHANNELS), upload(one), upload(zero), NULL, {}, 0, VALUES, 0, 1e-5f};
+    norm_apply_args apply = {upload(set, zero), upload(set, zero), view, NULL, 1, 1, CHANNELS, CHANNELS, CHANNELS};
+
+    for (size_t i = 0; i < partial.size(); i++)
+        partial[i] = (float)(i < 4 * CHANNELS ? large : small)[i / CHANNELS % 2];
+    apply.norm.block = upload(std::vector<batch_block>{{1, VALUES, 0}});
+    apply.norm.fresh = {upload(partial), upload(zero), ROWS, CHANNELS};
+    launch(set, CUDA_NORM_APPLY, 1, 1, apply);
+    compare("mean", doubles(CHANNELS, sum), download(view.mean, CHANNELS), 1e-7);
+    compare("variance", doubles(CHANNELS, (2 * large[1] + (ROWS - 2) * small[1]) / VALUES / VALUES - sum * sum),
+            download(view.variance, CHANNELS), 1e-7);
+    release();
+    finish_case(set, "rows that a float sum would lose");
+}
+
 /* Scoring: running statistics, and an image of weight 0. */
 static void
 run_scoring(const value_set &set)
@@ -296,6 +322,7 @@ run_all(const value_set &set)
     for (const shape &s : shapes)
         if (s.small || !small_shapes)
             run_shape(set, s);
+    run_rows(set);
     run_scoring(set);
 }
 

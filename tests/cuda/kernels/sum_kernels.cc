@@ -10,6 +10,7 @@
 
 #include "backend/input.h"
 
+#include <algorithm>
 #include <math.h>
 #include <stdio.h>
 
@@ -86,6 +87,22 @@ run_all(const value_set &set, unsigned number)
     finish_case(name);
 }
 
+/* The first two rows are so large that a float sum loses the other rows. */
+static void
+run_large_row(const value_set &set)
+{
+    enum { ROWS = 2048, CHANNELS = 8 };
+    floats partial((size_t)ROWS * 2 * CHANNELS, 97.0f / 128);
+
+    std::fill(partial.begin(), partial.begin() + 4 * CHANNELS, (float)(1 << 24));
+    reduce_sums_args a = {{upload(partial), NULL, ROWS, CHANNELS}, {room(2 * CHANNELS), NULL, 1, CHANNELS}};
+    launch(set, CUDA_REDUCE_SUMS, 1, 1, a);
+    compare("sums", doubles(2 * CHANNELS, (2 << 24) + (ROWS - 2) * 97.0 / 128), download(a.to.partial, 2 * CHANNELS),
+            6e-8);
+    release();
+    finish_case(set, "rows that a float sum would lose");
+}
+
 /* More rows than fit, and exactly as many; channels that end inside a group. */
 static void
 run_reduce(const value_set &set)
@@ -134,6 +151,7 @@ run_cases(const value_set &set)
     run_all(set, 0);
     run_all(set, 3);
     run_reduce(set);
+    run_large_row(set);
     run_widen(set);
 }
 

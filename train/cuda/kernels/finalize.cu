@@ -14,23 +14,20 @@ KERNEL(reduce_sums, reduce_sums_args, NORM_THREADS, 2)
 {
     SHARED_BYTES(shared);
     enum { ROWS = NORM_THREADS / 16, COLUMNS = 2 * NORM_CHANNELS };
-    double *some = (double *)(void *)shared; /* [ROWS][COLUMNS] */
+    two_floats *some = (two_floats *)(void *)shared; /* [ROWS][COLUMNS] */
     unsigned row = threadIdx.x / 16, column = threadIdx.x % 16 * 4, channels = a.from.channels;
     unsigned first = blockIdx.y * NORM_CHANNELS, channel = first + column % NORM_CHANNELS;
     unsigned each = (a.from.blocks + a.to.blocks - 1) / a.to.blocks;
     unsigned end = min(a.from.blocks, (blockIdx.x + 1) * each);
     size_t which = column / NORM_CHANNELS;
-    double sum[4] = {0, 0, 0, 0};
+    two_floats sum[4] = {};
 
     if (channel < channels) {
 #pragma unroll 8
         for (unsigned b = blockIdx.x * each + row; b < end; b += ROWS) {
-            float4 v = *(const float4 *)(const void *)(a.from.partial + (2 * (size_t)b + which) * channels + channel);
+            const float *from = a.from.partial + (2 * (size_t)b + which) * channels + channel;
 
-            sum[0] += (double)v.x;
-            sum[1] += (double)v.y;
-            sum[2] += (double)v.z;
-            sum[3] += (double)v.w;
+            two_floats_add4(sum, *(const float4 *)(const void *)from);
         }
     }
 #pragma unroll
@@ -38,10 +35,8 @@ KERNEL(reduce_sums, reduce_sums_args, NORM_THREADS, 2)
         some[row * COLUMNS + column + i] = sum[i];
     __syncthreads();
     if (threadIdx.x < COLUMNS) {
-        double all = 0;
+        double all = two_floats_total(some + threadIdx.x, ROWS, COLUMNS);
 
-        for (unsigned r = 0; r < ROWS; r++)
-            all += some[r * COLUMNS + threadIdx.x];
         which = threadIdx.x / NORM_CHANNELS;
         channel = first + threadIdx.x % NORM_CHANNELS;
         if (channel < channels)

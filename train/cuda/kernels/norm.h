@@ -83,6 +83,47 @@ norm_see8(value8 &v, const float *scale, const float *shift, bool relu)
 }
 
 /*
+ * A sum as two floats; `rest` has the rounding errors of `sum` (Dekker's Fast2Sum).  The error of an addition is found
+ * exactly if |sum| >= |x|, and within half a unit in the last place of x otherwise.  So the error of a sum does not
+ * grow with the number of its terms.  Doubles would be slow: sm_75, sm_86, sm_89 and sm_120 add and convert two per
+ * clock and multiprocessor.  A sum that overflows becomes NaN.
+ */
+struct two_floats {
+    float sum, rest;
+};
+
+DEVICE void
+two_floats_add(two_floats &s, float x)
+{
+    float sum = s.sum + x;
+
+    s.rest += x - (sum - s.sum);
+    s.sum = sum;
+}
+
+DEVICE void
+two_floats_add4(two_floats *s, const float4 &x)
+{
+    two_floats_add(s[0], x.x);
+    two_floats_add(s[1], x.y);
+    two_floats_add(s[2], x.z);
+    two_floats_add(s[3], x.w);
+}
+
+/* Adds the rows from[0], from[stride], ... in this order, and returns the value of the sum. */
+DEVICE double
+two_floats_total(const two_floats *from, unsigned rows, unsigned stride)
+{
+    two_floats all = from[0];
+
+    for (unsigned row = 1; row < rows; row++) {
+        two_floats_add(all, from[row * stride].sum);
+        all.rest += from[row * stride].rest;
+    }
+    return (double)all.sum + (double)all.rest;
+}
+
+/*
  * Reduces the partial sums of channels from .. from + count - 1 to sum[2][count].  count is a multiple of 4 and at most
  * NORM_FRESH.  All threads of a CTA must call it, with NORM_SCRATCH bytes at sum.  The order of the additions depends
  * only on count.
@@ -93,33 +134,23 @@ DEVICE void
 norm_add_blocks(const channel_sums &s, unsigned from, unsigned count, double *sum)
 {
     unsigned columns = count / 2, half = count / 4, parts = NORM_SCRATCH / 8 / (2 * count);
+    two_floats *some = (two_floats *)(void *)sum; /* [parts][2][count] */
 
     for (unsigned i = threadIdx.x; i < parts * columns; i += blockDim.x) {
         unsigned part = i / columns, column = i % columns, which = column < half ? 0 : 1;
         const float *at = s.partial + (size_t)which * s.channels + from + (column - which * half) * 4;
-        double some[4] = {0, 0, 0, 0};
+        two_floats four[4] = {};
 
 #pragma unroll 8
-        for (unsigned b = part; b < s.blocks; b += parts) {
-            float4 v = *(const float4 *)(const void *)(at + (size_t)b * 2 * s.channels);
-
-            some[0] += (double)v.x;
-            some[1] += (double)v.y;
-            some[2] += (double)v.z;
-            some[3] += (double)v.w;
-        }
+        for (unsigned b = part; b < s.blocks; b += parts)
+            two_floats_add4(four, *(const float4 *)(const void *)(at + (size_t)b * 2 * s.channels));
 #pragma unroll
         for (unsigned k = 0; k < 4; k++)
-            sum[4 * i + k] = some[k];
+            some[4 * i + k] = four[k];
     }
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < 2 * count; i += blockDim.x) {
-        double all = sum[i];
-
-        for (unsigned part = 1; part < parts; part++)
-            all += sum[part * 2 * count + i];
-        sum[i] = all;
-    }
+    for (unsigned i = threadIdx.x; i < 2 * count; i += blockDim.x)
+        sum[i] = two_floats_total(some + i, parts, 2 * count);
     __syncthreads();
 }
 

@@ -109,7 +109,7 @@ struct norm_running_args {
     ((splits) <= 8 || (taps) > PACK_THREADS / 16 ? 1u : (splits) <= 32 ? 4u : (taps) > 1 ? 8u : 16u)
 #define SUM_EIGHTS(taps, splits) (PACK_THREADS / ((taps)*SUM_PARTS(taps, splits)))
 #define SUM_STEM                 32
-#define SUM_SHARED               (PACK_FOUND + PACK_THREADS * 3 * 16) /* an extra row of 16 bytes for each tap and part */
+#define SUM_SHARED               (PACK_FOUND + PACK_THREADS * 3 * 16) /* an extra 16 bytes for each tap and part */
 struct splits_entry {
     const void *partial; /* aligned to 16 bytes */
     size_t gradient;     /* index of a float in the arena of gradients */
