@@ -290,6 +290,37 @@ end_capture(void)
     return exec;
 }
 
+/* A kernel of a graph reads mapped host memory at each replay, and writes it. */
+static void
+a_graph_reads_and_writes_mapped_memory(void)
+{
+    float *in, *out;
+    struct rule a = {NULL, NULL, 0};
+    cudaGraphExec_t exec;
+    unsigned i;
+
+    CHECK(cudaHostAlloc((void **)&in, N * 4, 0) == cudaErrorInvalidValue && in == NULL);
+    OK(cudaHostAlloc((void **)&in, N * 4, cudaHostAllocMapped));
+    OK(cudaHostAlloc((void **)&out, N * 4, cudaHostAllocMapped));
+    CHECK(cudaHostGetDevicePointer((void **)&a.in, in + 1, 0) == cudaErrorInvalidValue);
+    OK(cudaHostGetDevicePointer((void **)&a.in, in, 0));
+    OK(cudaHostGetDevicePointer((void **)&a.out, out, 0));
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    OK(launch(tensor_end, a, N, 0, stream));
+    exec = end_capture();
+    for (i = 1; i <= 3; i++) {
+        in[N - 1] = (float)i;
+        OK(cudaGraphLaunch(exec, stream));
+        CHECK(out[N - 1] != (float)i);
+        OK(cudaStreamSynchronize(stream));
+        CHECK(out[N - 1] == (float)i);
+    }
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaFreeHost(in));
+    OK(cudaFreeHost(out));
+    CHECK(cudaFreeHost(out) == cudaErrorInvalidValue);
+}
+
 /* A node copies the parameter block of a step from pinned memory. */
 static void
 a_graph_reads_its_parameters_at_each_replay(void)
@@ -562,6 +593,7 @@ main(void)
         {"work is late", work_is_late},
         {"a host that polls gets on", a_host_that_polls_gets_on},
         {"events have times", events_have_times},
+        {"a graph reads and writes mapped memory", a_graph_reads_and_writes_mapped_memory},
         {"a graph reads its parameters at each replay", a_graph_reads_its_parameters_at_each_replay},
         {"kernels may begin early", kernels_may_begin_early},
         {"a capture forks and joins", a_capture_forks_and_joins},

@@ -89,6 +89,7 @@ enum cudaDeviceAttr {
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
 
+#define cudaHostAllocMapped     2
 #define cudaStreamDefault       0
 #define cudaStreamNonBlocking   1
 #define cudaEventDefault        0
@@ -163,6 +164,8 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaMalloc(void **out, size_t size);
 cudaError_t cudaFree(void *p);
 cudaError_t cudaMallocHost(void **out, size_t size);
+cudaError_t cudaHostAlloc(void **out, size_t size, unsigned flags);
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags);
 cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream);

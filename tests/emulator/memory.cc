@@ -4,6 +4,8 @@
  * A new allocation is filled with NaN.  It is rounded up to 256 bytes and lies between two guard pages.  Only kernels
  * and copies may access it, while they run.  Its addresses are never used again.
  *
+ * Mapped host memory has two addresses: that of the host, and that of the device, which is a region like others.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "runtime.h"
@@ -27,6 +29,7 @@ typedef std::map<const unsigned char *, region> region_map; /* by the first byte
 /* Freed regions are in a map of their own, because each copy and each launch iterates over all live ones. */
 static region_map regions, freed;
 static std::map<void *, size_t> &pinned = *new std::map<void *, size_t>; /* never destroyed: no leak */
+static std::map<void *, unsigned char *> mapped_at;                      /* by the host's address: the device's */
 enum { NONE = -2, ALL = -1 };
 static int opened = NONE;
 
@@ -192,11 +195,38 @@ cudaMemGetInfo(size_t *available, size_t *total)
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
+static size_t
+room_of(size_t size)
+{
+    return (size + 255) / 256 * 256;
+}
+
+static size_t
+mapped_of(size_t room)
+{
+    return (room + page_size() - 1) / page_size() * page_size();
+}
+
+/* Makes a closed region of the current device at the end of these pages; returns its first byte. */
+static unsigned char *
+add_region(unsigned char *map, size_t size)
+{
+    size_t room = room_of(size), mapped = mapped_of(room);
+    unsigned char *start = map + mapped - room;
+
+    memset(map, 0xff, mapped);
+    mprotect(map - page_size(), mapped + 2 * page_size(), PROT_NONE);
+    regions[start] = {map, mapped, size, room, current_device()};
+    ASAN(__asan_poison_memory_region(map, mapped - room); __asan_poison_memory_region(start + size, room - size);)
+    catch_faults();
+    return start;
+}
+
 cudaError_t
 cudaMalloc(void **out, size_t size)
 {
     call c("cudaMalloc");
-    size_t page = page_size(), room = (size + 255) / 256 * 256, mapped = (room + page - 1) / page * page;
+    size_t page = page_size(), room = room_of(size), mapped = mapped_of(room);
 
     *out = NULL;
     if (c.failed() || size == 0)
@@ -218,15 +248,9 @@ cudaMalloc(void **out, size_t size)
      */
     if (mapped >= HUGE_PAGE)
         madvise(map, mapped, MADV_HUGEPAGE);
-    memset(map, 0xff, mapped);
-    mprotect(map - page, mapped + 2 * page, PROT_NONE);
-    unsigned char *start = map + mapped - room;
-    regions[start] = {map, mapped, size, room, current_device()};
-    ASAN(__asan_poison_memory_region(map, mapped - room); __asan_poison_memory_region(start + size, room - size);)
-    catch_faults();
+    *out = add_region(map, size);
     d.used += room;
     counts.allocations++;
-    *out = start;
     return c.end();
 }
 
@@ -270,6 +294,80 @@ cudaMallocHost(void **out, size_t size)
     return c.end();
 }
 
+/* Maps the same pages twice: at *host, and with guard pages at the address that this returns; NULL: out of memory. */
+static unsigned char *
+map_twice(size_t mapped, unsigned char **host)
+{
+    int file = memfd_create("mapped host memory", MFD_CLOEXEC);
+    size_t page = page_size();
+    void *both = MAP_FAILED, *device = MAP_FAILED;
+
+    if (file >= 0 && ftruncate(file, (off_t)mapped) == 0) {
+        *host = (unsigned char *)mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        both = mmap(NULL, mapped + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    if (both != MAP_FAILED && *host != MAP_FAILED)
+        device = mmap((unsigned char *)both + page, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+    if (file >= 0)
+        close(file);
+    return device == MAP_FAILED ? NULL : (unsigned char *)device;
+}
+
+cudaError_t
+cudaHostAlloc(void **out, size_t size, unsigned flags)
+{
+    call c("cudaHostAlloc");
+    unsigned char *host = NULL, *map;
+
+    *out = NULL;
+    if (c.failed())
+        return c.end();
+    if (flags != cudaHostAllocMapped || size == 0)
+        return c.end(cudaErrorInvalidValue);
+    if (capturing())
+        return c.end(refuse_in_capture());
+    map = map_twice(mapped_of(room_of(size)), &host);
+    if (!map)
+        return c.end(cudaErrorMemoryAllocation);
+    unsigned char *start = add_region(map, size);
+    *out = host + (start - map);
+    mapped_at[*out] = start;
+    return c.end();
+}
+
+cudaError_t
+cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
+{
+    call c("cudaHostGetDevicePointer");
+    auto found = mapped_at.find(host);
+
+    *device = NULL;
+    if (c.failed())
+        return c.end();
+    if (flags != 0 || found == mapped_at.end())
+        return c.end(cudaErrorInvalidValue);
+    *device = found->second;
+    return c.end();
+}
+
+/* The addresses of both are never used again. */
+static cudaError_t
+free_mapped(void *host, unsigned char *device)
+{
+    region g = regions.find(device)->second;
+
+    counts.waits++;
+    if (!finish_device(g.device))
+        return devices()[(size_t)g.device].sticky;
+    open_memory(g.device);
+    check_margin(device, g);
+    mprotect(g.map, g.mapped, PROT_NONE);
+    mprotect((unsigned char *)host - (device - g.map), g.mapped, PROT_NONE);
+    freed.insert(regions.extract(device));
+    mapped_at.erase(host);
+    return cudaSuccess;
+}
+
 cudaError_t
 cudaFreeHost(void *p)
 {
@@ -278,6 +376,8 @@ cudaFreeHost(void *p)
 
     if (c.failed() || !p)
         return c.end();
+    if (mapped_at.count(p))
+        return c.end(free_mapped(p, mapped_at[p]));
     if (found == pinned.end())
         return c.end(cudaErrorInvalidValue);
     counts.waits++;

@@ -219,6 +219,84 @@ rule_result_is_awaited(bool broken)
     return differ(&got, &one, 1);
 }
 
+/* Runs a kernel that reads mapped memory, where the host has put 1 .. N, and writes mapped memory. */
+struct mapped {
+    float *in, *out;       /* addresses of the host */
+    float *in_at, *out_at; /* addresses of the device */
+};
+
+static struct mapped
+copy_mapped(void)
+{
+    struct mapped m;
+    struct rule a = {NULL, NULL, 0};
+
+    MUST(cudaHostAlloc((void **)&m.in, N * sizeof(float), cudaHostAllocMapped));
+    MUST(cudaHostAlloc((void **)&m.out, N * sizeof(float), cudaHostAllocMapped));
+    MUST(cudaHostGetDevicePointer((void **)&m.in_at, m.in, 0));
+    MUST(cudaHostGetDevicePointer((void **)&m.out_at, m.out, 0));
+    numbers(m.in);
+    a.in = m.in_at;
+    a.out = m.out_at;
+    launch(tensor_end, 1, N, 0, a, stream);
+    return m;
+}
+
+static int
+end_mapped(const struct mapped *m, const float *got)
+{
+    float want[N];
+    int wrong;
+
+    numbers(want);
+    MUST(cudaStreamSynchronize(stream));
+    wrong = differ(got ? got : m->out, want, N);
+    MUST(cudaFreeHost(m->in));
+    MUST(cudaFreeHost(m->out));
+    return wrong;
+}
+
+/* The host may not change what a kernel reads in mapped memory until it has waited for the kernel. */
+static int
+rule_mapped_block_is_kept(bool broken)
+{
+    struct mapped m = copy_mapped();
+
+    if (!broken)
+        MUST(cudaStreamSynchronize(stream));
+    m.in[0] = 7;
+    return end_mapped(&m, NULL);
+}
+
+/* What a kernel writes to mapped memory is valid only after an event behind the kernel. */
+static int
+rule_mapped_result_is_awaited(bool broken)
+{
+    struct mapped m = copy_mapped();
+    float got[N];
+    cudaEvent_t event;
+
+    MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    MUST(cudaEventRecord(event, stream));
+    if (!broken)
+        MUST(cudaEventSynchronize(event));
+    memcpy(got, m.out, sizeof(got));
+    MUST(cudaEventDestroy(event));
+    return end_mapped(&m, got);
+}
+
+/* Each side uses its own address of mapped memory. */
+static int
+rule_mapped_memory_has_two_addresses(bool broken)
+{
+    struct mapped m = copy_mapped();
+    float got[N];
+
+    MUST(cudaStreamSynchronize(stream));
+    memcpy(got, broken ? m.out_at : m.out, sizeof(got));
+    return end_mapped(&m, got);
+}
+
 /* Memory must be written before it is read. */
 static int
 rule_memory_is_written(bool broken)
@@ -419,6 +497,9 @@ static const struct host_rule {
     {"host_stays_out", rule_host_stays_out},
     {"buffer_is_kept", rule_buffer_is_kept},
     {"result_is_awaited", rule_result_is_awaited},
+    {"mapped_block_is_kept", rule_mapped_block_is_kept},
+    {"mapped_result_is_awaited", rule_mapped_result_is_awaited},
+    {"mapped_memory_has_two_addresses", rule_mapped_memory_has_two_addresses},
     {"memory_is_written", rule_memory_is_written},
     {"tensor_is_large_enough", rule_tensor_is_large_enough},
     {"memory_is_live", rule_memory_is_live},

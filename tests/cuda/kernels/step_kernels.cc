@@ -39,6 +39,8 @@ struct stepper {
         launch(set, CUDA_STEP_DECIDE, 1, 1, decide);
         launch(set, CUDA_OPTIMIZER,
                cuda_blocks(apply.count, STEP_THREADS) + cuda_blocks(apply.statistics_count, STEP_THREADS), 1, apply);
+        step_state now = state(), result = download_one(decide.result);
+        expect(memcmp(&now, &result, sizeof(now)) == 0, "the result is not the state");
     }
     step_state state() const
     {
@@ -63,6 +65,7 @@ make_stepper(const value_set &set, const optimizer_options &o, const floats &par
                 upload(std::vector<step_block>(1)),
                 upload(floats(TAIL_FLOATS)),
                 upload(std::vector<step_state>{state}),
+                upload(std::vector<step_state>(1)),
                 blocks,
                 loss_scale != 1,
                 2,

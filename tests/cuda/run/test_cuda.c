@@ -219,6 +219,7 @@ late_steps(const struct plan_options *o, unsigned steps, unsigned batches, struc
     *during = (struct emulator_counts){.graphs = after.graphs - before.graphs,
                                        .early = after.early - before.early,
                                        .waits = after.waits - before.waits,
+                                       .copies = after.copies - before.copies,
                                        .kernels = after.kernels - before.kernels,
                                        .allocations = after.allocations - before.allocations};
     return all;
@@ -238,6 +239,7 @@ TEST(a_step_is_one_graph_and_the_host_waits_for_none)
 
     free(late_steps(&o, 6, 1, &c));
     ck_assert_uint_eq(c.graphs, 6);
+    ck_assert_uint_eq(c.copies, 6); /* only that of the micro-batch: kernels read and write mapped host memory */
     ck_assert_uint_eq(c.waits, 0);
     ck_assert_uint_eq(c.allocations, 0);
     /* Micro-batches before the last one are two graphs each; the host may wait for a pinned slot. */

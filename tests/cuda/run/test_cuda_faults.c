@@ -286,6 +286,8 @@ static const char *const calls[] = {
     "cudaMemGetInfo",
     "cudaMalloc",
     "cudaMallocHost",
+    "cudaHostAlloc",
+    "cudaHostGetDevicePointer",
     "cudaMemcpy",
     "cudaMemcpyAsync",
     "cudaMemset",

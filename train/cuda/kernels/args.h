@@ -170,8 +170,9 @@ struct loss_args {
 #define STEP_EACH    4096 /* gradients per CTA of gradient_squares */
 
 /* After a rank's last micro-batch: decays the running statistics like arena_fade_statistics(), and fills the tail. */
+#define END_SHARED sizeof(struct end_block)
 struct step_end_args {
-    const struct end_block *block;
+    const struct end_block *block; /* in a run: mapped host memory, so each read crosses PCIe */
     const struct step_state *state;
     const unsigned *pixels; /* [count] pixels per image of the BN to which the statistic belongs */
     float *running, *tail;
@@ -192,9 +193,10 @@ struct gradient_squares_args {
  */
 struct step_decide_args {
     const double *partial;
-    const struct step_block *block;
+    const struct step_block *block; /* in a run: mapped host memory */
     const float *tail;
     struct step_state *state;
+    struct step_state *result;     /* a copy of the state for the host, in mapped memory; NULL: none */
     unsigned blocks, scaled, grow; /* scaled: there is a loss scale */
     unsigned alone;                /* a single rank: loss and labels of the state are complete, in double */
     float least, most;

@@ -1,5 +1,5 @@
 /*
- * blocks.h - data in device memory that changes from step to step; see args.h
+ * blocks.h - data in memory that changes from step to step; see args.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@ typedef unsigned short uint16_t;
 
 /*
  * Graphs are recorded once, so an argument of a kernel cannot change between steps.  Everything that does is in one of
- * these blocks in device memory.
+ * these blocks: batch_block and step_state in device memory, end_block and step_block in mapped host memory.
  */
 
 /* For each micro-batch. */

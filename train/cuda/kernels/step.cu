@@ -41,7 +41,7 @@ is_finite(double x)
 namespace
 {
 DEVICE void
-fill_tail(const step_end_args &a)
+fill_tail(const step_end_args &a, const end_block &block)
 {
     double loss = a.state->loss;
     float large = (float)loss;
@@ -50,27 +50,33 @@ fill_tail(const step_end_args &a)
     a.tail[TAIL_LOSS_REST] = is_finite((double)large) ? (float)(loss - (double)large) : 0.0f;
     a.tail[TAIL_LABELS] = (float)a.state->labels;
     a.tail[TAIL_UNKNOWN] = (float)(a.state->labels - a.state->known);
-    a.tail[TAIL_FAULTS] = (float)a.block->faults;
+    a.tail[TAIL_FAULTS] = (float)block.faults;
     for (unsigned i = 0; i < TAIL_REQUESTS; i++)
-        a.tail[TAIL_REQUEST + i] = (float)(a.block->requests >> i & 1);
+        a.tail[TAIL_REQUEST + i] = (float)(block.requests >> i & 1);
 }
 } // namespace
 
+/* The block is in host memory, so one thread of a CTA reads it for all. */
 KERNEL(step_end, step_end_args, STEP_THREADS, 1)
 {
+    SHARED_BYTES(shared);
+    end_block &block = *(end_block *)(void *)shared;
     unsigned i = blockIdx.x * STEP_THREADS + threadIdx.x;
 
+    if (threadIdx.x == 0)
+        block = *a.block;
+    __syncthreads();
     if (i < a.count) {
         float r = a.running[i];
 
-        if (a.block->following > 0 && (double)a.batch * (double)a.pixels[i] >= NORM_LEAST)
-            r *= (float)a.block->fade;
-        if ((double)a.block->rest * (double)a.pixels[i] >= NORM_LEAST)
+        if (block.following > 0 && (double)a.batch * (double)a.pixels[i] >= NORM_LEAST)
+            r *= (float)block.fade;
+        if ((double)block.rest * (double)a.pixels[i] >= NORM_LEAST)
             r *= 1 - a.momentum;
         a.running[i] = r;
     }
     if (i == 0)
-        fill_tail(a);
+        fill_tail(a, block);
 }
 
 KERNEL(gradient_squares, gradient_squares_args, STEP_THREADS, 1)
@@ -119,19 +125,34 @@ skip_step(step_state *s, const step_decide_args &a)
 DEVICE void
 apply_step(step_state *s, const step_decide_args &a)
 {
+    step_block block = *a.block;
     double t;
 
     s->apply = 1;
-    s->factor = (float)(s->rescale * (a.block->clip > 0 && s->norm > a.block->clip ? a.block->clip / s->norm : 1));
+    s->factor = (float)(s->rescale * (block.clip > 0 && s->norm > block.clip ? block.clip / s->norm : 1));
     t = s->applied += 1;
-    s->rate = (float)(a.block->rate / (1 - pow(a.beta1, t)));
+    s->rate = (float)(block.rate / (1 - pow(a.beta1, t)));
     s->root = (float)(1 / sqrt(1 - pow(a.beta2, t)));
-    s->shrink = (float)(1 - a.block->rate * a.decay);
+    s->shrink = (float)(1 - block.rate * a.decay);
     s->good++;
     if (a.scaled && s->good >= a.grow) {
         s->good = 0;
         s->loss_scale = min(s->loss_scale * 2, a.most);
     }
+}
+
+DEVICE void
+decide(step_state *s, const step_decide_args &a)
+{
+    s->apply = 0;
+    if (s->halted)
+        return;
+    if (s->faults > 0)
+        s->halted = 1;
+    else if (!is_finite(s->loss) || !is_finite(s->norm))
+        skip_step(s, a);
+    else
+        apply_step(s, a);
 }
 } // namespace
 
@@ -148,15 +169,9 @@ KERNEL(step_decide, step_decide_args, STEP_THREADS, 1)
         return;
     read_tail(s, a.tail, a.alone);
     s->norm = s->rescale * sqrt(squares);
-    s->apply = 0;
-    if (s->halted)
-        return;
-    if (s->faults > 0)
-        s->halted = 1;
-    else if (!is_finite(s->loss) || !is_finite(s->norm))
-        skip_step(s, a);
-    else
-        apply_step(s, a);
+    decide(s, a);
+    if (a.result)
+        *a.result = *s;
 }
 
 namespace

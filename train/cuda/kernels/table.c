@@ -125,7 +125,7 @@ const struct cuda_kernel JOIN(cuda_kernels, CUDA_VALUE)[CUDA_KERNEL_COUNT] = {
     ENTRY(linear, HEAD_THREADS, 0)
     ENTRY(linear_gradient, HEAD_THREADS, 0)
     ENTRY(loss, HEAD_THREADS, HEAD_THREADS * sizeof(double))
-    ENTRY(step_end, STEP_THREADS, 0)
+    ENTRY(step_end, STEP_THREADS, END_SHARED)
     ENTRY(gradient_squares, STEP_THREADS, STEP_THREADS * sizeof(double))
     ENTRY(step_decide, STEP_THREADS, STEP_THREADS * sizeof(double))
     ENTRY(optimizer, STEP_THREADS, 0)

@@ -127,6 +127,7 @@ struct cuda_layout {
     size_t sum_floats;       /* of all three parts, including padding to CUDA_ALIGN bytes */
     uintptr_t state;         /* struct step_state */
     float loss_scale;        /* initial value; 1 without loss scaling */
+    /* Used by tests of a plan.  A run puts addresses of mapped host memory into the launches (run/record.c). */
     uintptr_t end_block, step_block;
     uintptr_t batch_block, weight, label; /* of the current micro-batch */
     uintptr_t cells;                      /* its images in the space-to-depth layout of the stem: struct input_args */

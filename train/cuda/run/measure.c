@@ -27,9 +27,10 @@ struct measure {
 };
 
 static enum chex_status
-launch(const struct measure *m, const struct cuda_op *op, struct chex_error *err)
+launch(const struct measure *m, const struct cuda_op *shared, struct chex_error *err)
 {
     struct plan *plan = m->plan;
+    const struct cuda_op own = cuda_with_exchange(plan, shared), *op = &own;
     const struct cuda_kernel *set = plan->layout.chip.set;
 
     if (op->by_cudnn)
@@ -159,6 +160,8 @@ start(struct measure *m, struct chex_error *err)
 
     if (!plan->options.train || plan->ticket == 0 || plan->begun || cuda_has_peers(plan))
         return error_set(err, CHEX_ERR_BUG, "launches are measured between two steps of a plan without other ranks");
+    if (cuda_drain(m->plan, "the latest step", err) != CHEX_OK)
+        return err->status;
     e = cudaMalloc(&m->saved, plan->layout.bytes);
     if (e == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
@@ -177,14 +180,19 @@ cuda_measure_launches(struct plan *plan, unsigned runs, double *seconds, struct 
 {
     struct measure m = {.plan = plan, .runs = runs};
     enum chex_status status = cuda_enter(plan, err);
+    struct cuda_exchange latest; /* of the latest step: its input is that of the measured one, its result stays */
 
     if (status == CHEX_OK)
         status = start(&m, err);
     plan->folded = ARENA_COUNT; /* as in cuda_run() */
-    if (status == CHEX_OK)
+    if (status == CHEX_OK) {
+        plan->result = plan->ticket % 2;
+        latest = *plan->exchange[plan->result];
         status = measure_step(&m, seconds, err);
-    if (status != CHEX_OK)
-        (void)cuda_quiesce(plan); /* the copy must not be in use any more */
+        if (status != CHEX_OK)
+            (void)cuda_quiesce(plan); /* the copy and the exchange must not be in use any more */
+        *plan->exchange[plan->result] = latest;
+    }
     if (m.begin)
         (void)cudaEventDestroy(m.begin);
     if (m.end)

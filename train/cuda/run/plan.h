@@ -98,6 +98,13 @@ struct cuda_copy {
 #define CUDA_ENDS   4  /* steps whose end events are kept; one of them precedes the oldest step in flight */
 #define CUDA_CLOCKS 8  /* micro-batch n enters after n - 5 has released its slot, so the clock of n - 8 is complete */
 
+/* What the host and the kernels of a step exchange, in mapped host memory: no copies. */
+struct cuda_exchange {
+    struct end_block end;
+    struct step_block step;
+    struct step_state made; /* written by step_decide; valid after plan.done */
+};
+
 struct plan {
     struct cuda_device *device;
     struct plan_options options;
@@ -122,13 +129,13 @@ struct plan {
     bool empty;       /* the last micro-batch had no image */
     unsigned pending; /* parts that are not launched yet: enum cuda_graph_bits */
     size_t summed;    /* while launches are queued: the sums of the gradients from this index on have started */
+    unsigned result;  /* while launches are queued: the exchange that they use */
     uint64_t asked;   /* the last ticket whose result was requested before it was ready */
 
     /* Results. */
-    uint64_t ticket;                  /* of the latest step */
-    struct step_state *made[2];       /* pinned */
-    struct step_block *step_block[2]; /* pinned */
-    struct end_block *end_block[2];   /* pinned */
+    uint64_t ticket;                      /* of the latest step */
+    struct cuda_exchange *exchange[2];    /* addresses of the host */
+    struct cuda_exchange *exchange_at[2]; /* the same memory, addresses of the device */
     cudaEvent_t done[2];
 
     /* Times. */
@@ -222,6 +229,9 @@ enum chex_status cuda_feed(struct plan *plan, const struct batch *batch, const s
                            struct chex_error *err);
 
 /* ---- launches (record.c) and their times (clock.c) ----------------------------------------------------- */
+
+/* Returns the launch with the addresses of the exchange plan->result, if it uses mapped host memory. */
+struct cuda_op cuda_with_exchange(const struct plan *plan, const struct cuda_op *op);
 
 /* Launches the parts in `holds` as one graph, which is recorded on first use. */
 enum chex_status cuda_run(struct plan *plan, unsigned holds, struct chex_error *err);

@@ -13,10 +13,26 @@
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
+struct cuda_op
+cuda_with_exchange(const struct plan *plan, const struct cuda_op *op)
+{
+    struct cuda_exchange *exchange = plan->exchange_at[plan->result];
+    struct cuda_op own = *op;
+
+    if (op->kernel == CUDA_STEP_END) {
+        own.args.end.block = &exchange->end;
+    } else if (op->kernel == CUDA_STEP_DECIDE) {
+        own.args.decide.block = &exchange->step;
+        own.args.decide.result = &exchange->made;
+    }
+    return own;
+}
+
 /* after_kernel: the previous entry of the stream is an own kernel, so programmatic dependent launch is possible. */
 static enum chex_status
-put_op(struct plan *plan, const struct cuda_op *op, bool after_kernel, struct chex_error *err)
+put_op(struct plan *plan, const struct cuda_op *shared, bool after_kernel, struct chex_error *err)
 {
+    const struct cuda_op own = cuda_with_exchange(plan, shared), *op = &own;
     const struct cuda_kernel *set = plan->layout.chip.set;
     const char *name = op->by_cudnn ? "a convolution of cuDNN" : set[op->kernel].name;
     bool early = plan->facts.pdl && after_kernel && !plan->options.no_graph;
@@ -85,30 +101,11 @@ put_forward(struct plan *plan, unsigned holds, const struct cuda_clock *c, struc
 }
 
 static enum chex_status
-put_end(struct plan *plan, unsigned result, struct chex_error *err)
+put_update(struct plan *plan, const struct cuda_clock *c, struct chex_error *err)
 {
-    cudaError_t e = cudaMemcpyAsync((void *)plan->layout.end_block, plan->end_block[result], sizeof(struct end_block),
-                                    cudaMemcpyHostToDevice, plan->compute);
+    enum chex_status status = put_list(plan, CUDA_LIST_UPDATE, err);
 
-    return e == cudaSuccess ? put_list(plan, CUDA_LIST_END, err) : cuda_check(e, "ending a step", err);
-}
-
-static enum chex_status
-put_update(struct plan *plan, unsigned result, const struct cuda_clock *c, struct chex_error *err)
-{
-    cudaError_t e = cudaMemcpyAsync((void *)plan->layout.step_block, plan->step_block[result],
-                                    sizeof(struct step_block), cudaMemcpyHostToDevice, plan->compute);
-    enum chex_status status = cuda_check(e, "updating parameters", err);
-
-    if (status == CHEX_OK)
-        status = put_list(plan, CUDA_LIST_UPDATE, err);
-    if (status == CHEX_OK)
-        status = mark(plan, c, CLOCK_UPDATE, err);
-    if (status == CHEX_OK)
-        status = cuda_check(cudaMemcpyAsync(plan->made[result], (const void *)plan->layout.state,
-                                            sizeof(struct step_state), cudaMemcpyDeviceToHost, plan->compute),
-                            "copying what came of a step", err);
-    return status;
+    return status == CHEX_OK ? mark(plan, c, CLOCK_UPDATE, err) : status;
 }
 
 static enum chex_status
@@ -121,10 +118,10 @@ put_backward(struct plan *plan, const struct cuda_clock *c, struct chex_error *e
 
 /* Queues the end of this rank's part and the sums over the ranks. */
 static enum chex_status
-put_sums(struct plan *plan, unsigned result, const struct cuda_clock *c, struct chex_error *err)
+put_sums(struct plan *plan, const struct cuda_clock *c, struct chex_error *err)
 {
     bool sums = cuda_sums_on_device(plan);
-    enum chex_status status = put_end(plan, result, err);
+    enum chex_status status = put_list(plan, CUDA_LIST_END, err);
 
     if (status == CHEX_OK && sums)
         status = cuda_sums_end(plan, err);
@@ -139,6 +136,7 @@ put_all(struct plan *plan, unsigned holds, struct chex_error *err)
     enum chex_status status = mark(plan, c, holds & HOLDS_FORWARD ? CLOCK_BEGIN : CLOCK_BACKWARD, err);
 
     plan->summed = 0;
+    plan->result = result;
     if (holds & HOLDS_END && cuda_sums_on_device(plan))
         cuda_sums_begin(plan);
     if (status == CHEX_OK)
@@ -155,12 +153,12 @@ put_all(struct plan *plan, unsigned holds, struct chex_error *err)
     }
     if (status == CHEX_OK && holds & HOLDS_END) {
         ranges_push(PART_REDUCE);
-        status = put_sums(plan, result, c, err);
+        status = put_sums(plan, c, err);
         ranges_pop();
     }
     if (status == CHEX_OK && holds & HOLDS_UPDATE) {
         ranges_push(PART_UPDATE);
-        status = put_update(plan, result, c, err);
+        status = put_update(plan, c, err);
         ranges_pop();
     }
     return status;

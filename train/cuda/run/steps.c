@@ -105,23 +105,25 @@ begin_step(struct plan *plan)
     plan->idle[ticket % 2] = 0;
 }
 
-/* The result buffers are reused after two steps.  If nobody asked for that result, its copy may still be in flight. */
+/* An exchange is reused after two steps.  If nobody asked for that result, its step may still be in flight. */
 static enum chex_status
 end_step(struct plan *plan, unsigned flags, const struct step_end *end, struct chex_error *err)
 {
     unsigned at = (plan->ticket + 1) % 2;
     enum chex_status status = cuda_wait(plan, plan->done[at], "waiting for a step", err);
+    struct end_block *block;
     uint64_t k;
 
     if (status != CHEX_OK)
         return status;
-    *plan->end_block[at] = (struct end_block){.fade = 1,
-                                              .following = (unsigned)end->following,
-                                              .rest = end->rest,
-                                              .faults = flags & STEP_FAULT ? 1 : 0,
-                                              .requests = end->requests & ((1u << STEP_REQUESTS) - 1)};
-    for (k = 0; k < end->following && plan->end_block[at]->fade > 0; k++) /* as in arena_fade_statistics() */
-        plan->end_block[at]->fade *= (double)(1 - GRAPH_NORM_MOMENTUM);
+    block = &plan->exchange[at]->end;
+    *block = (struct end_block){.fade = 1,
+                                .following = (unsigned)end->following,
+                                .rest = end->rest,
+                                .faults = flags & STEP_FAULT ? 1 : 0,
+                                .requests = end->requests & ((1u << STEP_REQUESTS) - 1)};
+    for (k = 0; k < end->following && block->fade > 0; k++) /* as in arena_fade_statistics() */
+        block->fade *= (double)(1 - GRAPH_NORM_MOMENTUM);
     return CHEX_OK;
 }
 
@@ -264,7 +266,7 @@ cuda_update(struct plan *plan, double rate, double clip, uint64_t *ticket, struc
         status = join_sums(plan, err);
     if (status != CHEX_OK)
         return status;
-    *plan->step_block[at] = (struct step_block){.rate = rate, .clip = clip};
+    plan->exchange[at]->step = (struct step_block){.rate = rate, .clip = clip};
     cuda_clock_start(plan, &plan->whole[at], holds & (HOLDS_FORWARD | HOLDS_BACKWARD | HOLDS_END | HOLDS_UPDATE));
     if (!cuda_sums_on_device(plan))
         plan->whole[at].holds &= ~(unsigned)HOLDS_END;
@@ -325,7 +327,7 @@ cuda_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *
     if (e != cudaSuccess)
         return cuda_check(e, "a step", err);
     cuda_clock_step(plan, ticket);
-    *out = result_of(plan->made[at]);
+    *out = result_of(&plan->exchange[at]->made);
     out->times = plan->times[at];
     out->idle = plan->idle[at];
     *done = true;

@@ -30,6 +30,21 @@ new_pinned(void *where, size_t bytes)
 }
 
 static cudaError_t
+new_exchange(struct plan *plan, unsigned i)
+{
+    void *host = NULL, *device = NULL;
+    cudaError_t e = cudaHostAlloc(&host, sizeof(*plan->exchange[i]), cudaHostAllocMapped);
+
+    plan->exchange[i] = host;
+    if (e == cudaSuccess) {
+        memset(host, 0, sizeof(*plan->exchange[i]));
+        e = cudaHostGetDevicePointer(&device, host, 0);
+    }
+    plan->exchange_at[i] = device;
+    return e;
+}
+
+static cudaError_t
 new_event(cudaEvent_t *event)
 {
     return cudaEventCreateWithFlags(event, cudaEventDisableTiming | cudaEventBlockingSync);
@@ -94,11 +109,7 @@ new_memory(struct plan *plan)
     for (i = 0; i < CUDA_RING && e == cudaSuccess; i++)
         e = new_pinned(&plan->ring[i], plan->layout.slot.bytes);
     for (i = 0; i < 2 && e == cudaSuccess; i++) {
-        e = new_pinned(&plan->made[i], sizeof(*plan->made[i]));
-        if (e == cudaSuccess)
-            e = new_pinned(&plan->step_block[i], sizeof(*plan->step_block[i]));
-        if (e == cudaSuccess)
-            e = new_pinned(&plan->end_block[i], sizeof(*plan->end_block[i]));
+        e = new_exchange(plan, i);
         if (e == cudaSuccess)
             e = new_pinned(&plan->logits[i], logits);
     }
@@ -208,9 +219,7 @@ cuda_steps_free(struct plan *plan)
     for (i = 0; i < 2; i++) {
         free_event(plan->done[i]);
         free_event(plan->scored[i]);
-        free_pinned(plan->made[i]);
-        free_pinned(plan->step_block[i]);
-        free_pinned(plan->end_block[i]);
+        free_pinned(plan->exchange[i]);
         free_pinned(plan->logits[i]);
     }
     free_clocks(plan);
