@@ -153,8 +153,7 @@ def read(arch, value):
 FIELDS = ("all", "shared", "mma", "loads", "stores")
 HALO_LINES, HALO_WEIGHTS, HALO_TAPS, HALO_THREADS = 244, 288, 9, 128
 # How often the inner loops of these kernels run, for each iteration of the loop around them.
-TRIPS = {"norm_max_pool_gradient": 3,  # columns of a window of 3 x 3
-         "fold_weights": 7}  # steps of a binary search
+TRIPS = {"fold_weights": 7}  # steps of a binary search
 
 
 def weight_of(words):

@@ -264,16 +264,19 @@ make_normed(const value_set &set, const norm_shape &s)
     return p;
 }
 
-/* Computes y, and the gradient of each input before the mask. */
+/*
+ * Computes y, the gradient of each input before the mask, and the winner of each maximum: the first of equal values, or
+ * the last NaN.
+ */
 static void
-pool_formulas(const normed_problem &p, doubles &y, doubles &g)
+pool_formulas(const normed_problem &p, doubles &y, doubles &g, std::vector<unsigned> &winners)
 {
     const norm_shape &s = *p.s;
     int reach = s.kind == MAXIMUM ? 3 : s.kind == AVERAGE ? 2 : (int)(s.height > s.width ? s.height : s.width);
 
     for (size_t o = 0; o < p.outputs; o++)
         for (unsigned c = 0; c < s.channels; c++) {
-            size_t image = o / p.out_height / p.out_width, best = 0;
+            size_t image = o / p.out_height / p.out_width, best = SIZE_MAX;
             int first_y = (int)(o / p.out_width % p.out_height) * 2 - (s.kind == MAXIMUM);
             int first_x = (int)(o % p.out_width) * 2 - (s.kind == MAXIMUM);
             double most = -INFINITY, share = s.kind == AVERAGE ? 0.25 : 1.0 / (s.height * s.width), sum = 0;
@@ -288,9 +291,10 @@ pool_formulas(const normed_problem &p, doubles &y, doubles &g)
                     continue;
                 double v = normal_of(p, at, c);
 
-                if (v > most) {
+                if (best == SIZE_MAX || v > most || isnan(v)) {
                     most = v;
                     best = at;
+                    winners[o * s.channels + c] = (unsigned)k;
                 }
                 sum += (s.relu && v < 0 ? 0 : v) * share;
                 if (s.kind != MAXIMUM)
@@ -331,6 +335,7 @@ normed_to_device(const value_set &set, normed_problem &p)
               s.kind == MAXIMUM,
               s.add};
     a.weight = s.weighted ? upload(p.weight) : NULL;
+    a.winners = s.kind == MAXIMUM ? (unsigned *)(void *)room(p.outputs * s.channels / 8) : NULL;
     a.norm.mean = upload(floats(s.channels, NAN));
     a.norm.variance = upload(floats(s.channels, NAN));
     a.norm.gamma = upload(p.gamma);
@@ -384,6 +389,19 @@ check_gradient(const value_set &set, const normed_problem &p, doubles &g)
     expect(beside == want_beside, "something beside the slice was written");
 }
 
+static void
+check_winners(const normed_problem &p, const std::vector<unsigned> &want)
+{
+    std::vector<unsigned> got(want.size() / 8);
+    size_t wrong = 0;
+
+    download_bytes(got.data(), p.args.winners, got.size() * sizeof(got[0]));
+    for (size_t i = 0; i < want.size(); i++)
+        wrong += image_counts(p, i / p.s->channels / p.out_height / p.out_width) &&
+                 (got[i / 8] >> 4 * (i % 8) & 15) != want[i];
+    expect(wrong == 0, "winners are not those of the windows");
+}
+
 /* Checks the partial sums that a max pool writes: of y - pivot and of its square, with y as stored. */
 static void
 check_left_sums(const normed_problem &p, const floats &y, const channel_sums &left)
@@ -416,11 +434,12 @@ run_normed(const value_set &set, const norm_shape &s)
     normed_problem p = make_normed(set, s);
     unsigned groups = cuda_blocks(s.channels, NORM_CHANNELS);
     doubles y(p.outputs * s.channels), g(p.inputs * s.channels);
+    std::vector<unsigned> winners(y.size());
     norm_pool_args ahead;
     char name[100];
 
     normed_to_device(set, p);
-    pool_formulas(p, y, g);
+    pool_formulas(p, y, g, winners);
     ahead = p.args;
     if (s.kind == MAXIMUM)
         ahead.sums = {room(2 * (size_t)s.channels * s.blocks), p.args.norm.fresh.running_mean, s.blocks, s.channels};
@@ -429,37 +448,77 @@ run_normed(const value_set &set, const norm_shape &s)
     launch(set, backward[s.kind], s.blocks, groups, p.args);
     floats got = download(set, p.args.pool.y, y.size());
     compare("y", y, got, fmax(set.tolerance, 2e-6));
-    if (s.kind == MAXIMUM)
+    if (s.kind == MAXIMUM) {
         check_left_sums(p, got, ahead.sums);
+        check_winners(p, winners);
+    }
     check_gradient(set, p, g);
     release();
     snprintf(name, sizeof(name), "%s: normalised, %s", set.name, s.name);
     finish_case(name);
 }
 
-/* A NaN reaches all windows that contain it, and no others. */
+/* The gradient of a finite input is finite, and that of a window goes to its winner, whatever else it has. */
 static void
-run_normed_nan(const value_set &set)
+check_special_gradient(const value_set &set, const normed_problem &p, const doubles &g)
 {
-    enum { AT = 3 * 7 + 3, CHANNEL = 9 }; /* row 3, column 3: in four windows */
+    floats got = download(set, p.args.pool.dx, p.dx.size()), left;
+    doubles want;
+
+    for (size_t i = 0; i < g.size(); i++) {
+        size_t q = i / p.s->channels;
+        unsigned c = (unsigned)(i % p.s->channels);
+
+        want.push_back(normal_of(p, q, c) > 0 ? g[i] * (double)p.gamma[c] : 0);
+        left.push_back(got[q * p.ld + c]);
+    }
+    compare("gradient", want, left, fmax(set.tolerance, 2e-6));
+}
+
+/*
+ * Values that are not finite, with statistics as for scoring.  A NaN reaches all windows that contain it, and no
+ * others; the last NaN of a window wins.  Where all values are infinite, the first one wins.
+ */
+static void
+run_normed_special(const value_set &set)
+{
+    enum { AT = 3 * 7 + 3, CHANNEL = 9, INFINITE = 17, TWICE = 22 }; /* row 3, column 3: in four windows */
     static const float zeros[40] = {};
     normed_problem p = make_normed(set, norm_shapes[0]);
+    doubles y_want(p.outputs * 40), g(p.inputs * 40);
+    std::vector<unsigned> winners(y_want.size());
 
     p.x[AT * (size_t)p.ld + CHANNEL] = NAN;
+    p.x[AT * (size_t)p.ld + TWICE] = p.x[(AT + 1) * (size_t)p.ld + TWICE] = NAN;
+    for (size_t q = p.inputs / 2; q < p.inputs; q++)
+        p.x[q * p.ld + INFINITE] = -INFINITY;
+    p.mean.assign(40, 0);
+    p.inverse.assign(40, 1 / sqrt(1e-5));
+    pool_formulas(p, y_want, g, winners);
     normed_to_device(set, p);
-    p.args.norm.fresh = p.args.sums = {};
+    p.args.norm.fresh = {};
     copy_in(p.args.norm.mean, zeros, sizeof(zeros));
     copy_in(p.args.norm.variance, zeros, sizeof(zeros));
-    launch(set, CUDA_NORM_MAX_POOL, 2, 2, p.args);
+    norm_pool_args ahead = p.args;
+    ahead.sums = {};
+    launch(set, CUDA_NORM_MAX_POOL, 2, 2, ahead);
     floats y = download(set, p.args.pool.y, p.outputs * 40);
-    for (size_t i = 0; i < y.size(); i++) {
+    for (size_t i = 0; i < y.size(); i++)
+        expect(isnan(y[i]) == isnan(y_want[i]), "a window with a value that is no number");
+    for (size_t i = CHANNEL; i < y.size(); i += 40) {
         size_t row = i / 40 / 4 % 5, column = i / 40 % 4;
-        bool has = i / 40 / 20 == 0 && i % 40 == CHANNEL && (row == 1 || row == 2) && (column == 1 || column == 2);
 
-        expect(isnan(y[i]) == has, "a window with a value that is no number");
+        expect(isnan(y[i]) == (i / 40 / 20 == 0 && (row == 1 || row == 2) && (column == 1 || column == 2)),
+               "a NaN is in four windows");
     }
+    check_winners(p, winners);
+    launch(set, CUDA_NORM_MAX_POOL_GRADIENT, 2, 2, p.args);
+    check_special_gradient(set, p, g);
+    ahead.winners = NULL;
+    launch(set, CUDA_NORM_MAX_POOL, 2, 2, ahead);
+    check_winners(p, winners);
     release();
-    finish_case(set, "normalised, a value that is no number");
+    finish_case(set, "normalised, values that are not finite");
 }
 
 static void
@@ -471,7 +530,7 @@ run_all(const value_set &set)
     run_branches(set);
     for (const norm_shape &s : norm_shapes)
         run_normed(set, s);
-    run_normed_nan(set);
+    run_normed_special(set);
 }
 
 int

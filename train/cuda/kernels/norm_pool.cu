@@ -4,9 +4,9 @@
  *   y = pool(max(x * scale + shift, 0))
  *
  * A CTA has NORM_CHANNELS channels.  Four adjacent lanes share an output, or a square of 2 x 2 inputs, with eight
- * channels each.  fprop stores no argmax: backward finds the maximum of each window again, with the same bits.  A 2 x 2
- * square of inputs is part of four windows of a max pool, and backward evaluates each of these windows once for its
- * four inputs.
+ * channels each.  A max pool for training also stores the position of each window's maximum, its winner.  A 2 x 2
+ * square of inputs is part of four windows.  Backward loads the gradients and winners of these four windows once for
+ * its four inputs, and compares each winner with the positions of these inputs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -121,30 +121,56 @@ add_output(output_sums &o, const value8 &v)
     }
 }
 
+/* The number of the row or column of a window, 0 to 2, that is inside the image and nearest to `k`. */
+DEVICE unsigned
+inside_of(unsigned window, unsigned k, unsigned size)
+{
+    unsigned first = 2 * window; /* counts the padding */
+
+    return min(max(first + k, 1u), size) - first;
+}
+
+/* Packs winners: four bits for each of eight channels. */
+DEVICE unsigned
+pack_winners(const unsigned *at)
+{
+    unsigned all = 0;
+
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        all |= at[i] << 4 * i;
+    return all;
+}
+
 /*
- * ReLU is monotonic, so it is applied to the maximum only.  A pixel outside the image is replaced by another pixel of
- * the same window.
+ * Finds the maxima of a window; returns their winners.  ReLU is monotonic, so it is applied to the maximum only.  A
+ * pixel outside the image is replaced by the nearest pixel of the window, which keeps the order of the pixels: so the
+ * winner is the first of equal values.
  */
-DEVICE void
+DEVICE unsigned
 largest_of(float *largest, const seen_lane &l, const pool_args &a, const pixel_at &s)
 {
+    unsigned at[8];
+
 #pragma unroll
     for (unsigned k = 0; k < 9; k++) {
-        unsigned iy = 2 * s.y + k / 3, ix = 2 * s.x + k % 3;
+        unsigned row = inside_of(s.y, k / 3, a.height), column = inside_of(s.x, k % 3, a.width);
         float x[8];
 
-        load_input(x, a, s.image, min(iy > 0 ? iy - 1 : 0, a.height - 1), min(ix > 0 ? ix - 1 : 0, a.width - 1),
-                   l.channel);
+        load_input(x, a, s.image, 2 * s.y + row - 1, 2 * s.x + column - 1, l.channel);
 #pragma unroll
         for (unsigned i = 0; i < 8; i++) {
             float v = fmaf(x[i], l.scale[i], l.shift[i]);
+            bool wins = k == 0 || v > largest[i] || v != v; /* NaN stays NaN */
 
-            largest[i] = k == 0 || v > largest[i] || v != v ? v : largest[i]; /* NaN stays NaN */
+            largest[i] = wins ? v : largest[i];
+            at[i] = wins ? 3 * row + column : at[i];
         }
     }
 #pragma unroll
     for (unsigned i = 0; i < 8; i++)
         largest[i] = l.relu && largest[i] < 0 ? 0.0f : largest[i];
+    return pack_winners(at);
 }
 
 DEVICE void
@@ -183,10 +209,14 @@ pool_forward(const norm_pool_args &a, unsigned char *shared)
         float y[8];
         value8 v;
 
-        if (MAXIMUM)
-            largest_of(y, l, a.pool, s);
-        else
+        if (MAXIMUM) {
+            unsigned winners = largest_of(y, l, a.pool, s);
+
+            if (a.winners)
+                a.winners[n * (a.pool.channels / 8) + l.channel / 8] = winners;
+        } else {
             mean_of(y, l, a.pool, s);
+        }
         v = store_output(a.pool, n, l.channel, y, counts);
         if (sums && counts)
             add_output(o, v);
@@ -209,17 +239,14 @@ squares_of(const pool_args &a)
 }
 
 /*
- * A window: its gradient, and four bits per channel for the input of the square that has the maximum, or NOBODY if
- * another input has it.
+ * The four windows with inputs of a square: gradients and winners.  Window 2 * down + right is `down` rows and `right`
+ * columns of windows after the one that has all four inputs.
  */
-enum { NOBODY = 4, NONE_YET };
-struct winners {
-    value8 dy;
-    unsigned at;
+struct windows {
+    value8 dy[4];
+    unsigned winners[4];
 };
-
-/* The constants that finalize dy for the CTA's channels, as [4][2][NORM_CHANNELS / 8][4] of norm_table. */
-enum { DY_INVERSE, DY_BETA, DY_MEAN, DY_X };
+#define NO_WINNERS 0xffffffffu /* no position of a window is 15 */
 
 /* Reduces the partial sums of the last consumer.  One CTA of each group writes the gradients of gamma and beta. */
 DEVICE void
@@ -237,10 +264,7 @@ prepare_dy(const norm_pool_args &a, const norm_table &t, unsigned first, double 
                                                        f.mean[c], f.variance[c], f.epsilon);
         double unscale = (double)f.state->unscale;
 
-        norm_entry(t, DY_INVERSE, i) = one.inverse;
-        norm_entry(t, DY_BETA, i) = one.by_beta;
-        norm_entry(t, DY_MEAN, i) = one.mean;
-        norm_entry(t, DY_X, i) = one.by_x;
+        finalize_put(t, i, one);
         if (blockIdx.x == 0) {
             f.dbeta[c] = (f.block->number > 0 ? f.dbeta[c] : 0) + (float)(scratch[i] * unscale);
             f.dgamma[c] = (f.block->number > 0 ? f.dgamma[c] : 0) + (float)(scratch[count + i] * unscale);
@@ -249,87 +273,71 @@ prepare_dy(const norm_pool_args &a, const norm_table &t, unsigned first, double 
     __syncthreads();
 }
 
-/* Finalizes dy: converts A of eight output channels to the gradient. */
+/* Loads winners and gradients of the windows that exist; the others have no winners. */
 DEVICE void
-finalize_dy(value8 &dy, const finalize_view &f, const norm_table &t, size_t output, unsigned first, unsigned at)
+load_windows(windows &w, const norm_pool_args &args, const pixel_at &s, unsigned channel, unsigned *output)
 {
-    float d[8], x[8], less[8], by[8];
-    value8 v;
+    const pool_args &a = args.pool;
 
-    load8(v, (const value_t *)f.values + output * f.values_ld + first + at);
-    unpack8(x, v);
-    unpack8(d, dy);
-    norm_load8(less, t, DY_MEAN, at);
-    norm_load8(by, t, DY_X, at);
 #pragma unroll
-    for (unsigned i = 0; i < 8; i++)
-        x[i] = (x[i] - less[i]) * by[i];
-    norm_load8(less, t, DY_BETA, at);
-    norm_load8(by, t, DY_INVERSE, at);
+    for (unsigned k = 0; k < 4; k++) {
+        unsigned y = s.y + k / 2, x = s.x + k % 2;
+        bool exists = y < a.out_height && x < a.out_width;
+
+        output[k] = (s.image * a.out_height + min(y, a.out_height - 1)) * a.out_width + min(x, a.out_width - 1);
+        w.winners[k] = args.winners[output[k] * (a.channels / 8) + channel / 8];
+        w.winners[k] = exists ? w.winners[k] : NO_WINNERS;
+        load8(w.dy[k], (const value_t *)a.dy + (size_t)output[k] * a.dy_ld + channel);
+    }
+}
+
+/* Finalizes dy of the four windows, for the thread's channels, which are `at` in the CTA. */
+DEVICE void
+finalize_windows(windows &w, const finalize_view &f, const norm_table &t, unsigned channel, unsigned at,
+                 const unsigned *output)
+{
+    float inverse[8], slope[8], offset[8];
+
+    norm_load8(inverse, t, FINALIZE_INVERSE, at);
+    norm_load8(slope, t, FINALIZE_SLOPE, at);
+    norm_load8(offset, t, FINALIZE_OFFSET, at);
 #pragma unroll
-    for (unsigned i = 0; i < 8; i++)
-        d[i] = by[i] * (d[i] - less[i] - x[i]);
-    pack8(dy, d);
+    for (unsigned k = 0; k < 4; k++) {
+        float values[8], dy[8];
+        value8 v;
+
+        load8(v, (const value_t *)f.values + (size_t)output[k] * f.values_ld + channel);
+        unpack8(values, v);
+        unpack8(dy, w.dy[k]);
+        finalize8(dy, values, inverse, slope, offset);
+        pack8(w.dy[k], dy);
+    }
 }
 
 /*
- * Evaluates the window at offset (DOWN, RIGHT) of the square, whose inputs are numbered 2 * row + column.  The window
- * covers rows 2 * DOWN - 1 to 2 * DOWN + 1 of the square, and the same range of columns for RIGHT.
+ * Computes the sum of the gradients of all windows whose winner is input 2 * row + column of the square.  Window (down,
+ * right) has this input at row + 1 - 2 * down and column + 1 - 2 * right.
  */
-template <unsigned DOWN, unsigned RIGHT>
 DEVICE void
-ask_window(winners &w, const norm_lane &l, const norm_pool_args &args, const norm_table &t, const pixel_at &s,
-           unsigned first)
+sum_won(float *g, const windows &w, unsigned own)
 {
-    const pool_args &a = args.pool;
-    unsigned channel = first + l.at;
-    bool exists = s.y + DOWN < a.out_height && s.x + RIGHT < a.out_width;
-    unsigned y = exists ? s.y + DOWN : 0, x = exists ? s.x + RIGHT : 0, at[8];
-    float largest[8];
-
 #pragma unroll
-    for (unsigned i = 0; i < 8; i++) {
-        largest[i] = 0;
-        at[i] = NONE_YET;
-    }
-#pragma unroll 1 /* a whole window of values would not fit into registers */
-    for (unsigned row = 2 * DOWN - 1; exists && row != 2 * DOWN + 2;
-         row++) /* row of the square; -1 wraps around to a huge value */
-#pragma unroll
-        for (unsigned k = 0; k < 3; k++) {
-            unsigned column = 2 * RIGHT + k - 1, iy = 2 * s.y + row, ix = 2 * s.x + column;
-            unsigned own = row < 2 && column < 2 ? 2 * row + column : (unsigned)NOBODY;
-            bool inside = iy < a.height && ix < a.width;
-            float values[8];
+    for (unsigned k = 0; k < 4; k++) {
+        unsigned row = own / 2 + 1 - 2 * (k / 2), column = own % 2 + 1 - 2 * (k % 2);
 
-            load_input(values, a, s.image, min(iy, a.height - 1), min(ix, a.width - 1), channel);
-#pragma unroll
-            for (unsigned i = 0; i < 8; i++) {
-                float v = fmaf(values[i], l.scale[i], l.shift[i]);
-                bool taken = inside && (at[i] == NONE_YET || v > largest[i] || v != v);
+        if (row > 2 || column > 2) /* also below 0: it wraps around */
+            continue;
+        unsigned differs = w.winners[k] ^ (3 * row + column) * 0x11111111u;
+        float dy[8];
 
-                largest[i] = taken ? v : largest[i];
-                at[i] = taken ? own : at[i];
-            }
+        unpack8(dy, w.dy[k]);
+#pragma unroll
+        for (unsigned i = 0; i < 8; i++) {
+            float won = differs & 15u << 4 * i ? 0.0f : dy[i];
+
+            g[i] = k == 0 ? won : g[i] + won;
         }
-    w.at = 0;
-#pragma unroll
-    for (unsigned i = 0; i < 8; i++)
-        w.at |= at[i] << 4 * i;
-    size_t output = ((size_t)s.image * a.out_height + y) * a.out_width + x;
-
-    load8(w.dy, (const value_t *)a.dy + output * a.dy_ld + channel);
-    if (args.finalize.values)
-        finalize_dy(w.dy, args.finalize, t, output, first, l.at);
-}
-
-/* Adds the gradient of a window if input `own` of the square has its maximum. */
-DEVICE void
-add_won(float *g, const winners &w, unsigned own)
-{
-#pragma unroll
-    for (unsigned i = 0; i < 8; i++)
-        g[i] += (w.at >> 4 * i & 15) == own ? to_float(w.dy.at[i]) : 0.0f;
+    }
 }
 
 /* Completes the gradient of an input x: applies the mask, adds to the sums, stores A. */
@@ -369,36 +377,28 @@ finish_own(norm_lane &l, const pool_args &a, const pixel_at &s, unsigned own, un
 
 /* An input on an odd row is in two windows vertically; one on an odd column, in two horizontally. */
 DEVICE void
-finish_maxima(norm_lane &l, const norm_pool_args &args, const norm_table &t, const pixel_at &s, unsigned first,
+finish_maxima(norm_lane &l, const norm_pool_args &a, const norm_table &t, const pixel_at &s, unsigned first,
               bool counts)
 {
-    const pool_args &a = args.pool;
     unsigned channel = first + l.at;
-    winners here, right, below, beyond;
+    windows w;
 
-    here.at = right.at = below.at = beyond.at = 0xffffffffu; /* the maximum is at none of the four inputs */
     if (counts) {
-        ask_window<0, 0>(here, l, args, t, s, first);
-        ask_window<0, 1>(right, l, args, t, s, first);
-        ask_window<1, 0>(below, l, args, t, s, first);
-        ask_window<1, 1>(beyond, l, args, t, s, first);
+        unsigned output[4];
+
+        load_windows(w, a, s, channel, output);
+        if (a.finalize.values)
+            finalize_windows(w, a.finalize, t, channel, l.at, output);
     }
 #pragma unroll
     for (unsigned own = 0; own < 4; own++) {
         float g[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         value8 x;
 
-        load_own(x, a, s, own, channel); /* in the cache: it was loaded as part of a window */
-        if (counts) {
-            add_won(g, here, own);
-            if (own % 2)
-                add_won(g, right, own);
-            if (own / 2)
-                add_won(g, below, own);
-            if (own == 3)
-                add_won(g, beyond, own);
-        }
-        finish_own(l, a, s, own, channel, x, g, counts);
+        load_own(x, a.pool, s, own, channel);
+        if (counts)
+            sum_won(g, w, own);
+        finish_own(l, a.pool, s, own, channel, x, g, counts);
     }
 }
 

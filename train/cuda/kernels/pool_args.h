@@ -128,19 +128,25 @@ struct sum_all_args {
  * (of all pixels).  The pool works on the BN's output before rounding; images of weight 0 give 0.  With sums.partial,
  * the max pool also writes the partial sums of its rounded output.
  *
+ * For training, fprop of a max pool writes the winner of each window: the position 3 * row + column, 0 to 8, of its
+ * maximum.  It is the first of equal values, or the last NaN, and always a pixel inside the image.
+ *
+ *   winners   unsigned [images * out_height * out_width][channels / 8]; four bits per channel, the first one lowest
+ *
  * Backward: A (+)= gamma * g, and its partial sums, where g is the gradient of the pool under the ReLU mask.  The
- * gradient of a maximum goes to the first of equal values.  dy may be finalized in the prologue.
+ * gradient of a maximum goes to the winner.  dy may be finalized in the prologue.
  *
  * Grid: fprop has any number of CTAs, which share the outputs (mean: one image at a time, so `images` CTAs are best).
  * Backward has sums.blocks CTAs, which share squares of 2 x 2 inputs (mean: pixels).  The second dimension is groups of
  * NORM_CHANNELS channels.
  */
-#define NORM_POOL_SHARED (NORM_VIEW_SHARED + 4 * NORM_CHANNELS * 4) /* the last term: to finalize dy */
+#define NORM_POOL_SHARED (NORM_VIEW_SHARED + NORM_TABLE_BYTES(NORM_CHANNELS, FINALIZE_FIGURES))
 struct norm_pool_args {
     struct pool_args pool; /* x and dx belong to the BN's input: dx is A; mean: kernel 0, y and dy [images][ld] */
     struct norm_view norm;
     struct channel_sums sums;      /* of backward; of y in a max fprop, or none */
     const float *weight;           /* [images]; NULL: all 1 */
+    unsigned *winners;             /* of max; NULL: fprop does not write them */
     struct finalize_view finalize; /* finalizes dy, in backward of max */
 };
 

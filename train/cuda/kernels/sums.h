@@ -110,7 +110,8 @@ mask_and_sum(norm_lane &l, const float *x, float *dy)
 {
 #pragma unroll
     for (unsigned i = 0; i < 8; i++) {
-        float g = l.relu && !(fmaf(x[i], l.scale[i], l.shift[i]) > 0) ? 0.0f : dy[i];
+        bool passes = (fmaf(x[i], l.scale[i], l.shift[i]) > 0) | !l.relu; /* |: without a branch */
+        float g = passes ? dy[i] : 0.0f;
 
         l.one[i] += g;
         l.by_x[i] += g * (x[i] - l.mean[i]);
@@ -135,7 +136,7 @@ store_sums(norm_lane &l, const norm_table &table, unsigned char *shared, float *
 DEVICE void
 store_gradient(value_t *to, const float *g, bool add)
 {
-    float sum[8];
+    float sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     value8 v;
 
     if (add) {
@@ -144,7 +145,7 @@ store_gradient(value_t *to, const float *g, bool add)
     }
 #pragma unroll
     for (unsigned i = 0; i < 8; i++)
-        sum[i] = add ? sum[i] + g[i] : g[i];
+        sum[i] += g[i];
     pack8(v, sum);
     store8(to, v);
 }

@@ -246,6 +246,8 @@ norm_pool_backward(struct cuda_builder *b, const struct graph_node *n, const str
         a.finalize = build_finalize_in_prologue(b, &n->out);
     a.pool.x = build_read(b, &part);
     a.pool.dy = build_read_gradient(b, &dy);
+    if (n->op == GRAPH_MAX_POOL)
+        a.winners = build_winners(b, n);
     a.pool.dx = build_write_norm_gradient(b, &part, &a.pool.add);
     a.norm = build_prologue(b, norm);
     skip_channels(&a.norm, skipped);

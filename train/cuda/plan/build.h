@@ -92,6 +92,7 @@ struct cuda_builder {
     struct build_scoring scoring;
     struct build_sums *fresh;             /* [node_count] partial sums of the node's output, until a BN reads it */
     struct build_sums *pending;           /* [buffer_count] partial sums of its gradient, from the last BN's backward */
+    size_t *winners;                      /* [node_count] the piece with the winners of a fused max pool */
     const struct graph_node **end;        /* [buffer_count] a pool whose gradient conv_one_pass computes, or NULL */
     bool *param_done;                     /* [param_count] is its gradient computed? */
     struct build_partial *partial;        /* [node_count] waiting to be reduced by one launch */
@@ -318,6 +319,9 @@ void build_cudnn_backward(struct cuda_builder *b, const struct graph_node *n);
 unsigned build_pool_blocks(const struct cuda_builder *b, const struct graph_node *n, unsigned pixels);
 /* Sets the shapes of a pool; with a fused BN, those of the BN's input. */
 struct pool_args build_pool(const struct cuda_builder *b, const struct graph_node *n);
+
+/* Returns the winners of a max pool that is fused with a BN, for the next launch; not for scoring. */
+unsigned *build_winners(struct cuda_builder *b, const struct graph_node *n);
 
 /* Appends the launches of all nodes and, when training, the loss. */
 void build_forward(struct cuda_builder *b);

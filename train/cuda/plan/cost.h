@@ -99,6 +99,8 @@ CUDA_WORK(squares)
 CUDA_WORK(decide)
 CUDA_WORK(optimizer)
 #undef CUDA_WORK
+/* Returns the bytes of the winners that a launch of a fused max pool writes or reads. */
+size_t cuda_winner_bytes(const struct norm_pool_args *a);
 /* Additional work that is done by CTAs of another launch. */
 void cuda_add_running(const struct cuda_place *l, const struct norm_running_args *a, struct cuda_work *w);
 void cuda_add_step_begin(const struct step_begin_args *a, struct cuda_work *w);

@@ -178,6 +178,16 @@ pixels_seen(const struct cuda_op *op, const struct pool_args *p)
     return (size_t)p->images * p->height * p->width;
 }
 
+size_t
+cuda_winner_bytes(const struct norm_pool_args *a)
+{
+    const struct pool_args *p = &a->pool;
+
+    if (!a->winners)
+        return 0;
+    return (size_t)p->images * p->out_height * p->out_width * (p->channels / 8) * sizeof(*a->winners);
+}
+
 void
 cuda_work_norm_pool(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
@@ -194,6 +204,7 @@ cuda_work_norm_pool(const struct cuda_place *l, const struct cuda_op *op, struct
     cuda_add_slab(l, &w->read, p->x, pixels_seen(op, p), p->channels, p->x_ld);
     cuda_add_floats(&w->read, a->weight, a->weight ? p->images : 0);
     cuda_add_view(w, &a->norm, p->channels);
+    cuda_add_bytes(forward ? &w->written : &w->read, a->winners, cuda_winner_bytes(a));
     if (forward) {
         cuda_add_slab(l, &w->written, p->y, outputs, p->channels, p->y_ld);
         cuda_add_sums(&w->written, &a->sums);

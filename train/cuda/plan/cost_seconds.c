@@ -66,11 +66,13 @@ load_one_pass(const struct cuda_op *op, const struct cuda_counts *k, struct cuda
 static void
 load_other(const struct cuda_op *op, const struct cuda_counts *k, const struct cuda_work *work, struct cuda_load *load)
 {
-    double units = cuda_warps_of(k);
+    double units = cuda_warps_of(k), written = (double)cuda_area_bytes(&work->written);
 
     load->ctas = (double)op->x * op->y * op->z;
+    if (op->kernel == CUDA_NORM_MAX_POOL) /* stores winners by four bytes, beside each store of 16 */
+        written -= (double)cuda_winner_bytes(&op->args.norm_pool);
     if (k->unit.stores > 0)
-        units = (double)cuda_area_bytes(&work->written) / (k->unit.stores * CUDA_WARP_LOAD * load->ctas);
+        units = written / (k->unit.stores * CUDA_WARP_LOAD * load->ctas);
     else if (k->unit.loads > 0)
         units = (double)cuda_area_bytes(&work->read) / (k->unit.loads * CUDA_WARP_LOAD * load->ctas);
     load->cta = (struct cuda_need){.instructions = units * k->unit.instructions, .shared = units * k->unit.shared};

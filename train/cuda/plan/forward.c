@@ -100,6 +100,16 @@ build_pool_blocks(const struct cuda_builder *b, const struct graph_node *n, unsi
     return n->op == GRAPH_MAX_POOL ? cuda_blocks(strides, 2) : strides;
 }
 
+unsigned *
+build_winners(struct cuda_builder *b, const struct graph_node *n)
+{
+    size_t *piece = &b->winners[n - b->graph->node];
+
+    if (*piece == BUILD_NONE)
+        *piece = build_allocate(b, (size_t)build_all_pixels(b, n->out.buffer) * (n->out.channels / 8) * 4);
+    return build_at(b, *piece);
+}
+
 static void
 pool_forward(struct cuda_builder *b, const struct graph_node *n)
 {
@@ -130,7 +140,10 @@ mean_pool_forward(struct cuda_builder *b, const struct graph_node *n)
     build_launch(b, op);
 }
 
-/* A pool fused with the BN in front of it.  A max pool writes the partial sums of its output itself. */
+/*
+ * A pool fused with the BN in front of it.  A max pool writes the partial sums of its output itself, and, for backward,
+ * its winners.
+ */
 static void
 norm_pool_forward(struct cuda_builder *b, const struct graph_node *n, const struct graph_node *norm)
 {
@@ -151,6 +164,8 @@ norm_pool_forward(struct cuda_builder *b, const struct graph_node *n, const stru
     op.args.norm_pool.norm = build_prologue(b, norm);
     if (n->op == GRAPH_MAX_POOL)
         op.args.norm_pool.sums = build_epilogue_sums(b, &n->out, strides);
+    if (n->op == GRAPH_MAX_POOL && !b->score)
+        op.args.norm_pool.winners = build_winners(b, n);
     build_launch(b, op);
     if (n->op != GRAPH_MAX_POOL)
         build_launch_sums(b, &n->out);

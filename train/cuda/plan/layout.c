@@ -316,6 +316,8 @@ start_pass(struct cuda_builder *b, enum cuda_list_id list, enum arena_id weights
     memset((void *)b->end, 0, b->graph->buffer_count * sizeof(*b->end));
     for (i = 0; i < b->graph->node_count; i++)
         b->fresh[i] = build_no_sums();
+    for (i = 0; i < b->graph->node_count; i++)
+        b->winners[i] = BUILD_NONE;
     memset(b->value_written, 0, b->channels * sizeof(*b->value_written));
     memset(b->gradient_written, 0, b->channels * sizeof(*b->gradient_written));
     memset(b->means_written, 0, b->channels * sizeof(*b->means_written));
@@ -427,12 +429,13 @@ allocate(struct cuda_builder *b)
     b->means_written = calloc(b->channels, sizeof(*b->means_written));
     b->fresh = calloc(g->node_count, sizeof(*b->fresh));
     b->pending = calloc(g->buffer_count, sizeof(*b->pending));
+    b->winners = calloc(g->node_count, sizeof(*b->winners));
     b->end = calloc(g->buffer_count, sizeof(*b->end));
     b->param_done = calloc(g->param_count, sizeof(*b->param_done));
     b->partial = calloc(g->node_count, sizeof(*b->partial));
     return b->layout->cudnn && b->layout->unfinished && b->pieces && b->first && b->packed && b->scoring.at &&
-           b->value_written && b->gradient_written && b->means_written && b->fresh && b->pending && b->end &&
-           b->param_done && b->partial;
+           b->value_written && b->gradient_written && b->means_written && b->fresh && b->pending && b->winners &&
+           b->end && b->param_done && b->partial;
 }
 
 static void
@@ -447,6 +450,7 @@ free_builder(struct cuda_builder *b)
     free(b->means_written);
     free(b->fresh);
     free(b->pending);
+    free(b->winners);
     free((void *)b->end);
     free(b->param_done);
     free(b->partial);
