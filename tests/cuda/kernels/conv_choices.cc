@@ -67,6 +67,22 @@ choices_suit_their_layers()
     finish_case("tile shapes and splits suit their layers");
 }
 
+/* wgrad of the stem: a tile has all outputs and taps, so that dy is read once. */
+static void
+stem_reads_its_gradient_once()
+{
+    for (unsigned major : {0, 7, 8, 9, 12}) {
+        const conv_shape shape = stem_shape_of(64, 224, 64);
+        cuda_conv wgrad = cuda_conv_start(CONV_WGRAD, &shape, major);
+
+        cuda_conv_choose(&wgrad, major == 7 ? 80 : 132);
+        cuda_op op = cuda_conv_op(&wgrad);
+        expect(op.kernel == CUDA_CONV_WGRAD_STEM_64x128 && op.x == 1 && op.y == 1, "one tile");
+        expect(wgrad.splits > 40 && op.z == wgrad.splits, "splits of the stem");
+    }
+    finish_case("wgrad of the stem reads the gradient once");
+}
+
 /* A slice that begins between 16 bytes, for each operand of each kind. */
 static void
 misaligned_operands_are_refused(const conv_shape &shape)
@@ -234,6 +250,7 @@ main()
 {
     what_kernels_do_not_take_is_refused();
     choices_suit_their_layers();
+    stem_reads_its_gradient_once();
     halos_have_room();
     choices();
     refusals();

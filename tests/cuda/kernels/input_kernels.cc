@@ -22,7 +22,7 @@ static const struct shape {
 } shapes[] = {
     {"12 of 16 pixels", 4, 16, 12, 16, 14, true},
     {"13 of 13 pixels", 3, 13, 13, 24, 1, true},
-    {"7 of 9 pixels", 5, 9, 7, 8, 60, true},
+    {"7 of 9 pixels", 5, 9, 7, 72, 60, true},
     {"3 of 4 pixels", 2, 4, 3, 40, 14, false},
     {"33 of 40 pixels, 64 channels", 3, 40, 33, 64, 14, false},
 };

@@ -94,7 +94,7 @@ struct conv_pair_args {
 
 /*
  * X(name, rows, columns, warp rows, warp columns): the tile shapes of C; gemm.h says what rows and columns are.
- * wgrad of kernels larger than 1x1 has few rows, so it uses GEMM_TAP_TILES; all others use GEMM_TILES.
+ * wgrad of kernels larger than 1x1 has few rows: GEMM_TAP_TILES, for the stem GEMM_STEM_TILES; all others GEMM_TILES.
  */
 #define GEMM_TILES(X)            \
     X(128x128, 128, 128, 32, 64) \
@@ -106,6 +106,7 @@ struct conv_pair_args {
     X(128x96, 128, 96, 32, 48) \
     X(64x96, 64, 96, 32, 48)   \
     X(32x128, 32, 128, 32, 32)
+#define GEMM_STEM_TILES(X) X(64x128, 64, 128, 32, 64) /* wgrad of pixels that overlap (conv_stem.cu) */
 /* X(name, tile shape of dgrad, of wgrad) of a conv_pair_args launch; both have the same number of threads. */
 #define GEMM_PAIRS(X)                              \
     X(128x128, 128, 128, 32, 64, 128, 128, 32, 64) \

@@ -24,13 +24,14 @@ struct cuda_kernel {
 #define CUDA_TILE_IDS(shape, ...)                                                        \
     CUDA_CONV_FPROP_##shape, CUDA_CONV_FPROP_POINTWISE_##shape, CUDA_CONV_DGRAD_##shape, \
         CUDA_CONV_DGRAD_POINTWISE_##shape, CUDA_CONV_WGRAD_POINTWISE_##shape,
-#define CUDA_TAP_TILE_IDS(shape, ...) CUDA_CONV_WGRAD_##shape,
-#define CUDA_PAIR_IDS(shape, ...)     CUDA_CONV_DGRAD_WGRAD_POINTWISE_##shape,
-#define CUDA_TAP_PAIR_IDS(shape, ...) CUDA_CONV_DGRAD_WGRAD_##shape,
-#define CUDA_ONE_PASS_IDS(shape, ...) CUDA_CONV_ONE_PASS_##shape,
+#define CUDA_TAP_TILE_IDS(shape, ...)  CUDA_CONV_WGRAD_##shape,
+#define CUDA_STEM_TILE_IDS(shape, ...) CUDA_CONV_WGRAD_STEM_##shape,
+#define CUDA_PAIR_IDS(shape, ...)      CUDA_CONV_DGRAD_WGRAD_POINTWISE_##shape,
+#define CUDA_TAP_PAIR_IDS(shape, ...)  CUDA_CONV_DGRAD_WGRAD_##shape,
+#define CUDA_ONE_PASS_IDS(shape, ...)  CUDA_CONV_ONE_PASS_##shape,
 enum cuda_kernel_id {
-    GEMM_TILES(CUDA_TILE_IDS) GEMM_TAP_TILES(CUDA_TAP_TILE_IDS) GEMM_PAIRS(CUDA_PAIR_IDS)
-        GEMM_TAP_PAIRS(CUDA_TAP_PAIR_IDS) CUDA_CONV_FPROP_HALO,
+    GEMM_TILES(CUDA_TILE_IDS) GEMM_TAP_TILES(CUDA_TAP_TILE_IDS) GEMM_STEM_TILES(CUDA_STEM_TILE_IDS)
+        GEMM_PAIRS(CUDA_PAIR_IDS) GEMM_TAP_PAIRS(CUDA_TAP_PAIR_IDS) CUDA_CONV_FPROP_HALO,
     CUDA_INPUT,
     CUDA_PACK_WEIGHTS,
     CUDA_FOLD_WEIGHTS,

@@ -34,6 +34,7 @@ cuda_kernels = \
 	train/cuda/kernels/conv_fprop.cu \
 	train/cuda/kernels/conv_halo.cu \
 	train/cuda/kernels/conv_one_pass.cu \
+	train/cuda/kernels/conv_stem.cu \
 	train/cuda/kernels/conv_wgrad.cu \
 	train/cuda/kernels/finalize.cu \
 	train/cuda/kernels/head.cu \

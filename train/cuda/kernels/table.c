@@ -25,12 +25,14 @@
     DECLARE(conv_dgrad_##shape, dgrad_args)             \
     DECLARE(conv_dgrad_##shape##_pointwise, dgrad_args) \
     DECLARE(conv_wgrad_##shape##_pointwise, wgrad_args)
-#define DECLARE_TAP_TILE(shape, ...) DECLARE(conv_wgrad_##shape, wgrad_args)
-#define DECLARE_PAIR(shape, ...)     DECLARE(conv_dgrad_wgrad_##shape##_pointwise, conv_pair_args)
-#define DECLARE_TAP_PAIR(shape, ...) DECLARE(conv_dgrad_wgrad_##shape, conv_pair_args)
-#define DECLARE_ONE_PASS(shape, ...) DECLARE(conv_one_pass_##shape, one_pass_args)
+#define DECLARE_TAP_TILE(shape, ...)  DECLARE(conv_wgrad_##shape, wgrad_args)
+#define DECLARE_STEM_TILE(shape, ...) DECLARE(conv_wgrad_##shape##_stem, wgrad_args)
+#define DECLARE_PAIR(shape, ...)      DECLARE(conv_dgrad_wgrad_##shape##_pointwise, conv_pair_args)
+#define DECLARE_TAP_PAIR(shape, ...)  DECLARE(conv_dgrad_wgrad_##shape, conv_pair_args)
+#define DECLARE_ONE_PASS(shape, ...)  DECLARE(conv_one_pass_##shape, one_pass_args)
 GEMM_TILES(DECLARE_TILE)
 GEMM_TAP_TILES(DECLARE_TAP_TILE)
+GEMM_STEM_TILES(DECLARE_STEM_TILE)
 GEMM_PAIRS(DECLARE_PAIR)
 GEMM_TAP_PAIRS(DECLARE_TAP_PAIR)
 ONE_PASS_SHAPES(DECLARE_ONE_PASS)
@@ -81,8 +83,9 @@ DECLARE(widen, widen_args)
     ENTRY_CONV(conv_dgrad_##shape, __VA_ARGS__)             \
     ENTRY_CONV(conv_dgrad_##shape##_pointwise, __VA_ARGS__) \
     ENTRY_CONV(conv_wgrad_##shape##_pointwise, __VA_ARGS__)
-#define ENTRY_TAP_TILE(shape, ...) ENTRY_CONV(conv_wgrad_##shape, __VA_ARGS__)
-#define LARGER(a, b)               ((a) > (b) ? (a) : (b))
+#define ENTRY_TAP_TILE(shape, ...)  ENTRY_CONV(conv_wgrad_##shape, __VA_ARGS__)
+#define ENTRY_STEM_TILE(shape, ...) ENTRY_CONV(conv_wgrad_##shape##_stem, __VA_ARGS__)
+#define LARGER(a, b)                ((a) > (b) ? (a) : (b))
 #define ENTRY_TWO(name, r, c, wr, wc, r2, c2, wr2, wc2) \
     ENTRY_TABLE(name, GEMM_THREADS(r, c, wr, wc),       \
                 LARGER(GEMM_SHARED(r, c, CUDA_VALUE_BYTES), GEMM_SHARED(r2, c2, CUDA_VALUE_BYTES)))
@@ -96,6 +99,7 @@ DECLARE(widen, widen_args)
 const struct cuda_kernel JOIN(cuda_kernels, CUDA_VALUE)[CUDA_KERNEL_COUNT] = {
     GEMM_TILES(ENTRY_TILE)
     GEMM_TAP_TILES(ENTRY_TAP_TILE)
+    GEMM_STEM_TILES(ENTRY_STEM_TILE)
     GEMM_PAIRS(ENTRY_PAIR)
     GEMM_TAP_PAIRS(ENTRY_TAP_PAIR)
     ENTRY_TABLE(conv_fprop_128x32_halo, GEMM_THREADS(HALO_ROWS, HALO_COLUMNS, 32, 32), HALO_SHARED(CUDA_VALUE_BYTES))

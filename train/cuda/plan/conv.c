@@ -113,7 +113,8 @@ static double
 bytes_of(const struct cuda_conv *c)
 {
     const struct conv_shape *s = &c->shape;
-    double inputs = (double)s->images * s->height * s->width * s->in;
+    unsigned in = s->in < s->x_ld ? s->in : s->x_ld; /* pixels that overlap are read once */
+    double inputs = (double)s->images * s->height * s->width * in;
     double outputs = (double)s->images * s->out_height * s->out_width * s->out;
     double weights = (double)s->out * s->kernel_h * s->kernel_w * s->in;
 
@@ -216,7 +217,7 @@ static void
 begin(struct cuda_conv *c)
 {
     struct conv_shape *s = &c->shape;
-    bool outputs = c->kind == CONV_FPROP || (c->kind == CONV_WGRAD && s->stride != 1);
+    bool outputs = c->kind == CONV_FPROP || (c->kind == CONV_WGRAD && cuda_wgrad_sums_outputs(s));
 
     s->by_width = divisor_of(outputs ? s->out_width : s->width);
     s->by_height = divisor_of(outputs ? s->out_height : s->height);

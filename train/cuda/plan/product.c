@@ -20,6 +20,8 @@ static const struct tap_row {
 } tap_tiles[] = {
 #define TAP_ROW(name, ...) {{__VA_ARGS__, false}, CUDA_CONV_WGRAD_##name},
     GEMM_TAP_TILES(TAP_ROW)};
+#define STEM_ROW(name, ...) {{__VA_ARGS__, false}, CUDA_CONV_WGRAD_STEM_##name},
+static const struct tap_row stem_tiles[] = {GEMM_STEM_TILES(STEM_ROW)};
 struct pair_row {
     struct cuda_pair_shapes shapes;
     enum cuda_kernel_id kernel;
@@ -45,6 +47,7 @@ static const struct cuda_tile_shape halo = {HALO_ROWS, HALO_COLUMNS, 32, 32, tru
     ONE(CUDA_CONV_DGRAD_POINTWISE_##name, CONV_DGRAD, __VA_ARGS__) \
     ONE(CUDA_CONV_WGRAD_POINTWISE_##name, CONV_WGRAD, __VA_ARGS__)
 #define ONE_OF_TAPS(name, ...)  ONE(CUDA_CONV_WGRAD_##name, CONV_WGRAD, __VA_ARGS__)
+#define ONE_OF_STEM(name, ...)  ONE(CUDA_CONV_WGRAD_STEM_##name, CONV_WGRAD, __VA_ARGS__)
 #define PAIR_OF(name, ...)      PAIR(CUDA_CONV_DGRAD_WGRAD_POINTWISE_##name, __VA_ARGS__)
 #define PAIR_OF_TAPS(name, ...) PAIR(CUDA_CONV_DGRAD_WGRAD_##name, __VA_ARGS__)
 #define ONE_PASS(id, columns) \
@@ -52,8 +55,8 @@ static const struct cuda_tile_shape halo = {HALO_ROWS, HALO_COLUMNS, 32, 32, tru
 #define ONE_PASS_OF(name, columns, ...) ONE_PASS(CUDA_CONV_ONE_PASS_##name, columns)
 static const struct cuda_products products[CUDA_KERNEL_COUNT] = {
     [CUDA_CONV_FPROP_HALO] = {.single = true, .kind = CONV_FPROP, .shape = {HALO_ROWS, HALO_COLUMNS, 32, 32, true}},
-    GEMM_TILES(ONES_OF_TILE) GEMM_TAP_TILES(ONE_OF_TAPS) GEMM_PAIRS(PAIR_OF) GEMM_TAP_PAIRS(PAIR_OF_TAPS)
-        ONE_PASS_SHAPES(ONE_PASS_OF)};
+    GEMM_TILES(ONES_OF_TILE) GEMM_TAP_TILES(ONE_OF_TAPS) GEMM_STEM_TILES(ONE_OF_STEM) GEMM_PAIRS(PAIR_OF)
+        GEMM_TAP_PAIRS(PAIR_OF_TAPS) ONE_PASS_SHAPES(ONE_PASS_OF)};
 #define COUNT(list) ((unsigned)(sizeof(list) / sizeof(*(list))))
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -64,10 +67,23 @@ cuda_is_pointwise(const struct conv_shape *s)
     return s->kernel_h == 1 && s->kernel_w == 1 && s->stride == 1 && s->pad_h == 0 && s->pad_w == 0;
 }
 
+/* Pixels overlap the following pixels, as in the stem's input. */
+static bool
+overlaps(const struct conv_shape *s)
+{
+    return s->in > s->x_ld;
+}
+
+static bool
+is_stem_wgrad(const struct cuda_conv *c)
+{
+    return c->kind == CONV_WGRAD && overlaps(&c->shape);
+}
+
 bool
 cuda_has_taps(const struct cuda_conv *c)
 {
-    return c->kind == CONV_WGRAD && !cuda_is_pointwise(&c->shape);
+    return c->kind == CONV_WGRAD && !cuda_is_pointwise(&c->shape) && !overlaps(&c->shape);
 }
 
 static unsigned
@@ -89,12 +105,16 @@ has_halo(const struct conv_shape *s)
 const struct cuda_tile_shape *
 cuda_tile_shape_of(const struct cuda_conv *c, unsigned tile)
 {
+    if (is_stem_wgrad(c))
+        return &stem_tiles[tile].shape;
     return cuda_has_taps(c) ? &tap_tiles[tile].shape : tile < COUNT(tiles) ? &tiles[tile].shape : &halo;
 }
 
 unsigned
 cuda_conv_tile_shapes(const struct cuda_conv *c)
 {
+    if (is_stem_wgrad(c))
+        return COUNT(stem_tiles);
     if (cuda_has_taps(c))
         return COUNT(tap_tiles);
     return COUNT(tiles) + (c->kind == CONV_FPROP && has_halo(&c->shape));
@@ -118,6 +138,8 @@ cuda_conv_kernel(const struct cuda_conv *c)
     bool pointwise = cuda_is_pointwise(&c->shape);
     const struct tile_row *row;
 
+    if (is_stem_wgrad(c))
+        return stem_tiles[c->tile].wgrad;
     if (cuda_has_taps(c))
         return tap_tiles[c->tile].wgrad;
     if (c->tile == COUNT(tiles))
@@ -141,11 +163,17 @@ cuda_pair_kernel(const struct cuda_conv_pair *p)
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
+bool
+cuda_wgrad_sums_outputs(const struct conv_shape *s)
+{
+    return s->stride != 1 || overlaps(s);
+}
+
 unsigned
 cuda_wgrad_steps(const struct conv_shape *s)
 {
-    return cuda_blocks(s->stride == 1 ? (size_t)s->images * s->height * s->width
-                                      : (size_t)s->images * s->out_height * s->out_width,
+    return cuda_blocks(cuda_wgrad_sums_outputs(s) ? (size_t)s->images * s->out_height * s->out_width
+                                                  : (size_t)s->images * s->height * s->width,
                        GEMM_DEEP);
 }
 
@@ -185,9 +213,14 @@ cuda_product_of(const struct cuda_conv *c, struct cuda_tile_shape t)
         p.depth = (double)taps * s->out;
         break;
     case CONV_WGRAD:
-        rows = cuda_is_pointwise(s) ? s->out : s->in;
-        columns = cuda_is_pointwise(s) ? s->in : s->stride == 1 ? taps * s->out : s->out;
-        tiles_of_taps = s->stride == 1 ? 1 : (unsigned)taps;
+        if (overlaps(s) || cuda_is_pointwise(s)) {
+            rows = s->out;
+            columns = taps * s->in;
+        } else {
+            rows = s->in;
+            columns = s->stride == 1 ? taps * s->out : s->out;
+            tiles_of_taps = s->stride == 1 ? 1 : (unsigned)taps;
+        }
         p.splits = cuda_wgrad_splits(&c->wgrad);
         p.depth = (double)c->wgrad.k_steps * GEMM_DEEP;
         break;

@@ -24,7 +24,7 @@ struct cuda_products cuda_products_of(const struct cuda_op *op);
 
 /* 1 x 1 with stride 1 and no padding. */
 bool cuda_is_pointwise(const struct conv_shape *s);
-/* wgrad of kernels larger than 1 x 1, which has tile shapes of its own. */
+/* wgrad of kernels larger than 1 x 1, which has tile shapes of its own; not of the stem (conv_stem.cu). */
 bool cuda_has_taps(const struct cuda_conv *c);
 
 /* The tile shapes by their numbers. */
@@ -50,6 +50,8 @@ struct cuda_product cuda_product_of(const struct cuda_conv *c, struct cuda_tile_
 void cuda_products_of_pair(const struct cuda_op *op, struct cuda_product *dgrad, struct cuda_product *wgrad);
 size_t cuda_product_blocks(const struct cuda_product *p);
 
+/* Does wgrad sum over the pixels of y?  Otherwise over those of x. */
+bool cuda_wgrad_sums_outputs(const struct conv_shape *s);
 /* Returns the k-steps of wgrad, GEMM_DEEP pixels each, as the kernel counts them. */
 unsigned cuda_wgrad_steps(const struct conv_shape *s);
 
