@@ -14,6 +14,7 @@ COPY = "cp.async.cg.shared.global"
 COMMIT = "cp.async.commit_group"
 WAIT = "cp.async.wait_group"
 BF16X2 = "cvt.rn.bf16x2.f32"
+PRMT = "prmt.b32"
 ROWS = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
 COLUMNS = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
 LARGE = "mma.sync.aligned.m16n8k16.row.col.f32."
@@ -77,6 +78,12 @@ MUTANTS = [
     Mutant("cp.async.wait_group 1 leaves one group more", WAIT, "90-fp16-conv_wgrad", of(WAIT) + " 1", WAIT + " 2",
            ["conv_kernels"]),
     Mutant("cp.async.wait_group 0 leaves one group", WAIT, "90-fp16-conv_one_pass", of(WAIT) + " 0", WAIT + " 1",
+           ["one_pass_kernels"]),
+    Mutant("cp.async.wait_group 1 leaves one group more, only one pass", WAIT, "90-fp16-conv_one_pass",
+           of(WAIT) + " 1", WAIT + " 2", ["one_pass_kernels"]),
+    Mutant("prmt: the bytes instead of their signs", PRMT, "90-fp16-conv_one_pass", "0xbb99", "0x3311",
+           ["one_pass_kernels"]),
+    Mutant("prmt: the sign of the other half", PRMT, "70-fp16-conv_one_pass", "0xbb99", "0x99bb",
            ["one_pass_kernels"]),
     Mutant("cvt.rn.bf16x2: halves swapped", BF16X2, "90-fp16-conv_*", CVT, rf"\t{BF16X2} \1, \3, \2", THREE),
     Mutant("cvt.rn.bf16x2: both halves are the upper one", BF16X2, "90-fp16-conv_*", CVT, rf"\t{BF16X2} \1, \2, \2",

@@ -10,7 +10,11 @@
  * both products: A and the values of y, and x.  The gradient of y is finalized in place (finalize_view), and BN is
  * applied to x in place; each thread keeps the x values that it loaded.  The product of dgrad overwrites the values of
  * y in shared memory, so that the epilogue writes whole rows of the gradient of x, with ReLU mask and partial sums as
- * in dgrad of gemm.h.  The next tile is loaded meanwhile.
+ * in dgrad of gemm.h.  With two stages the next tile is loaded meanwhile: as soon as a tile is stored, its stage is
+ * loaded with the tile after the next.
+ *
+ * A thread has the same eight channels of y, and of x, in all tiles.  If there are enough registers (SHAPE::HOLDS), the
+ * constants of these channels stay in registers for all tiles; otherwise they are read from the tables once per tile.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -100,7 +104,7 @@ one_pass_load_images(const dgrad_args &a, unsigned *to)
     }
 }
 
-/* Prepares what is constant; also starts to load the first tile, if there is a stage in addition to the scratch. */
+/* Prepares what is constant, and starts to load the first tiles, one for each stage. */
 template <typename SHAPE>
 DEVICE void
 one_pass_begin(const one_pass_args &a, const one_pass_work &w, const one_pass_memory<SHAPE> &m)
@@ -120,6 +124,10 @@ one_pass_begin(const one_pass_args &a, const one_pass_work &w, const one_pass_me
     one_pass_make_norm<SHAPE>(a.dgrad, m.of_x, scratch, w, blockIdx.y == 0);
     if (SHAPE::END)
         one_pass_make_end(a, m.of_x, w.column0);
+    if (w.first + a.stages - 1 < w.end)
+        one_pass_load(a, w, w.first + a.stages - 1, m.images,
+                      one_pass_stage_at<SHAPE>(m.stages + (a.stages - 1) * SHAPE::STAGE));
+    copy_commit();
 }
 
 /* ---- after the last tile ----------------------------------------------------------------------------------------- */
@@ -217,26 +225,27 @@ one_pass_store_split(const one_pass_args &a, const one_pass_work &w,
 template <typename SHAPE>
 DEVICE void
 one_pass_tile(const one_pass_args &a, const one_pass_work &w, unsigned tile, const one_pass_memory<SHAPE> &m, bool idle,
-              one_pass_sums<SHAPE> &sums)
+              one_pass_constants &held, one_pass_sums<SHAPE> &sums)
 {
-    const float least = a.dgrad.norm.gamma && a.dgrad.norm.relu ? 0.0f : -3.4e38f;
+    const bool relu = a.dgrad.norm.gamma && a.dgrad.norm.relu;
     unsigned turn = (tile - w.first) & (a.stages - 1);
     const one_pass_stage<SHAPE> s = one_pass_stage_at<SHAPE>(m.stages + turn * SHAPE::STAGE);
     value8 raw[SHAPE::X_SEEN], old[SHAPE::X_SEEN];
+    one_pass_constants mine, &c = SHAPE::HOLDS ? held : mine;
 
     if (a.stages == 1) {
-        __syncthreads(); /* the previous tile has been stored */
-        one_pass_load(a, w, tile, m.images, s);
-        copy_commit();
         __syncthreads(); /* all threads know which pixels have weight */
+        copy_wait<0>();
+    } else {
+        copy_wait<1>(); /* the next tile may still be on its way */
     }
-    copy_wait<0>();
-    one_pass_finalize<SHAPE>(s, m.of_y, a.finalize.values != NULL);
-    one_pass_normalise<SHAPE>(s, m.of_x, least, raw);
-    __syncthreads(); /* this tile is complete, and the previous one has been stored */
-    if (a.stages > 1 && tile + 1 < w.end)
-        one_pass_load(a, w, tile + 1, m.images, one_pass_stage_at<SHAPE>(m.stages + (turn ^ 1) * SHAPE::STAGE));
-    copy_commit();
+    if (!SHAPE::HOLDS)
+        one_pass_load_y<SHAPE>(c, m.of_y);
+    one_pass_finalize<SHAPE>(s, c, a.finalize.values != NULL);
+    if (!SHAPE::HOLDS)
+        one_pass_load_x<SHAPE>(c, m.of_x);
+    one_pass_normalise<SHAPE>(s, c, relu, raw);
+    __syncthreads(); /* this tile is complete */
     if (SHAPE::END)
         one_pass_load_means<SHAPE>(a, w, s, old);
     else
@@ -245,7 +254,12 @@ one_pass_tile(const one_pass_args &a, const one_pass_work &w, unsigned tile, con
     if (!idle)
         one_pass_wgrad<SHAPE>(sums.weights, s);
     __syncthreads(); /* the product is complete */
-    one_pass_store<SHAPE>(a, w, tile, s, m.of_x, least, raw, old, sums.of_norm, sums.of_end);
+    one_pass_load_gradient<SHAPE>(c, m.of_x);
+    one_pass_store<SHAPE>(a, w, tile, s, m.of_x, c, relu, raw, old, sums.of_norm, sums.of_end);
+    __syncthreads(); /* the product has been read */
+    if (tile + a.stages < w.end)
+        one_pass_load(a, w, tile + a.stages, m.images, s);
+    copy_commit();
 }
 
 template <typename SHAPE>
@@ -261,8 +275,13 @@ one_pass(const one_pass_args &a, unsigned char *shared)
     const one_pass_corner mine = one_pass_wgrad_at<SHAPE>();
     const bool idle = mine.row >= c.out || w.column0 + mine.column >= c.in;
     one_pass_sums<SHAPE> sums;
+    one_pass_constants held;
 
     one_pass_begin(a, w, m);
+    if (SHAPE::HOLDS) {
+        one_pass_load_y<SHAPE>(held, m.of_y);
+        one_pass_load_x<SHAPE>(held, m.of_x);
+    }
 #pragma unroll
     for (unsigned i = 0; i < SHAPE::WGRAD_DOWN; i++)
 #pragma unroll
@@ -276,7 +295,7 @@ one_pass(const one_pass_args &a, unsigned char *shared)
         sums.of_end.by_one[e] = sums.of_end.by_x[e] = 0;
     }
     for (unsigned tile = w.first; tile < w.end; tile++)
-        one_pass_tile(a, w, tile, m, idle, sums);
+        one_pass_tile(a, w, tile, m, idle, held, sums);
     copy_wait<0>();
     __syncthreads();
     if (d.tiles_each >= tiles)

@@ -32,6 +32,7 @@ template <int COLUMNS_, int BLOCKS_, int END_> struct one_pass_shape {
         WGRAD_WARPS = 2,
         WGRAD_ACROSS = COLUMNS / 16 / WGRAD_WARPS,
         WGRAD_DOWN = ONE_PASS_OUT / 16 * WGRAD_WARPS / (ONE_PASS_THREADS / 32),
+        HOLDS = BLOCKS == 1 && !(END && COLUMNS > 64), /* one_pass_constants stay in registers */
         STAGE = ONE_PASS_STAGE_BYTES(COLUMNS, END, sizeof(value_t))
     };
 };
@@ -46,6 +47,18 @@ one_pass_offset(unsigned line, unsigned piece)
 {
     static_assert(PIECES % 8 == 0, "a line meets all banks");
     return (line * PIECES + (piece ^ (line & 7))) * 8;
+}
+
+/*
+ * Moves an offset down by lines and across by pieces, without computing it again.  The last three bits of the line must
+ * be 0 where those of `lines` are 1, and the same holds for the piece.  With constants this is one XOR for several
+ * offsets, and the rest is part of the instruction that accesses memory.
+ */
+template <int PIECES>
+DEVICE unsigned
+one_pass_move(unsigned offset, unsigned lines, unsigned pieces)
+{
+    return (offset ^ (lines ^ pieces) % 8 * 8) + (lines * PIECES + pieces / 8 * 8) * 8;
 }
 
 /*
@@ -253,56 +266,89 @@ one_pass_load(const one_pass_args &a, const one_pass_work &w, unsigned tile, con
 
 /* ---- before the products ----------------------------------------------------------------------------------------- */
 
+/*
+ * The constants of a thread's eight channels of y and of x.  With SHAPE::HOLDS those of the prologue are loaded once,
+ * before the first tile; otherwise in each tile.  Those of the gradient of x are loaded in each tile.
+ */
+struct one_pass_constants {
+    float inverse[8], slope[8], offset[8]; /* of y: finalize_figure; not set if y is not finalized */
+    float scale[8], shift[8];              /* of x */
+    float mean[8], gamma[8];               /* of the gradient of x */
+};
+
+template <typename SHAPE>
+DEVICE void
+one_pass_load_y(one_pass_constants &c, const norm_table &t)
+{
+    unsigned channel = one_pass_recompute<SHAPE>(threadIdx.x) % SHAPE::Y_PIECES * 8;
+
+    norm_load8(c.inverse, t, FINALIZE_INVERSE, channel);
+    norm_load8(c.slope, t, FINALIZE_SLOPE, channel);
+    norm_load8(c.offset, t, FINALIZE_OFFSET, channel);
+}
+
+template <typename SHAPE>
+DEVICE void
+one_pass_load_x(one_pass_constants &c, const norm_table &t)
+{
+    unsigned channel = one_pass_recompute<SHAPE>(threadIdx.x) % SHAPE::X_PIECES * 8;
+
+    norm_load8(c.scale, t, NORM_SCALE, channel);
+    norm_load8(c.shift, t, NORM_SHIFT, channel);
+}
+
+template <typename SHAPE>
+DEVICE void
+one_pass_load_gradient(one_pass_constants &c, const norm_table &t)
+{
+    unsigned channel = one_pass_recompute<SHAPE>(threadIdx.x) % SHAPE::X_PIECES * 8;
+
+    norm_load8(c.mean, t, NORM_MEAN, channel);
+    norm_load8(c.gamma, t, ONE_PASS_GAMMA, channel);
+}
+
 /* Finalizes the groups of y that this thread copied; sets those without weight to zero. */
 template <typename SHAPE>
 DEVICE void
-one_pass_finalize(const one_pass_stage<SHAPE> &s, const norm_table &t, bool finalize)
+one_pass_finalize(const one_pass_stage<SHAPE> &s, const one_pass_constants &c, bool finalize)
 {
     unsigned thread = one_pass_recompute<SHAPE>(threadIdx.x);
-    unsigned line = thread / SHAPE::Y_PIECES, piece = thread % SHAPE::Y_PIECES;
-    unsigned at = one_pass_offset<SHAPE::Y_PIECES>(line, piece);
-    float inverse[8], slope[8], offset[8];
+    unsigned line = thread / SHAPE::Y_PIECES, at = one_pass_offset<SHAPE::Y_PIECES>(line, thread % SHAPE::Y_PIECES);
+    const float zero[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 
-    if (finalize) {
-        norm_load8(inverse, t, FINALIZE_INVERSE, piece * 8);
-        norm_load8(slope, t, FINALIZE_SLOPE, piece * 8);
-        norm_load8(offset, t, FINALIZE_OFFSET, piece * 8);
-    }
 #pragma unroll
     for (unsigned i = 0; i < SHAPE::Y_SEEN; i++) {
-        float d[8] = {0, 0, 0, 0, 0, 0, 0, 0}, z[8];
-        value8 v;
+        float d[8], z[8];
+        value8 v, w;
 
-        if (s.counts[line + i * SHAPE::Y_EACH]) {
-            if (!finalize)
-                continue;
-            load8(v, s.y + at + i * SHAPE::Y_STEP);
+        load8(v, s.y + at + i * SHAPE::Y_STEP);
+        if (finalize) {
             unpack8(d, v);
-            load8(v, s.values + at + i * SHAPE::Y_STEP);
-            unpack8(z, v);
-            finalize8(d, z, inverse, slope, offset);
+            load8(w, s.values + at + i * SHAPE::Y_STEP);
+            unpack8(z, w);
+            finalize8(d, z, c.inverse, c.slope, c.offset);
+            pack8(v, d);
         }
-        pack8(v, d);
+        if (!s.counts[line + i * SHAPE::Y_EACH])
+            pack8(v, zero);
         store8(s.y + at + i * SHAPE::Y_STEP, v);
     }
 }
 
 /*
  * Applies BN to the groups of x that this thread copied, and keeps their values in raw.  Pixels without weight meet
- * gradients of 0, so they must only not be NaN.  `least`: 0 with ReLU, otherwise below all values.
+ * gradients of 0, so they must only not be NaN.  ReLU stores -0 instead of values <= 0: it is the same in a product,
+ * and its sign bit is the mask for one_pass_mask8(), also where a positive value is rounded to 0.
  */
 template <typename SHAPE>
 DEVICE void
-one_pass_normalise(const one_pass_stage<SHAPE> &s, const norm_table &t, float least, value8 *raw)
+one_pass_normalise(const one_pass_stage<SHAPE> &s, const one_pass_constants &c, bool relu, value8 *raw)
 {
     unsigned thread = one_pass_recompute<SHAPE>(threadIdx.x);
     unsigned line = thread / SHAPE::X_PIECES, piece = thread % SHAPE::X_PIECES;
     value_t *at = s.x + one_pass_offset<SHAPE::X_PIECES>(line, piece);
-    const float zero[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    float scale[8], shift[8];
+    const float zero[8] = {0, 0, 0, 0, 0, 0, 0, 0}, most = relu ? 0.0f : -3.4e38f;
 
-    norm_load8(scale, t, NORM_SCALE, piece * 8);
-    norm_load8(shift, t, NORM_SHIFT, piece * 8);
 #pragma unroll
     for (unsigned i = 0; i < SHAPE::X_SEEN; i++) {
         float x[8];
@@ -314,12 +360,42 @@ one_pass_normalise(const one_pass_stage<SHAPE> &s, const norm_table &t, float le
         unpack8(x, raw[i]);
 #pragma unroll
         for (unsigned e = 0; e < 8; e++) {
-            x[e] = fmaf(x[e], scale[e], shift[e]);
-            x[e] = x[e] < least ? 0 : x[e]; /* NaN stays NaN */
+            x[e] = fmaf(x[e], c.scale[e], c.shift[e]);
+            x[e] = x[e] <= most ? -0.0f : x[e]; /* NaN stays NaN */
         }
         pack8(v, x);
         store8(at + i * SHAPE::X_STEP, v);
     }
+}
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+/* Returns all bits of each of two values with a sign bit: bit 3 of a digit replicates the sign of that byte. */
+DEVICE unsigned
+one_pass_signs(unsigned two)
+{
+    unsigned signs;
+
+    asm("prmt.b32 %0, %1, %1, 0xbb99;" : "=r"(signs) : "r"(two));
+    return signs;
+}
+#endif
+
+/* With ReLU: sets the values of g to 0 where one_pass_normalise() has left -0. */
+DEVICE void
+one_pass_mask8(value8 &g, const value8 &x, bool relu)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    unsigned all = relu ? 0 : ~0u;
+
+    g.all.x &= ~one_pass_signs(x.all.x) | all;
+    g.all.y &= ~one_pass_signs(x.all.y) | all;
+    g.all.z &= ~one_pass_signs(x.all.z) | all;
+    g.all.w &= ~one_pass_signs(x.all.w) | all;
+#else
+    for (unsigned i = 0; relu && i < 8; i++)
+        if (__float_as_uint(to_float(x.at[i])) >> 31)
+            g.at[i] = to_value(0);
+#endif
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
@@ -331,7 +407,8 @@ one_pass_dgrad(const value_t *w, const one_pass_stage<SHAPE> &s, unsigned out)
 {
     unsigned warp = one_pass_recompute<SHAPE>(threadIdx.x) / 32,
              m0 = warp / SHAPE::DGRAD_WARPS * SHAPE::DGRAD_DOWN * 16;
-    unsigned n0 = warp % SHAPE::DGRAD_WARPS * SHAPE::DGRAD_ACROSS * 16;
+    unsigned n0 = warp % SHAPE::DGRAD_WARPS * SHAPE::DGRAD_ACROSS * 16, first = n0 + tile_column(0);
+    unsigned corner = one_pass_offset<SHAPE::X_PIECES>(m0 + tile_row(0), first / 8) + first % 8;
     tile_sum sum[SHAPE::DGRAD_DOWN][SHAPE::DGRAD_ACROSS];
     unsigned i, j;
 
@@ -346,17 +423,19 @@ one_pass_dgrad(const value_t *w, const one_pass_stage<SHAPE> &s, unsigned out)
     for (unsigned k = 0; k < ONE_PASS_OUT / 16; k++) {
         tile ta[SHAPE::DGRAD_DOWN], tb[SHAPE::DGRAD_ACROSS];
 
-        if (k * 16 >= out)
+        if (k % 4 == 0 && k * 16 >= out) /* y and w are 0 after their channels */
             break;
 #pragma unroll
         for (i = 0; i < SHAPE::DGRAD_DOWN; i++)
             tile_load_a<false>(ta[i], [&](unsigned line, unsigned piece) {
-                return s.y + one_pass_offset<SHAPE::Y_PIECES>(m0 + i * 16 + line, k * 2 + piece);
+                return s.y + one_pass_move<SHAPE::Y_PIECES>(one_pass_offset<SHAPE::Y_PIECES>(m0 + line, piece), i * 16,
+                                                            k * 2);
             });
 #pragma unroll
         for (j = 0; j < SHAPE::DGRAD_ACROSS; j++)
             tile_load_b<true>(tb[j], [&](unsigned line, unsigned piece) {
-                return w + one_pass_offset<SHAPE::X_PIECES>(k * 16 + line, (n0 + j * 16) / 8 + piece);
+                return w + one_pass_move<SHAPE::X_PIECES>(one_pass_offset<SHAPE::X_PIECES>(line, n0 / 8 + piece),
+                                                          k * 16, j * 2);
             });
 #pragma unroll
         for (i = 0; i < SHAPE::DGRAD_DOWN; i++)
@@ -370,9 +449,9 @@ one_pass_dgrad(const value_t *w, const one_pass_stage<SHAPE> &s, unsigned out)
         for (j = 0; j < SHAPE::DGRAD_ACROSS; j++)
 #pragma unroll
             for (unsigned e = 0; e < 8; e += 2) {
-                unsigned row = m0 + i * 16 + tile_row(e), column = n0 + j * 16 + tile_column(e);
+                unsigned down = i * 16 + tile_row(e) - tile_row(0), right = j * 16 + tile_column(e) - tile_column(0);
 
-                store2(s.values + one_pass_offset<SHAPE::X_PIECES>(row, column / 8) + column % 8, sum[i][j].at[e],
+                store2(s.values + one_pass_move<SHAPE::X_PIECES>(corner, down, right / 8) + right % 8, sum[i][j].at[e],
                        sum[i][j].at[e + 1]);
             }
 }
@@ -405,12 +484,14 @@ one_pass_wgrad(tile_sum (&sum)[SHAPE::WGRAD_DOWN][SHAPE::WGRAD_ACROSS], const on
 #pragma unroll
         for (i = 0; i < SHAPE::WGRAD_DOWN; i++)
             tile_load_a<true>(ta[i], [&](unsigned line, unsigned piece) {
-                return s.y + one_pass_offset<SHAPE::Y_PIECES>(k * 16 + none + line, (at.row + i * 16) / 8 + piece);
+                return s.y + one_pass_move<SHAPE::Y_PIECES>(
+                                 one_pass_offset<SHAPE::Y_PIECES>(none + line, at.row / 8 + piece), k * 16, i * 2);
             });
 #pragma unroll
         for (j = 0; j < SHAPE::WGRAD_ACROSS; j++)
             tile_load_b<true>(tb[j], [&](unsigned line, unsigned piece) {
-                return s.x + one_pass_offset<SHAPE::X_PIECES>(k * 16 + none + line, (at.column + j * 16) / 8 + piece);
+                return s.x + one_pass_move<SHAPE::X_PIECES>(
+                                 one_pass_offset<SHAPE::X_PIECES>(none + line, at.column / 8 + piece), k * 16, j * 2);
             });
 #pragma unroll
         for (i = 0; i < SHAPE::WGRAD_DOWN; i++)
@@ -466,37 +547,25 @@ one_pass_load_means(const one_pass_args &a, const one_pass_work &w, const one_pa
 template <typename SHAPE>
 DEVICE void
 one_pass_store(const one_pass_args &args, const one_pass_work &w, unsigned tile, const one_pass_stage<SHAPE> &s,
-               const norm_table &t, float least, const value8 *raw, value8 *old, one_pass_channels &of_norm,
-               one_pass_channels &of_end)
+               const norm_table &t, const one_pass_constants &c, bool relu, const value8 *raw, value8 *old,
+               one_pass_channels &of_norm, one_pass_channels &of_end)
 {
     const dgrad_args &a = args.dgrad;
     unsigned thread = one_pass_recompute<SHAPE>(threadIdx.x);
     unsigned line = thread / SHAPE::X_PIECES, piece = thread % SHAPE::X_PIECES, column = w.column0 + piece * 8;
     unsigned pixel = tile * ONE_PASS_PIXELS + line, end = column < a.shape.in ? w.pixels : 0;
-    const value_t *from = s.values + one_pass_offset<SHAPE::X_PIECES>(line, piece);
+    unsigned at = one_pass_offset<SHAPE::X_PIECES>(line, piece);
     value_t *to = (value_t *)a.dx + (size_t)pixel * a.shape.x_ld + column;
-    float first[8], second[8], g[SHAPE::X_SEEN][8];
 
-    norm_load8(first, t, NORM_SCALE, piece * 8);
-    norm_load8(second, t, NORM_SHIFT, piece * 8);
 #pragma unroll
     for (unsigned i = 0; i < SHAPE::X_SEEN; i++) {
-        float x[8];
-        value8 v;
+        float g[8], x[8], y[8];
+        value8 v, seen;
 
-        load8(v, from + i * SHAPE::X_STEP);
-        unpack8(g[i], v);
-        unpack8(x, raw[i]);
-#pragma unroll
-        for (unsigned e = 0; e < 8; e++)
-            g[i][e] = fmaf(x[e], first[e], second[e]) > least ? g[i][e] : 0;
-    }
-    norm_load8(first, t, NORM_MEAN, piece * 8);
-    norm_load8(second, t, ONE_PASS_GAMMA, piece * 8);
-#pragma unroll
-    for (unsigned i = 0; i < SHAPE::X_SEEN; i++) {
-        float x[8], y[8];
-
+        load8(v, s.values + at + i * SHAPE::X_STEP);
+        load8(seen, s.x + at + i * SHAPE::X_STEP);
+        one_pass_mask8(v, seen, relu);
+        unpack8(g, v);
         unpack8(x, raw[i]);
         unpack8(y, old[i]);
         if (SHAPE::END)
@@ -504,9 +573,9 @@ one_pass_store(const one_pass_args &args, const one_pass_work &w, unsigned tile,
                           args.end.relu ? 0.0f : -3.4e38f, of_end);
 #pragma unroll
         for (unsigned e = 0; e < 8; e++) {
-            of_norm.by_one[e] += g[i][e];
-            of_norm.by_x[e] = fmaf(g[i][e], x[e] - first[e], of_norm.by_x[e]);
-            y[e] = fmaf(second[e], g[i][e], y[e]);
+            of_norm.by_one[e] += g[e];
+            of_norm.by_x[e] = fmaf(g[e], x[e] - c.mean[e], of_norm.by_x[e]);
+            y[e] = fmaf(c.gamma[e], g[e], y[e]);
         }
         pack8(old[i], y);
     }
