@@ -12,6 +12,9 @@ shared memory, the blocks of a multiprocessor that follow, and what the inner lo
 global and of shared memory by 16 bytes and by less, divisions, all instructions): the table of this code has to be the
 one that is committed, so that a change of a kernel shows what it costs.
 
+HOT has limits of five hot loops: instructions, and accesses of shared memory by 16 bytes (LDS and STS, not ldmatrix),
+for each mma.  The figures are printed.  A change that needs fewer lowers the limit in the same commit.
+
 counts.c has the counts that the cost model of plans reads (train/cuda/kernels/counts.h).  The machine code of sm_70
 needs a disassembler before CUDA 13, from $CUOBJDUMP or PATH.  Without it, its rows are kept and not compared.
 """
@@ -19,6 +22,7 @@ import collections
 import concurrent.futures
 import difflib
 import functools
+import itertools
 import os
 import re
 import shutil
@@ -123,22 +127,21 @@ NARROW = r"(LDG|STG|LDGSTS|LD|ST)\.(?!.*128)"
 
 
 @functools.lru_cache(None)
-def compiled(arch, value):
-    """[(kernel, registers, spilled, [(address, instruction)])] of one target."""
+def compiled_file(path, arch, value):
+    """[(kernel, registers, spilled, [(address, instruction)])] of one file for one target."""
     cuobjdump(arch)
+    said, machine = nvrtc.compile_file(path, arch, value)
+    code = code_of(machine, arch)
+    assert set(said) == set(code), set(said) ^ set(code)
+    return [(name[:-len(value) - 1], registers, spilled, code[name]) for name, (registers, spilled) in said.items()]
 
-    def both(path):
-        said, machine = nvrtc.compile_file(path, arch, value)
-        return said, code_of(machine, arch)
 
-    rows = []
+@functools.lru_cache(None)
+def compiled(arch, value):
+    """The same of all files."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        files = list(pool.map(both, nvrtc.FILES))
-    for said, code in files:
-        assert set(said) == set(code), set(said) ^ set(code)
-        for name, (registers, spilled) in said.items():
-            rows.append((name[:-len(value) - 1], registers, spilled, code[name]))
-    return sorted(rows)
+        files = list(pool.map(lambda path: compiled_file(path, arch, value), nvrtc.FILES))
+    return sorted(itertools.chain(*files))
 
 
 @functools.lru_cache(None)
@@ -151,6 +154,7 @@ def read(arch, value):
 # ---- counts for the cost model ------------------------------------------------------------------------------------
 
 FIELDS = ("all", "shared", "mma", "loads", "stores")
+MORE = ("prologue", "wide")  # not in counts.c; wide: accesses of shared memory by 16 bytes
 HALO_LINES, HALO_WEIGHTS, HALO_TAPS, HALO_THREADS = 244, 288, 9, 128
 # How often the inner loops of these kernels run, for each iteration of the loop around them.
 TRIPS = {"fold_weights": 7}  # steps of a binary search
@@ -159,7 +163,7 @@ TRIPS = {"fold_weights": 7}  # steps of a binary search
 def weight_of(words):
     """Counts of one instruction; shared: cycles of shared memory, 128 bytes each, without bank conflicts."""
     name = operation(words)
-    found = collections.Counter(all=bool(name), mma=name.startswith("HMMA"))
+    found = collections.Counter(all=bool(name), mma=name.startswith("HMMA"), wide=is_prologue(words))
     if re.match("LDSM|LDGSTS|LDS|STS|ATOMS", name):
         found["shared"] = 4 if re.search(r"128|M88\.4|\.x4", name) else 2 if re.search(r"\.64|M88\.2", name) else 1
     if re.match("(LDG|LDGSTS|LD)[.].*128", name):
@@ -173,7 +177,7 @@ def add(*parts):
     """The sum of (times, counts)."""
     total = collections.Counter()
     for times, counts in parts:
-        for field in (*FIELDS, "prologue"):
+        for field in (*FIELDS, *MORE):
             total[field] += times * counts[field]
     return total
 
@@ -398,6 +402,44 @@ for the_arch, the_value in TARGETS:
                 single = sorted({o for o in code if re.match(r"(LDG|STG|LD|ST)\..*U16", o)})
                 assert not single, (name, single)
                 assert count(code, GLOBAL + ".*128"), name
+
+
+# (what, file, kernels, index of a step of counts_of(), most instructions for each mma on each target, most accesses of
+# 16 bytes for each mma).  A step is a pass through the loop on its longest path; of the halo kernel it is 32 channels:
+# nine taps, copies and prologue.
+HOT = [
+    ("3x3 dgrad", "conv_dgrad_wgrad", r"conv_dgrad_wgrad_\d+x\d+_\d+x\d+", 0, (16.25, 16.25, 16.56, 16.56), 0),
+    ("3x3 wgrad", "conv_dgrad_wgrad", r"conv_dgrad_wgrad_\d+x\d+_\d+x\d+", 2, (16.67, 16.67, 17.58, 17.92), 0.333),
+    ("one pass, 64 columns", "conv_one_pass", r"conv_one_pass_64x64", 0, (12.70, 12.89, 13.48, 14.73), 0.531),
+    ("one pass, 128 columns", "conv_one_pass", r"conv_one_pass_64x128", 0, (9.59, 9.77, 9.70, 10.77), 0.25),
+    ("3x3 fprop, halo", "conv_halo", r"conv_fprop_\d+x\d+_halo", 0, (11.88, 11.98, 12.49, 12.77), 0.134),
+    ("1x1 fprop", "conv_fprop", r"conv_fprop_(96|128)x128_pointwise", 0, (9.16, 9.16, 9.50, 9.75), 0.25)]
+
+
+def hot_figures(file, pattern, index, target):
+    """[(kernel, instructions, accesses of 16 bytes)] of a hot loop, for each mma."""
+    rows = []
+    for name, _, _, code in compiled_file(os.path.join(nvrtc.KERNELS, file + ".cu"), *target):
+        if re.fullmatch(pattern, name):
+            step = counts_of(name, code, sizes()[name][0])[index]
+            rows.append((name, step["all"] / step["mma"], step["wide"] / step["mma"]))
+    assert rows, f"no kernel matches {pattern}"
+    return rows
+
+
+for the_hot in HOT:
+    @case(f"hot loop: {the_hot[0]}, instructions and accesses of 16 bytes for each mma")
+    def hot(_, row=the_hot):
+        what, file, pattern, index, limits, wide = row
+        above = []
+        for target, limit in zip(TARGETS, limits):
+            for name, all_each, wide_each in hot_figures(file, pattern, index, target):
+                line = (f"{name} {' '.join(target)}: {all_each:.2f} (at most {limit:.2f}), "
+                        f"{wide_each:.3f} (at most {wide:.3f})")
+                print(f"     {what}: {line}", flush=True)
+                if round(all_each, 2) > limit or round(wide_each, 3) > wide:
+                    above.append(line)
+        assert not above, "above the limit:\n" + "\n".join(above)
 
 
 @case("tests/cuda/kernels/kernels.txt is the table of these kernels")

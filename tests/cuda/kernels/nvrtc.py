@@ -20,7 +20,8 @@ import tempfile
 
 from support import BUILD, SOURCE, Skip
 
-FILES = sorted(glob.glob(os.path.join(SOURCE, "train", "cuda", "kernels", "*.cu")))
+KERNELS = os.path.join(SOURCE, "train", "cuda", "kernels")
+FILES = sorted(glob.glob(os.path.join(KERNELS, "*.cu")))
 
 
 def places():
