@@ -14,11 +14,13 @@ MAKEFILE = "cuda/emulated.mk"
 # Kernels of train/cuda/: (compiler, kind, words of the command line), the words for builds in which all is slow.  One
 # build for each of what they find: of the two address sanitizers that of g++ alone finds an address that is not
 # aligned (RULES, vector_access).  Small shapes have fewer values beside each other, and are what check-gpu sanitizes.
-KERNEL_BUILDS = [("g++", "plain", []), ("g++", "plain", ["small"]), ("g++", "volta", []), ("g++", "asan", ["small"]),
-                 ("clang++", "tsan", ["small"])]
+KERNEL_BUILDS = [("g++", "plain", []), ("g++", "plain", ["small"]), ("g++", "volta", []), ("g++", "turing", ["small"]),
+                 ("g++", "asan", ["small"]), ("clang++", "tsan", ["small"])]
 KERNEL_PROGRAMS = ["conv_choices", "conv_kernels", "finalize_kernels", "fused_kernels", "head_kernels",
                    "input_kernels", "norm_kernels", "one_pass_kernels", "pool_kernels", "step_kernels", "sum_kernels",
                    "layout_steps"]
+# sm_75 differs from sm_80 only in products and copies.
+PRODUCT_PROGRAMS = ["conv_kernels", "fused_kernels", "one_pass_kernels"]
 # Nothing is launched there, so one build is enough.
 LISTS_PROGRAM = "layout_lives"
 # Of the build that counts what kernels touch.
@@ -38,11 +40,15 @@ def seeds_of(kind, words):
     return ("0", "7") if words else ("7",)
 
 
+def programs_of(kind):
+    return PRODUCT_PROGRAMS if kind == "turing" else KERNEL_PROGRAMS
+
+
 for the_compiler, the_kind, the_words in KERNEL_BUILDS:
-    for the_program in KERNEL_PROGRAMS:
+    for the_program in programs_of(the_kind):
         @case(f"{the_compiler}, {the_kind}: {' '.join([the_program, *the_words])}")
         def kernels(_, compiler=the_compiler, kind=the_kind, words=tuple(the_words), program=the_program):
-            path = os.path.join(build(MAKEFILE, compiler, kind, KERNEL_PROGRAMS), program)
+            path = os.path.join(build(MAKEFILE, compiler, kind, programs_of(kind)), program)
             for seed in seeds_of(kind, words):
                 result = run([path, *words], EMULATOR_THREADS=seed, EMULATOR_STREAMS=seed)
                 assert result.returncode == 0, f"seed {seed}: {result.stdout[-3000:]}"

@@ -1,14 +1,15 @@
 # build.mk - the emulator and its own tests, for one compiler and one kind of build (GNU make)
 #
 #     make -f tests/emulator/build.mk check                    build and run the tests of the emulator
-#     make -f tests/emulator/build.mk [CXX=g++ CC=gcc] [KIND=plain|ucontext|volta|asan|tsan|counted] [OUT=folder] \
+#     make -f tests/emulator/build.mk [CXX=g++ CC=gcc] [KIND=plain|ucontext|volta|turing|asan|tsan|counted] [OUT=folder] \
 #         [HALVES=-mf16c] [PROGRAMS=...]
 #
 # Nothing outside this folder is needed.  A makefile that adds kernels includes this one (tests/cuda/emulated.mk), and
 # sets INCLUDES for their headers.  A sanitizer instruments kernels and host code; the thread sanitizer does not
-# instrument the emulator (sanitizer.h).  KIND=volta: kernels as for a V100, which has no bf16.  volta and the
-# sanitizers compile fp16 only; the other types are instances of the same templates.  KIND=counted, g++ only: kernels
-# are compiled as for the thread sanitizer, and traffic.cc takes the place of its library.
+# instrument the emulator (sanitizer.h).  KIND=volta: kernels as for a V100 (sm_70); KIND=turing: as for sm_75.  Both
+# have no bf16.  They and the sanitizers compile fp16 only; the other types are instances of the same templates.
+# KIND=counted, g++ only: kernels are compiled as for the thread sanitizer, and traffic.cc takes the place of its
+# library.
 #
 # SPDX-License-Identifier: Apache-2.0
 EMULATOR := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
@@ -21,6 +22,7 @@ PROGRAMS ?= $(emulator_tests)
 FLAGS_plain =
 FLAGS_ucontext = -DEMULATOR_UCONTEXT
 FLAGS_volta = -DDEVICE_ARCH=700 -DONLY_FP16
+FLAGS_turing = -DDEVICE_ARCH=750 -DONLY_FP16
 FLAGS_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -DONLY_FP16
 FLAGS_tsan = -fsanitize=thread -DONLY_FP16
 FLAGS_counted = -DEMULATOR_COUNTED -DONLY_FP16

@@ -97,6 +97,8 @@ uint32_t ballot(uint32_t mask, bool vote, place at);
 void mma_16816(float d[4], const float a[8], const float b[4], place at);
 /* Two products: b gives d, and b + 4 gives d + 4.  The lanes synchronise once for both. */
 void mma_16816_twice(float d[8], const float a[8], const float b[8], place at);
+/* fp16 only, as on sm_75. */
+void mma_1688(float d[4], const float a[4], const float b[2], place at);
 void mma_884(float d[8], const float a[4], const float b[4], bool transposed_a, bool transposed_b, place at);
 /* `row` is the address of row lane % 8 of matrix lane / 8; p[count * i + k] is set to row first + k of matrix i. */
 void exchange_rows(const void *row, unsigned matrices, unsigned first, unsigned count, const void **p, place at);
@@ -163,6 +165,19 @@ mma_16816_twice(float d[8], const T a[8], const T b[8], place at)
         fb[i] = to_float(b[i]);
     }
     mma_16816_twice(d, (const float *)fa, (const float *)fb, at);
+}
+
+template <typename T>
+static inline void
+mma_1688(float d[4], const T a[4], const T b[2], place at)
+{
+    float fa[4], fb[2];
+
+    for (unsigned i = 0; i < 4; i++)
+        fa[i] = to_float(a[i]);
+    for (unsigned i = 0; i < 2; i++)
+        fb[i] = to_float(b[i]);
+    mma_1688(d, (const float *)fa, (const float *)fb, at);
 }
 
 template <typename T>

@@ -2,8 +2,8 @@
  * matrices.c - compares mma and ldmatrix with plain multiplication, for every position of a fragment, in fp16 and bf16
  *
  * The PTX ISA defines which lane holds which value: "Matrix Fragments for mma.m16n8k16 with floating point type",
- * "Matrix Fragments for mma.m8n8k4 with .f16 floating point type" and "ldmatrix".  The formulas below are copied from
- * it.
+ * "Matrix Fragments for mma.m16n8k8", "Matrix Fragments for mma.m8n8k4 with .f16 floating point type" and "ldmatrix".
+ * The formulas below are copied from it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -125,6 +125,43 @@ check_16816(bool bf16)
     report(bf16 ? "mma.m16n8k16, bf16, every place of A" : "mma.m16n8k16, fp16, every place of A", wrong);
 }
 
+/* "Matrix Fragments for mma.m16n8k8": row = groupID or groupID + 8, column = threadID_in_group * 2 + (i & 1). */
+static void
+check_1688(void)
+{
+    int a[16][8], b[8][8], want;
+    uint16_t fa[32][4], fb[32][2];
+    float out[32][4];
+    unsigned lane, i, k, only, wrong = 0;
+
+    for (only = 0; only <= 128; only++) { /* 128: all values */
+        for (i = 0; i < 16; i++)
+            for (k = 0; k < 8; k++)
+                a[i][k] = only == 128 || only == i * 8 + k ? small_number() : 0;
+        for (k = 0; k < 8; k++)
+            for (i = 0; i < 8; i++)
+                b[k][i] = small_number();
+        for (lane = 0; lane < 32; lane++) {
+            unsigned group = lane >> 2, in_group = lane % 4;
+
+            for (i = 0; i < 4; i++)
+                fa[lane][i] = half_of(a[i < 2 ? group : group + 8][in_group * 2 + (i & 1)], false);
+            for (i = 0; i < 2; i++)
+                fb[lane][i] = half_of(b[in_group * 2 + i][group], false);
+        }
+        run(product_1688, (struct product){0}, fa, sizeof(fa), fb, sizeof(fb), out, sizeof(out), 0);
+        for (lane = 0; lane < 32; lane++)
+            for (i = 0; i < 4; i++) {
+                unsigned row = i < 2 ? lane >> 2 : (lane >> 2) + 8, column = lane % 4 * 2 + (i & 1);
+
+                for (want = 0, k = 0; k < 8; k++)
+                    want += a[row][k] * b[k][column];
+                wrong += out[lane][i] != (float)want;
+            }
+    }
+    report("mma.m16n8k8, every place of A", wrong);
+}
+
 /* Four products of 8 x 4 by 4 x 8, each of a quad pair. */
 static void
 check_884(bool column_a, bool row_b)
@@ -240,6 +277,7 @@ main(void)
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     check_16816(false);
     check_16816(true);
+    check_1688();
     for (i = 0; i < 4; i++)
         check_884(i & 1, i & 2);
     for (i = 0; i < 8; i++)

@@ -1,6 +1,6 @@
 /*
- * matrix.cc - mma and ldmatrix, following the tables of the PTX ISA, chapters "Matrix Fragments for mma.m16n8k16" and
- * "... for mma.m8n8k4 with .f16"; ldmatrix in "Warp-level matrix load instruction: ldmatrix"
+ * matrix.cc - mma and ldmatrix, following the tables of the PTX ISA, chapters "Matrix Fragments for mma.m16n8k16",
+ * "... for mma.m16n8k8" and "... for mma.m8n8k4 with .f16"; ldmatrix in "Warp-level matrix load instruction: ldmatrix"
  *
  * The last lane to arrive computes the results of all lanes.  Sums are in float, in the order of k; a tensor core
  * rounds differently.
@@ -24,28 +24,29 @@ word(const uint32_t *words, unsigned i)
 }
 
 /*
- * group = lane / 4, t = lane % 4: a[i] is A[group + 8 (i / 2 % 2)][2 t + i % 2 + 8 (i / 4)],
- * b[i] is B[2 t + i % 2 + 8 (i / 2)][group]; the second B follows the first.
+ * m16n8k16 and m16n8k8, DEEP is k; group = lane / 4, t = lane % 4: a[i] is A[group + 8 (i / 2 % 2)][2 t + i % 2 + 8 (i /
+ * 4)], b[i] is B[2 t + i % 2 + 8 (i / 2)][group]; the second B follows the first.
  */
-template <unsigned PRODUCTS>
+template <unsigned DEEP, unsigned PRODUCTS>
 static void
-complete_16816(meeting *m)
+complete_168(meeting *m)
 {
-    float a[16][16], b[16][8 * PRODUCTS];
+    enum { OF_A = DEEP / 2, OF_B = DEEP / 4 }; /* values of a lane */
+    float a[16][DEEP], b[DEEP][8 * PRODUCTS];
 
     for (unsigned lane = 0; lane < WARP; lane++) {
         const uint32_t *in = m->lane[lane].in;
         unsigned group = lane / 4, t = lane % 4;
 
-        for (unsigned i = 0; i < 8; i++)
+        for (unsigned i = 0; i < OF_A; i++)
             a[group + i / 2 % 2 * 8][t * 2 + i % 2 + i / 4 * 8] = word(in, i);
-        for (unsigned i = 0; i < 4 * PRODUCTS; i++)
-            b[t * 2 + i % 2 + i / 2 % 2 * 8][group + i / 4 * 8] = word(in, 8 + i);
+        for (unsigned i = 0; i < OF_B * PRODUCTS; i++)
+            b[t * 2 + i % 2 + i % OF_B / 2 * 8][group + i / OF_B * 8] = word(in, 8 + i);
     }
     for (unsigned row = 0; row < 16; row++) {
         float sum[8 * PRODUCTS] = {0};
 
-        for (unsigned k = 0; k < 16; k++)
+        for (unsigned k = 0; k < DEEP; k++)
             for (unsigned n = 0; n < 8 * PRODUCTS; n++)
                 sum[n] += a[row][k] * b[k][n];
         for (unsigned n = 0; n < 8 * PRODUCTS; n++)
@@ -53,17 +54,18 @@ complete_16816(meeting *m)
     }
 }
 
-template <unsigned PRODUCTS>
+template <unsigned DEEP, unsigned PRODUCTS>
 static void
-mma_16816_of(float *d, const float *a, const float *b, place at)
+mma_168_of(float *d, const float *a, const float *b, place at)
 {
     fragments mine;
 
     for (unsigned i = 0; i < 8; i++)
-        mine.a[i] = a[i];
-    for (unsigned i = 0; i < 4 * PRODUCTS; i++)
+        mine.a[i] = i < DEEP / 2 ? a[i] : 0;
+    for (unsigned i = 0; i < DEEP / 4 * PRODUCTS; i++)
         mine.b[i] = b[i];
-    meeting *m = meet(0xffffffffu, at, &mine, (8 + 4 * PRODUCTS) * sizeof(float), complete_16816<PRODUCTS>, false);
+    meeting *m = meet(0xffffffffu, at, &mine, (8 + DEEP / 4 * PRODUCTS) * sizeof(float), complete_168<DEEP, PRODUCTS>,
+                      false);
     for (unsigned i = 0; i < 4 * PRODUCTS; i++)
         d[i] += word(m->lane[running->seen.lane].out, i);
     leave(m);
@@ -72,13 +74,19 @@ mma_16816_of(float *d, const float *a, const float *b, place at)
 void
 mma_16816(float d[4], const float a[8], const float b[4], place at)
 {
-    mma_16816_of<1>(d, a, b, at);
+    mma_168_of<16, 1>(d, a, b, at);
 }
 
 void
 mma_16816_twice(float d[8], const float a[8], const float b[8], place at)
 {
-    mma_16816_of<2>(d, a, b, at);
+    mma_168_of<16, 2>(d, a, b, at);
+}
+
+void
+mma_1688(float d[4], const float a[4], const float b[2], place at)
+{
+    mma_168_of<8, 1>(d, a, b, at);
 }
 
 /*

@@ -275,6 +275,19 @@ EMULATED_KERNEL(product_16816, product, 32)
         product_16816_of<fp16>(a);
 }
 
+EMULATED_KERNEL(product_1688, product, 32)
+{
+    fp16 fa[4], fb[2];
+    float d[4] = {0};
+    unsigned lane = threadIdx.x;
+
+    memcpy(fa, a.a + lane * 4, sizeof(fa));
+    memcpy(fb, a.b + lane * 2, sizeof(fb));
+    emulated::mma_1688(d, fa, fb, EMULATED_HERE);
+    for (unsigned i = 0; i < 4; i++)
+        a.out[lane * 4 + i] = d[i];
+}
+
 EMULATED_KERNEL(product_884, product, 32)
 {
     fp16 fa[4], fb[4];

@@ -43,13 +43,17 @@ void votes(const struct rule a);   /* out[t]: ballot of t % 3 == 0, any, all, sh
 void atomics(const struct rule a); /* out[0] counts threads, out[1] their sum, out[2] the largest, as integers */
 void shape(const struct rule a);   /* out[linear thread of the grid] = its own number, from x, y and z */
 
-/* One product of fragments prepared by the host: [32][8] of A, [32][4] of B, out [32][4] or [32][8]. */
+/*
+ * One product of fragments prepared by the host: [32][8] or [32][4] of A, [32][4] or [32][2] of B, out [32][4] or
+ * [32][8].
+ */
 struct product {
     const uint16_t *a, *b;
     float *out;
     unsigned bf16, transposed_a, transposed_b;
 };
 void product_16816(const struct product a);
+void product_1688(const struct product a);
 void product_884(const struct product a);
 /* The same with ldmatrix: a [16][16] or transposed, b [8][16] (n by k) or transposed, out [16][8]. */
 void product_loaded(const struct product a);

@@ -214,22 +214,23 @@ class decoder
     /* mma.sync.aligned.SHAPE.LAYOUT.LAYOUT.f32.TYPE.TYPE.f32 d, a, b, c */
     void products()
     {
-        bool large = words[3] == "m16n8k16";
-        const unsigned large_counts[] = {4, 4, 2, 4}, small_counts[] = {8, 2, 2, 8};
+        bool large = words[3] == "m16n8k16", half = words[3] == "m16n8k8", small = words[3] == "m8n8k4";
+        const unsigned large_counts[] = {4, 4, 2, 4}, half_counts[] = {4, 2, 1, 4}, small_counts[] = {8, 2, 2, 8};
 
-        need(words.size() == 10 && (large || words[3] == "m8n8k4") && words[6] == "f32" && words[9] == "f32" &&
+        need(words.size() == 10 && (large || half || small) && words[6] == "f32" && words[9] == "f32" &&
                  words[7] == words[8] && (words[7] == "f16" || (large && words[7] == "bf16")) && o.size() == 4,
              "a form of mma that is not known");
-        need(!large || (words[4] == "row" && words[5] == "col"), "a form of mma that is not known");
+        need(small || (words[4] == "row" && words[5] == "col"), "a form of mma that is not known");
         i.what = MEETING;
         for (unsigned k = 0; k < 4; k++) {
             for (const operand &part : o[k].parts)
                 need(part.what != operand::REGISTER || (part.declared == F32) == (k == 0 || k == 3),
                      "mma with registers of other types");
-            push_all(o[k].parts, large ? large_counts[k] : small_counts[k], 4);
+            push_all(o[k].parts, large ? large_counts[k] : half ? half_counts[k] : small_counts[k], 4);
         }
-        i.run = large ? mma_16816_operation(words[7] == "bf16")
-                      : mma_884_operation(words[4] == "col", words[5] == "row");
+        i.run = large  ? mma_16816_operation(words[7] == "bf16")
+                : half ? mma_1688_operation()
+                       : mma_884_operation(words[4] == "col", words[5] == "row");
     }
 
     /* cp.async.cg.shared.global [to], [from], 16[, valid] */

@@ -1,6 +1,6 @@
 /*
- * matrix.cc - mma.sync: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type" and "... for mma.m8n8k4
- * with .f16 floating point type"
+ * matrix.cc - mma.sync: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "... for mma.m16n8k8" and
+ * "... for mma.m8n8k4 with .f16 floating point type"
  *
  * The ISA does not say how a tensor core rounds.  Fasi, Higham, Mikaitis and Pranesh ("Numerical behavior of NVIDIA
  * tensor cores", 2021) measured it: products are exact; a group of them and the sum before it are aligned to the
@@ -109,26 +109,27 @@ fragment(warp &w, const instruction &i, unsigned first, unsigned lane, unsigned 
     return factors<BF16>()[w.operand<uint32_t>(i, first + k / 2)[lane] >> (k & 1) * 16 & 0xffff];
 }
 
-/* Operands: d (4 registers), a (4 of two values each), b (2 of two values), c (4). */
-template <bool BF16>
+/* DEEP is k, 16 or 8.  Operands: d (4 registers), a (DEEP / 4 of two values each), b (DEEP / 8 of two values), c (4). */
+template <bool BF16, unsigned DEEP>
 static void
-mma_16816(warp &w, const instruction &i, uint32_t)
+mma_168(warp &w, const instruction &i, uint32_t)
 {
-    factor a[16][16], b[8][16]; /* b by columns */
+    enum { B_AT = 4 + DEEP / 4, C_AT = B_AT + DEEP / 8 };
+    factor a[16][DEEP], b[8][DEEP]; /* b by columns */
     float d[4][LANES];
 
     for (unsigned lane = 0; lane < LANES; lane++) {
         unsigned group = lane / 4, in_group = lane % 4;
 
-        for (unsigned k = 0; k < 8; k++)
+        for (unsigned k = 0; k < DEEP / 2; k++)
             a[group + (k / 2 % 2 ? 8 : 0)][in_group * 2 + k % 2 + (k >= 4 ? 8 : 0)] = fragment<BF16>(w, i, 4, lane, k);
-        for (unsigned k = 0; k < 4; k++)
-            b[group][in_group * 2 + k % 2 + (k >= 2 ? 8 : 0)] = fragment<BF16>(w, i, 8, lane, k);
+        for (unsigned k = 0; k < DEEP / 4; k++)
+            b[group][in_group * 2 + k % 2 + (k >= 2 ? 8 : 0)] = fragment<BF16>(w, i, B_AT, lane, k);
     }
     for (unsigned lane = 0; lane < LANES; lane++)
         for (unsigned k = 0; k < 4; k++)
-            d[k][lane] = add_products(w.operand<float>(i, 10 + k)[lane], a[lane / 4 + (k < 2 ? 0 : 8)],
-                                      b[lane % 4 * 2 + k % 2], 16);
+            d[k][lane] = add_products(w.operand<float>(i, C_AT + k)[lane], a[lane / 4 + (k < 2 ? 0 : 8)],
+                                      b[lane % 4 * 2 + k % 2], DEEP);
     for (unsigned k = 0; k < 4; k++)
         memcpy(w.operand<float>(i, k), d[k], sizeof(d[k]));
 }
@@ -171,7 +172,13 @@ mma_884(warp &w, const instruction &i, uint32_t)
 operation
 mma_16816_operation(bool bf16)
 {
-    return bf16 ? mma_16816<true> : mma_16816<false>;
+    return bf16 ? mma_168<true, 16> : mma_168<false, 16>;
+}
+
+operation
+mma_1688_operation()
+{
+    return mma_168<false, 8>;
 }
 
 operation

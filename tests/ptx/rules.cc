@@ -239,6 +239,40 @@ mma_16816_multiplies()
         }
 }
 
+/*
+ * "Matrix Fragments for mma.m16n8k8": a0, a1 at row groupID, a2, a3 at groupID + 8, columns threadID_in_group * 2 + (i &
+ * 1); b0, b1 at rows threadID_in_group * 2 + i, column groupID.
+ */
+static void
+mma_1688_multiplies()
+{
+    auto a = [](unsigned r, unsigned k) { return (float)(r * 5 % 7) - (float)(k * 3 % 5); };
+    auto b = [](unsigned k, unsigned n) { return (float)(k * 3 % 8) - (float)n; };
+    words in(32 * 8);
+
+    for (unsigned lane = 0; lane < 32; lane++) {
+        unsigned g = lane >> 2, t = lane % 4;
+
+        in[lane * 8] = pair_of(a(g, t * 2), a(g, t * 2 + 1));
+        in[lane * 8 + 1] = pair_of(a(g + 8, t * 2), a(g + 8, t * 2 + 1));
+        in[lane * 8 + 2] = pair_of(b(t * 2, g), b(t * 2 + 1, g));
+    }
+    words out = run("ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd0]; cvt.rn.f32.u32 %f0, %r0;\n"
+                    "add.f32 %f1, %f0, 0f3f800000; add.f32 %f2, %f0, 0f40000000; add.f32 %f3, %f1, 0f40000000;\n"
+                    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f4,%f5,%f6,%f7}, {%r2,%r3}, {%r4}, "
+                    "{%f0,%f1,%f2,%f3};\n"
+                    "st.global.v4.f32 [%rd1], {%f4, %f5, %f6, %f7};",
+                    in);
+    for (unsigned lane = 0; lane < 32; lane++)
+        for (unsigned n = 0; n < 4; n++) {
+            float want = (float)(lane + n);
+
+            for (unsigned k = 0; k < 8; k++)
+                want += a(lane / 4 + (n < 2 ? 0 : 8), k) * b(k, lane % 4 * 2 + n % 2);
+            expect(ptx::float_of_bits(out[lane * 8 + n]) == want, "mma.m16n8k8 with exact sums");
+        }
+}
+
 /* row.col: lane l % 4 of a group of 8 has row l % 4 (+ 4 in the upper lanes) of a, and that column of b. */
 static void
 mma_884_multiplies()
@@ -349,7 +383,7 @@ static const struct {
      "setp.lt.u32 %p0, %r0, 2; @!%p0 ret; shfl.sync.bfly.b32 %r3, %r0, 2, 31, 3;", "takes no part", 32},
     {"an instruction with a modifier that is not known", "add.sat.s32 %r2, %r0, %r0;", "not known", 1},
     {"a form of mma that is not known",
-     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f4,%f5,%f6,%f7}, {%r2,%r3}, {%r6}, {%f0,%f1,%f2,%f3};",
+     "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f4,%f5,%f6,%f7}, {%r2,%r3}, {%r6}, {%f0,%f1,%f2,%f3};",
      "not known", 32},
 };
 
@@ -412,6 +446,7 @@ main()
     instructions_compute();
     lanes_exchange();
     mma_16816_multiplies();
+    mma_1688_multiplies();
     mma_884_multiplies();
     ldmatrix_loads();
     copies_arrive();

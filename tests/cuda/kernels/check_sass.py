@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The machine code of every kernel of train/cuda/ for sm_80 and sm_90, read without a GPU (make check-sass).
+"""The machine code of every kernel of train/cuda/ for sm_75, sm_80 and sm_90, read without a GPU (make check-sass).
 
     check_sass.py [PATTERN]     all cases, or those whose name matches
     check_sass.py --write       writes tests/cuda/kernels/kernels.txt and train/cuda/kernels/counts.c again
 
 Compiled by NVRTC 12.9 and disassembled by cuobjdump, which PyPI has (tests/requirements-cuda.txt); without them all is
 skipped.  No kernel spills or has local memory; the loop of a convolution over k reads shared memory by ldmatrix and
-global memory by 16 bytes, and no kernel that moves slabs reads or writes single values.  kernels.txt has registers,
-shared memory, the blocks of a multiprocessor that follow, and what the inner loop of a product is made of (accesses of
-global and of shared memory by 16 bytes and by less, divisions, all instructions): the table of this code has to be the
-one that is committed, so that a change of a kernel shows what it costs.
+global memory by 16 bytes, and no kernel that moves slabs reads or writes single values.  sm_75 has to multiply by
+mma.m16n8k8, not by the mma.m8n8k4 of sm_70, which is slow there.  kernels.txt has registers, shared memory, the blocks
+of a multiprocessor that follow, and what the inner loop of a product is made of (accesses of global and of shared
+memory by 16 bytes and by less, divisions, all instructions): the table of this code has to be the one that is
+committed, so that a change of a kernel shows what it costs.  sm_75 is not in it.
 
 HOT has limits of five hot loops: instructions, and accesses of shared memory by 16 bytes (LDS and STS, not ldmatrix),
 for each mma.  The figures are printed.  A change that needs fewer lowers the limit in the same commit.
@@ -440,6 +441,15 @@ for the_hot in HOT:
                 if round(all_each, 2) > limit or round(wide_each, 3) > wide:
                     above.append(line)
         assert not above, "above the limit:\n" + "\n".join(above)
+
+
+@case("sm_75, fp16: products by HMMA.1688 and ldmatrix, no kernel spills or has local memory")
+def products_of_turing(_):
+    for name, _, spilled, code, loop in read("sm_75", "fp16"):
+        assert not spilled and not count(code, "(LDL|STL)"), name
+        assert not count(code, r"HMMA\.884"), name
+        if name.startswith("conv_"):
+            assert count(loop, r"HMMA\.1688") and count(loop, "LDSM"), (name, loop)
 
 
 @case("tests/cuda/kernels/kernels.txt is the table of these kernels")

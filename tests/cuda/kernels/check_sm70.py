@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel of train/cuda/ compiled by NVRTC 12.9 for sm_70, sm_80 and sm_90, with its registers and spills
+"""Every kernel of train/cuda/ compiled by NVRTC 12.9 for sm_70, sm_75, sm_80 and sm_90, with its registers and spills
 (make check-sm70).
 
     check_sm70.py [PATTERN]     all cases, or those whose name matches
@@ -14,7 +14,7 @@ import sys
 from nvrtc import FILES, compile_file
 from support import Cases
 
-TARGETS = [("sm_70", "fp16"), ("sm_80", "fp16"), ("sm_80", "bf16"), ("sm_90", "fp16"), ("sm_90", "bf16")]
+TARGETS = [("sm_70", "fp16"), ("sm_75", "fp16"), ("sm_80", "fp16"), ("sm_80", "bf16"), ("sm_90", "fp16"), ("sm_90", "bf16")]
 
 case = Cases()
 

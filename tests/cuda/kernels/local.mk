@@ -22,12 +22,12 @@ EXTRA_DIST += \
 	tests/cuda/kernels/step_kernels.cc \
 	tests/cuda/kernels/sum_kernels.cc
 
-#: check-sm70         kernels compiled for sm_70, sm_80 and sm_90 by NVRTC 12.9, their registers and spills
+#: check-sm70         kernels compiled for sm_70, sm_75, sm_80 and sm_90 by NVRTC 12.9, their registers and spills
 check-sm70:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
 	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/kernels/check_sm70.py $(CHECK_CASES)
 
-#: check-sass         machine code of the kernels for sm_80 and sm_90: spills, accesses, tests/cuda/kernels/kernels.txt
+#: check-sass         machine code of the kernels for sm_75, sm_80 and sm_90: spills, accesses, kernels.txt
 check-sass:
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
 	  $(PY_LOG_COMPILER) $(srcdir)/tests/cuda/kernels/check_sass.py $(CHECK_CASES)

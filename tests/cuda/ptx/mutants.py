@@ -18,6 +18,7 @@ PRMT = "prmt.b32"
 ROWS = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
 COLUMNS = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
 LARGE = "mma.sync.aligned.m16n8k16.row.col.f32."
+HALF = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 SMALL = "mma.sync.aligned.m8n8k4."
 
 
@@ -42,6 +43,20 @@ def products_16816(value, kind):
                r"\1{\3,\2}", ["conv_kernels"]),
         Mutant(f"mma of {kind}: sums 1 and 2 swapped", mma, files, rf"({of(mma)} ){FOUR}", r"\1{\2,\4,\3,\5}",
                ["conv_kernels"]),
+    ]
+
+
+def products_1688(kernels, program):
+    """Mutants of mma.m16n8k8, two of which make a product of sm_75."""
+    files = f"75-fp16-conv_{kernels}"
+    return [
+        Mutant(f"mma of sm_75, {kernels}: registers of A swapped", HALF, files, rf"({of(HALF)} {ANY}, ){TWO}",
+               r"\1{\3,\2}", [program]),
+        Mutant(f"mma of sm_75, {kernels}: sums 1 and 2 swapped", HALF, files, rf"({of(HALF)} ){FOUR}",
+               r"\1{\2,\4,\3,\5}", [program]),
+        Mutant(f"mma of sm_75, {kernels}: B is a register of A", HALF, files,
+               rf"({of(HALF)} {ANY}, \{{(%\w+),%\w+\}}, )\{{%\w+\}}", r"\1{\2}", [program]),
+        Mutant(f"mma of sm_75, {kernels}: it is not done", HALF, files, of(HALF) + r"[^;]*;", "", [program]),
     ]
 
 
@@ -105,6 +120,11 @@ MUTANTS = [
     *products_16816("fp16", "f16"),
     *products_16816("bf16", "bf16"),
     Mutant("mma of bf16: it takes f16", LARGE, "90-bf16-conv_fprop", r"f32\.bf16\.bf16\.f32", "f32.f16.f16.f32",
+           ["conv_kernels"]),
+    *products_1688("fprop", "conv_kernels"),
+    *products_1688("one_pass", "one_pass_kernels"),
+    Mutant("ldmatrix of sm_75: transposed", ROWS, "75-fp16-conv_fprop", of(ROWS), COLUMNS, ["conv_kernels"]),
+    Mutant("ldmatrix.trans of sm_75: not transposed", COLUMNS, "75-fp16-conv_wgrad", of(COLUMNS), ROWS,
            ["conv_kernels"]),
     *products_884("row.col", "row.row", "fprop"),
     *products_884("row.row", "row.col", "dgrad"),

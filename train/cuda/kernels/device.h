@@ -2,8 +2,8 @@
  * device.h - the common language of the kernels: one source for nvcc, NVRTC and the emulator
  *
  * CUDA_VALUE is the type of activations and packed weights: fp16, bf16 or, only in the emulator, float.  It is a part
- * of a kernel's name, so one program can contain all three.  DEVICE_ARCH is 700, or 800 and higher.  A V100 (700) has
- * neither ldmatrix nor asynchronous copies; tile.h and copy8() replace them.
+ * of a kernel's name, so one program can contain all three.  DEVICE_ARCH is 700, 750, or 800 and higher.  HAS_LDMATRIX
+ * and HAS_ASYNC_COPY say what an architecture has; tile.h and copy8() replace what it lacks.
  *
  * A kernel takes one struct (args.h).  This header and those that use it put everything into an unnamed namespace, so
  * each file has its own copy for its own CUDA_VALUE.
@@ -27,13 +27,29 @@
 #define KERNEL_BODY(name)   CUDA_JOIN(name##_body_, CUDA_VALUE)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define DEVICE_ARCH __CUDA_ARCH__
+#elif !defined(DEVICE_ARCH)
+#define DEVICE_ARCH 800
+#endif
+/* sm_75: ldmatrix and mma.m16n8k8.  sm_80: cp.async, mma.m16n8k16 and bf16.  0 or 1, also for the host code of nvcc. */
+#if DEVICE_ARCH >= 800
+#define HAS_LDMATRIX   1
+#define HAS_ASYNC_COPY 1
+#elif DEVICE_ARCH >= 750
+#define HAS_LDMATRIX   1
+#define HAS_ASYNC_COPY 0
+#else
+#define HAS_LDMATRIX   0
+#define HAS_ASYNC_COPY 0
+#endif
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #include <cuda_fp16.h>
 #if CUDA_VALUE_IS(bf16)
 #include <cuda_bf16.h>
 #endif
 #include "cuda/kernels/args.h"
-#define DEVICE_ARCH __CUDA_ARCH__
-#define DEVICE      static __device__ __forceinline__
+#define DEVICE static __device__ __forceinline__
 #define KERNEL(name, type, threads, blocks)                                                                         \
     DEVICE void KERNEL_BODY(name)(const type &a);                                                                   \
     extern "C" __global__ void __launch_bounds__(threads, blocks) KERNEL_NAME(name)(const __grid_constant__ type a) \
@@ -101,7 +117,7 @@ shared_address(const void *p)
 DEVICE void
 copy8(value_t *to, const value_t *from, bool valid)
 {
-#if DEVICE_ARCH >= 800
+#if HAS_ASYNC_COPY
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
                  "r"(valid ? 16 : 0)
                  : "memory");
@@ -113,7 +129,7 @@ copy8(value_t *to, const value_t *from, bool valid)
 DEVICE void
 copy_commit()
 {
-#if DEVICE_ARCH >= 800
+#if HAS_ASYNC_COPY
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
@@ -122,7 +138,7 @@ template <int groups_left>
 DEVICE void
 copy_wait()
 {
-#if DEVICE_ARCH >= 800
+#if HAS_ASYNC_COPY
     asm volatile("cp.async.wait_group %0;" ::"n"(groups_left) : "memory");
 #endif
 }
@@ -184,9 +200,6 @@ store2(value_t *to, float low, float high)
 #else /* the emulator */
 #include "cuda/kernels/args.h"
 #include <emulated.h>
-#ifndef DEVICE_ARCH
-#define DEVICE_ARCH 800
-#endif
 #define DEVICE static inline
 #define KERNEL(name, type, threads, blocks)              \
     DEVICE void KERNEL_BODY(name)(const type &a);        \
@@ -221,12 +234,12 @@ lane_id()
 {
     return emulated::self->lane;
 }
-/* For a V100 it is an ordinary access: it orders nothing and needs no wait. */
+/* Before sm_80 it is an ordinary access: it orders nothing and needs no wait. */
 DEVICE void
 copy8(value_t *to, const value_t *from, bool valid, emulated::place at = EMULATED_HERE)
 {
     for (unsigned i = 0; i < 8; i += 16 / sizeof(value_t)) {
-#if DEVICE_ARCH >= 800
+#if HAS_ASYNC_COPY
         emulated::copy_async(to + i, from + i, 16, valid ? 16 : 0, at);
 #else
         emulated::check_aligned(valid ? from : to, 16, at);

@@ -5,7 +5,8 @@
  *
  * k is either the fast index of an operand (its lines are rows of A, or columns of B), or the slow one (the operand is
  * transposed, its lines are k).  p(line, piece) returns the address of values piece * 8 .. + 7 of a line; lines are
- * 0 .. 15, pieces 0 and 1.  On sm_80 and newer a tile is loaded by ldmatrix and multiplied by mma.m16n8k16.  sm_70 uses
+ * 0 .. 15, pieces 0 and 1.  A tile is loaded by ldmatrix and multiplied by mma.m16n8k16.  sm_75 has mma.m16n8k8 only:
+ * its fragments are the first and the second halves of those of m16n8k16, so both load the same registers.  sm_70 uses
  * mma.m8n8k4, whose four quad pairs form a square of 2 x 2.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -25,7 +26,7 @@ struct tile_sum {
     float at[8];
 };
 
-#if DEVICE_ARCH >= 800
+#if HAS_LDMATRIX
 DEVICE unsigned
 tile_row(unsigned e)
 {
@@ -61,13 +62,23 @@ tile_fill(tile &t, const value_t *line)
 #else
 #define TILE_TYPE "f16"
 #endif
+/* A 16 x 8 square of D. */
 DEVICE void
 tile_mma(float *d, const unsigned *a, const unsigned *b)
 {
+#if HAS_ASYNC_COPY
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TILE_TYPE "." TILE_TYPE ".f32 "
                  "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+    for (unsigned half = 0; half < 2; half++)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+                     "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+#endif
 }
 DEVICE void
 tile_multiply(tile_sum &d, const tile &a, const tile &b)
@@ -88,7 +99,14 @@ tile_fill(tile &t, const value_t *line, emulated::place at = EMULATED_HERE)
 DEVICE void
 tile_multiply(tile_sum &d, const tile &a, const tile &b, emulated::place at = EMULATED_HERE)
 {
+#if HAS_ASYNC_COPY
     emulated::mma_16816_twice(d.at, a.at, b.at, at);
+#else
+    for (unsigned half = 0; half < 2; half++) {
+        emulated::mma_1688(d.at, a.at + 4 * half, b.at + 2 * half, at);
+        emulated::mma_1688(d.at + 4, a.at + 4 * half, b.at + 4 + 2 * half, at);
+    }
+#endif
 }
 #endif
 
