@@ -8,10 +8,13 @@
 Compiled by NVRTC 12.9 and disassembled by cuobjdump, which PyPI has (tests/requirements-cuda.txt); without them all is
 skipped.  No kernel spills or has local memory; the loop of a convolution over k reads shared memory by ldmatrix and
 global memory by 16 bytes, and no kernel that moves slabs reads or writes single values.  sm_75 has to multiply by
-mma.m16n8k8, not by the mma.m8n8k4 of sm_70, which is slow there.  kernels.txt has registers, shared memory, the blocks
-of a multiprocessor that follow, and what the inner loop of a product is made of (accesses of global and of shared
-memory by 16 bytes and by less, divisions, all instructions): the table of this code has to be the one that is
-committed, so that a change of a kernel shows what it costs.  sm_75 is not in it.
+mma.m16n8k8, not by the mma.m8n8k4 of sm_70, which is slow there.  sm_70 and sm_75 have no asynchronous copies: their
+loads come before the products, and the stores to shared memory after them.
+
+kernels.txt has registers, shared memory, the blocks of a multiprocessor that follow, and what the inner loop of a
+product is made of (accesses of global and of shared memory by 16 bytes and by less, divisions, all instructions), for
+sm_80 and sm_90: the table of this code has to be the one that is committed, so that a change of a kernel shows what it
+costs.
 
 HOT has limits of five hot loops: instructions, and accesses of shared memory by 16 bytes (LDS and STS, not ldmatrix),
 for each mma.  The figures are printed.  A change that needs fewer lowers the limit in the same commit.
@@ -450,6 +453,18 @@ def products_of_turing(_):
         assert not count(code, r"HMMA\.884"), name
         if name.startswith("conv_"):
             assert count(loop, r"HMMA\.1688") and count(loop, "LDSM"), (name, loop)
+
+
+for the_arch in ("sm_70", "sm_75"):
+    @case(f"{the_arch}, fp16: a step loads the next one before its products, and stores it after them")
+    def overlap(_, arch=the_arch):
+        for name, _, _, _, loop in read(arch, "fp16"):
+            if not name.startswith("conv_") or name.endswith("_halo") or "one_pass" in name:
+                continue
+            products = [n for n, o in enumerate(loop) if o.startswith("HMMA")]
+            loads = [n for n, o in enumerate(loop) if re.match(r"LDG[.].*128", o)]
+            assert loads and loads[-1] < products[len(products) // 8], (name, loop)
+            assert count(loop[products[-1]:], r"STS[.].*128") == len(loads), (name, loop)
 
 
 @case("tests/cuda/kernels/kernels.txt is the table of these kernels")

@@ -32,29 +32,28 @@ begin_loader(stem_loader<STAGE> &l, const wgrad_args &a, const gemm_work &w)
     l.channel = column - l.tap * a.shape.in;
 }
 
-template <typename STAGE>
+template <typename STAGE, typename TO>
 DEVICE void
-load_step(stem_loader<STAGE> &l, const wgrad_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(stem_loader<STAGE> &l, const wgrad_args &a, const gemm_work &w, unsigned step, TO &to)
 {
     enum { THREADS = STAGE::TILE::THREADS };
     const conv_shape &s = a.shape;
 
-    load_operand<typename STAGE::A, THREADS>(stage, a.dy,
+    load_operand<typename STAGE::A, THREADS>(to.a, a.dy,
                                              [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
                                                  unsigned channel = w.row0 + piece * 8, pixel = step * GEMM_DEEP + line;
 
                                                  *from = (const value_t *)a.dy + (size_t)pixel * s.y_ld + channel;
                                                  return pixel < w.counted && channel < s.out;
                                              });
-    load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.dy, [&](unsigned, unsigned line, unsigned, const value_t **from) {
-            unsigned pixel = step * GEMM_DEEP + line;
-            gemm_pixel p = gemm_split<GEMM_FPROP>(s, pixel);
-            unsigned y = p.y + l.tap - s.pad_h; /* above the image it wraps to a large number */
+    load_operand<typename STAGE::B, THREADS>(to.b, a.dy, [&](unsigned, unsigned line, unsigned, const value_t **from) {
+        unsigned pixel = step * GEMM_DEEP + line;
+        gemm_pixel p = gemm_split<GEMM_FPROP>(s, pixel);
+        unsigned y = p.y + l.tap - s.pad_h; /* above the image it wraps to a large number */
 
-            *from = (const value_t *)a.x + (size_t)((p.image * s.height + y) * s.width + p.x) * s.x_ld + l.channel;
-            return pixel < w.counted && y < s.height && l.tap < s.kernel_h;
-        });
+        *from = (const value_t *)a.x + (size_t)((p.image * s.height + y) * s.width + p.x) * s.x_ld + l.channel;
+        return pixel < w.counted && y < s.height && l.tap < s.kernel_h;
+    });
 }
 
 template <typename STAGE>

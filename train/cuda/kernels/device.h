@@ -161,6 +161,12 @@ store8(value_t *to, const value8 &v)
 {
     *(uint4 *)to = v.all;
 }
+/* Loads eight values, or zeros if not valid; with store8() after other work, it replaces copy8() before sm_80. */
+DEVICE void
+fetch8(value8 &v, const value_t *from, bool valid)
+{
+    v.all = valid ? *(const uint4 *)from : make_uint4(0, 0, 0, 0);
+}
 
 /* Converts eight values to floats and back, two per instruction. */
 #if CUDA_VALUE_IS(bf16)
@@ -271,6 +277,13 @@ DEVICE void
 store8(value_t *to, const value8 &v, emulated::place at = EMULATED_HERE)
 {
     emulated::store_whole(to, v, at);
+}
+DEVICE void
+fetch8(value8 &v, const value_t *from, bool valid, emulated::place at = EMULATED_HERE)
+{
+    v = value8{};
+    if (valid)
+        emulated::load_whole(v, from, at);
 }
 DEVICE void
 unpack8(float *to, const value8 &v)

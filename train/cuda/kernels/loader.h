@@ -1,8 +1,9 @@
 /*
- * loader.h - loaders: the copies of A and B from global memory to a stage of shared memory
+ * loader.h - loaders: the copies of A and B from global memory to a stage of shared memory, or to registers
  *
  * No matrix is ever stored (implicit GEMM).  A loader computes for each piece of eight values where it is in x, y or
- * the weights, or that it is outside the image and zero.  copy8() is asynchronous on sm_80 and later.
+ * the weights, or that it is outside the image and zero.  The copy to shared memory is asynchronous on sm_80 and later.
+ * Before, load_step() loads into registers, and put_step() stores them.
  *
  *            A [M][k]                              B [k][N]
  *   fprop    x, pixels of y moved by a tap         weights
@@ -22,26 +23,68 @@
 
 namespace
 {
-/*
- * Copy the pieces of an operand that this thread has.  find(n, line, piece, &from) returns whether its n-th piece is
- * inside, and where; `readable` is any address for those that are not.
- */
-template <typename OPERAND, int THREADS, typename FIND>
+/* Where the pieces of a step go: to a stage of shared memory, or to the registers of their thread. */
+struct stage_memory {
+    value_t *a, *b;
+};
+template <typename STAGE> struct stage_registers {
+    value8 a[STAGE::A_EACH], b[STAGE::B_EACH];
+};
+
+template <typename OPERAND>
 DEVICE void
-load_operand(value_t *to, const void *readable, FIND find)
+load_piece(value_t *operand, unsigned, unsigned line, unsigned piece, const value_t *from, bool inside)
+{
+    copy8(operand + OPERAND::offset(line, piece), from, inside);
+}
+template <typename OPERAND>
+DEVICE void
+load_piece(value8 *operand, unsigned n, unsigned, unsigned, const value_t *from, bool inside)
+{
+    fetch8(operand[n], from, inside);
+}
+
+/* Calls f(n, line, piece) for each piece of an operand that this thread has. */
+template <typename OPERAND, int THREADS, typename F>
+DEVICE void
+each_piece(F f)
 {
 #pragma unroll
     for (unsigned n = 0; n < (OPERAND::ALL + THREADS - 1) / THREADS; n++) {
         unsigned i = threadIdx.x + n * THREADS;
-        unsigned line = i / (unsigned)OPERAND::PIECES, piece = i % (unsigned)OPERAND::PIECES;
-        const value_t *from;
-        bool inside;
 
-        if (OPERAND::ALL % THREADS != 0 && i >= OPERAND::ALL)
-            continue;
-        inside = find(n, line, piece, &from);
-        copy8(to + OPERAND::offset(line, piece), inside ? from : (const value_t *)readable, inside);
+        if (OPERAND::ALL % THREADS == 0 || i < OPERAND::ALL)
+            f(n, i / (unsigned)OPERAND::PIECES, i % (unsigned)OPERAND::PIECES);
     }
+}
+
+/*
+ * Loads the pieces of an operand that this thread has.  find(n, line, piece, &from) returns whether its n-th piece is
+ * inside, and where; `readable` is any address for those that are not.
+ */
+template <typename OPERAND, int THREADS, typename TO, typename FIND>
+DEVICE void
+load_operand(TO *to, const void *readable, FIND find)
+{
+    each_piece<OPERAND, THREADS>([&](unsigned n, unsigned line, unsigned piece) {
+        const value_t *from;
+        bool inside = find(n, line, piece, &from);
+
+        load_piece<OPERAND>(to, n, line, piece, inside ? from : (const value_t *)readable, inside);
+    });
+}
+
+/* Stores a step that load_step() loaded into registers. */
+template <typename STAGE>
+DEVICE void
+put_step(const stage_memory &to, const stage_registers<STAGE> &from)
+{
+    enum { THREADS = STAGE::TILE::THREADS };
+
+    each_piece<typename STAGE::A, THREADS>(
+        [&](unsigned n, unsigned line, unsigned piece) { store8(to.a + STAGE::A::offset(line, piece), from.a[n]); });
+    each_piece<typename STAGE::B, THREADS>(
+        [&](unsigned n, unsigned line, unsigned piece) { store8(to.b + STAGE::B::offset(line, piece), from.b[n]); });
 }
 
 /* Weights of a tap: eight input channels of an output. */
@@ -71,7 +114,7 @@ template <typename STAGE, bool POINTWISE> struct fprop_loader {
     gemm_cursor cursor;
     unsigned inside; /* kernels larger than 1x1: a bit for each piece of x, A_EACH for each step in flight */
 
-    static_assert(STAGE::A_EACH * GEMM_STAGES <= 32, "a bit for each piece");
+    static_assert(STAGE::A_EACH * STAGES <= 32, "a bit for each piece");
 };
 
 template <typename STAGE, bool POINTWISE>
@@ -84,15 +127,15 @@ begin_loader(fprop_loader<STAGE, POINTWISE> &l, const fprop_args &a, const gemm_
         begin_lines<GEMM_FPROP, STAGE>(a.shape, w, l.lines);
 }
 
-template <typename STAGE, bool POINTWISE>
+template <typename STAGE, bool POINTWISE, typename TO>
 DEVICE void
-load_step(fprop_loader<STAGE, POINTWISE> &l, const fprop_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(fprop_loader<STAGE, POINTWISE> &l, const fprop_args &a, const gemm_work &w, unsigned step, TO &to)
 {
     enum { THREADS = STAGE::TILE::THREADS };
     unsigned first = (POINTWISE ? step : l.cursor.chunk) * GEMM_DEEP;
 
     load_operand<typename STAGE::A, THREADS>(
-        stage, a.x, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
+        to.a, a.x, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
             unsigned channel = first + piece * 8, pixel = w.row0 + line;
             bool inside = POINTWISE ? pixel < w.rows : gemm_meets<GEMM_FPROP>(a.shape, l.lines[n], l.cursor, &pixel);
 
@@ -103,7 +146,7 @@ load_step(fprop_loader<STAGE, POINTWISE> &l, const fprop_args &a, const gemm_wor
             return inside;
         });
     load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.x, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+        to.b, a.x, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
             return find_weights(a.shape, a.w, POINTWISE ? 1 : a.shape.kernel_h * a.shape.kernel_w, l.cursor.tap,
                                 w.column0 + line, first + piece * 8, from);
         });
@@ -134,15 +177,15 @@ begin_loader(dgrad_loader<STAGE, POINTWISE> &l, const dgrad_args &a, const gemm_
         begin_lines<GEMM_DGRAD, STAGE>(a.shape, w, l.lines);
 }
 
-template <typename STAGE, bool POINTWISE>
+template <typename STAGE, bool POINTWISE, typename TO>
 DEVICE void
-load_step(dgrad_loader<STAGE, POINTWISE> &l, const dgrad_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(dgrad_loader<STAGE, POINTWISE> &l, const dgrad_args &a, const gemm_work &w, unsigned step, TO &to)
 {
     enum { THREADS = STAGE::TILE::THREADS };
     unsigned first = (POINTWISE ? step : l.cursor.chunk) * GEMM_DEEP;
 
     load_operand<typename STAGE::A, THREADS>(
-        stage, a.dy, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
+        to.a, a.dy, [&](unsigned n, unsigned line, unsigned piece, const value_t **from) {
             unsigned channel = first + piece * 8, pixel = w.row0 + line;
             bool inside = POINTWISE ? pixel < w.rows : gemm_meets<GEMM_DGRAD>(a.shape, l.lines[n], l.cursor, &pixel);
 
@@ -150,7 +193,7 @@ load_step(dgrad_loader<STAGE, POINTWISE> &l, const dgrad_args &a, const gemm_wor
             return inside && channel < a.shape.out;
         });
     load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.dy, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+        to.b, a.dy, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
             return find_weights(a.shape, a.w, POINTWISE ? 1 : a.shape.kernel_h * a.shape.kernel_w, l.cursor.tap,
                                 first + line, w.column0 + piece * 8, from);
         });
@@ -181,13 +224,13 @@ begin_loader(wgrad_loader<STAGE, false> &l, const wgrad_args &a, const gemm_work
             a.shape, w.column0 + (threadIdx.x + n * STAGE::TILE::THREADS) % (unsigned)STAGE::B::PIECES * 8, w.tap);
 }
 
-template <typename STAGE>
+template <typename STAGE, typename TO>
 DEVICE void
-load_step(wgrad_loader<STAGE, false> &l, const wgrad_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(wgrad_loader<STAGE, false> &l, const wgrad_args &a, const gemm_work &w, unsigned step, TO &to)
 {
     enum { THREADS = STAGE::TILE::THREADS };
 
-    load_operand<typename STAGE::A, THREADS>(stage, a.dy,
+    load_operand<typename STAGE::A, THREADS>(to.a, a.dy,
                                              [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
                                                  unsigned channel = w.row0 + piece * 8, pixel = step * GEMM_DEEP + line;
                                                  bool inside = pixel < w.counted;
@@ -197,7 +240,7 @@ load_step(wgrad_loader<STAGE, false> &l, const wgrad_args &a, const gemm_work &w
                                                  return inside && channel < a.shape.in;
                                              });
     load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.dy, [&](unsigned n, unsigned line, unsigned, const value_t **from) {
+        to.b, a.dy, [&](unsigned n, unsigned line, unsigned, const value_t **from) {
             unsigned pixel = step * GEMM_DEEP + line;
             bool inside = pixel < w.counted;
 
@@ -216,13 +259,13 @@ begin_loader(wgrad_loader<STAGE, true> &, const wgrad_args &, const gemm_work &)
 {
 }
 
-template <typename STAGE>
+template <typename STAGE, typename TO>
 DEVICE void
-load_step(wgrad_loader<STAGE, true> &, const wgrad_args &a, const gemm_work &w, unsigned step, value_t *stage)
+load_step(wgrad_loader<STAGE, true> &, const wgrad_args &a, const gemm_work &w, unsigned step, TO &to)
 {
     enum { THREADS = STAGE::TILE::THREADS };
 
-    load_operand<typename STAGE::A, THREADS>(stage, a.dy,
+    load_operand<typename STAGE::A, THREADS>(to.a, a.dy,
                                              [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
                                                  unsigned channel = w.row0 + piece * 8, pixel = step * GEMM_DEEP + line;
 
@@ -230,7 +273,7 @@ load_step(wgrad_loader<STAGE, true> &, const wgrad_args &a, const gemm_work &w, 
                                                  return pixel < w.counted && channel < a.shape.out;
                                              });
     load_operand<typename STAGE::B, THREADS>(
-        stage + STAGE::B_AT, a.dy, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
+        to.b, a.dy, [&](unsigned, unsigned line, unsigned piece, const value_t **from) {
             unsigned channel = w.column0 + piece * 8, pixel = step * GEMM_DEEP + line;
 
             *from = (const value_t *)a.x + (size_t)pixel * a.shape.x_ld + channel;

@@ -1,9 +1,12 @@
 /*
  * mainloop.h - the main loop: products of warps over all steps of k, while the loader copies the next steps
  *
- * fill_stages() starts the copies of the first GEMM_STAGES - 1 steps.  run_mainloop() then waits for a step, applies
- * the prologue, starts the copy of the step GEMM_STAGES - 1 later, and multiplies.  One barrier a step is enough: after
- * it, all threads see this step, and no thread reads the step whose stage the new copy overwrites.
+ * fill_stages() starts the copies of the first STAGES - 1 steps.  run_mainloop() then waits for a step, applies the
+ * prologue, starts the copy of the step STAGES - 1 later, and multiplies.  One barrier a step is enough: after it, all
+ * threads see this step, and no thread reads the step whose stage the new copy overwrites.
+ *
+ * Before sm_80 there are no asynchronous copies.  So a thread loads its pieces of the next step into registers before
+ * the product, and stores them to the other stage after it: the loads arrive during the product.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -96,15 +99,24 @@ template <typename STAGE>
 DEVICE value_t *
 stage_of(unsigned char *shared, const gemm_work &w, unsigned step)
 {
-    return (value_t *)(void *)shared + (step - w.first) % GEMM_STAGES * STAGE::VALUES;
+    return (value_t *)(void *)shared + (step - w.first) % STAGES * STAGE::VALUES;
 }
 
-template <typename STAGE, typename LOADER, typename ARGS>
+template <typename STAGE>
+DEVICE stage_memory
+memory_of(unsigned char *shared, const gemm_work &w, unsigned step)
+{
+    value_t *stage = stage_of<STAGE>(shared, w, step);
+
+    return {stage, stage + STAGE::B_AT};
+}
+
+template <typename LOADER, typename ARGS, typename TO>
 DEVICE void
-load_or_skip(LOADER &loader, const ARGS &a, const gemm_work &w, unsigned step, unsigned char *shared)
+load_or_skip(LOADER &loader, const ARGS &a, const gemm_work &w, unsigned step, TO &to)
 {
     if (step < w.end)
-        load_step(loader, a, w, step, stage_of<STAGE>(shared, w, step));
+        load_step(loader, a, w, step, to);
     else
         skip_step(loader);
     copy_commit();
@@ -114,8 +126,35 @@ template <typename STAGE, typename LOADER, typename ARGS>
 DEVICE void
 fill_stages(LOADER &loader, const ARGS &a, const gemm_work &w, unsigned char *shared)
 {
-    for (unsigned step = w.first; step < w.first + GEMM_STAGES - 1; step++)
-        load_or_skip<STAGE>(loader, a, w, step, shared);
+    for (unsigned step = w.first; step < w.first + STAGES - 1; step++) {
+        stage_memory to = memory_of<STAGE>(shared, w, step);
+
+        load_or_skip(loader, a, w, step, to);
+    }
+}
+
+/* Multiplies a step, and loads the one that STAGES - 1 steps later is multiplied. */
+template <typename STAGE, typename LOADER, typename ARGS>
+DEVICE void
+load_and_multiply(LOADER &loader, const ARGS &a, const gemm_work &w, const gemm_warp &warp, unsigned step,
+                  unsigned char *shared, gemm_sums<typename STAGE::TILE> &sum)
+{
+    const value_t *stage = stage_of<STAGE>(shared, w, step);
+    unsigned next = step + STAGES - 1;
+    stage_memory to = memory_of<STAGE>(shared, w, next);
+#if HAS_ASYNC_COPY
+    load_or_skip(loader, a, w, next, to);
+    if (!warp.idle)
+        multiply_step<STAGE>(stage, warp, sum);
+#else
+    stage_registers<STAGE> registers;
+
+    load_or_skip(loader, a, w, next, registers);
+    if (!warp.idle)
+        multiply_step<STAGE>(stage, warp, sum);
+    if (next < w.end)
+        put_step<STAGE>(to, registers);
+#endif
 }
 
 template <typename STAGE, typename LOADER, typename PROLOGUE, typename ARGS>
@@ -124,12 +163,10 @@ run_mainloop(LOADER &loader, PROLOGUE &prologue, const ARGS &a, const gemm_work 
              unsigned char *shared, gemm_sums<typename STAGE::TILE> &sum)
 {
     for (unsigned step = w.first; step < w.end; step++) {
-        copy_wait<GEMM_STAGES - 2>();
+        copy_wait<STAGES - 2>();
         apply_prologue(prologue, loader, a, step, stage_of<STAGE>(shared, w, step));
         __syncthreads();
-        load_or_skip<STAGE>(loader, a, w, step + GEMM_STAGES - 1, shared);
-        if (!warp.idle)
-            multiply_step<STAGE>(stage_of<STAGE>(shared, w, step), warp, sum);
+        load_and_multiply<STAGE>(loader, a, w, warp, step, shared, sum);
     }
     copy_wait<0>();
     __syncthreads(); /* the epilogue overwrites the stages */

@@ -91,7 +91,7 @@ apply_prologue(fprop_prologue &p, const fprop_loader<STAGE, POINTWISE> &l, const
         p.chunk = p.chunk + 1 < p.chunks ? p.chunk + 1 : 0;
     normalise_operand<typename STAGE::A, STAGE::TILE::THREADS>(
         stage, p.table, chunk * GEMM_DEEP, a.norm.relu,
-        [&](unsigned i) { return POINTWISE || (l.inside >> (EACH * (GEMM_STAGES - 1) - 1 - i) & 1); });
+        [&](unsigned i) { return POINTWISE || (l.inside >> (EACH * (STAGES - 1) - 1 - i) & 1); });
 }
 
 /* ---- dgrad ------------------------------------------------------------------------------------------------------- */

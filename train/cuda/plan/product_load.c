@@ -44,7 +44,7 @@ product_l2(const struct cuda_product *p)
     return tile * 2 * p->down * p->across * p->splits;
 }
 
-/* On sm_80 and later, two steps are on their way while one is multiplied; before, a step loads, then multiplies. */
+/* On sm_80 and later, two steps are on their way while one is multiplied; before, one step. */
 static double
 steps_in_flight(const struct cuda_gpu *gpu)
 {
