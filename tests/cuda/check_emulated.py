@@ -60,6 +60,12 @@ def lists(_):
     assert result.returncode == 0, result.stdout[-3000:]
 
 
+@case("g++, counted_volta: bank_conflicts")
+def conflicts(_):
+    result = run([os.path.join(build(MAKEFILE, "g++", "counted_volta", ["bank_conflicts"]), "bank_conflicts")])
+    assert result.returncode == 0, result.stdout[-3000:]
+
+
 for the_program in COUNTING_PROGRAMS:
     @case(f"g++, counted: {the_program}")
     def counts(_, program=the_program):

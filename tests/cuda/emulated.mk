@@ -1,7 +1,7 @@
 # emulated.mk - tests of kernels and plans on the emulator, for one compiler and one kind of build (GNU make)
 #
-#     make -f tests/cuda/emulated.mk SOURCE=. CXX=g++ CC=gcc KIND=plain|volta|turing|asan|tsan|counted OUT=folder \
-#         BUILD=folder-of-config.h [HALVES=-mf16c] [PROGRAMS=...]
+#     make -f tests/cuda/emulated.mk SOURCE=. CXX=g++ CC=gcc OUT=folder BUILD=folder-of-config.h [HALVES=-mf16c] \
+#         [PROGRAMS=...] KIND=plain|volta|turing|asan|tsan|counted|counted_volta
 #
 # check_emulated.py calls it.  ../emulator/build.mk describes the kinds and builds the emulator.
 #
@@ -15,7 +15,7 @@ kernel_programs = conv_choices conv_kernels finalize_kernels fused_kernels head_
 PROGRAMS = $(kernel_programs) layout_steps layout_lives
 include $(SOURCE)/tests/emulator/build.mk
 include $(SOURCE)/tests/ptx/build.mk
-VALUES = $(if $(filter volta turing asan tsan counted,$(KIND)),fp16,fp16 bf16 float)
+VALUES = $(if $(filter volta turing asan tsan counted%,$(KIND)),fp16,fp16 bf16 float)
 BYTES_fp16 = 2
 BYTES_bf16 = 2
 BYTES_float = 4

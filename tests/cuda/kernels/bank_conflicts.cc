@@ -7,6 +7,9 @@
  * and read them by ldmatrix: no tile shape may have a conflict there.  Code outside the loops may have some.  In
  * conv_one_pass, the loop is over tiles of pixels, and none of its accesses has a conflict.
  *
+ * A V100 (KIND=counted_volta) reads operands by 8 bytes.  There, conv_one_pass has conflicts, and nothing uses the kernel
+ * with a halo.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "emulator.h"
@@ -16,6 +19,14 @@
 
 static const char *const kinds[SHARED_KINDS] = {"ldmatrix", "copies", "16 bytes", "less"};
 static bool print_all;
+#if defined(DEVICE_ARCH) && DEVICE_ARCH < 750
+enum { LDMATRIX = 0 };
+#else
+enum { LDMATRIX = 1 };
+#endif
+
+#define ONE_MORE(...) +1
+enum { GEMM_TILE_COUNT = 0 GEMM_TILES(ONE_MORE), MOST_OF_TABLE = 20 };
 
 static const struct shape {
     const char *name;
@@ -47,9 +58,11 @@ put_in(const value_set &set, cuda_conv &c)
 
 /*
  * Twice the depth must have the same conflicts, because the loop over k has none.  ldmatrix and copies never have any.
+ * Of fewer bytes than 16, a forward table of statistics is made, longer with more channels: `table` of its conflicts.
  */
 static void
-compare_depths(const char *kernel, const char *shape, const emulator_traffic &once, const emulator_traffic &twice)
+compare_depths(const char *kernel, const char *shape, const emulator_traffic &once, const emulator_traffic &twice,
+               unsigned table)
 {
     for (int kind = 0; kind < SHARED_KINDS; kind++) {
         const emulator_shared &s = once.shared[kind], &t = twice.shared[kind];
@@ -60,10 +73,11 @@ compare_depths(const char *kernel, const char *shape, const emulator_traffic &on
                    (unsigned long long)s.conflicts, (unsigned long long)t.accesses, (unsigned long long)t.phases,
                    (unsigned long long)t.conflicts);
         if (kind == SHARED_MATRICES || kind == SHARED_COPIES)
-            expect(t.conflicts == 0 && t.accesses > s.accesses, kernel);
-        else if (kind ==
-                 SHARED_WIDE) /* of fewer bytes a forward table of statistics is made, longer with more channels */
+            expect(t.conflicts == 0 && (t.accesses > s.accesses) == LDMATRIX, kernel);
+        else if (kind == SHARED_WIDE)
             expect(t.conflicts == s.conflicts, kernel);
+        else if (!LDMATRIX)
+            expect(t.conflicts <= s.conflicts + table && t.accesses > s.accesses, kernel);
     }
 }
 
@@ -146,11 +160,13 @@ try_tiles(const value_set &set, const shape &s, bool norm)
         for (unsigned tile = 0; tile < tile_shapes_of(shape_of(s), (conv_kind)kind); tile++) {
             if (s.stem && kind != CONV_WGRAD) /* the stem's depth is fixed */
                 continue;
+            if (!LDMATRIX && kind == CONV_FPROP && tile == GEMM_TILE_COUNT) /* the kernel with a halo */
+                continue;
             emulator_traffic once = run_tile(set, s, (conv_kind)kind, tile, norm, &kernel);
             emulator_traffic twice = run_tile(set, twice_as_deep(s, (conv_kind)kind), (conv_kind)kind, tile, norm,
                                               &kernel);
 
-            compare_depths(kernel, s.name, once, twice);
+            compare_depths(kernel, s.name, once, twice, norm && kind == CONV_FPROP ? MOST_OF_TABLE : 0);
         }
     snprintf(name, sizeof(name), "%s: %s%s", set.name, s.name, norm ? ", normalised" : "");
     finish_case(name);
@@ -216,7 +232,7 @@ try_one_pass(const value_set &set)
             const char *kernel = set.kernels[CUDA_CONV_ONE_PASS_64x64 + tile].name;
             emulator_traffic once = run_one_pass(set, tile, 2, finalize), twice = run_one_pass(set, tile, 4, finalize);
 
-            compare_depths(kernel, finalize ? "finished" : "plain", once, twice);
+            compare_depths(kernel, finalize ? "finished" : "plain", once, twice, 0);
             for (int kind = 0; kind < SHARED_KINDS; kind++)
                 expect(twice.shared[kind].accesses > once.shared[kind].accesses &&
                            twice.shared[kind].conflicts == once.shared[kind].conflicts,
@@ -235,7 +251,8 @@ main(int argc, char **argv)
         for (const shape &s : shapes)
             for (int norm = 0; norm < (s.stem ? 1 : 2); norm++)
                 try_tiles(set, s, norm);
-        try_one_pass(set);
+        if (LDMATRIX)
+            try_one_pass(set);
     }
     return summary();
 }

@@ -30,8 +30,7 @@ template <int ROWS_, int COLUMNS_, int WARP_ROWS_, int WARP_COLUMNS_> struct gem
 
 /*
  * An operand in shared memory: lines of GEMM_DEEP values (k runs fastest), or transposed, GEMM_DEEP lines of LINES
- * values.  Piece q of line l is stored at q ^ (a function of l), so the eight lines that ldmatrix reads are in
- * different banks.
+ * values.  tile_swizzle() avoids bank conflicts.
  */
 template <int LINES, bool TRANSPOSED_> struct gemm_operand {
     enum { TRANSPOSED = TRANSPOSED_, PIECES = TRANSPOSED ? LINES / 8 : GEMM_DEEP / 8 };
@@ -39,9 +38,8 @@ template <int LINES, bool TRANSPOSED_> struct gemm_operand {
 
     DEVICE unsigned offset(unsigned line, unsigned piece)
     {
-        unsigned swizzle = PIECES % 8 == 0 ? line & 7 : line / 2 & 3;
-
-        return (line * PIECES + (piece ^ swizzle)) * 8;
+        static_assert(PIECES % 4 == 0, "a line meets at least half of the banks");
+        return (line * PIECES + (piece ^ tile_swizzle<PIECES % 8 == 0>(line))) * 8;
     }
 };
 

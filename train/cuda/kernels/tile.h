@@ -26,6 +26,22 @@ struct tile_sum {
     float at[8];
 };
 
+/*
+ * In shared memory, piece q of line l is stored at q ^ tile_swizzle(l), so what lanes read at once is in different banks:
+ * eight adjacent lines of a piece (ldmatrix); on sm_70 lines l .. l + 3 and l + 8 .. l + 11 of a piece, or, transposed,
+ * four adjacent lines of two adjacent pieces.  WHOLE: a line has a multiple of eight pieces; otherwise, of four.
+ */
+template <bool WHOLE>
+DEVICE unsigned
+tile_swizzle(unsigned line)
+{
+#if HAS_LDMATRIX
+    return WHOLE ? line & 7 : line / 2 & 3;
+#else
+    return WHOLE ? (line & 3) * 2 | ((line / 4 ^ line / 8) & 1) : (line & 2) | ((line / 4 ^ line / 8) & 1);
+#endif
+}
+
 #if HAS_LDMATRIX
 DEVICE unsigned
 tile_row(unsigned e)
