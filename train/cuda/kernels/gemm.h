@@ -185,28 +185,37 @@ pixels_first()
 }
 } // namespace
 
-/* Blocks of a multiprocessor at least: half of the registers for each, which is too few on sm_70. */
-#if DEVICE_ARCH >= 800
-#define GEMM_BLOCKS 2
+/*
+ * Blocks of a multiprocessor at least: two, with half of the registers for each.  Before sm_80, this is too few for some
+ * pairs.  There, tiles of 128 threads have as many blocks as shared memory holds: 96 KiB, 64 KiB on sm_75.
+ */
+#if HAS_ASYNC_COPY
+#define GEMM_BLOCKS               2
+#define GEMM_BLOCKS_OF(r, c, ...) GEMM_BLOCKS
 #else
 #define GEMM_BLOCKS 1
+#define GEMM_BLOCKS_OF(r, c, ...)          \
+    (GEMM_THREADS(r, c, __VA_ARGS__) > 128 \
+         ? 1                               \
+         : ((HAS_LDMATRIX ? 64 : 96) << 10) / GEMM_STAGE_BYTES(r, c, sizeof(value_t)))
 #endif
 
-#define GEMM_KERNEL(name, type, threads, call) \
-    KERNEL(name, type, threads, GEMM_BLOCKS)   \
-    {                                          \
-        SHARED_BYTES(shared);                  \
-        call;                                  \
+#define GEMM_KERNEL(name, type, threads, call) GEMM_KERNEL_OF(name, type, threads, GEMM_BLOCKS, call)
+#define GEMM_KERNEL_OF(name, type, threads, blocks, call) \
+    KERNEL(name, type, threads, blocks)                   \
+    {                                                     \
+        SHARED_BYTES(shared);                             \
+        call;                                             \
     }
-#define FPROP_KERNEL(name, pointwise, ...)                   \
-    GEMM_KERNEL(name, fprop_args, GEMM_THREADS(__VA_ARGS__), \
-                (fprop<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, pixels_first())))
-#define DGRAD_KERNEL(name, pointwise, ...)                   \
-    GEMM_KERNEL(name, dgrad_args, GEMM_THREADS(__VA_ARGS__), \
-                (dgrad<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, pixels_first())))
-#define WGRAD_KERNEL(name, pointwise, ...)                   \
-    GEMM_KERNEL(name, wgrad_args, GEMM_THREADS(__VA_ARGS__), \
-                (wgrad_tile<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, {blockIdx.x, blockIdx.y, blockIdx.z})))
+#define FPROP_KERNEL(name, pointwise, ...)                                                   \
+    GEMM_KERNEL_OF(name, fprop_args, GEMM_THREADS(__VA_ARGS__), GEMM_BLOCKS_OF(__VA_ARGS__), \
+                   (fprop<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, pixels_first())))
+#define DGRAD_KERNEL(name, pointwise, ...)                                                   \
+    GEMM_KERNEL_OF(name, dgrad_args, GEMM_THREADS(__VA_ARGS__), GEMM_BLOCKS_OF(__VA_ARGS__), \
+                   (dgrad<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, pixels_first())))
+#define WGRAD_KERNEL(name, pointwise, ...)                                                   \
+    GEMM_KERNEL_OF(name, wgrad_args, GEMM_THREADS(__VA_ARGS__), GEMM_BLOCKS_OF(__VA_ARGS__), \
+                   (wgrad_tile<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, {blockIdx.x, blockIdx.y, blockIdx.z})))
 #define DGRAD_WGRAD_KERNEL(name, pointwise, r, c, wr, wc, ...)    \
     GEMM_KERNEL(name, conv_pair_args, GEMM_THREADS(r, c, wr, wc), \
                 (dgrad_and_wgrad<gemm_tile<r, c, wr, wc>, gemm_tile<__VA_ARGS__>, pointwise>(a, shared)))
