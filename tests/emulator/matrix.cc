@@ -24,8 +24,9 @@ word(const uint32_t *words, unsigned i)
 }
 
 /*
- * m16n8k16 and m16n8k8, DEEP is k; group = lane / 4, t = lane % 4: a[i] is A[group + 8 (i / 2 % 2)][2 t + i % 2 + 8 (i /
- * 4)], b[i] is B[2 t + i % 2 + 8 (i / 2)][group]; the second B follows the first.
+ * m16n8k16 and m16n8k8, DEEP is k; group = lane / 4, t = lane % 4:
+ * a[i] is A[group + 8 (i / 2 % 2)][2 t + i % 2 + 8 (i / 4)],
+ * b[i] is B[2 t + i % 2 + 8 (i / 2)][group]; the second B follows the first.
  */
 template <unsigned DEEP, unsigned PRODUCTS>
 static void

@@ -1,6 +1,6 @@
 /*
- * matrix.cc - mma.sync: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "... for mma.m16n8k8" and
- * "... for mma.m8n8k4 with .f16 floating point type"
+ * matrix.cc - mma.sync: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "... for mma.m16n8k8"
+ * and "... for mma.m8n8k4 with .f16 floating point type"
  *
  * The ISA does not say how a tensor core rounds.  Fasi, Higham, Mikaitis and Pranesh ("Numerical behavior of NVIDIA
  * tensor cores", 2021) measured it: products are exact; a group of them and the sum before it are aligned to the
@@ -109,7 +109,7 @@ fragment(warp &w, const instruction &i, unsigned first, unsigned lane, unsigned 
     return factors<BF16>()[w.operand<uint32_t>(i, first + k / 2)[lane] >> (k & 1) * 16 & 0xffff];
 }
 
-/* DEEP is k, 16 or 8.  Operands: d (4 registers), a (DEEP / 4 of two values each), b (DEEP / 8 of two values), c (4). */
+/* DEEP is k, 16 or 8.  Operands: d (4 registers), a (DEEP / 4 of two values each), b (DEEP / 8 of them), c (4). */
 template <bool BF16, unsigned DEEP>
 static void
 mma_168(warp &w, const instruction &i, uint32_t)

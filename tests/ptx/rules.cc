@@ -240,8 +240,8 @@ mma_16816_multiplies()
 }
 
 /*
- * "Matrix Fragments for mma.m16n8k8": a0, a1 at row groupID, a2, a3 at groupID + 8, columns threadID_in_group * 2 + (i &
- * 1); b0, b1 at rows threadID_in_group * 2 + i, column groupID.
+ * "Matrix Fragments for mma.m16n8k8": a0, a1 at row groupID, a2, a3 at groupID + 8, columns threadID_in_group * 2 +
+ * (i & 1); b0, b1 at rows threadID_in_group * 2 + i, column groupID.
  */
 static void
 mma_1688_multiplies()

@@ -7,8 +7,8 @@
  * and read them by ldmatrix: no tile shape may have a conflict there.  Code outside the loops may have some.  In
  * conv_one_pass, the loop is over tiles of pixels, and none of its accesses has a conflict.
  *
- * A V100 (KIND=counted_volta) reads operands by 8 bytes.  There, conv_one_pass has conflicts, and nothing uses the kernel
- * with a halo.
+ * A V100 (KIND=counted_volta) reads operands by 8 bytes.  There, conv_one_pass has conflicts, and nothing uses the
+ * kernel with a halo.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

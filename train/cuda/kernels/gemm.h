@@ -186,8 +186,8 @@ pixels_first()
 } // namespace
 
 /*
- * Blocks of a multiprocessor at least: two, with half of the registers for each.  Before sm_80, this is too few for some
- * pairs.  There, tiles of 128 threads have as many blocks as shared memory holds: 96 KiB, 64 KiB on sm_75.
+ * Blocks of a multiprocessor at least: two, with half of the registers for each.  Before sm_80, this is too few for
+ * some pairs.  There, tiles of 128 threads have as many blocks as shared memory holds: 96 KiB, 64 KiB on sm_75.
  */
 #if HAS_ASYNC_COPY
 #define GEMM_BLOCKS               2

@@ -2,8 +2,8 @@
  * gemm_tile.h - the shape of a tile, its operands in shared memory, and the work of a CTA
  *
  * A CTA computes a tile of C[M][N] = sum over k of A[M][k] B[k][N].  Each warp computes a part of the tile.  A k-step
- * has GEMM_DEEP values of k.  Shared memory has GEMM_STAGES stages; each holds A and B of one k-step.  The main loop uses
- * STAGES of them: all, or two before sm_80, where the next step is in registers during a product.  A thread copies
+ * has GEMM_DEEP values of k.  Shared memory has GEMM_STAGES stages; each holds A and B of one k-step.  The main loop
+ * uses STAGES of them: all, or two before sm_80, where the next step is in registers during a product.  A thread copies
  * eight adjacent values at a time, called a piece.
  *
  * SPDX-License-Identifier: Apache-2.0

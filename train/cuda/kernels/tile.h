@@ -27,9 +27,10 @@ struct tile_sum {
 };
 
 /*
- * In shared memory, piece q of line l is stored at q ^ tile_swizzle(l), so what lanes read at once is in different banks:
- * eight adjacent lines of a piece (ldmatrix); on sm_70 lines l .. l + 3 and l + 8 .. l + 11 of a piece, or, transposed,
- * four adjacent lines of two adjacent pieces.  WHOLE: a line has a multiple of eight pieces; otherwise, of four.
+ * In shared memory, piece q of line l is stored at q ^ tile_swizzle(l), so what lanes read at once is in different
+ * banks: eight adjacent lines of a piece (ldmatrix); on sm_70 lines l .. l + 3 and l + 8 .. l + 11 of a piece, or,
+ * transposed, four adjacent lines of two adjacent pieces.  WHOLE: a line has a multiple of eight pieces; otherwise, of
+ * four.
  */
 template <bool WHOLE>
 DEVICE unsigned
