@@ -169,7 +169,7 @@ def weight_of(words):
     name = operation(words)
     found = collections.Counter(all=bool(name), mma=name.startswith("HMMA"), wide=is_prologue(words))
     if re.match("LDSM|LDGSTS|LDS|STS|ATOMS", name):
-        found["shared"] = 4 if re.search(r"128|M88\.4|\.x4", name) else 2 if re.search(r"\.64|M88\.2", name) else 1
+        found["shared"] = 4 if re.search(r"128|MT?88\.4|\.x4", name) else 2 if re.search(r"\.64|MT?88\.2", name) else 1
     if re.match("(LDG|LDGSTS|LD)[.].*128", name):
         found["loads"] = 1
     if re.match("(STG|ST)[.].*128", name):
