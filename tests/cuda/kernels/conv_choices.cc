@@ -9,7 +9,7 @@
 
 /* ---- single launches and pairs ----------------------------------------------------------------------------------- */
 
-/* fprop has one more tile shape if the halo of its rows fits into shared memory. */
+/* fprop and dgrad have more tile shapes if the halo of their rows fits into shared memory. */
 static void
 halos_have_room()
 {
@@ -18,7 +18,10 @@ halos_have_room()
             conv_shape s = conv_shape_of(1, 3, width, 8, 8, 3, stride, 1);
 
             expect(tile_shapes_of(s, CONV_FPROP) == (stride == 1 && width <= 57 ? 6 : 5), "tile shapes");
+            expect(tile_shapes_of(s, CONV_DGRAD) == (stride == 1 && width <= 57 ? 7 : 5), "tile shapes of dgrad");
         }
+    expect(tile_shapes_of(conv_shape_of(1, 3, 7, 8, 40, 3, 1, 1), CONV_DGRAD) == 5, "more channels than a step has");
+    expect(tile_shapes_of(conv_shape_of(1, 3, 7, 8, 8, 3, 1, 0), CONV_DGRAD) == 5, "a smaller output");
     finish_case("a tile shape with a halo where there is room");
 }
 

@@ -29,6 +29,8 @@ static const struct shape {
     {"3x3 24 to 40, pad 1", 2, 4, 5, 24, 40, 3, 1, 1, 16, 16, true},
     {"3x3 40 to 8, the widest halo", 2, 3, 57, 40, 8, 3, 1, 1, 0, 0, false},
     {"3x3 8 to 8, a wider one", 1, 3, 58, 8, 8, 3, 1, 1, 0, 0, false},
+    {"3x3 24 to 16, pad 1, one row", 2, 1, 5, 24, 16, 3, 1, 1, 16, 16, true},
+    {"3x3 72 to 24, pad 1, several tiles", 5, 11, 13, 72, 24, 3, 1, 1, 16, 32, false},
     {"3x3 24 to 72, no pad", 3, 5, 6, 24, 72, 3, 1, 0, 0, 0, false},
     {"7x7 8 to 64, stride 2, pad 3", 1, 13, 15, 8, 64, 7, 2, 3, 0, 0, false},
 };

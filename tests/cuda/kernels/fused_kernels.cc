@@ -10,6 +10,7 @@
  */
 #include "kernel_fixture.h"
 
+#include <algorithm>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,8 @@ static const struct shape {
     {"1x1 64 to 136, stride 2", 2, 6, 7, 64, 136, 1, 2, 0, 0, 0, 0, 64, true, false},
     {"3x3 128 to 32, pad 1", 2, 7, 7, 128, 32, 3, 1, 1, 0, 224, 0, 128, true, false},
     {"3x3 64 to 16, pad 1, slices", 2, 8, 5, 64, 16, 3, 1, 1, 16, 32, 40, 24, true, false},
+    {"3x3 72 to 24, pad 1, several tiles", 5, 11, 13, 72, 24, 3, 1, 1, 16, 32, 8, 40, true, false},
+    {"3x3 24 to 16, pad 1, two rows", 3, 2, 5, 24, 16, 3, 1, 1, 16, 16, 8, 16, true, true},
     {"3x3 16 to 40, stride 2, pad 1", 3, 5, 6, 16, 40, 3, 2, 1, 0, 16, 8, 8, true, true},
     {"3x3 24 to 40, pad 1", 3, 4, 5, 24, 40, 3, 1, 1, 16, 16, 8, 16, true, true},
     {"3x3 48 to 72, pad 1, no ReLU", 2, 5, 6, 48, 72, 3, 1, 1, 0, 0, 0, 40, false, false},
@@ -396,7 +399,8 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
 {
     static const bool both[] = {false, true};
 
-    try_tile(set, plain, CONV_FPROP, tile, 1, {false, false, true, false, tile % 2 == 1});
+    if (tile < tile_shapes_of(p.a, CONV_FPROP))
+        try_tile(set, plain, CONV_FPROP, tile, 1, {false, false, true, false, tile % 2 == 1});
     if (p.s->fresh == 0) { /* the stem has no BN and no dgrad */
         for (unsigned processors : {1, 132})
             if (tile < tile_shapes_of(p.a, CONV_WGRAD))
@@ -404,11 +408,13 @@ try_kinds(const value_set &set, const problem &p, const problem &plain, unsigned
         return;
     }
     for (bool fresh : both) {
+        if (tile >= tile_shapes_of(p.a, CONV_FPROP))
+            break;
         for (bool flag : both)
             try_tile(set, p, CONV_FPROP, tile, 1, {true, fresh, flag, false, false});
         try_tile(set, p, CONV_FPROP, tile, 1, {true, fresh, true, false, true});
     }
-    if (!small_shapes) /* one tile per CTA */
+    if (!small_shapes && tile < tile_shapes_of(p.a, CONV_FPROP)) /* one tile per CTA */
         try_tile(set, p, CONV_FPROP, tile, 132, {true, true, true, false, false});
     for (bool fresh : both) {
         if (tile >= tile_shapes_of(p.a, CONV_DGRAD))
@@ -441,7 +447,9 @@ tile_shapes_agree(const value_set &set)
         problem p = make_problem(set, s, s.fresh > 0), plain = make_problem(set, s, false);
 
         /* the larger shapes use the same template, so one is enough if everything is slow */
-        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < tile_shapes_of(p.a, CONV_FPROP); tile++)
+        unsigned most = std::max(tile_shapes_of(p.a, CONV_FPROP), tile_shapes_of(p.a, CONV_DGRAD));
+
+        for (unsigned tile = small_shapes && s.height > 1 ? 2 : 0; tile < most; tile++)
             try_kinds(set, p, plain, tile);
         finish_case(set, s.name);
     }

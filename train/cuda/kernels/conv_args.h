@@ -140,6 +140,25 @@ struct conv_pair_args {
 #define HALO_ZEROS        64
 #define HALO_SHARED(size) ((2 * (HALO_LINES + HALO_TAPS * HALO_COLUMNS) * GEMM_DEEP + HALO_ZEROS) * (size))
 
+/*
+ * dgrad_halo.h: the tile shapes of dgrad, X(name, rows, columns, warp rows, warp columns), and of launches with wgrad,
+ * X(name, tile shape of dgrad, of wgrad).  Shared memory has the weights of all taps, a block of zeros and the lines of
+ * dy, which the tile and its flags overwrite.
+ */
+#define HALO_DGRAD_TILES(X)    \
+    X(256x64, 256, 64, 32, 64) \
+    X(128x64, 128, 64, 32, 32)
+#define HALO_PAIRS(X)                                  \
+    X(256x64_128x96, 256, 64, 32, 64, 128, 96, 32, 48) \
+    X(128x64_128x96, 128, 64, 32, 32, 128, 96, 32, 48)
+#define HALO_LINES_OF(rows) ((rows) + HALO_LINES - HALO_ROWS)
+#define HALO_DGRAD_LINES_BYTES(rows, columns, size)                                          \
+    (HALO_LINES_OF(rows) * GEMM_DEEP * (size) > GEMM_OUT_BYTES(rows, columns, size) + (rows) \
+         ? HALO_LINES_OF(rows) * GEMM_DEEP * (size)                                          \
+         : GEMM_OUT_BYTES(rows, columns, size) + (rows))
+#define HALO_DGRAD_SHARED(rows, columns, size) \
+    ((HALO_TAPS * GEMM_DEEP * (columns) + HALO_ZEROS) * (size) + HALO_DGRAD_LINES_BYTES(rows, columns, size))
+
 /* The table of `norm` follows in shared memory: of all input channels (fprop), or of those of the tile. */
 #define GEMM_TABLE_FPROP(in)      NORM_TABLE_BYTES(((in) + GEMM_DEEP - 1) / GEMM_DEEP * GEMM_DEEP, 2)
 #define GEMM_TABLE_DGRAD(columns) NORM_TABLE_BYTES(columns, 4)

@@ -5,7 +5,8 @@
  * the code; so they include a little that is rarely taken.
  *
  *   step   of a product: an iteration of the main loop, 32 values of k; of conv_fprop_128x32_halo: 32 channels with all
- *          nine taps; of conv_one_pass: a tile of ONE_PASS_PIXELS pixels
+ *          nine taps; of dgrad with a halo: a tile with all nine taps, as if each tile copied the weights; of
+ *          conv_one_pass: a tile of ONE_PASS_PIXELS pixels
  *   unit   of a product: a tile without its steps; of conv_one_pass: a CTA without its tiles; of other kernels: an
  *          iteration of the loop over a slab, or, without loads and stores, the whole kernel
  *

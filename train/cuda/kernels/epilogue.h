@@ -216,18 +216,21 @@ store_masked(const dgrad_args &a, unsigned char *shared_bytes, const norm_table 
     const value_t *shared = (const value_t *)(void *)shared_bytes;
     const unsigned char *counts = flag_counted_rows<TILE>(a.weight, w, shared_bytes, a.shape.height * a.shape.width);
     unsigned piece = threadIdx.x % PIECES, column = w.column0 + piece * 8;
-    float by_one[8], by_x[8], gamma[8];
+    float by_one[8], by_x[8], gamma[8], scale[8], shift[8], mean[8];
 
 #pragma unroll
     for (unsigned e = 0; e < 8; e++) {
         by_one[e] = by_x[e] = 0;
         gamma[e] = column < w.columns ? a.norm.gamma[column + e] : 0;
     }
+    norm_load8(scale, t, NORM_SCALE, piece * 8);
+    norm_load8(shift, t, NORM_SHIFT, piece * 8);
+    norm_load8(mean, t, NORM_MEAN, piece * 8);
     __syncthreads();
     for (unsigned row = epilogue_rows<TILE>::first_row(); row < TILE::ROWS && column < w.columns; row += EACH) {
         size_t at = (size_t)(w.row0 + row) * a.shape.x_ld + column;
         value8 v, seen, old;
-        float g[8], x[8], y[8], figure[8], shift[8];
+        float g[8], x[8], y[8];
 
         if (w.row0 + row >= w.rows)
             break;
@@ -237,19 +240,15 @@ store_masked(const dgrad_args &a, unsigned char *shared_bytes, const norm_table 
         load8(v, shared + row * WIDE + piece * 8);
         unpack8(g, v);
         unpack8(x, seen);
-        norm_load8(figure, t, NORM_SCALE, piece * 8);
-        norm_load8(shift, t, NORM_SHIFT, piece * 8);
 #pragma unroll
         for (unsigned e = 0; e < 8; e++)
-            if (a.norm.relu && !(fmaf(x[e], figure[e], shift[e]) > 0))
+            if (a.norm.relu && !(fmaf(x[e], scale[e], shift[e]) > 0))
                 g[e] = 0;
-        norm_load8(shift, t, NORM_MEAN, piece * 8);
-        norm_load8(figure, t, NORM_INVERSE, piece * 8);
         if (counts[row]) {
 #pragma unroll
             for (unsigned e = 0; e < 8; e++) {
                 by_one[e] += g[e];
-                by_x[e] = fmaf(g[e], (x[e] - shift[e]) * figure[e], by_x[e]);
+                by_x[e] = fmaf(g[e], x[e] - mean[e], by_x[e]);
             }
         }
         if (a.add)
@@ -260,8 +259,13 @@ store_masked(const dgrad_args &a, unsigned char *shared_bytes, const norm_table 
         pack8(v, y);
         store8((value_t *)a.dx + at, v);
     }
-    if (a.sums.partial)
-        add_rows<TILE>(by_one, by_x, (float *)(void *)shared_bytes, totals);
+    if (!a.sums.partial)
+        return;
+    norm_load8(scale, t, NORM_INVERSE, piece * 8);
+#pragma unroll
+    for (unsigned e = 0; e < 8; e++)
+        by_x[e] *= scale[e];
+    add_rows<TILE>(by_one, by_x, (float *)(void *)shared_bytes, totals);
 }
 
 /* Does this CTA sum over all of k? */

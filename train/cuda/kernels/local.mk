@@ -8,6 +8,7 @@ cuda_kernel_sources = \
 	train/cuda/kernels/counts.c \
 	train/cuda/kernels/counts.h \
 	train/cuda/kernels/device.h \
+	train/cuda/kernels/dgrad_halo.h \
 	train/cuda/kernels/epilogue.h \
 	train/cuda/kernels/gemm.h \
 	train/cuda/kernels/gemm_tile.h \
@@ -30,6 +31,7 @@ cuda_kernel_sources = \
 cuda_runtime_sources = train/cuda/kernels/runtime.c
 cuda_kernels = \
 	train/cuda/kernels/conv_dgrad.cu \
+	train/cuda/kernels/conv_dgrad_halo.cu \
 	train/cuda/kernels/conv_dgrad_wgrad.cu \
 	train/cuda/kernels/conv_fprop.cu \
 	train/cuda/kernels/conv_halo.cu \

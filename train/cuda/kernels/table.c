@@ -29,6 +29,8 @@
 #define DECLARE_STEM_TILE(shape, ...) DECLARE(conv_wgrad_##shape##_stem, wgrad_args)
 #define DECLARE_PAIR(shape, ...)      DECLARE(conv_dgrad_wgrad_##shape##_pointwise, conv_pair_args)
 #define DECLARE_TAP_PAIR(shape, ...)  DECLARE(conv_dgrad_wgrad_##shape, conv_pair_args)
+#define DECLARE_HALO(shape, ...)      DECLARE(conv_dgrad_##shape##_halo, dgrad_args)
+#define DECLARE_HALO_PAIR(shape, ...) DECLARE(conv_dgrad_wgrad_##shape##_halo, conv_pair_args)
 #define DECLARE_ONE_PASS(shape, ...)  DECLARE(conv_one_pass_##shape, one_pass_args)
 GEMM_TILES(DECLARE_TILE)
 GEMM_TAP_TILES(DECLARE_TAP_TILE)
@@ -37,6 +39,8 @@ GEMM_PAIRS(DECLARE_PAIR)
 GEMM_TAP_PAIRS(DECLARE_TAP_PAIR)
 ONE_PASS_SHAPES(DECLARE_ONE_PASS)
 DECLARE(conv_fprop_128x32_halo, fprop_args)
+HALO_DGRAD_TILES(DECLARE_HALO)
+HALO_PAIRS(DECLARE_HALO_PAIR)
 DECLARE(input, input_args)
 DECLARE(pack_weights, pack_weights_args)
 DECLARE(fold_weights, fold_weights_args)
@@ -91,6 +95,11 @@ DECLARE(widen, widen_args)
                 LARGER(GEMM_SHARED(r, c, CUDA_VALUE_BYTES), GEMM_SHARED(r2, c2, CUDA_VALUE_BYTES)))
 #define ENTRY_PAIR(shape, ...)     ENTRY_TWO(conv_dgrad_wgrad_##shape##_pointwise, __VA_ARGS__)
 #define ENTRY_TAP_PAIR(shape, ...) ENTRY_TWO(conv_dgrad_wgrad_##shape, __VA_ARGS__)
+#define ENTRY_HALO(shape, r, c, wr, wc) \
+    ENTRY_TABLE(conv_dgrad_##shape##_halo, GEMM_THREADS(r, c, wr, wc), HALO_DGRAD_SHARED(r, c, CUDA_VALUE_BYTES))
+#define ENTRY_HALO_PAIR(shape, r, c, wr, wc, r2, c2, wr2, wc2)               \
+    ENTRY_TABLE(conv_dgrad_wgrad_##shape##_halo, GEMM_THREADS(r, c, wr, wc), \
+                LARGER(HALO_DGRAD_SHARED(r, c, CUDA_VALUE_BYTES), GEMM_SHARED(r2, c2, CUDA_VALUE_BYTES)))
 #define ENTRY_ONE_PASS(shape, columns, blocks, end) \
     ENTRY_MOST(conv_one_pass_##shape, ONE_PASS_THREADS, ONE_PASS_SHARED(columns, end, CUDA_VALUE_BYTES, 1), SIZE_MAX)
 
@@ -103,6 +112,8 @@ const struct cuda_kernel JOIN(cuda_kernels, CUDA_VALUE)[CUDA_KERNEL_COUNT] = {
     GEMM_PAIRS(ENTRY_PAIR)
     GEMM_TAP_PAIRS(ENTRY_TAP_PAIR)
     ENTRY_TABLE(conv_fprop_128x32_halo, GEMM_THREADS(HALO_ROWS, HALO_COLUMNS, 32, 32), HALO_SHARED(CUDA_VALUE_BYTES))
+    HALO_DGRAD_TILES(ENTRY_HALO)
+    HALO_PAIRS(ENTRY_HALO_PAIR)
     ENTRY(input, INPUT_THREADS, 0)
     ENTRY(pack_weights, PACK_THREADS, PACK_SHARED)
     ENTRY(fold_weights, PACK_THREADS, 0)

@@ -331,6 +331,12 @@ cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors)
     take_best(c, tile, processors);
 }
 
+static bool
+lacks_room(unsigned major, const struct cuda_tile_shape *t)
+{
+    return t->halo && major > 0 && major < HALO_MAJOR;
+}
+
 void
 cuda_conv_choose(struct cuda_conv *c, unsigned processors)
 {
@@ -340,7 +346,7 @@ cuda_conv_choose(struct cuda_conv *c, unsigned processors)
     for (tile = 0; tile < cuda_conv_tile_shapes(c); tile++) {
         double cost;
 
-        if (cuda_tile_shape_of(c, tile)->halo && c->major > 0 && c->major < HALO_MAJOR)
+        if (lacks_room(c->major, cuda_tile_shape_of(c, tile)))
             continue;
         cost = take_best(c, tile, processors);
         if (tile == 0 || cost < best) {
@@ -364,8 +370,11 @@ cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors)
     unsigned tile_pair, chosen = 0;
 
     for (tile_pair = 0; tile_pair < cuda_conv_pair_shapes(p); tile_pair++) {
-        double cost = take_best_pair(p, tile_pair, processors);
+        double cost;
 
+        if (lacks_room(p->dgrad.major, &cuda_pair_shapes_of(p, tile_pair)->dgrad))
+            continue;
+        cost = take_best_pair(p, tile_pair, processors);
         if (tile_pair == 0 || cost < best) {
             best = cost;
             chosen = tile_pair;

@@ -35,6 +35,16 @@ static const struct pair_row tap_pairs[] = {
     {{{r, c, wr, wc, false}, {__VA_ARGS__, false}}, CUDA_CONV_DGRAD_WGRAD_##name},
     GEMM_TAP_PAIRS(TAP_PAIR_ROW)};
 static const struct cuda_tile_shape halo = {HALO_ROWS, HALO_COLUMNS, 32, 32, true};
+static const struct halo_row {
+    struct cuda_tile_shape shape;
+    enum cuda_kernel_id dgrad;
+} dgrad_halos[] = {
+#define HALO_ROW(name, ...) {{__VA_ARGS__, true}, CUDA_CONV_DGRAD_HALO_##name},
+    HALO_DGRAD_TILES(HALO_ROW)};
+static const struct pair_row halo_pairs[] = {
+#define HALO_PAIR_ROW(name, r, c, wr, wc, ...) \
+    {{{r, c, wr, wc, true}, {__VA_ARGS__, false}}, CUDA_CONV_DGRAD_WGRAD_HALO_##name},
+    HALO_PAIRS(HALO_PAIR_ROW)};
 
 /* The products of each kernel and their tiles, without the number of tiles.  Other kernels have a row of zeros. */
 #define ONE(id, of_kind, ...) [id] = {.single = true, .kind = of_kind, .shape = {__VA_ARGS__, false}},
@@ -50,13 +60,18 @@ static const struct cuda_tile_shape halo = {HALO_ROWS, HALO_COLUMNS, 32, 32, tru
 #define ONE_OF_STEM(name, ...)  ONE(CUDA_CONV_WGRAD_STEM_##name, CONV_WGRAD, __VA_ARGS__)
 #define PAIR_OF(name, ...)      PAIR(CUDA_CONV_DGRAD_WGRAD_POINTWISE_##name, __VA_ARGS__)
 #define PAIR_OF_TAPS(name, ...) PAIR(CUDA_CONV_DGRAD_WGRAD_##name, __VA_ARGS__)
+#define DGRAD_HALO(name, ...) \
+    [CUDA_CONV_DGRAD_HALO_##name] = {.single = true, .kind = CONV_DGRAD, .shape = {__VA_ARGS__, true}},
+#define PAIR_HALO(name, r, c, wr, wc, ...) \
+    [CUDA_CONV_DGRAD_WGRAD_HALO_##         \
+        name] = {.pair = true, .shape = {r, c, wr, wc, true}, .of_wgrad = {__VA_ARGS__, false}},
 #define ONE_PASS(id, columns) \
     [id] = {.one_pass = true, .shape = {ONE_PASS_PIXELS, columns, ONE_PASS_PIXELS, columns, false}},
 #define ONE_PASS_OF(name, columns, ...) ONE_PASS(CUDA_CONV_ONE_PASS_##name, columns)
 static const struct cuda_products products[CUDA_KERNEL_COUNT] = {
     [CUDA_CONV_FPROP_HALO] = {.single = true, .kind = CONV_FPROP, .shape = {HALO_ROWS, HALO_COLUMNS, 32, 32, true}},
     GEMM_TILES(ONES_OF_TILE) GEMM_TAP_TILES(ONE_OF_TAPS) GEMM_STEM_TILES(ONE_OF_STEM) GEMM_PAIRS(PAIR_OF)
-        GEMM_TAP_PAIRS(PAIR_OF_TAPS) ONE_PASS_SHAPES(ONE_PASS_OF)};
+        GEMM_TAP_PAIRS(PAIR_OF_TAPS) HALO_DGRAD_TILES(DGRAD_HALO) HALO_PAIRS(PAIR_HALO) ONE_PASS_SHAPES(ONE_PASS_OF)};
 #define COUNT(list) ((unsigned)(sizeof(list) / sizeof(*(list))))
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -101,13 +116,24 @@ has_halo(const struct conv_shape *s)
            s->kernel_h * s->kernel_w <= HALO_TAPS && HALO_ROWS + halo_of(s) <= HALO_LINES;
 }
 
-/* fprop has the kernel with a halo as its last tile shape. */
+/* dgrad_halo.h has nine taps, and all channels of dy in one step. */
+static bool
+has_dgrad_halo(const struct conv_shape *s)
+{
+    return has_halo(s) && s->kernel_h == 3 && s->kernel_w == 3 && s->out <= GEMM_DEEP;
+}
+
+/* fprop and dgrad have their kernels with a halo as the last tile shapes. */
 const struct cuda_tile_shape *
 cuda_tile_shape_of(const struct cuda_conv *c, unsigned tile)
 {
     if (is_stem_wgrad(c))
         return &stem_tiles[tile].shape;
-    return cuda_has_taps(c) ? &tap_tiles[tile].shape : tile < COUNT(tiles) ? &tiles[tile].shape : &halo;
+    if (cuda_has_taps(c))
+        return &tap_tiles[tile].shape;
+    if (tile < COUNT(tiles))
+        return &tiles[tile].shape;
+    return c->kind == CONV_DGRAD ? &dgrad_halos[tile - COUNT(tiles)].shape : &halo;
 }
 
 unsigned
@@ -117,19 +143,32 @@ cuda_conv_tile_shapes(const struct cuda_conv *c)
         return COUNT(stem_tiles);
     if (cuda_has_taps(c))
         return COUNT(tap_tiles);
+    if (c->kind == CONV_DGRAD)
+        return COUNT(tiles) + (has_dgrad_halo(&c->shape) ? COUNT(dgrad_halos) : 0);
     return COUNT(tiles) + (c->kind == CONV_FPROP && has_halo(&c->shape));
+}
+
+/* A pair of this number; those with a halo come last. */
+static const struct pair_row *
+pair_of(const struct cuda_conv_pair *p, unsigned tile_pair)
+{
+    if (cuda_is_pointwise(&p->dgrad.shape))
+        return &pairs[tile_pair];
+    return tile_pair < COUNT(tap_pairs) ? &tap_pairs[tile_pair] : &halo_pairs[tile_pair - COUNT(tap_pairs)];
 }
 
 const struct cuda_pair_shapes *
 cuda_pair_shapes_of(const struct cuda_conv_pair *p, unsigned tile_pair)
 {
-    return cuda_is_pointwise(&p->dgrad.shape) ? &pairs[tile_pair].shapes : &tap_pairs[tile_pair].shapes;
+    return &pair_of(p, tile_pair)->shapes;
 }
 
 unsigned
 cuda_conv_pair_shapes(const struct cuda_conv_pair *p)
 {
-    return cuda_is_pointwise(&p->dgrad.shape) ? COUNT(pairs) : COUNT(tap_pairs);
+    if (cuda_is_pointwise(&p->dgrad.shape))
+        return COUNT(pairs);
+    return COUNT(tap_pairs) + (has_dgrad_halo(&p->dgrad.shape) ? COUNT(halo_pairs) : 0);
 }
 
 enum cuda_kernel_id
@@ -142,8 +181,8 @@ cuda_conv_kernel(const struct cuda_conv *c)
         return stem_tiles[c->tile].wgrad;
     if (cuda_has_taps(c))
         return tap_tiles[c->tile].wgrad;
-    if (c->tile == COUNT(tiles))
-        return CUDA_CONV_FPROP_HALO;
+    if (c->tile >= COUNT(tiles))
+        return c->kind == CONV_DGRAD ? dgrad_halos[c->tile - COUNT(tiles)].dgrad : CUDA_CONV_FPROP_HALO;
     row = &tiles[c->tile];
     switch (c->kind) {
     case CONV_FPROP:
@@ -158,7 +197,7 @@ cuda_conv_kernel(const struct cuda_conv *c)
 enum cuda_kernel_id
 cuda_pair_kernel(const struct cuda_conv_pair *p)
 {
-    return (cuda_is_pointwise(&p->dgrad.shape) ? pairs : tap_pairs)[p->tile_pair].kernel;
+    return pair_of(p, p->tile_pair)->kernel;
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
