@@ -193,11 +193,16 @@ def jump_of(words):
 
 
 def loops_of(code):
-    """[(first, last address)] of all loops, outer ones first."""
+    """[(first, last address)] of all loops, outer ones first.
+
+    A jump back from behind an EXIT is no loop: there is code for lanes that are not together, which is rarely taken.
+    """
     found = {}
+    end = 0
     for at, words in code:
         target = jump_of(words)
-        if target is not None and target < at:
+        end = at if operation(words) == "EXIT" and not words.startswith("@") else end
+        if target is not None and target < at and target > end:
             found[target] = max(found.get(target, 0), at)
     return sorted(found.items(), key=lambda loop: (loop[0], -loop[1]))
 
@@ -219,7 +224,7 @@ def path_of(code, loop, loops, bare=False):
         counts = collections.Counter() if any(a <= at <= b for a, b in inside) else weight_of(words)
         target = jump_of(words)
         ways = [best[target]] if target in best and target > at else []
-        if follows is not None and not re.match(r"(BRA|EXIT|RET)\b", words):
+        if follows is not None and not re.match(r"(BRA(?!\.DIV)|EXIT|RET)\b", words):
             ways.append(follows)
         best[at] = follows = add((1, counts), (1, max(ways, key=rank, default=collections.Counter())))
         follows["prologue"] += bare and is_prologue(words)

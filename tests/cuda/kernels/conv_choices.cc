@@ -22,6 +22,12 @@ halos_have_room()
         }
     expect(tile_shapes_of(conv_shape_of(1, 3, 7, 8, 40, 3, 1, 1), CONV_DGRAD) == 5, "more channels than a step has");
     expect(tile_shapes_of(conv_shape_of(1, 3, 7, 8, 8, 3, 1, 0), CONV_DGRAD) == 5, "a smaller output");
+    for (unsigned out : {24u, 32u, 40u}) {
+        conv_shape s = conv_shape_of(1, 3, 7, 8, out, 3, 1, 1);
+        cuda_conv_pair pair = {conv_of(CONV_DGRAD, s), conv_of(CONV_WGRAD, s), 0};
+
+        expect(cuda_conv_pair_shapes(&pair) == (out == 32 ? 7 : 5), "pairs whose taps are a third of a tile");
+    }
     finish_case("a tile shape with a halo where there is room");
 }
 

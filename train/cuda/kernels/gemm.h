@@ -148,13 +148,10 @@ dgrad(const dgrad_args &a, unsigned char *shared, const gemm_tile_at &at)
         store_sums<TILE>(totals, a.sums, at, s.in);
 }
 
-/*
- * dgrad and wgrad of one convolution in one launch.  The CTAs of wgrad come first, because they take longer.  dgrad_at()
- * computes the tiles of a CTA of dgrad.
- */
-template <typename DGRAD_TILE, typename WGRAD_TILE, bool POINTWISE, typename F>
+/* dgrad and wgrad of one convolution in one launch.  The CTAs of wgrad come first, because they take longer. */
+template <typename DGRAD_TILE, typename WGRAD_TILE, bool POINTWISE>
 DEVICE void
-dgrad_and_wgrad(const conv_pair_args &a, unsigned char *shared, F dgrad_at)
+dgrad_and_wgrad(const conv_pair_args &a, unsigned char *shared)
 {
     const conv_shape &d = a.dgrad.shape, &w = a.wgrad.shape;
     unsigned rows = POINTWISE ? w.out : w.in, columns = POINTWISE ? w.in : w.out, block = blockIdx.x;
@@ -172,7 +169,7 @@ dgrad_and_wgrad(const conv_pair_args &a, unsigned char *shared, F dgrad_at)
         return;
     }
     block -= gridDim.x - dgrads;
-    dgrad_at(gemm_tile_at{block / of_dgrad, block % of_dgrad, 0});
+    dgrad<DGRAD_TILE, POINTWISE>(a.dgrad, shared, {block / of_dgrad, block % of_dgrad, 0});
 }
 
 /*
@@ -219,10 +216,8 @@ pixels_first()
 #define WGRAD_KERNEL(name, pointwise, ...)                                                   \
     GEMM_KERNEL_OF(name, wgrad_args, GEMM_THREADS(__VA_ARGS__), GEMM_BLOCKS_OF(__VA_ARGS__), \
                    (wgrad_tile<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, {blockIdx.x, blockIdx.y, blockIdx.z})))
-#define DGRAD_WGRAD_KERNEL(name, pointwise, r, c, wr, wc, ...)                                \
-    GEMM_KERNEL(name, conv_pair_args, GEMM_THREADS(r, c, wr, wc),                             \
-                (dgrad_and_wgrad<gemm_tile<r, c, wr, wc>, gemm_tile<__VA_ARGS__>, pointwise>( \
-                    a, shared,                                                                \
-                    [&](const gemm_tile_at &at) { dgrad<gemm_tile<r, c, wr, wc>, pointwise>(a.dgrad, shared, at); })))
+#define DGRAD_WGRAD_KERNEL(name, pointwise, r, c, wr, wc, ...)    \
+    GEMM_KERNEL(name, conv_pair_args, GEMM_THREADS(r, c, wr, wc), \
+                (dgrad_and_wgrad<gemm_tile<r, c, wr, wc>, gemm_tile<__VA_ARGS__>, pointwise>(a, shared)))
 
 #endif

@@ -27,7 +27,8 @@ cuda_kernel_sources = \
 	train/cuda/kernels/prologue.h \
 	train/cuda/kernels/runtime.h \
 	train/cuda/kernels/sums.h \
-	train/cuda/kernels/tile.h
+	train/cuda/kernels/tile.h \
+	train/cuda/kernels/wgrad_halo.h
 cuda_runtime_sources = train/cuda/kernels/runtime.c
 cuda_kernels = \
 	train/cuda/kernels/conv_dgrad.cu \

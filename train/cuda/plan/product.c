@@ -123,6 +123,13 @@ has_dgrad_halo(const struct conv_shape *s)
     return has_halo(s) && s->kernel_h == 3 && s->kernel_w == 3 && s->out <= GEMM_DEEP;
 }
 
+/* A tile of wgrad_halo.h has three taps of GEMM_DEEP channels. */
+static bool
+has_pair_halo(const struct conv_shape *s)
+{
+    return has_dgrad_halo(s) && s->out == GEMM_DEEP;
+}
+
 /* fprop and dgrad have their kernels with a halo as the last tile shapes. */
 const struct cuda_tile_shape *
 cuda_tile_shape_of(const struct cuda_conv *c, unsigned tile)
@@ -168,7 +175,7 @@ cuda_conv_pair_shapes(const struct cuda_conv_pair *p)
 {
     if (cuda_is_pointwise(&p->dgrad.shape))
         return COUNT(pairs);
-    return COUNT(tap_pairs) + (has_dgrad_halo(&p->dgrad.shape) ? COUNT(halo_pairs) : 0);
+    return COUNT(tap_pairs) + (has_pair_halo(&p->dgrad.shape) ? COUNT(halo_pairs) : 0);
 }
 
 enum cuda_kernel_id
