@@ -151,7 +151,7 @@ one_step(struct loop *l)
     struct chex_error err = {.status = CHEX_OK};
 
     if (!l->trains) {
-        check(l->backend->score(l->plan, l->batch, 1, l->batch->crop, ARENA_PARAMETERS, l->logits, &err), &err);
+        check(backend_score(l->backend, l->plan, l->batch, 1, l->batch->crop, ARENA_PARAMETERS, l->logits, &err), &err);
         l->steps++;
         return;
     }

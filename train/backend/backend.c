@@ -79,6 +79,15 @@ arena_fade_statistics(const struct graph *g, unsigned images, uint64_t times, fl
     }
 }
 
+enum chex_status
+backend_score(const struct backend *backend, struct plan *plan, const struct batch *batch, unsigned views,
+              const struct crop *crop, enum arena_id weights, float *logits, struct chex_error *err)
+{
+    enum chex_status status = backend->score_start(plan, batch, views, crop, weights, logits, err);
+
+    return status == CHEX_OK ? backend->score_finish(plan, err) : status;
+}
+
 unsigned
 batch_images(const struct batch *batch, unsigned size, unsigned *place)
 {

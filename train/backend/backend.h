@@ -11,8 +11,8 @@
  *                                  become final
  *     update()                     applies the optimizer; returns a ticket for the step
  *     result(ticket)               returns the result of the step
- * Only result(), score(), read() and write() wait for a device.  So the trainer calls result() for a step after it has
- * given device_info.ahead further steps to the plan.
+ * Only result(), score_start(), score_finish(), read() and write() wait for a device.  So the trainer calls result()
+ * for a step after it has given device_info.ahead further steps to the plan.
  *
  * A step changes nothing (parameters, moments, average, running statistics) if its loss or gradients are not finite, or
  * if a rank reports a fault.  With a loss scale the step is skipped and the scale is reduced.  Without one, or if a
@@ -111,7 +111,7 @@ struct plan_options {
     unsigned batch;            /* images per micro-batch */
     unsigned micro_batches;    /* most micro-batches per step on this rank; 0: 1 */
     unsigned source;           /* side of the source images, at least that of the graph's input */
-    bool train;                /* otherwise only score(): no gradients, no moments */
+    bool train;                /* otherwise only scoring: no gradients, no moments */
     bool average;              /* keep an exponential moving average of the parameters */
     bool keep;                 /* for tests: no two buffers share memory, so peek() finds all of them */
     bool deterministic;        /* the result must not depend on timing; all algorithms of all backends comply */
@@ -228,6 +228,11 @@ struct step_result {
     double idle;             /* with own_clock: idle seconds of the device before and between its micro-batches */
 };
 
+/* ---- an evaluation ----------------------------------------------------------------------------------------------- */
+
+/* The device computes one micro-batch while the host prepares the next one and uses the logits of the previous one. */
+#define SCORES_IN_FLIGHT 2
+
 /* ---- the interface ----------------------------------------------------------------------------------------------- */
 
 #define BACKEND_LIBRARY 96 /* for the version of a library, or why it is missing */
@@ -305,7 +310,7 @@ struct backend {
     enum chex_status (*write)(struct plan *plan, enum arena_id arena, const float *from, struct chex_error *err);
     enum chex_status (*read)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
     /*
-     * As read(), for a second thread, while the thread of the plan calls only score() or nothing, and no step is in
+     * As read(), for a second thread, while the thread of the plan only scores or does nothing, and no step is in
      * flight.  May be NULL.
      */
     enum chex_status (*read_concurrently)(struct plan *plan, enum arena_id arena, float *to, struct chex_error *err);
@@ -328,12 +333,22 @@ struct backend {
 
     /* -- evaluation -- */
     /*
-     * Compute logits with running statistics, [views][batch][outputs], 0 for padding.  The plan does not change.
-     * crop     [views][batch]
+     * Start to compute the logits of a micro-batch with running statistics.  The plan does not change.  At most
+     * SCORES_IN_FLIGHT micro-batches may be in flight: started, but not yet finished.  Until they are finished, only
+     * score_start(), score_finish() and read_concurrently() may be called.  After an error this micro-batch is not in
+     * flight, but earlier ones still are.  CHEX_ERR_LOST, and errors of other ranks
+     * crop    [views][batch], read before the call returns, like the batch
      * weights ARENA_PARAMETERS or ARENA_AVERAGE
+     * logits  [views][batch][outputs], 0 for padding; written until score_finish() returns
      */
-    enum chex_status (*score)(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                              enum arena_id weights, float *logits, struct chex_error *err);
+    enum chex_status (*score_start)(struct plan *plan, const struct batch *batch, unsigned views,
+                                    const struct crop *crop, enum arena_id weights, float *logits,
+                                    struct chex_error *err);
+    /*
+     * Wait for the logits of the oldest micro-batch in flight.  It is no longer in flight afterwards, also after an
+     * error.  Errors as score_start()
+     */
+    enum chex_status (*score_finish)(struct plan *plan, struct chex_error *err);
 
     /*
      * For tests: copy a buffer of the graph, or its gradient, after accumulate() of a plan with `keep`, as
@@ -350,5 +365,10 @@ struct backend {
  */
 extern const struct backend *const backends[];
 const struct backend *backend_find(const char *name);
+
+/* Score one micro-batch: score_start() and score_finish().  No other may be in flight. */
+enum chex_status backend_score(const struct backend *backend, struct plan *plan, const struct batch *batch,
+                               unsigned views, const struct crop *crop, enum arena_id weights, float *logits,
+                               struct chex_error *err);
 
 #endif

@@ -48,8 +48,8 @@ struct batch {
     /* [batch]: image of the store, or STORE_NONE for an image in `pixels`; NULL: all are in `pixels` */
     const uint32_t *index;
     const struct image_store *store;
-    const struct crop *crop; /* [batch]; score() has its own crops */
-    const uint8_t *label;    /* [batch][outputs], 0, 1 or CHEX_LABEL_UNKNOWN; not read by score() */
+    const struct crop *crop; /* [batch]; score_start() has its own crops */
+    const uint8_t *label;    /* [batch][outputs], 0, 1 or CHEX_LABEL_UNKNOWN; not read by score_start() */
     const float *weight;     /* [batch], 0 for padding; NULL: all 1 */
     double scale;            /* of the loss: 1 / (images of weight 1 in the global batch * outputs) */
 };

@@ -219,8 +219,8 @@ host_set_state(struct plan *plan, const struct plan_state *state, struct chex_er
 /* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
 enum chex_status
-host_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop, enum arena_id weights,
-           float *logits, struct chex_error *err)
+host_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
+                 enum arena_id weights, float *logits, struct chex_error *err)
 {
     struct host *h = host_of(plan);
     const struct graph *g = h->options.graph;
@@ -229,6 +229,8 @@ host_score(struct plan *plan, const struct batch *batch, unsigned views, const s
     enum chex_status status = find_arena(h, weights, &there, err);
     unsigned v;
 
+    if (status == CHEX_OK && h->scores == SCORES_IN_FLIGHT)
+        status = error_set(err, CHEX_ERR_BUG, "too many micro-batches of an evaluation are in flight");
     for (v = 0; status == CHEX_OK && v < views; v++) {
         struct batch view = *batch;
 
@@ -237,5 +239,17 @@ host_score(struct plan *plan, const struct batch *batch, unsigned views, const s
         if (h->options.reduce)
             status = h->options.reduce->ops->poll(h->options.reduce, err);
     }
+    h->scores += status == CHEX_OK;
     return status;
+}
+
+enum chex_status
+host_score_finish(struct plan *plan, struct chex_error *err)
+{
+    struct host *h = host_of(plan);
+
+    if (h->scores == 0)
+        return error_set(err, CHEX_ERR_BUG, "no micro-batch of an evaluation is in flight");
+    h->scores--;
+    return CHEX_OK;
 }

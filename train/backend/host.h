@@ -10,7 +10,7 @@
  * times another, so any number of ranks computes the same step.  One rank with one micro-batch needs no sum and has the
  * same gradients.
  *
- * A step is complete when update() returns, so result() never waits.
+ * A step is complete when update() returns, so result() never waits.  Logits are complete when score_start() returns.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -57,6 +57,8 @@ struct host {
 
     uint64_t ticket; /* of the last step */
     struct step_result made[2];
+
+    unsigned scores; /* micro-batches of an evaluation in flight */
 };
 
 static inline struct host *
@@ -130,7 +132,8 @@ enum chex_status host_update(struct plan *plan, double rate, double clip, uint64
 enum chex_status host_result(struct plan *plan, uint64_t ticket, bool *done, struct step_result *out,
                              struct chex_error *err);
 enum chex_status host_resume(struct plan *plan, struct chex_error *err);
-enum chex_status host_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                            enum arena_id weights, float *logits, struct chex_error *err);
+enum chex_status host_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
+                                  enum arena_id weights, float *logits, struct chex_error *err);
+enum chex_status host_score_finish(struct plan *plan, struct chex_error *err);
 
 #endif

@@ -414,6 +414,7 @@ const struct backend backend_cpu = {
     .update = host_update,
     .result = host_result,
     .resume = host_resume,
-    .score = host_score,
+    .score_start = host_score_start,
+    .score_finish = host_score_finish,
     .peek = cpu_peek,
 };

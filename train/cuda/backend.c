@@ -61,6 +61,7 @@ const struct backend backend_cuda = {
     .update = cuda_update,
     .result = cuda_result,
     .resume = cuda_resume,
-    .score = cuda_score,
+    .score_start = cuda_score_start,
+    .score_finish = cuda_score_finish,
     .peek = cuda_peek,
 };

@@ -1,6 +1,9 @@
 /*
  * evaluate.c - implements evaluate.h: the views, scoring of this rank's part, exchange with the other ranks
  *
+ * The plan scores a micro-batch while this thread reads the next one and uses the logits of the previous one:
+ * SCORES_IN_FLIGHT micro-batches are in flight, and start_batch() runs ahead of finish_batch().
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
@@ -52,16 +55,24 @@ evaluate_views(enum tta tta, unsigned side, unsigned source, struct crop view[EV
 
 /* ---- the part of one rank ---------------------------------------------------------------------------------------- */
 
+/* A micro-batch that the plan scores. */
+struct flight {
+    struct loaded *loaded;
+    float *logits; /* [views][batch][outputs] */
+};
+
 struct share_of_scores {
     const struct evaluate_options *o;
     unsigned outputs, views;
     struct crop view[EVALUATE_VIEWS];
-    uint64_t rounds;  /* micro-batches per rank; a rank with fewer has none in the last round */
-    uint64_t batches; /* of this rank */
+    uint64_t first, ranks; /* micro-batch i of this rank is number first + i * ranks of the split */
+    uint64_t rounds;       /* micro-batches per rank; a rank with fewer has none in the last round */
+    uint64_t batches;      /* of this rank */
+    uint64_t started, finished;
+    struct flight flight[SCORES_IN_FLIGHT]; /* in turn */
     struct loader *loader;
     uint32_t *order;            /* 0, 1, ... */
     struct crop *crop;          /* [views][batch] */
-    float *all;                 /* logits [views][batch][outputs] */
     float *logit, *probability; /* [batch][outputs] */
     double *yes, *no;           /* as probability: sums of p and of 1 - p over the views */
     struct buffer entries;
@@ -70,10 +81,13 @@ struct share_of_scores {
 static void
 share_release(struct share_of_scores *s)
 {
+    unsigned i;
+
     loader_free(s->loader);
+    for (i = 0; i < SCORES_IN_FLIGHT; i++)
+        free(s->flight[i].logits);
     free(s->order);
     free(s->crop);
-    free(s->all);
     free(s->logit);
     free(s->probability);
     free(s->yes);
@@ -82,17 +96,38 @@ share_release(struct share_of_scores *s)
 }
 
 static enum chex_status
-share_start(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct chex_error *err)
+share_allocate(struct share_of_scores *s, struct chex_error *err)
+{
+    size_t values = (size_t)s->o->batch * s->outputs;
+    bool logits = true;
+    unsigned i;
+
+    for (i = 0; i < SCORES_IN_FLIGHT; i++) {
+        s->flight[i].logits = malloc(s->views * values * sizeof(float));
+        logits &= s->flight[i].logits != NULL;
+    }
+    s->order = malloc(s->o->samples->count * sizeof(*s->order));
+    s->crop = malloc((size_t)s->views * s->o->batch * sizeof(*s->crop));
+    s->logit = malloc(values * sizeof(*s->logit));
+    s->probability = malloc(values * sizeof(*s->probability));
+    s->yes = malloc(values * sizeof(*s->yes));
+    s->no = malloc(values * sizeof(*s->no));
+    return logits && s->order && s->crop && s->logit && s->probability && s->yes && s->no ? CHEX_OK : error_memory(err);
+}
+
+static enum chex_status
+share_start(struct share_of_scores *s, struct chex_error *err)
 {
     const struct evaluate_options *o = s->o;
-    size_t values = (size_t)o->batch * s->outputs, count = o->samples->count, i;
+    enum chex_status status = share_allocate(s, err);
     struct loader_options loader = {
         .ds = o->ds,
         .samples = o->samples,
+        .order = s->order,
         .side = o->side,
         .batch = o->batch,
-        .start = first * o->batch,
-        .stride = ranks * o->batch,
+        .start = s->first * o->batch,
+        .stride = s->ranks * o->batch,
         .count = s->batches,
         .each = 1,
         .threads = o->threads,
@@ -102,27 +137,20 @@ share_start(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct ch
         .check_crc = o->check_crc,
         .skip_bad = o->skip_bad,
     };
+    size_t i;
 
-    s->order = malloc(count * sizeof(*s->order));
-    s->crop = malloc((size_t)s->views * o->batch * sizeof(*s->crop));
-    s->all = malloc(s->views * values * sizeof(*s->all));
-    s->logit = malloc(values * sizeof(*s->logit));
-    s->probability = malloc(values * sizeof(*s->probability));
-    s->yes = malloc(values * sizeof(*s->yes));
-    s->no = malloc(values * sizeof(*s->no));
-    if (!s->order || !s->crop || !s->all || !s->logit || !s->probability || !s->yes || !s->no)
-        return error_memory(err);
-    for (i = 0; i < count; i++)
+    if (status != CHEX_OK)
+        return status;
+    for (i = 0; i < o->samples->count; i++)
         s->order[i] = (uint32_t)i;
     for (i = 0; i < (size_t)s->views * o->batch; i++)
         s->crop[i] = s->view[i / o->batch];
-    loader.order = s->order;
     return loader_start(&loader, &s->loader, err);
 }
 
 /* Average over the views; a single view keeps its logit unchanged. */
 static void
-join_views(struct share_of_scores *s)
+join_views(struct share_of_scores *s, const float *logits)
 {
     size_t values = (size_t)s->o->batch * s->outputs, i;
     unsigned v;
@@ -131,7 +159,7 @@ join_views(struct share_of_scores *s)
     memset(s->no, 0, values * sizeof(*s->no));
     for (v = 0; v < s->views; v++) {
         for (i = 0; i < values; i++) {
-            s->logit[i] = s->all[v * values + i];
+            s->logit[i] = logits[v * values + i];
             s->yes[i] += sigmoid((double)s->logit[i]);
             s->no[i] += sigmoid(-(double)s->logit[i]);
         }
@@ -141,21 +169,6 @@ join_views(struct share_of_scores *s)
         if (s->views > 1)
             s->logit[i] = (float)(log(s->yes[i]) - log(s->no[i]));
     }
-}
-
-static enum chex_status
-score_views(struct share_of_scores *s, const struct loaded *loaded, struct chex_error *err)
-{
-    const struct evaluate_options *o = s->o;
-    const struct batch *b = &loaded->batch;
-    const struct batch batch = {
-        .pixels = b->pixels, .index = b->index, .store = b->store, .weight = b->weight, .scale = 1};
-    enum chex_status status = o->backend->score(o->plan, &batch, s->views, s->crop, o->weights, s->all, err);
-
-    if (status == CHEX_OK && o->collective)
-        status = collective_poll(o->collective, err);
-    join_views(s);
-    return status;
 }
 
 /* Leave out positions after the last sample, and positions whose damaged record the loader replaced. */
@@ -179,25 +192,89 @@ keep_scores(struct share_of_scores *s, const struct loaded *loaded, uint64_t pos
     return status;
 }
 
+static struct flight *
+flight_of(struct share_of_scores *s, uint64_t number)
+{
+    return &s->flight[number % SCORES_IN_FLIGHT];
+}
+
 static enum chex_status
-score_batch(struct share_of_scores *s, uint64_t first, uint64_t ranks, uint64_t number, struct chex_error *err)
+start_batch(struct share_of_scores *s, struct chex_error *err)
 {
     const struct evaluate_options *o = s->o;
-    struct loaded *loaded = NULL;
+    struct flight *f = flight_of(s, s->started);
+    enum chex_status status = loader_next(s->loader, &f->loaded, err);
+    struct batch batch = {.scale = 1};
+
+    if (status != CHEX_OK || !f->loaded)
+        return status;
+    batch.pixels = f->loaded->batch.pixels;
+    batch.index = f->loaded->batch.index;
+    batch.store = f->loaded->batch.store;
+    batch.weight = f->loaded->batch.weight;
+    status = o->backend->score_start(o->plan, &batch, s->views, s->crop, o->weights, f->logits, err);
+    if (status == CHEX_OK)
+        s->started++;
+    else
+        loader_return(s->loader, f->loaded);
+    return status;
+}
+
+static enum chex_status
+finish_batch(struct share_of_scores *s, struct chex_error *err)
+{
+    const struct evaluate_options *o = s->o;
+    uint64_t number = s->finished++;
+    struct flight *f = flight_of(s, number);
+    enum chex_status status = o->backend->score_finish(o->plan, err);
+
+    if (status == CHEX_OK && o->collective)
+        status = collective_poll(o->collective, err);
+    if (status == CHEX_OK) {
+        join_views(s, f->logits);
+        status = keep_scores(s, f->loaded, (s->first + number * s->ranks) * o->batch, err);
+    }
+    loader_return(s->loader, f->loaded);
+    if (status == CHEX_OK && o->progress)
+        o->progress(o->context, number + 1, s->batches);
+    return status;
+}
+
+/* Finishes micro-batches until only `left` are in flight. */
+static enum chex_status
+finish_until(struct share_of_scores *s, uint64_t left, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    while (status == CHEX_OK && s->started - s->finished > left)
+        status = finish_batch(s, err);
+    return status;
+}
+
+/* After an error or a stop: waits for the micro-batches in flight, so that the plan can be used again. */
+static void
+abandon(struct share_of_scores *s)
+{
+    for (; s->finished < s->started; s->finished++) {
+        struct chex_error ignored;
+
+        (void)s->o->backend->score_finish(s->o->plan, &ignored);
+        loader_return(s->loader, flight_of(s, s->finished)->loaded);
+    }
+}
+
+static enum chex_status
+score_batch(struct share_of_scores *s, uint64_t number, struct chex_error *err)
+{
+    const struct evaluate_options *o = s->o;
     enum chex_status status = CHEX_OK;
 
     if ((o->stop && atomic_load(o->stop)) || (o->until > 0 && clock_now() >= o->until))
         return error_set(err, CHEX_ERR_STOPPED, "stopped during an evaluation");
     if (number < s->batches)
-        status = loader_next(s->loader, &loaded, err);
-    if (!loaded)
-        return status;
-    status = score_views(s, loaded, err);
+        status = start_batch(s, err);
     if (status == CHEX_OK)
-        status = keep_scores(s, loaded, (first + number * ranks) * o->batch, err);
-    loader_return(s->loader, loaded);
-    if (status == CHEX_OK && o->progress)
-        o->progress(o->context, number + 1, s->batches);
+        status = finish_until(s, number + 1 < s->rounds ? SCORES_IN_FLIGHT - 1 : 0, err);
     return status;
 }
 
@@ -211,18 +288,19 @@ meet(const struct evaluate_options *o, enum chex_status status, struct chex_erro
 }
 
 static enum chex_status
-score_share(struct share_of_scores *s, uint64_t first, uint64_t ranks, struct chex_error *err)
+score_share(struct share_of_scores *s, struct chex_error *err)
 {
     unsigned each = s->views < PASSES_A_MEETING ? PASSES_A_MEETING / s->views : 1;
-    enum chex_status status = share_start(s, first, ranks, err);
+    enum chex_status status = share_start(s, err);
     uint64_t number = 0, end;
 
     do {
         end = s->rounds - number > each ? number + each : s->rounds;
         for (; status == CHEX_OK && number < end; number++)
-            status = score_batch(s, first, ranks, number, err);
+            status = score_batch(s, number, err);
         status = meet(s->o, status, err);
     } while (status == CHEX_OK && number < s->rounds);
+    abandon(s);
     return status;
 }
 
@@ -293,10 +371,12 @@ gather_and_compute(const struct evaluate_options *o, const struct buffer *own, s
 enum chex_status
 evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_error *err)
 {
-    uint64_t first = o->collective ? (uint64_t)collective_rank(o->collective) : 0;
-    uint64_t ranks = o->collective ? (uint64_t)collective_size(o->collective) : 1;
+    struct share_of_scores s = {
+        .o = o,
+        .first = o->collective ? (uint64_t)collective_rank(o->collective) : 0,
+        .ranks = o->collective ? (uint64_t)collective_size(o->collective) : 1,
+    };
     uint64_t batches = order_steps(o->samples->count, o->batch);
-    struct share_of_scores s = {.o = o};
     double since = clock_now();
     enum chex_status status;
 
@@ -308,9 +388,9 @@ evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_e
     if (o->samples->count == 0)
         return error_set(err, CHEX_ERR_USAGE, "split '%s' has no image", chex_dataset_split(o->ds, o->split)->name);
     s.views = out->views = evaluate_views(o->tta, o->side, chex_dataset_info(o->ds)->width, s.view);
-    s.rounds = order_steps(batches, ranks);
-    s.batches = batches / ranks + (first < batches % ranks);
-    status = score_share(&s, first, ranks, err);
+    s.rounds = order_steps(batches, s.ranks);
+    s.batches = batches / s.ranks + (s.first < batches % s.ranks);
+    status = score_share(&s, err);
     out->wait = s.loader ? loader_wait(s.loader) : 0;
     if (status == CHEX_OK)
         status = gather_and_compute(o, &s.entries, out, err);

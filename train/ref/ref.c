@@ -378,6 +378,7 @@ const struct backend backend_ref = {
     .update = host_update,
     .result = host_result,
     .resume = host_resume,
-    .score = host_score,
+    .score_start = host_score_start,
+    .score_finish = host_score_finish,
     .peek = ref_peek,
 };

@@ -91,7 +91,7 @@ do_once(const struct trainer_engine *engine, struct plan *plan, const struct tim
             status = engine->backend->result(plan, ticket, &done, &result, err);
         return status;
     default:
-        return engine->backend->score(plan, &b->batch, 1, b->crop, ARENA_PARAMETERS, b->logits, err);
+        return backend_score(engine->backend, plan, &b->batch, 1, b->crop, ARENA_PARAMETERS, b->logits, err);
     }
 }
 

@@ -232,7 +232,7 @@ run(struct problem *p, const struct backend *b, enum precision precision, struct
     check(b->read(plan, ARENA_PARAMETERS, out.parameters, &err), &err);
     check(b->write(plan, ARENA_PARAMETERS, p->parameters, &err), &err);
     check(b->write(plan, ARENA_STATISTICS, p->statistics, &err), &err);
-    check(b->score(plan, &batch, 1, p->crop, ARENA_PARAMETERS, out.evaluated, &err), &err);
+    check(backend_score(b, plan, &batch, 1, p->crop, ARENA_PARAMETERS, out.evaluated, &err), &err);
     b->plan_free(plan);
     if (o.reduce)
         o.reduce->ops->free(o.reduce);

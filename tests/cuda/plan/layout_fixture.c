@@ -279,8 +279,8 @@ run_reference(const struct plan_options *o, const struct images *m, const float 
     check(backend_ref.read(plan, ARENA_GRADIENTS, out->gradients, &err), &err);
     check(backend_ref.read(plan, ARENA_PARAMETERS, out->parameters, &err), &err);
     check(backend_ref.read(plan, ARENA_STATISTICS, out->statistics, &err), &err);
-    check(backend_ref.score(plan, &m[0].batch, 1, m[0].crop, ARENA_PARAMETERS, out->logits[0], &err), &err);
-    check(backend_ref.score(plan, &m[0].batch, 1, m[0].crop, ARENA_AVERAGE, out->logits[1], &err), &err);
+    check(backend_score(&backend_ref, plan, &m[0].batch, 1, m[0].crop, ARENA_PARAMETERS, out->logits[0], &err), &err);
+    check(backend_score(&backend_ref, plan, &m[0].batch, 1, m[0].crop, ARENA_AVERAGE, out->logits[1], &err), &err);
     backend_ref.plan_free(plan);
     backend_ref.device_close(device);
 }

@@ -346,11 +346,49 @@ score_both(struct gpu_plan *gpu, struct gpu_plan *ref, enum arena_id weights)
 
     gpu_draw(&b, 7, GPU_BATCH);
     emulator_count(&before);
-    step_check_ok(backend_cuda.score(gpu->p.plan, &b.batch, 1, b.crop, weights, got, &err), &err);
+    step_check_ok(backend_score(&backend_cuda, gpu->p.plan, &b.batch, 1, b.crop, weights, got, &err), &err);
     emulator_count(&after);
-    step_check_ok(backend_ref.score(ref->p.plan, &b.batch, 1, b.crop, weights, wanted, &err), &err);
+    step_check_ok(backend_score(&backend_ref, ref->p.plan, &b.batch, 1, b.crop, weights, wanted, &err), &err);
     ck_assert_double_lt(gpu_distance(got, wanted, LOGITS), 1e-4);
     return (unsigned)(after.kernels - before.kernels);
+}
+
+TEST(the_second_micro_batch_is_launched_before_the_host_waits_for_the_first)
+{
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    float got[6][LOGITS], wanted[6][LOGITS];
+    struct emulator_counts before, after;
+    struct gpu_plan gpu;
+    struct gpu_batch b;
+    struct chex_error err;
+    unsigned i;
+
+    gpu_make(&gpu, &backend_cuda, &o);
+    for (i = 0; i < 6; i++) {
+        gpu_draw(&b, i, 1 + i % GPU_BATCH);
+        step_check_ok(backend_score(&backend_cuda, gpu.p.plan, &b.batch, 1, b.crop, ARENA_PARAMETERS, wanted[i], &err),
+                      &err);
+    }
+    for (i = 0; i < 6; i++) {
+        gpu_draw(&b, i, 1 + i % GPU_BATCH);
+        emulator_count(&before);
+        step_check_ok(backend_cuda.score_start(gpu.p.plan, &b.batch, 1, b.crop, ARENA_PARAMETERS, got[i], &err), &err);
+        emulator_count(&after);
+        ck_assert_uint_eq(after.graphs - before.graphs, 1);
+        ck_assert_uint_eq(after.waits, before.waits);
+        if (i == 0)
+            continue;
+        emulator_count(&before);
+        step_check_ok(backend_cuda.score_finish(gpu.p.plan, &err), &err);
+        emulator_count(&after);
+        ck_assert_uint_le(after.waits - before.waits, 1);
+        ck_assert_mem_eq(got[i - 1], wanted[i - 1], sizeof(got[0]));
+    }
+    step_check_ok(backend_cuda.score_finish(gpu.p.plan, &err), &err);
+    ck_assert_mem_eq(got, wanted, sizeof(got));
+    step_plan_free(&gpu.p);
+    graph_free(g);
 }
 
 /* The weights are prepared again after any change of their inputs or of their memory. */

@@ -85,8 +85,8 @@ compare_scores(const struct gpu_plan *gpu, const struct gpu_plan *ref)
     struct gpu_batch b;
 
     gpu_draw(&b, 7, GPU_BATCH);
-    step_check_ok(backend_cuda.score(gpu->p.plan, &b.batch, 1, b.crop, ARENA_AVERAGE, got, &err), &err);
-    step_check_ok(backend_ref.score(ref->p.plan, &b.batch, 1, b.crop, ARENA_AVERAGE, wanted, &err), &err);
+    step_check_ok(backend_score(&backend_cuda, gpu->p.plan, &b.batch, 1, b.crop, ARENA_AVERAGE, got, &err), &err);
+    step_check_ok(backend_score(&backend_ref, ref->p.plan, &b.batch, 1, b.crop, ARENA_AVERAGE, wanted, &err), &err);
     ck_assert_double_lt(gpu_distance(got, wanted, GPU_BATCH * OUTPUTS), 1e-3);
 }
 

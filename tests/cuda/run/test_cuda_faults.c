@@ -215,17 +215,42 @@ TEST(a_plan_that_is_too_large_names_the_memory_needed_and_free)
 
 /* ---- kernels and memory that fail -------------------------------------------------------------------------------- */
 
+/* Scores the same micro-batch twice, both in flight. */
+static enum chex_status
+score_two(struct plan *plan, const struct batch *batch, struct chex_error *err)
+{
+    static const struct crop crop[2 * GPU_BATCH] = {{0, 0, false}};
+    float logits[2][2 * GPU_BATCH * OUTPUTS];
+    enum chex_status status = CHEX_OK, finished;
+    struct chex_error later = {.status = CHEX_OK};
+    unsigned started = 0, i;
+
+    for (i = 0; i < 2 && status == CHEX_OK; i++) {
+        status = backend_cuda.score_start(plan, batch, 1 + i, crop, ARENA_AVERAGE, logits[i], err);
+        started += status == CHEX_OK;
+    }
+    for (i = 0; i < started; i++) {
+        finished = backend_cuda.score_finish(plan, &later);
+        if (status == CHEX_OK && finished != CHEX_OK) {
+            *err = later;
+            status = finished;
+        }
+    }
+    ck_assert_int_eq(backend_cuda.score_finish(plan, &later), CHEX_ERR_BUG); /* none is left */
+    if (status == CHEX_OK)
+        ck_assert_mem_eq(logits[0], logits[1], sizeof(logits[0]) / 2);
+    return status;
+}
+
 /* Everything that a run does with a plan; frees and closes in any case. */
 static enum chex_status
 use_all(struct gpu_plan *p, const struct plan_options *o, float *params, struct chex_error *err)
 {
     static const uint32_t index[GPU_BATCH] = {1, STORE_NONE};
-    float logits[2 * GPU_BATCH * OUTPUTS];
     struct plan_state state = {.applied = 0};
     struct image_store *store = NULL;
     struct step_result r;
     struct gpu_batch b;
-    struct crop crop[2 * GPU_BATCH] = {{0, 0, false}};
     uint64_t ticket[2];
     enum chex_status status = backend_cuda.device_open(0, &p->p.device, err);
 
@@ -251,7 +276,7 @@ use_all(struct gpu_plan *p, const struct plan_options *o, float *params, struct 
         status = gpu_wait(&p->p, ticket[1], &r, err);
     b.batch.store = store;
     if (status == CHEX_OK)
-        status = backend_cuda.score(p->p.plan, &b.batch, 2, crop, ARENA_AVERAGE, logits, err);
+        status = score_two(p->p.plan, &b.batch, err);
     if (status == CHEX_OK)
         status = backend_cuda.resume(p->p.plan, err);
     if (status == CHEX_OK)

@@ -337,8 +337,8 @@ TEST(an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_step_bef
     for (i = 0; i < 2; i++) {
         enum arena_id weights = i == 0 ? ARENA_AVERAGE : ARENA_PARAMETERS;
 
-        step_check_ok(backend_cuda.score(gpu.p.plan, &b[2].batch, 4, view, weights, got[0], &err), &err);
-        step_check_ok(backend_ref.score(ref.p.plan, &b[2].batch, 4, view, weights, wanted[0], &err), &err);
+        step_check_ok(backend_score(&backend_cuda, gpu.p.plan, &b[2].batch, 4, view, weights, got[0], &err), &err);
+        step_check_ok(backend_score(&backend_ref, ref.p.plan, &b[2].batch, 4, view, weights, wanted[0], &err), &err);
         ck_assert_double_lt(gpu_distance(got[0], wanted[0], 4 * GPU_BATCH * OUTPUTS), 1e-3);
         ck_assert(got[3][OUTPUTS] == 0 && got[1][2 * OUTPUTS - 1] == 0); /* padding */
         if (i == 1)                                                      /* it waits for update() */

@@ -8,7 +8,7 @@
  *     memory   all memory of a plan is in pages that only the device may access; an access of the host ends the process
  *     batches  are overwritten as soon as the call returns
  *     sums     go through host memory; if two ranks share a device, in small pieces
- *     results  are garbage until they are ready
+ *     results  are garbage until they are ready, also the logits of an evaluation
  *     steps    are skipped, as by loss scaling, if LATE_SKIP is set; which ones depends only on plan_state
  *
  * There are four devices; the last two are the same.  The environment:
@@ -95,6 +95,15 @@ late_close(struct device *device)
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
+/* A micro-batch of an evaluation in flight. */
+struct late_score {
+    struct batch batch;
+    unsigned views;
+    struct crop *crop;
+    enum arena_id weights;
+    float *logits;
+};
+
 /* At the start of its region. */
 struct plan {
     struct late_region region;
@@ -109,6 +118,8 @@ struct plan {
     double loss_scale;
     uint32_t good;
     bool skips; /* does the current step skip? */
+    struct late_score score[SCORES_IN_FLIGHT];
+    uint64_t scores, scores_finished;
 };
 
 static enum chex_status
@@ -404,21 +415,42 @@ late_resume(struct plan *plan, struct chex_error *err)
     return late_close_memory(plan, status == CHEX_OK ? backend_ref.resume(plan->ref, err) : status);
 }
 
+/* Copies the micro-batch and spoils the caller's; its logits are garbage until late_score_finish(). */
 static enum chex_status
-late_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop, enum arena_id weights,
-           float *logits, struct chex_error *err)
+late_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
+                 enum arena_id weights, float *logits, struct chex_error *err)
 {
     enum chex_status status = run_all(late_open_memory(plan), err);
     size_t n = plan->options.batch, image = (size_t)plan->options.source * plan->options.source;
-    uint8_t *pixels = late_gather_pixels(batch, n, image);
-    struct batch seen = *batch;
+    size_t outputs = plan->options.graph->buffer[plan->options.graph->output].channels;
+    struct late_score *s = &plan->score[plan->scores % SCORES_IN_FLIGHT];
 
-    seen.pixels = pixels;
-    seen.index = NULL;
-    if (status == CHEX_OK)
-        status = backend_ref.score(plan->ref, &seen, views, crop, weights, logits, err);
-    free(pixels);
-    spoil(batch->pixels, n * image);
+    if (plan->scores - plan->scores_finished == SCORES_IN_FLIGHT)
+        abort();
+    if (status == CHEX_OK) {
+        *s = (struct late_score){.batch = *batch, .views = views, .weights = weights, .logits = logits};
+        s->batch.pixels = late_gather_pixels(batch, n, image);
+        s->batch.index = NULL;
+        s->batch.weight = copy_of(batch->weight, n * sizeof(*batch->weight));
+        s->crop = copy_of(crop, views * n * sizeof(*crop));
+        plan->scores++;
+        spoil(batch->pixels, n * image);
+        memset(logits, 0xff, views * n * outputs * sizeof(*logits));
+    }
+    return late_close_memory(plan, status);
+}
+
+static enum chex_status
+late_score_finish(struct plan *plan, struct chex_error *err)
+{
+    struct late_score *s = &late_open_memory(plan)->score[plan->scores_finished++ % SCORES_IN_FLIGHT];
+    float *logits = s->logits;
+    enum chex_status status = backend_score(&backend_ref, plan->ref, &s->batch, s->views, s->crop, s->weights, logits,
+                                            err);
+
+    free((void *)s->batch.pixels);
+    free((void *)s->batch.weight);
+    free(s->crop);
     late_close_memory(plan, status);
     if (is_planted("pointer"))
         logits[0] += *(volatile float *)(void *)plan;
@@ -453,7 +485,8 @@ const struct backend backend_late = {
     .update = late_update,
     .result = late_result,
     .resume = late_resume,
-    .score = late_score,
+    .score_start = late_score_start,
+    .score_finish = late_score_finish,
     .peek = late_peek,
 };
 

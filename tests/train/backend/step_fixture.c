@@ -370,7 +370,7 @@ score_and_read(const struct step_plan *p, const struct batch *batch, const struc
 
     if (p->backend->read_concurrently)
         ck_assert_int_eq(pthread_create(&second, NULL, read_concurrently, &r), 0);
-    step_check_ok(p->backend->score(p->plan, batch, 1, crop, ARENA_PARAMETERS, o->evaluated, &err), &err);
+    step_check_ok(backend_score(p->backend, p->plan, batch, 1, crop, ARENA_PARAMETERS, o->evaluated, &err), &err);
     if (p->backend->read_concurrently) {
         ck_assert_int_eq(pthread_join(second, NULL), 0);
         ck_assert_int_eq(r.status, CHEX_OK);

@@ -142,7 +142,7 @@ TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory)
 
             step_plan_make(&p, backends[b], &options);
             step_check_ok(backends[b]->write(p.plan, ARENA_PARAMETERS, arena, &err), &err);
-            step_check_ok(backends[b]->score(p.plan, &batch, 1, crop, ARENA_PARAMETERS, logits[i], &err), &err);
+            step_check_ok(backend_score(backends[b], p.plan, &batch, 1, crop, ARENA_PARAMETERS, logits[i], &err), &err);
             if (i == 1)
                 ck_assert_int_eq(backends[b]->accumulate(p.plan, &batch, STEP_FIRST | STEP_LAST, &end, &err),
                                  CHEX_ERR_BUG);

@@ -320,16 +320,77 @@ TEST(views_and_the_average_are_scored_as_they_are)
         seam_make(&s, backends[b], NULL);
         average = calloc(s.graph->param_floats, sizeof(*average));
         step_make(&s.p, &s.batch, 0.1, &r);
-        step_check_ok(backends[b]->score(s.p.plan, &s.batch, 2, &view[0][0], ARENA_AVERAGE, &both[0][0], &err), &err);
-        step_check_ok(backends[b]->score(s.p.plan, &s.batch, 1, view[0], ARENA_PARAMETERS, one, &err), &err);
+        step_check_ok(backend_score(backends[b], s.p.plan, &s.batch, 2, &view[0][0], ARENA_AVERAGE, &both[0][0], &err),
+                      &err);
+        step_check_ok(backend_score(backends[b], s.p.plan, &s.batch, 1, view[0], ARENA_PARAMETERS, one, &err), &err);
         ck_assert(memcmp(one, both[0], sizeof(one)) != 0);
         step_check_ok(backends[b]->read(s.p.plan, ARENA_AVERAGE, average, &err), &err);
         step_check_ok(backends[b]->write(s.p.plan, ARENA_PARAMETERS, average, &err), &err);
         for (v = 0; v < 2; v++) {
-            step_check_ok(backends[b]->score(s.p.plan, &s.batch, 1, view[v], ARENA_PARAMETERS, one, &err), &err);
+            step_check_ok(backend_score(backends[b], s.p.plan, &s.batch, 1, view[v], ARENA_PARAMETERS, one, &err),
+                          &err);
             ck_assert_mem_eq(one, both[v], sizeof(one));
         }
         free(average);
+        seam_free(&s);
+    }
+}
+
+TEST(two_micro_batches_in_flight_are_scored_as_one_after_the_other)
+{
+    static const struct crop view[3][BATCH_MAX] = {{{0, 0, false}, {1, 2, false}, {6, 3, true}},
+                                                   {{2, 1, true}, {0, 0, true}, {6, 6, false}},
+                                                   {{3, 3, false}, {5, 1, true}, {0, 6, false}}};
+    static const unsigned views[4] = {1, 3, 1, 2};
+    float wanted[4][3][BATCH_MAX * OUTPUTS], got[4][3][BATCH_MAX * OUTPUTS];
+    struct chex_error err;
+    size_t b, i;
+
+    memset(wanted, 0, sizeof(wanted));
+    memset(got, 0, sizeof(got));
+    for (b = 0; backends[b]; b++) {
+        const struct backend *backend = backends[b];
+        struct step_result r;
+        struct seam s;
+
+        seam_make(&s, backend, NULL);
+        step_make(&s.p, &s.batch, 0.1, &r);
+        for (i = 0; i < 4; i++) {
+            s.pixels[0] = (uint8_t)(50 * i);
+            step_check_ok(
+                backend_score(backend, s.p.plan, &s.batch, views[i], &view[0][0], ARENA_PARAMETERS, wanted[i][0], &err),
+                &err);
+        }
+        for (i = 0; i < 4; i++) {
+            s.pixels[0] = (uint8_t)(50 * i); /* the caller may change the images of the micro-batch in flight */
+            step_check_ok(
+                backend->score_start(s.p.plan, &s.batch, views[i], &view[0][0], ARENA_PARAMETERS, got[i][0], &err),
+                &err);
+            if (i > 0)
+                step_check_ok(backend->score_finish(s.p.plan, &err), &err);
+        }
+        step_check_ok(backend->score_finish(s.p.plan, &err), &err);
+        ck_assert_mem_eq(got, wanted, sizeof(wanted));
+        ck_assert_int_eq(backend->score_finish(s.p.plan, &err), CHEX_ERR_BUG);
+        seam_free(&s);
+    }
+}
+
+TEST(a_third_micro_batch_in_flight_is_a_bug)
+{
+    float logits[3][BATCH_MAX * OUTPUTS];
+    struct chex_error err;
+    size_t b, i;
+
+    for (b = 0; backends[b]; b++) {
+        struct seam s;
+
+        seam_make(&s, backends[b], NULL);
+        for (i = 0; i < 3; i++)
+            ck_assert_int_eq(backends[b]->score_start(s.p.plan, &s.batch, 1, s.crop, ARENA_PARAMETERS, logits[i], &err),
+                             i < SCORES_IN_FLIGHT ? CHEX_OK : CHEX_ERR_BUG);
+        for (i = 0; i < SCORES_IN_FLIGHT; i++)
+            step_check_ok(backends[b]->score_finish(s.p.plan, &err), &err);
         seam_free(&s);
     }
 }
@@ -361,8 +422,9 @@ TEST(images_of_the_store_and_of_the_batch_are_the_same)
         step_make(&other.p, &other.batch, 0.1, &r);
         wanted = seam_read(&other, &floats);
         seam_is(&s, wanted);
-        step_check_ok(backends[b]->score(s.p.plan, &s.batch, 1, s.crop, ARENA_PARAMETERS, some, &err), &err);
-        step_check_ok(backends[b]->score(other.p.plan, &other.batch, 1, s.crop, ARENA_PARAMETERS, all, &err), &err);
+        step_check_ok(backend_score(backends[b], s.p.plan, &s.batch, 1, s.crop, ARENA_PARAMETERS, some, &err), &err);
+        step_check_ok(backend_score(backends[b], other.p.plan, &other.batch, 1, s.crop, ARENA_PARAMETERS, all, &err),
+                      &err);
         ck_assert_mem_eq(some, all, sizeof(all));
         free(wanted);
         seam_free(&s);

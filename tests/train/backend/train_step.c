@@ -142,7 +142,7 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
         if (steps > 0)
             check(backend->peek(plan, g->output, false, logits, &err), &err);
         else
-            check(backend->score(plan, &batch, 1, crop, ARENA_PARAMETERS, logits, &err), &err);
+            check(backend_score(backend, plan, &batch, 1, crop, ARENA_PARAMETERS, logits, &err), &err);
         give(logits + before * outputs, images * outputs * sizeof(float));
         give(&loss, sizeof(loss));
         if (steps == 0)
@@ -152,7 +152,7 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
     }
     check(backend->read(plan, ARENA_PARAMETERS, arena, &err), &err);
     check(backend->read(plan, ARENA_STATISTICS, stats, &err), &err);
-    check(backend->score(plan, &batch, 1, crop, ARENA_PARAMETERS, logits, &err), &err);
+    check(backend_score(backend, plan, &batch, 1, crop, ARENA_PARAMETERS, logits, &err), &err);
     give(arena, params * sizeof(float));
     give(stats, g->stat_floats * sizeof(float));
     give(logits + before * outputs, images * outputs * sizeof(float));

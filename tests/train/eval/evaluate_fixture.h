@@ -17,11 +17,19 @@
 
 enum { SIDE = 6, IMAGES = 6, FINDINGS = 14 };
 
+struct stub_flight {
+    float *made, *logits;
+    unsigned views;
+};
+
 struct stub {
     unsigned batch;
     bool breaks; /* image 2 gets logits that are not finite */
     atomic_bool *stop;
     unsigned passes, stop_after;
+    unsigned started, finished, most;   /* micro-batches; most: the largest number in flight */
+    unsigned fails_start, fails_finish; /* this call from 1 on fails; 0: none */
+    struct stub_flight flight[SCORES_IN_FLIGHT];
 };
 
 struct scorer {

@@ -243,7 +243,40 @@ TEST(a_wish_to_stop_is_seen_before_the_next_micro_batch)
     b.o.stop = b.stub.stop = &stop;
     b.stub.stop_after = 2;
     ck_assert_int_eq(evaluate(&b.o, &b.e, &err), CHEX_ERR_STOPPED);
-    ck_assert_uint_eq(b.stub.passes, 2);
+    ck_assert_uint_eq(b.stub.started, 3); /* the third one was in flight when the second one had ended */
+    ck_assert_uint_eq(b.stub.finished, 3);
+    scorer_release(&b);
+}
+
+LOOP_TEST(two_micro_batches_are_in_flight_and_none_at_the_end, 1, IMAGES + 1)
+{
+    struct scorer b;
+
+    scorer_make(&b);
+    b.o.batch = b.stub.batch = (unsigned)_i;
+    scorer_run(&b);
+    ck_assert_uint_eq(b.stub.most, _i < IMAGES ? 2 : 1);
+    ck_assert_uint_eq(b.stub.finished, b.stub.started);
+    scorer_release(&b);
+}
+
+/* The third start, the third finish, the third and the last record. */
+LOOP_TEST(after_an_error_in_flight_nothing_is_in_flight, 0, 4)
+{
+    static const char *const words[] = {"planted at a start", "planted at a finish", "' record 2 (", "' record 2 ("};
+    struct scorer b;
+    struct chex_error err;
+
+    scorer_make(&b);
+    b.o.batch = b.stub.batch = 1;
+    b.stub.fails_start = _i == 0 ? 3 : 0;
+    b.stub.fails_finish = _i == 1 ? 3 : 0;
+    if (_i > 1)
+        scorer_damage(&b, _i == 2 ? 0 : 1, 2);
+    ck_assert_int_eq(evaluate(&b.o, &b.e, &err), _i > 1 ? CHEX_ERR_CHECKSUM : CHEX_ERR_LOST);
+    ck_assert_msg(strstr(err.text, words[_i]) != NULL, "'%s'", err.text);
+    ck_assert_uint_gt(b.stub.started, 1);
+    ck_assert_uint_eq(b.stub.finished, b.stub.started);
     scorer_release(&b);
 }
 

@@ -4,8 +4,8 @@
  * A plan uses two streams, and the host is a third party.  The host fills a pinned slot (a ring of CUDA_RING) and
  * queues its copy in the stream `copies`.  `compute` waits for that copy; the copy waits for the launch that read the
  * slot of the device before.  The results of a step return at its end to pinned memory, in two alternating buffers.
- * The host waits only in cuda_result(), score(), read() and write(), for a free slot of the ring (several micro-batches
- * per step), and for staged sums.
+ * The host waits only in cuda_result(), score_finish(), read() and write(), for a free slot of the ring (several
+ * micro-batches per step, several views per image), and for staged sums.
  *
  * A step is one launch of a graph.  accumulate(LAST) only queues the copy of its micro-batch.  update() launches the
  * graph "micro-batch, end, update", which includes the sums over the ranks if the device computes them.  If a caller
@@ -152,11 +152,15 @@ struct plan {
     struct cuda_graph graph[CUDA_GRAPHS];
     unsigned graphs;
 
-    /* Evaluation. */
+    /* Evaluation: a pass is the scoring of one view. */
     enum arena_id folded; /* arena whose weights are prepared for scoring; ARENA_COUNT: none */
-    float *logits[2];     /* pinned, [batch][outputs] */
+    float *logits[2];     /* pinned, [batch][outputs]; of passes in turn */
     cudaEvent_t scored[2];
-    cudaEvent_t drained; /* for cuda_drain(); with staged sums, the end of this rank's computation */
+    float *scored_to[2];                   /* the host's memory for these logits; NULL: nothing to copy */
+    uint64_t passes;                       /* started so far */
+    uint64_t scores, scores_finished;      /* micro-batches that were started, and finished */
+    uint64_t scores_end[SCORES_IN_FLIGHT]; /* number of passes up to the end of these micro-batches, in turn */
+    cudaEvent_t drained;                   /* for cuda_drain(); with staged sums, the end of this rank's computation */
 
     /* For read_concurrently() of a training plan; used only by the thread that calls it. */
     cudaStream_t read_stream;
@@ -274,8 +278,9 @@ enum chex_status cuda_measure_launches(struct plan *plan, unsigned runs, double 
 
 /* ---- evaluation (score.c), images (images.c) ------------------------------------------------------------ */
 
-enum chex_status cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                            enum arena_id weights, float *logits, struct chex_error *err);
+enum chex_status cuda_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
+                                  enum arena_id weights, float *logits, struct chex_error *err);
+enum chex_status cuda_score_finish(struct plan *plan, struct chex_error *err);
 
 enum chex_status cuda_store_new(struct device *device, uint32_t images, unsigned source, struct image_store **out,
                                 struct chex_error *err);

@@ -1,7 +1,9 @@
 /*
- * score.c - evaluation, one view after the other; see plan.h
+ * score.c - evaluation, one pass after the other; see plan.h
  *
- * The device computes a view while the host reads the logits of the previous one.
+ * A pass scores one view of a micro-batch.  Two passes are in flight: the device computes one while the host copies the
+ * images of the next to a pinned slot.  They may belong to two micro-batches.  Before a pass starts, the host takes the
+ * logits of the pass before the previous one out of the pinned buffer that this pass uses.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +16,8 @@
 static enum chex_status
 check_call(const struct plan *plan, enum arena_id weights, struct chex_error *err)
 {
+    if (plan->scores - plan->scores_finished == SCORES_IN_FLIGHT)
+        return error_set(err, CHEX_ERR_BUG, "too many micro-batches of an evaluation are in flight");
     if ((weights != ARENA_PARAMETERS && weights != ARENA_AVERAGE) || !plan->layout.arena[weights])
         return error_set(err, CHEX_ERR_BUG, "this plan has no arena %d to score with", (int)weights);
     return CHEX_OK;
@@ -36,48 +40,89 @@ fold(struct plan *plan, enum arena_id weights, struct chex_error *err)
     return status;
 }
 
-static enum chex_status
-start_view(struct plan *plan, const struct batch *batch, unsigned view, const struct crop *crop, enum arena_id weights,
-           struct chex_error *err)
+static size_t
+pass_values(const struct plan *plan)
 {
     const struct graph *g = plan->options.graph;
-    size_t bytes = (size_t)plan->options.batch * g->buffer[g->output].channels * sizeof(float);
-    const struct cuda_feed how = {.crop = crop, .slot = !plan->slot, .seen = view >= CUDA_SLOTS};
-    unsigned at = view % 2;
-    enum chex_status status = cuda_feed(plan, batch, &how, err);
-    cudaError_t e;
 
-    if (status == CHEX_OK)
-        status = cuda_run(plan, HOLDS_SCORE | (weights == ARENA_AVERAGE ? HOLDS_AVERAGE : 0) | (how.slot ? OF_SLOT : 0),
-                          err);
+    return (size_t)plan->options.batch * g->buffer[g->output].channels;
+}
+
+/* Waits for a pass and gives its logits to the caller, unless this was done before. */
+static enum chex_status
+finish_pass(struct plan *plan, unsigned at, struct chex_error *err)
+{
+    float *to = plan->scored_to[at];
+    enum chex_status status;
+
+    if (!to)
+        return CHEX_OK;
+    status = cuda_wait(plan, plan->scored[at], "scoring a micro-batch", err);
     if (status != CHEX_OK)
         return status;
-    e = cudaEventRecord(plan->taken[how.slot], plan->compute);
+    memcpy(to, plan->logits[at], pass_values(plan) * sizeof(*to));
+    plan->scored_to[at] = NULL;
+    return CHEX_OK;
+}
+
+static enum chex_status
+launch_pass(struct plan *plan, unsigned at, enum arena_id weights, struct chex_error *err)
+{
+    unsigned average = weights == ARENA_AVERAGE ? HOLDS_AVERAGE : 0, slot = plan->slot ? OF_SLOT : 0;
+    enum chex_status status = cuda_run(plan, HOLDS_SCORE | average | slot, err);
+    cudaError_t e;
+
+    if (status != CHEX_OK)
+        return status;
+    e = cudaEventRecord(plan->taken[plan->slot], plan->compute);
     if (e == cudaSuccess)
-        e = cudaMemcpyAsync(plan->logits[at], (const void *)plan->layout.logits, bytes, cudaMemcpyDeviceToHost,
-                            plan->compute);
+        e = cudaMemcpyAsync(plan->logits[at], (const void *)plan->layout.logits, pass_values(plan) * sizeof(float),
+                            cudaMemcpyDeviceToHost, plan->compute);
     if (e == cudaSuccess)
         e = cudaEventRecord(plan->scored[at], plan->compute);
     return cuda_check(e, "scoring a micro-batch", err);
 }
 
 static enum chex_status
-finish_view(struct plan *plan, unsigned view, size_t values, float *logits, struct chex_error *err)
+start_pass(struct plan *plan, const struct batch *batch, unsigned view, const struct crop *crop, enum arena_id weights,
+           float *logits, struct chex_error *err)
 {
-    enum chex_status status = cuda_wait(plan, plan->scored[view % 2], "scoring a micro-batch", err);
+    const struct cuda_feed how = {.crop = crop, .slot = !plan->slot, .seen = view >= CUDA_SLOTS};
+    unsigned at = plan->passes % 2;
+    enum chex_status status = finish_pass(plan, at, err);
 
     if (status == CHEX_OK)
-        memcpy(logits + view * values, plan->logits[view % 2], values * sizeof(*logits));
-    return status;
+        status = cuda_feed(plan, batch, &how, err);
+    if (status == CHEX_OK)
+        status = launch_pass(plan, at, weights, err);
+    if (status != CHEX_OK)
+        return status;
+    plan->scored_to[at] = logits;
+    plan->passes++;
+    return CHEX_OK;
+}
+
+/* Returns the first pass whose logits may still be in the pinned memory. */
+static uint64_t
+oldest_pass(const struct plan *plan)
+{
+    return plan->passes > 2 ? plan->passes - 2 : 0;
+}
+
+/* Forgets passes of a micro-batch that has failed: the caller may free its memory. */
+static void
+forget_passes(struct plan *plan, uint64_t first, uint64_t end)
+{
+    for (; first < end; first++)
+        plan->scored_to[first % 2] = NULL;
 }
 
 enum chex_status
-cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop, enum arena_id weights,
-           float *logits, struct chex_error *err)
+cuda_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
+                 enum arena_id weights, float *logits, struct chex_error *err)
 {
-    const struct graph *g = plan->options.graph;
-    size_t batch_size = plan->options.batch, values = batch_size * g->buffer[g->output].channels;
     enum chex_status status = check_call(plan, weights, err);
+    uint64_t first = plan->passes;
     unsigned view;
 
     if (status == CHEX_OK)
@@ -86,10 +131,28 @@ cuda_score(struct plan *plan, const struct batch *batch, unsigned views, const s
         status = cuda_flush(plan, err);
     if (status == CHEX_OK)
         status = fold(plan, weights, err);
-    for (view = 0; status == CHEX_OK && view < views; view++) {
-        status = start_view(plan, batch, view, crop + view * batch_size, weights, err);
-        if (status == CHEX_OK && view > 0)
-            status = finish_view(plan, view - 1, values, logits, err);
-    }
-    return status == CHEX_OK && views > 0 ? finish_view(plan, views - 1, values, logits, err) : status;
+    for (view = 0; status == CHEX_OK && view < views; view++)
+        status = start_pass(plan, batch, view, crop + (size_t)view * plan->options.batch, weights,
+                            logits + view * pass_values(plan), err);
+    if (status == CHEX_OK)
+        plan->scores_end[plan->scores++ % SCORES_IN_FLIGHT] = plan->passes;
+    else
+        forget_passes(plan, first > oldest_pass(plan) ? first : oldest_pass(plan), plan->passes);
+    return status;
+}
+
+enum chex_status
+cuda_score_finish(struct plan *plan, struct chex_error *err)
+{
+    enum chex_status status;
+    uint64_t end, pass;
+
+    if (plan->scores == plan->scores_finished)
+        return error_set(err, CHEX_ERR_BUG, "no micro-batch of an evaluation is in flight");
+    end = plan->scores_end[plan->scores_finished++ % SCORES_IN_FLIGHT];
+    status = cuda_enter(plan, err);
+    for (pass = oldest_pass(plan); status == CHEX_OK && pass < end; pass++)
+        status = finish_pass(plan, pass % 2, err);
+    forget_passes(plan, oldest_pass(plan), end);
+    return status;
 }
