@@ -100,6 +100,7 @@ TESTS += \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
 	tests/cli/check_reshard.py \
+	tests/cli/check_short.py \
 	tests/tree/check_scale_model.py \
 	tests/tree/check_setup.py \
 	tests/ranks/check_slurm.py \

@@ -44,6 +44,7 @@ EXTRA_DIST += \
 	tests/cli/check_resume.py \
 	tests/cli/check_scale.sh \
 	tests/cli/check_sheet.py \
+	tests/cli/check_short.py \
 	tests/cli/check_source.py \
 	tests/cli/check_stage.py \
 	tests/cli/check_synth.py \

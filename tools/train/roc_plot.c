@@ -145,8 +145,8 @@ headline(const struct plot *p, char first[128], char second[128])
         snprintf(first, 128, "No AUROC on split %s", split);
         snprintf(second, 128, "no finding has both positives and negatives");
     } else {
-        snprintf(first, 128, "%sAUROC %.3f %s", p->m->leaky ? "Leaky: " : "", p->m->mean[METRIC_AUROC].value,
-                 interval_text(&p->m->mean[METRIC_AUROC], interval));
+        snprintf(first, 128, "%s%sAUROC %.3f %s", p->m->leaky ? "Leaky: " : "", p->m->short_run[0] ? "Short run: " : "",
+                 p->m->mean[METRIC_AUROC].value, interval_text(&p->m->mean[METRIC_AUROC], interval));
         snprintf(second, 128, "mean over %u finding%s on split %s", p->m->defined, p->m->defined == 1 ? "" : "s",
                  split);
     }
@@ -231,6 +231,8 @@ draw_title(struct plot *p)
         title_line(p, "b w", "Leaky: %s in two splits", format_things(p->from->certificate->images, "image", patients));
     else if (p->m->leaky)
         title_line(p, "b w", "Leaky: the weights are of a run with a leaky split");
+    if (p->m->short_run[0])
+        title_line(p, "b w", "Short run: %s", p->m->short_run);
     draw_split(p);
     draw_model(p);
     if (p->e->not_finite == 0)
@@ -318,6 +320,14 @@ draw_chance(struct plot *p, const struct svg_axis *x, double top, double bottom)
     svg_text(&p->h, at, top - 9, "m n d", "chance");
 }
 
+static const char *
+axis_name(const struct metrics *m)
+{
+    if (m->short_run[0])
+        return m->leaky ? "AUROC (leaky, short run)" : "AUROC (short run)";
+    return m->leaky ? "AUROC (leaky)" : "AUROC";
+}
+
 /* Draws the findings and their mean, starting at y = top.  Returns the y of their lower end. */
 static double
 draw_rows(struct plot *p, double top)
@@ -337,7 +347,7 @@ draw_rows(struct plot *p, double top)
     draw_mean(p, &x, top, top + ROW * (p->count + 0.5));
     for (i = 0; i < p->count; i++)
         draw_finding(p, &x, top + ROW * (i + 0.5), p->order[i]);
-    svg_axis_bottom(&p->h, &x, top, bottom, step, p->m->leaky ? "AUROC (leaky)" : "AUROC");
+    svg_axis_bottom(&p->h, &x, top, bottom, step, axis_name(p->m));
     return bottom + 36;
 }
 
@@ -432,7 +442,10 @@ draw_cell(struct plot *p, unsigned finding, double left, double top, struct scor
     draw_ticks(p, &x, &y);
     svg_line(&p->h, x.start, y.start, x.end, y.end, "c");
     draw_curve(p, finding, item, &x, &y);
-    svg_text(&p->h, x.end - 6, y.start - 7, "e n b", "%.3f%s", auroc, p->m->leaky ? " leaky" : "");
+    svg_text(&p->h, x.end - 6, y.start - 7, "e n b", "%.3f%s", auroc,
+             p->m->leaky          ? " leaky"
+             : p->m->short_run[0] ? " short run"
+                                  : "");
 }
 
 /* Returns the y of their lower end. */

@@ -92,8 +92,7 @@ result_json(const struct train_report *r, const struct trainer *t)
                        real_json(state->best), "best_step", count_json(state->best_step), "checkpoint",
                        result->last[0] ? json_string(result->last) : json_null(), "ended_early", result->early,
                        "skipped", count_json(result->skipped));
-    if (state->leaky)
-        json_object_set_new(object, "leaky", json_true());
+    (void)metrics_json_mark(object, state->leaky, state->short_run);
     return object;
 }
 
@@ -109,7 +108,7 @@ evaluation_json(const struct train_evaluation *j)
     object = json_pack("{s:s,s:s,s:o,s:o,s:o,s:o}", "split", j->split, "sha256", j->sha256, "step", count_json(j->step),
                        "images", count_json(m->images), "patients", count_json(m->patients), "loss",
                        real_json(j->loss));
-    good = metrics_json_add(object, m->mean, m->leaky, METRICS_SUMMARY);
+    good = metrics_json_add(object, m->mean, m, METRICS_SUMMARY);
     good &= json_object_set_new(object, "defined", count_json(m->defined)) == 0;
     good &= json_object_set_new(object, "findings", metrics_json_findings(m, j->findings, METRICS_SUMMARY)) == 0;
     if (!good)
@@ -126,8 +125,8 @@ train_report_json(const struct train_report *r, const struct trainer *t, const s
         text_json(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(r, t), "result",
         result_json(r, t), "validation", evaluation_json(&r->validation), "final", evaluation_json(&r->final));
 
-    if (t && trainer_state(t)->leaky)
-        json_object_set_new(document, "leaky", json_true());
+    if (t)
+        (void)metrics_json_mark(document, trainer_state(t)->leaky, trainer_state(t)->short_run);
     json_dumpf(document, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(document);

@@ -31,7 +31,8 @@ enum {
     OPT_CHECKPOINT_EVERY,
     OPT_RANKS,
     OPT_NODES,
-    OPT_NETWORK
+    OPT_NETWORK,
+    OPT_EVAL_EVERY
 };
 
 #define FLAG(member) CLI_FLAG(struct train_cli, member)
@@ -54,6 +55,9 @@ static const struct cli_option option_table[] = {
      "random changes to training images: flip,crop (default), flip, crop or none"},
 
     {OPT_SETTING, 0, "epochs", "N", NULL, "Training", "number of passes over the training split; default 10"},
+    {OPT_SETTING, 0, "max-steps", "N", NULL, NULL,
+     "save and end after N steps in total, without an evaluation: a short run, whose results are marked; default "
+     "never"},
     {OPT_SETTING, 0, "batch", "N", NULL, NULL, "images in a step on each rank; default 64"},
     {OPT_SETTING, 0, "accumulate", "N", NULL, NULL, "batches whose gradients make one step; default 1"},
     {OPT_SETTING, 0, "micro-batch", "N", NULL, NULL,
@@ -108,6 +112,8 @@ static const struct cli_option option_table[] = {
 
     {OPT_SETTING, 0, "select", "WHAT", select_names, "Checkpoints",
      "which model is the best: auroc (default; highest on the validation split) or loss (lowest)"},
+    {OPT_EVAL_EVERY, 0, "eval-every", "N", NULL, NULL,
+     "epochs between two evaluations of the validation split; default 1; never: only after the last epoch"},
     {OPT_SETTING, 0, "early-stop", "N", NULL, NULL, "end after N epochs without a better model; default never"},
     {OPT_SETTING, 0, "keep", "N", NULL, NULL, "number of checkpoints to keep; default 2; 0: all"},
     {OPT_CHECKPOINT_EVERY, 0, "checkpoint-every", "TIME", NULL, NULL,
@@ -165,6 +171,19 @@ set_interval(struct trainer_options *o, const char *value, struct chex_error *er
         return cli_number(number, 1, UINT32_MAX, &o->checkpoint_steps, err);
     }
     return value_duration(value, &o->checkpoint_seconds, err);
+}
+
+/* Parses "2", "never". */
+static enum chex_status
+set_evaluations(struct trainer_options *o, const char *value, struct chex_error *err)
+{
+    uint64_t number = 0;
+
+    if (strcmp(value, "never") != 0 && cli_number(value, 1, CHECKPOINT_MAX_EPOCHS, &number, NULL) != CHEX_OK)
+        return error_set(err, CHEX_ERR_USAGE, "takes a number from 1 to %d or never, not '%s'", CHECKPOINT_MAX_EPOCHS,
+                         value);
+    o->evaluate_every = (uint32_t)number;
+    return CHEX_OK;
 }
 
 /* Parses "auto", "whole", "64". */
@@ -279,6 +298,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_NETWORK:
         cli->network = name_index(option->choices, value);
         break;
+    case OPT_EVAL_EVERY:
+        return set_evaluations(o, value, err);
     default:
         return set_setting(o, option->name, value, err);
     }
@@ -370,6 +391,7 @@ train_cli_default(void)
     return (struct train_cli){
         .train = {.resume = "auto",
                   .epochs = 10,
+                  .evaluate_every = 1,
                   .batch = 64,
                   .accumulate = 1,
                   .schedule = {.kind = SCHEDULE_PLATEAU,
@@ -456,6 +478,8 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     }
     if (check_scale(cli, err) != CHEX_OK)
         return err->status;
+    if (o->patience > 0 && o->evaluate_every == 0)
+        return error_set(err, CHEX_ERR_USAGE, "--early-stop needs evaluations: not with --eval-every never");
     if (o->split && !o->evaluate_only)
         return error_set(err, CHEX_ERR_USAGE, "--split goes with --eval-only");
     if (o->positive != POSITIVE_GIVEN)

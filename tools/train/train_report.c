@@ -273,6 +273,13 @@ print_weights(const struct trainer *t, const char *from, const struct weights_re
                 w->unused == 1 ? "is" : "are");
 }
 
+static void
+print_short(const struct checkpoint_state *state)
+{
+    if (state->short_run[0])
+        wrap_line(stderr, "", "short run: %s, so every number and figure is marked short run", state->short_run);
+}
+
 void
 train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start)
 {
@@ -285,6 +292,7 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
         return;
     if (!start->resumed) {
         print_weights(t, start->from, &start->weights);
+        print_short(state);
         return;
     }
     wrap_put(&w, "", "resume   %s", printable_text(start->from, from));
@@ -296,6 +304,7 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
     wrap_end(&w);
     if (o->init)
         fprintf(stderr, "         --init is not used: the run resumes (--resume none starts fresh)\n");
+    print_short(state);
 }
 
 /* Format an estimated time: "4.2 s", or from ten seconds on "1:10". */
@@ -363,10 +372,15 @@ smooth(struct train_report *r, const struct trainer_step *step)
     r->worked += step->seconds;
 }
 
-const char *
-train_report_mark(const struct trainer *t)
+char *
+train_report_mark(const struct trainer *t, char out[TRAIN_MARK])
 {
-    return trainer_state(t)->leaky ? "leaky  " : "";
+    const struct checkpoint_state *state = trainer_state(t);
+    bool is_short = state->short_run[0];
+
+    snprintf(out, TRAIN_MARK, "%s%s%s%s", state->leaky ? "leaky  " : "", is_short ? "short run: " : "",
+             state->short_run, is_short ? "  " : "");
+    return out;
 }
 
 static double
@@ -399,7 +413,7 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
     struct train_report *r = context;
     const struct checkpoint_state *state = trainer_state(t);
     char rate[FORMAT_TEXT], epoch_left[FORMAT_TEXT], run_left[FORMAT_TEXT], text[256];
-    char step_text[FORMAT_TEXT], steps[FORMAT_TEXT];
+    char step_text[FORMAT_TEXT], steps[FORMAT_TEXT], mark[TRAIN_MARK];
     struct trainer_facts f;
 
     smooth(r, step);
@@ -413,7 +427,7 @@ train_report_stepped(void *context, const struct trainer *t, const struct traine
                 run_left);
     snprintf(text, sizeof(text), "ep %u/%u step %s/%s  %sloss %.4f  %s img/s  data wait %.1f %%  epoch %s left, run %s",
              state->epoch + 1, trainer_options(t)->epochs, format_count(state->batches, step_text),
-             format_count(f.steps, steps), train_report_mark(t), r->loss / r->loss_weight,
+             format_count(f.steps, steps), train_report_mark(t, mark), r->loss / r->loss_weight,
              train_report_rate(r->images.rate, rate), percent(r->waited, r->worked), epoch_left, run_left);
     progress_line_update(&r->line, text);
     r->waited = r->worked = 0;
@@ -452,13 +466,13 @@ void
 train_report_epoch(void *context, const struct trainer *t, const struct trainer_epoch *e)
 {
     struct train_report *r = context;
-    char seconds[FORMAT_TEXT], rate[FORMAT_TEXT], records[FORMAT_THINGS];
+    char seconds[FORMAT_TEXT], rate[FORMAT_TEXT], records[FORMAT_THINGS], mark[TRAIN_MARK];
 
     train_watch_epoch(&r->watch, t, e);
     if (r->common->quiet)
         return;
     progress_line_print(&r->line, "ep %u/%u   %sloss %.4f  lr %.3g  %s img/s  data wait %.1f %%  in %s", e->epoch,
-                        trainer_options(t)->epochs, train_report_mark(t), e->loss, e->rate,
+                        trainer_options(t)->epochs, train_report_mark(t, mark), e->loss, e->rate,
                         train_report_rate(e->seconds > 0 ? (double)e->images / e->seconds : 0, rate),
                         percent(e->times.seconds[PART_WAIT], e->seconds), format_seconds(e->seconds, seconds));
     if (r->common->verbose > 0) {

@@ -48,8 +48,9 @@ struct train_report {
 /* Format a rate as "1,234", or as "0.7" if it is small.  Returns out. */
 char *train_report_rate(double rate, char out[FORMAT_TEXT]);
 
-/* Returns "leaky  ", before the numbers of a leaky run, or "". */
-const char *train_report_mark(const struct trainer *t);
+/* Write what stands before the numbers of a leaky or a short run: "short run: --max-steps 9  ", or "".  Returns out. */
+#define TRAIN_MARK 96
+char *train_report_mark(const struct trainer *t, char out[TRAIN_MARK]);
 
 void train_report_init(struct train_report *r, const struct train_cli *cli, const struct cli_common *common);
 void train_report_release(struct train_report *r);

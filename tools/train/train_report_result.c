@@ -45,11 +45,20 @@ put_cell(char *out, unsigned k, const char *text)
     return (size_t)snprintf(out, MEASURED_TEXT, "%-*.*s", k + 1 < METRIC_COUNT ? 23 : 0, MEASURED_TEXT - 1, text);
 }
 
+/* Returns what stands behind the numbers of a finding. */
+static const char *
+finding_mark(const struct metrics *m)
+{
+    if (m->short_run[0])
+        return m->leaky ? "  leaky, short run" : "  short run";
+    return m->leaky ? "  leaky" : "";
+}
+
 static void
 print_findings(struct train_report *r, const struct evaluation *e)
 {
     const struct metrics *m = &e->metrics;
-    const char *mark = m->leaky ? "  leaky" : "";
+    const char *mark = finding_mark(m);
     int widest = NAME_WIDTH;
     char cells[METRIC_COUNT * MEASURED_TEXT], text[MEASURED_TEXT], positives[FORMAT_TEXT];
     size_t used = 0;
@@ -125,7 +134,7 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     const struct metrics *m = &v->evaluation->metrics;
     const struct checkpoint_state *state = trainer_state(t);
     char auroc[MEASURED_TEXT], seconds[FORMAT_TEXT], findings[FORMAT_THINGS], images[FORMAT_THINGS],
-        patients[FORMAT_THINGS];
+        patients[FORMAT_THINGS], mark[TRAIN_MARK];
 
     keep_evaluation(v->final ? &r->final : &r->validation, v);
     if (v->best && !v->final)
@@ -140,15 +149,16 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
 
         trainer_facts(t, &f);
         progress_line_print(&r->line, "%s %-4u %sloss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split,
-                            state->epoch, train_report_mark(t), v->evaluation->loss, auroc,
+                            state->epoch, train_report_mark(t, mark), v->evaluation->loss, auroc,
                             format_things(m->defined, "finding", findings), f.select == SELECT_LOSS ? "loss " : "",
                             state->best, state->epoch - state->bad_epochs,
                             format_seconds(v->evaluation->seconds, seconds));
         return;
     }
-    progress_line_print(&r->line, "%-8s %s%s, %s of %s, loss %.4f, in %s", v->split, train_report_mark(t), v->weights,
-                        format_things(m->images, "image", images), format_things(m->patients, "patient", patients),
-                        v->evaluation->loss, format_seconds(v->evaluation->seconds, seconds));
+    progress_line_print(&r->line, "%-8s %s%s, %s of %s, loss %.4f, in %s", v->split, train_report_mark(t, mark),
+                        v->weights, format_things(m->images, "image", images),
+                        format_things(m->patients, "patient", patients), v->evaluation->loss,
+                        format_seconds(v->evaluation->seconds, seconds));
     print_findings(r, v->evaluation);
     if (v->evaluation->skipped_count > 0)
         progress_line_print(&r->line, "         %s left out",
@@ -175,12 +185,13 @@ static void
 print_evaluation(const struct train_report *r, const struct trainer *t, const struct train_evaluation *j)
 {
     const char *run = trainer_options(t)->run;
-    char auroc[MEASURED_TEXT], findings[FORMAT_THINGS], name[PICTURE_NAME], path[PRINTABLE_TEXT];
+    char auroc[MEASURED_TEXT], findings[FORMAT_THINGS], name[PICTURE_NAME], path[PRINTABLE_TEXT], mark[TRAIN_MARK];
     struct wrap w = {.out = stderr};
     struct trainer_facts f;
 
     trainer_facts(t, &f);
-    wrap_put(&w, "", "done     %s%s (%s, %.8s):", train_report_mark(t), j->split, f.ds->manifest.split_rule, j->sha256);
+    wrap_put(&w, "", "done     %s%s (%s, %.8s):", train_report_mark(t, mark), j->split, f.ds->manifest.split_rule,
+             j->sha256);
     wrap_put(&w, " ", "AUROC %s", format_measured(&j->metrics.mean[METRIC_AUROC], auroc));
     wrap_put(&w, " ", "over %s", format_things(j->metrics.defined, "finding", findings));
     if (run && !trainer_options(t)->init)
@@ -189,6 +200,16 @@ print_evaluation(const struct train_report *r, const struct trainer *t, const st
         wrap_put(&w, "   ", "%s/%s", printable_text(relative_path(run), path),
                  picture_name(j->split, j == &r->final, name));
     wrap_end(&w);
+}
+
+/* A short run has ended before its epochs. */
+static void
+print_cut(const struct trainer *t)
+{
+    char steps[FORMAT_THINGS];
+
+    wrap_line(stderr, "done", "%s (--max-steps): %s; a larger --max-steps, or none, continues",
+              format_things(trainer_state(t)->step, "step", steps), trainer_result(t)->last);
 }
 
 /*
@@ -275,7 +296,9 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
                       trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
         return;
     }
-    if (r->final.there)
+    if (trainer_result(t)->cut)
+        print_cut(t);
+    else if (r->final.there)
         print_evaluation(r, t, &r->final);
     else if (r->best.there) /* the best model, not the last one: the line above names its file */
         print_evaluation(r, t, &r->best);
@@ -289,7 +312,7 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
         wrap_end(&w);
     }
     fprintf(stderr, "         %s\n", notice);
-    if (o->run && !o->evaluate_only)
+    if (o->run && !o->evaluate_only && !trainer_result(t)->cut)
         print_next(r, t);
 }
 

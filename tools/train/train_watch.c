@@ -103,6 +103,7 @@ start_file(struct train_watch *w, const struct trainer *t, const struct trainer_
                                         .device = f->device,
                                         .precision = setting(f, "precision"),
                                         .leaky = trainer_state(t)->leaky,
+                                        .short_run = trainer_state(t)->short_run,
                                         .seed = o->seed,
                                         .global_batch = f->global_batch,
                                         .step = trainer_state(t)->step};
@@ -120,6 +121,7 @@ start_log(struct train_watch *w, const struct trainer *t, const struct trainer_f
     const struct run_log_options o = {.folder = f->folder,
                                       .step = state->step,
                                       .leaky = state->leaky,
+                                      .short_run = state->short_run,
                                       .epochs = state->epoch,
                                       .trained = state->epoch + (state->batches == f->steps),
                                       .warn = w->warn,
@@ -168,7 +170,7 @@ train_watch_step(struct train_watch *w, const struct trainer *t, const struct tr
     for (i = 0; i < PART_COUNT; i++)
         w->steps.times.seconds[i] += step->times.seconds[i];
     trainer_facts(t, &f);
-    if (state->batches % w->interval != 0 && state->batches != f.steps)
+    if (state->batches % w->interval != 0 && state->batches != f.steps && state->step != trainer_options(t)->max_steps)
         return;
     w->steps.step = state->step;
     w->steps.epoch = state->epoch + 1;
@@ -271,6 +273,7 @@ train_watch_end(struct train_watch *w, const struct trainer *t, const struct run
                                       .epochs = state->epoch,
                                       .best = state->best,
                                       .leaky = state->leaky,
+                                      .short_run = state->short_run,
                                       .best_step = state->best_step,
                                       .best_file = state->best_step > 0 ? TRAINER_BEST : NULL,
                                       .result = result,

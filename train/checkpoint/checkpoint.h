@@ -18,6 +18,7 @@
 #include "base/sha256.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/settings.h"
+#include "checkpoint/weights.h"
 #include "io/file.h"
 #include "math/schedule.h"
 
@@ -38,8 +39,8 @@
 #define CHECKPOINT_MAX_WARMUP UINT32_MAX
 
 /*
- * The state outside of the arenas.  Each member has a line in checkpoint_fields.c, with its bounds, except leaky: it is
- * a text of its own in the metadata of the file, so that every reader of weights sees it.
+ * The state outside of the arenas.  Each member has a line in checkpoint_fields.c, with its bounds, except leaky and
+ * short_run: they are texts of their own in the metadata of the file, so that every reader of weights sees them.
  */
 struct checkpoint_state {
     char model[32];
@@ -62,7 +63,8 @@ struct checkpoint_state {
     uint64_t loss_images;
     uint64_t skipped; /* damaged records, replaced in training or left out of a validation; counted every time */
     bool leaky;       /* the run used a leaky data set, or weights of a leaky run */
-    char settings[SETTINGS_TEXT]; /* options at the start of the run, as written by settings_keep() */
+    char short_run[WEIGHTS_SHORT]; /* the options of a short run: "--max-steps 100"; "": a whole run */
+    char settings[SETTINGS_TEXT];  /* options at the start of the run, as written by settings_keep() */
 };
 
 /*

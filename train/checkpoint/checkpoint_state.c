@@ -76,7 +76,7 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
                        struct chex_error *err)
 {
     struct buffer text = {0}, findings = {0};
-    struct metadata metadata[7];
+    struct metadata metadata[8];
     char format[16];
     size_t count = 0;
     enum chex_status status = format_state(state, &text, err);
@@ -92,6 +92,8 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
             metadata[count++] = (struct metadata){WEIGHTS_LEAKY,
                                                   "trained or chosen with a patient or image in two splits"};
         metadata[count++] = (struct metadata){"note", "Research use only, not for diagnosis."};
+        if (state->short_run[0])
+            metadata[count++] = (struct metadata){WEIGHTS_SHORT_RUN, state->short_run};
         metadata[count++] = (struct metadata){"state", (const char *)text.data};
         metadata[count++] = (struct metadata){"tool", "chex-train"};
         metadata[count++] = (struct metadata){"version", chex_version()};
@@ -189,6 +191,7 @@ checkpoint_parse_state(const struct safetensors *s, struct checkpoint_state *sta
     status = state_parse(top, state, err);
     json_decref(top);
     state->leaky = safetensors_metadata(s, WEIGHTS_LEAKY) != NULL;
+    weights_short_run(s, state->short_run);
     if (status == CHEX_OK)
         name_precision(state->settings);
     return status;

@@ -201,6 +201,21 @@ count_unused(const struct safetensors *file, size_t found)
     return file->count - counters > found ? file->count - counters - found : 0;
 }
 
+void
+weights_short_run(const struct safetensors *file, char out[WEIGHTS_SHORT])
+{
+    const char *text = safetensors_metadata(file, WEIGHTS_SHORT_RUN);
+    size_t i;
+
+    for (i = 0; text && text[i] && i + 1 < WEIGHTS_SHORT; i++) {
+        bool plain = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= '0' && text[i] <= '9') ||
+                     strchr("-. %", text[i]);
+
+        out[i] = plain ? text[i] : '?';
+    }
+    out[i] = '\0';
+}
+
 enum chex_status
 weights_read(const struct graph *g, const struct safetensors *file, bool other_head, float *params, float *stats,
              struct weights_report *report, struct chex_error *err)
@@ -217,6 +232,7 @@ weights_read(const struct graph *g, const struct safetensors *file, bool other_h
     match(g->stat, g->stat_count, file, other_head, entry + g->param_count, report, &faults);
     report->unused = count_unused(file, report->found);
     report->leaky = safetensors_metadata(file, WEIGHTS_LEAKY) != NULL;
+    weights_short_run(file, report->short_run);
     if (faults.count > 0) {
         free(entry);
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "%s of %s tensors of %s do not fit: %s%s",

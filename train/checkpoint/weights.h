@@ -18,15 +18,19 @@
 #include "chex.h"
 #include "graph/graph.h"
 
+/* Keys of the metadata: the weights, and each result with them, are of a leaky run; of a short run. */
+#define WEIGHTS_LEAKY     "leaky"
+#define WEIGHTS_SHORT_RUN "short_run"
+#define WEIGHTS_SHORT     64 /* size of the text, the options of the run; longer ones are cut */
+
 /* The number of found, required and unused tensors; whether the last layer was left unchanged. */
 struct weights_report {
     size_t found, wanted, unused; /* unused: tensors of the file that no name matches, without num_batches_tracked */
     bool head_left;
     bool leaky; /* the file has the metadata WEIGHTS_LEAKY, or run.json in its folder marks the run */
+    char short_run[WEIGHTS_SHORT];       /* the metadata WEIGHTS_SHORT_RUN; "" if there is none */
     char dataset_id[CHEX_ID_LENGTH + 1]; /* set by trainer_read_model(): of the run, "" if the file has no state */
 };
-
-#define WEIGHTS_LEAKY "leaky" /* a key: the weights are of a leaky run, and so is each result with them */
 
 /*
  * Read all tensors of the graph from an open file into the two arenas.
@@ -52,6 +56,12 @@ enum chex_status weights_write(const struct graph *g, const struct folder *folde
  * sqrt(fan in); its bias is 0 for DenseNet and uniform for ResNet.
  */
 void weights_random(const struct graph *g, uint64_t seed, float *params, float *stats);
+
+/*
+ * Read the options of the short run that the weights of an open file are of; "" if they are of a whole run.  Other
+ * characters than those of options become '?', because results repeat the text.
+ */
+void weights_short_run(const struct safetensors *file, char out[WEIGHTS_SHORT]);
 
 /* Returns the name of the first tensor with a value that is not finite, or NULL. */
 const char *weights_fault(const struct graph *g, const float *params, const float *stats);

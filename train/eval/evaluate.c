@@ -15,6 +15,7 @@
 #include "ranks/collective.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -396,6 +397,7 @@ evaluate(const struct evaluate_options *o, struct evaluation *out, struct chex_e
         status = gather_and_compute(o, &s.entries, out, err);
     share_release(&s);
     out->metrics.leaky = o->leaky;
+    snprintf(out->metrics.short_run, sizeof(out->metrics.short_run), "%s", o->short_run ? o->short_run : "");
     out->seconds = clock_now() - since;
     return status;
 }

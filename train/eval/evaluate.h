@@ -65,6 +65,7 @@ struct evaluate_options {
     struct reader *reader; /* NULL: creates its own, with or without check_crc */
     bool check_crc;        /* of every record */
     bool leaky;            /* the data set or the model is: mark the metrics */
+    const char *short_run; /* metrics.short_run; NULL: of a whole run */
     bool skip_bad;         /* leave out and list damaged records; otherwise one ends the evaluation */
 
     struct collective *collective; /* all ranks call with the same options; NULL: a single process */

@@ -29,6 +29,9 @@ struct scores {
 
 #define METRICS_OUTPUTS CHEX_FINDINGS_MAX
 
+/* For the options that make a run a short one: fewer steps or images than a whole run.  No number hides them. */
+#define METRICS_SHORT_RUN 64
+
 /* A metric has one number per finding, and the mean over the findings that have an AUROC. */
 enum metric { METRIC_AUROC, METRIC_AUPRC, METRIC_COUNT };
 
@@ -81,7 +84,8 @@ struct metrics {
     struct finding_metrics finding[METRICS_OUTPUTS];
     struct measured mean[METRIC_COUNT]; /* over the defined findings */
     unsigned replicates;
-    bool leaky; /* set by evaluate(): of a leaky data set or model */
+    bool leaky;                        /* set by evaluate(): of a leaky data set or model */
+    char short_run[METRICS_SHORT_RUN]; /* set by evaluate(): "--max-steps 100", of a short run; "": of a whole one */
 };
 
 /*
@@ -121,8 +125,14 @@ enum metrics_form {
     METRICS_LINE,     /* "auroc": VALUE, "auroc_95": [LOW, HIGH], "youden": VALUE, "youden_threshold": VALUE */
     METRICS_SUMMARY   /* as METRICS_LINE, without thresholds */
 };
-/* Add each metric, null if undefined, and "leaky" if it is true; returns false if memory runs out. */
-bool metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], bool leaky, enum metrics_form form);
+/*
+ * Add each metric, null if undefined, "leaky" if it is true and "short_run" unless it is ""; returns false if memory
+ * runs out.  metric: one of m, the marks are those of m.
+ */
+bool metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], const struct metrics *m,
+                      enum metrics_form form);
+/* Add only the marks. */
+bool metrics_json_mark(json_t *object, bool leaky, const char *short_run);
 /* Returns a list with an object per finding, with its name, or NULL if memory runs out. */
 json_t *metrics_json_findings(const struct metrics *m, const char *const *name, enum metrics_form form);
 /* Returns the names of the criteria whose thresholds are chosen on the evaluated images; NULL if memory runs out. */

@@ -55,9 +55,17 @@ keep_if(bool good, json_t *value)
 }
 
 bool
-metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], bool leaky, enum metrics_form form)
+metrics_json_mark(json_t *object, bool leaky, const char *short_run)
 {
-    bool good = !leaky || set(object, "leaky", "", json_true());
+    return (!leaky || set(object, "leaky", "", json_true())) &&
+           (!short_run[0] || set(object, "short_run", "", json_string(short_run)));
+}
+
+bool
+metrics_json_add(json_t *object, const struct measured metric[METRIC_COUNT], const struct metrics *m,
+                 enum metrics_form form)
+{
+    bool good = metrics_json_mark(object, m->leaky, m->short_run);
     unsigned i;
 
     for (i = 0; i < METRIC_COUNT; i++) {
@@ -88,7 +96,7 @@ finding_json(const struct metrics *m, unsigned finding, const char *name, enum m
     if (form == METRICS_DOCUMENT)
         good = set(object, "negatives", "", count_json(f->negatives)) &&
                set(object, "prevalence", "", share_json(f->positives, known));
-    good &= metrics_json_add(object, f->metric, m->leaky, form);
+    good &= metrics_json_add(object, f->metric, m, form);
     for (i = 0; i < CRITERION_COUNT && form != METRICS_SUMMARY; i++) {
         if (form == METRICS_DOCUMENT)
             good &= set(object, criterion_name[i], "", point_json(&f->point[i], f->positives, f->negatives));
@@ -128,7 +136,7 @@ means_json(const struct metrics *m)
 {
     json_t *object = json_pack("{s:o}", "findings", count_json(m->defined));
 
-    return keep_if(metrics_json_add(object, m->mean, m->leaky, METRICS_DOCUMENT), object);
+    return keep_if(metrics_json_add(object, m->mean, m, METRICS_DOCUMENT), object);
 }
 
 static json_t *
@@ -191,7 +199,7 @@ metrics_write(const struct evaluation *e, const struct evaluation_source *from, 
 {
     json_t *doc = document(e, from);
     struct buffer text = {0};
-    bool marked = !e->metrics.leaky || set(doc, "leaky", "", json_true());
+    bool marked = metrics_json_mark(doc, e->metrics.leaky, e->metrics.short_run);
     enum chex_status status = !marked ? error_memory(err)
                                       : append_json(doc, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
 

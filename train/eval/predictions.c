@@ -59,7 +59,7 @@ put_header(struct text *t, const struct evaluation *e)
         put_format(t, ",prob_%s", e->findings[k]);
     for (k = 0; k < e->outputs; k++)
         put_format(t, ",label_%s", e->findings[k]);
-    put_format(t, "%s\n", e->metrics.leaky ? ",leaky" : "");
+    put_format(t, "%s%s\n", e->metrics.leaky ? ",leaky" : "", e->metrics.short_run[0] ? ",short_run" : "");
 }
 
 static void
@@ -82,7 +82,7 @@ put_image(struct text *t, const struct evaluation *e, size_t i, const char *spli
         else
             put_format(t, ",%u", label);
     }
-    put_format(t, "%s\n", e->metrics.leaky ? ",1" : "");
+    put_format(t, "%s%s%s\n", e->metrics.leaky ? ",1" : "", e->metrics.short_run[0] ? "," : "", e->metrics.short_run);
 }
 
 enum chex_status

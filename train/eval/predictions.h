@@ -29,8 +29,9 @@ struct evaluation_source {
  * Write a line per image, ordered by position:
  *     image,patient,split,prob_Atelectasis, ... ,prob_Hernia,label_Atelectasis, ... ,label_Hernia
  * prob_ is the probability (float with nine digits: parsed as float32 it has the same bits).  label_ is 0 or 1, or
- * empty if the label is unknown.  A leaky result has a last column, leaky, that is 1 in each line.  Lines end with LF;
- * fields are quoted as in RFC 4180 if necessary.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ * empty if the label is unknown.  A leaky result has another column, leaky, that is 1 in each line; that of a short run
+ * has another column, short_run, with the options.  Lines end with LF; fields are quoted as in RFC 4180 if necessary.
+ * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status predictions_write(const struct evaluation *e, const struct evaluation_source *from,
                                    const struct folder *folder, const char *name, struct chex_error *err);

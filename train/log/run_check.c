@@ -71,15 +71,16 @@ static const struct member a_time = {SECONDS}, a_factor = {SECONDS, OR_NULL};
 #define INTERVAL .form = FORM_LIST, .least = 2, .most = 2, .of = &a_bound, .null = true
 #define PARTS    .form = FORM_MAP, .of = &a_time
 #define LEAKY    .form = FORM_FLAG, .added = true
-#define METRICS                                                                   \
-    {"leaky", LEAKY}, {"auroc", SHARE}, {"auroc_95", INTERVAL}, {"auprc", SHARE}, \
-    {                                                                             \
-        "auprc_95", INTERVAL                                                      \
+#define SHORT    .form = FORM_TEXT, .added = true
+#define METRICS                                                                                         \
+    {"leaky", LEAKY}, {"short_run", SHORT}, {"auroc", SHARE}, {"auroc_95", INTERVAL}, {"auprc", SHARE}, \
+    {                                                                                                   \
+        "auprc_95", INTERVAL                                                                            \
     }
-#define LINE                             \
-    {"time", SECONDS}, {"leaky", LEAKY}, \
-    {                                    \
-        "step", COUNT                    \
+#define LINE                                                   \
+    {"time", SECONDS}, {"leaky", LEAKY}, {"short_run", SHORT}, \
+    {                                                          \
+        "step", COUNT                                          \
     }
 
 #define SPEED                                                                                                         \
@@ -205,9 +206,13 @@ static const struct member session_members[] = {
     END,
 };
 static const struct member a_session = {.form = FORM_OBJECT, .of = session_members};
-static const struct member best_members[] = {{"leaky", LEAKY},        {"metric", TEXT, .words = WORDS("auroc", "loss")},
-                                             {"value", REAL},         {"step", COUNT},
-                                             {"file", TEXT, OR_NULL}, END};
+static const struct member best_members[] = {{"leaky", LEAKY},
+                                             {"short_run", SHORT},
+                                             {"metric", TEXT, .words = WORDS("auroc", "loss")},
+                                             {"value", REAL},
+                                             {"step", COUNT},
+                                             {"file", TEXT, OR_NULL},
+                                             END};
 static const struct member result_members[] = {
     {"split", TEXT},
     {"split_sha256", TEXT, OR_NULL},
@@ -225,6 +230,7 @@ static const struct member run_members[] = {
     {"format", .form = FORM_COUNT, .least = 1, .most = 1},
     {"tool", TEXT, .words = WORDS("chex-train")},
     {"leaky", LEAKY},
+    {"short_run", SHORT},
     {"model", .form = FORM_OBJECT, .of = model_members},
     {"dataset", .form = FORM_OBJECT, .of = dataset_members},
     {"seed", COUNT},

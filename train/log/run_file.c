@@ -278,8 +278,7 @@ format_run(struct run_file *r, const struct run_facts *facts, const json_t *earl
         j.failed = true;
     run_json_count(&j, "format", RUN_FORMAT);
     run_json_text(&j, "tool", "chex-train");
-    if (facts->leaky)
-        run_json_bool(&j, "leaky", true);
+    j.failed |= !metrics_json_mark(j.object, facts->leaky, facts->short_run ? facts->short_run : "");
     run_json_add(&j, "model", format_model(facts, earlier));
     run_json_add(&j, "dataset", format_dataset(facts));
     run_json_count(&j, "seed", facts->seed);
@@ -332,7 +331,7 @@ format_result(const struct run_result *result)
     run_json_count(&j, "images", m->images);
     run_json_count(&j, "patients", m->patients);
     run_json_count(&j, "defined", m->defined);
-    j.failed |= !metrics_json_add(j.object, m->mean, m->leaky, METRICS_LINE);
+    j.failed |= !metrics_json_add(j.object, m->mean, m, METRICS_LINE);
     for (k = 0; k < METRIC_COUNT; k++) {
         if (!metric_info[k].each)
             continue;
@@ -364,8 +363,7 @@ format_best(const struct run_outcome *o)
 {
     struct run_json j = run_json_object();
 
-    if (o->leaky)
-        run_json_bool(&j, "leaky", true);
+    j.failed |= !metrics_json_mark(j.object, o->leaky, o->short_run ? o->short_run : "");
     run_json_text(&j, "metric", o->selected);
     run_json_real(&j, "value", o->best);
     run_json_count(&j, "step", o->best_step);

@@ -45,7 +45,8 @@ struct run_facts {
     const char *device;      /* description by the backend */
     const char *precision;
 
-    bool leaky; /* the data set or the weights are */
+    bool leaky;            /* the data set or the weights are */
+    const char *short_run; /* the options of a short run; NULL or "": a whole run */
     uint64_t seed, global_batch;
     uint64_t step; /* first step of this session */
 };
@@ -87,6 +88,7 @@ struct run_outcome {
     double best;          /* best value of the selected metric; NaN: none yet */
     const char *selected; /* "auroc" or "loss" */
     bool leaky;
+    const char *short_run; /* as in run_facts */
     uint64_t best_step;
     const char *best_file; /* "best.safetensors"; NULL: none */
     const struct run_result *result;

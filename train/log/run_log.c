@@ -30,6 +30,7 @@ struct run_log {
     struct buffer line;
     double flushed; /* clock_now() */
     bool leaky;     /* of run_log_options */
+    char short_run[METRICS_SHORT_RUN];
     bool warned;
     void (*warn)(void *context, const char *text);
     void *context;
@@ -93,6 +94,7 @@ run_log_open(const struct run_log_options *options, struct run_log **out, struct
     if (!log)
         return error_memory(err);
     log->leaky = options->leaky;
+    snprintf(log->short_run, sizeof(log->short_run), "%s", options->short_run ? options->short_run : "");
     log->warn = options->warn;
     log->context = options->context;
     /* Do not append to a file that could not be trimmed: lines could follow an incomplete line, or be duplicates. */
@@ -127,7 +129,10 @@ run_log_free(struct run_log *log)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-/* Add a scalar "GROUP/NAME", in a leaky run "leaky/GROUP/NAME"; curves leave out numbers that are not finite. */
+/*
+ * Add a scalar "GROUP/NAME", in a leaky run "leaky/GROUP/NAME", in a short run "short_run/GROUP/NAME"; curves leave out
+ * numbers that are not finite.
+ */
 static void
 scalar(struct run_log *log, const char *group, const char *name, double value)
 {
@@ -136,7 +141,8 @@ scalar(struct run_log *log, const char *group, const char *name, double value)
 
     if (!log->events || !isfinite(value))
         return;
-    snprintf(tag, sizeof(tag), "%s%.100s/%.100s", log->leaky ? "leaky/" : "", group, name);
+    snprintf(tag, sizeof(tag), "%s%s%.100s/%.100s", log->leaky ? "leaky/" : "", log->short_run[0] ? "short_run/" : "",
+             group, name);
     watch(log, events_scalar(log->events, tag, value, &err), &err);
 }
 
@@ -153,7 +159,7 @@ write_event(struct run_log *log, uint64_t step, double time)
 static struct line_head
 head_of_now(const struct run_log *log)
 {
-    return (struct line_head){run_log_now(), log->leaky};
+    return (struct line_head){run_log_now(), log->leaky, log->short_run};
 }
 
 void

@@ -12,7 +12,8 @@
  *     val/loss  val/auroc  val/auprc  val/auroc/Hernia ...         at evaluations of split val; other splits have
  *               their own names
  *
- * In a leaky run, each line has "leaky": true, and the tags begin with "leaky/".
+ * In a leaky run, each line has "leaky": true, and the tags begin with "leaky/".  In a short run, each line has
+ * "short_run": "OPTIONS", and the tags begin with "short_run/".
  *
  * A log never ends a run: a full disk or a removed folder is reported once, through warn(), and the run continues.  Up
  * to a megabyte of unwritten text is kept and written later if possible.
@@ -41,9 +42,10 @@ struct run_log;
 struct run_log_options {
     const struct folder *folder; /* RUN; must outlive the log */
     uint64_t step;               /* of the checkpoint of the resume; 0: a new run */
-    uint32_t epochs;  /* completed and evaluated there; an evaluation at `step` that will be repeated is removed */
-    bool leaky;       /* the data set or the weights are: mark all lines and tags */
-    uint32_t trained; /* with a complete training part there: `epochs`, or one more, which is not reported again */
+    uint32_t epochs;       /* completed and evaluated there; an evaluation at `step` that will be repeated is removed */
+    bool leaky;            /* the data set or the weights are: mark all lines and tags */
+    const char *short_run; /* the options of a short run: mark the new lines and tags; NULL or "": a whole run */
+    uint32_t trained;      /* with a complete training part there: `epochs`, or one more, which is not reported again */
     /* Called at most once, with one line: "metrics.jsonl and TensorBoard: cannot write ...".  May be NULL. */
     void (*warn)(void *context, const char *text);
     void *context;

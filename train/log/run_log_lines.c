@@ -52,8 +52,7 @@ begin(const char *kind, struct line_head head, uint64_t step, uint32_t epoch)
     run_json_real(&j, "time", head.time);
     run_json_count(&j, "step", step);
     run_json_count(&j, "epoch", epoch);
-    if (head.leaky)
-        run_json_bool(&j, "leaky", true);
+    j.failed |= !metrics_json_mark(j.object, head.leaky, head.short_run);
     return j;
 }
 
@@ -146,7 +145,7 @@ run_log_evaluation_line(const struct run_log_evaluation *e, struct line_head hea
     run_json_count(&j, "patients", m->patients);
     run_json_real(&j, "loss", e->loss);
     run_json_count(&j, "defined", m->defined);
-    j.failed |= !metrics_json_add(j.object, m->mean, m->leaky, METRICS_LINE);
+    j.failed |= !metrics_json_add(j.object, m->mean, m, METRICS_LINE);
     run_json_add(&j, "findings", metrics_json_findings(m, e->findings, METRICS_LINE));
     run_json_add(&j, "optimistic", metrics_json_optimistic());
     run_json_real(&j, "seconds", e->seconds);

@@ -23,8 +23,9 @@ double step_number_of(const struct run_log_step *s, unsigned number);
 
 /* Members of every line. */
 struct line_head {
-    double time; /* seconds since 1970 */
-    bool leaky;  /* of run_log_options */
+    double time;           /* seconds since 1970 */
+    bool leaky;            /* of run_log_options */
+    const char *short_run; /* of run_log_options; "": a whole run */
 };
 
 /* Append a line, with its newline.  CHEX_ERR_MEMORY: nothing was appended. */

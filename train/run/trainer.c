@@ -68,7 +68,7 @@ train_epoch(struct trainer *t, struct chex_error *err)
     t->epoch = (struct trainer_epoch){.epoch = t->state.epoch + 1};
     status = collective_agree(t->job.all, status, NULL, err);
     open = status == CHEX_OK;
-    while (status == CHEX_OK && t->state.batches < t->task.steps)
+    while (status == CHEX_OK && t->state.batches < t->task.steps && !trainer_is_cut(&t->job, &t->task, &t->state))
         status = train_step(t, since, err);
     if (open && status_is_of_input(status)) /* saved after the epoch is closed */
         (void)trainer_count_bad(t, &other);
@@ -162,9 +162,10 @@ run(struct trainer *t, struct chex_error *err)
     trainer_times_begin(&t->job);
     if (status == CHEX_OK && t->job.w->spans)
         status = trainer_times_clock(&t->job, err);
-    while (status == CHEX_OK && !trainer_is_complete(&t->job, &t->state)) {
+    while (status == CHEX_OK && !trainer_is_complete(&t->job, &t->state) &&
+           !trainer_is_cut(&t->job, &t->task, &t->state)) {
         status = train_epoch(t, err);
-        if (status == CHEX_OK)
+        if (status == CHEX_OK && !trainer_is_cut(&t->job, &t->task, &t->state))
             status = trainer_end_epoch(t, err);
         keep_reached(t, status);
         if (status == CHEX_OK)
@@ -174,14 +175,15 @@ run(struct trainer *t, struct chex_error *err)
     }
     if (status == CHEX_OK)
         status = trainer_finish_save(&t->job, &t->saving, &t->epoch, &t->result, err);
-    t->result.early = status == CHEX_OK && t->state.epoch < t->job.o->epochs;
+    t->result.cut = status == CHEX_OK && trainer_is_cut(&t->job, &t->task, &t->state);
+    t->result.early = status == CHEX_OK && !t->result.cut && t->state.epoch < t->job.o->epochs;
     if (status == CHEX_OK && t->result.unsaved)
         status = error_set(err, CHEX_ERR_WRITE,
                            "the run is at its end, but its last checkpoint could not be written: when it can, the same "
                            "command again resumes from %s",
                            t->result.last[0] ? t->result.last : "the start");
     status = collective_agree(t->job.all, status, NULL, err);
-    return status == CHEX_OK ? evaluate_best(t, err) : status;
+    return status == CHEX_OK && !t->result.cut ? evaluate_best(t, err) : status;
 }
 
 enum chex_status

@@ -9,6 +9,9 @@
  *     trainer_evaluate()   instead: evaluates one split with given weights, without training
  *     trainer_estimate()   instead: estimates the duration
  *
+ * A short run has fewer steps than --epochs needs (options->max_steps): checkpoint_state.short_run names its options,
+ * and all of its results are marked with them.  Learning rates and orders are those of the whole run.
+ *
  * A run that was killed at any time and resumes writes the same checkpoints and the same best model, byte for byte, as
  * an uninterrupted run (same ranks, same machine).  So no input of a step may depend on when the run was saved.
  *
@@ -67,6 +70,8 @@ struct trainer_options {
     const char *resume; /* "auto", "none", or the path of a checkpoint or of a folder with one */
 
     uint32_t epochs;
+    uint64_t max_steps;      /* steps in total after which the run saves and ends, without an evaluation; 0: none */
+    uint32_t evaluate_every; /* epochs between two validations; the last epoch has one; 0: only the last epoch */
     unsigned batch; /* images of a rank per accumulation; a step accumulates the gradients of `accumulate` x batch */
     unsigned accumulate;  /* at least 1 */
     unsigned micro_batch; /* images computed together, with common batch statistics; 0: trainer_micro_batch() */
@@ -326,6 +331,7 @@ struct trainer_result {
     uint64_t damaged;           /* damaged records found by this process, each once; rank 0 */
     bool unsaved;               /* the last attempt to save failed */
     bool early;                 /* ended by options->patience */
+    bool cut;                   /* ended by options->max_steps */
     char last[CHECKPOINT_NAME]; /* the newest checkpoint; "" */
 };
 const struct trainer_result *trainer_result(const struct trainer *t);

@@ -67,9 +67,33 @@ trainer_shuffle(unsigned window, char out[TRAINER_SHUFFLE])
 }
 
 bool
+trainer_is_evaluated(const struct trainer_job *job, uint32_t epochs)
+{
+    uint32_t every = job->o->evaluate_every;
+
+    return epochs >= job->o->epochs || (every > 0 && epochs % every == 0);
+}
+
+bool
 trainer_is_complete(const struct trainer_job *job, const struct checkpoint_state *state)
 {
-    return state->epoch >= job->o->epochs || (job->o->patience > 0 && state->bad_epochs >= job->o->patience);
+    return state->epoch >= job->o->epochs ||
+           (job->o->patience > 0 && state->bad_epochs >= job->o->patience && trainer_is_evaluated(job, state->epoch));
+}
+
+bool
+trainer_is_cut(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state)
+{
+    return job->o->max_steps > 0 && state->step >= job->o->max_steps && state->batches < task->steps &&
+           !trainer_is_complete(job, state);
+}
+
+void
+trainer_mark_short(const struct trainer_job *job, uint64_t steps, struct checkpoint_state *state)
+{
+    state->short_run[0] = '\0';
+    if (job->o->max_steps > 0 && job->o->max_steps < steps)
+        snprintf(state->short_run, sizeof(state->short_run), "--max-steps %llu", (unsigned long long)job->o->max_steps);
 }
 
 void

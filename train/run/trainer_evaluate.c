@@ -55,6 +55,7 @@ trainer_evaluate_split(struct trainer *t, int split, bool average, struct evalua
         .reader = t->images.reader,
         .skip_bad = t->job.o->skip_bad,
         .leaky = t->state.leaky,
+        .short_run = t->state.short_run,
         .collective = t->job.all,
         .stop = t->job.w->stop,
         .until = t->job.is_rank_0 && t->job.o->time_limit > 0 ? t->job.began + t->job.o->time_limit : 0,
@@ -154,18 +155,25 @@ is_better(const struct trainer_task *task, double now, double best)
     return isnan(best) || (task->select == SELECT_AUROC ? now > best : now < best);
 }
 
-/* Advance the state to the start of the next epoch. */
+/* Go to the start of the next epoch. */
+static void
+open_next(struct checkpoint_state *state, bool better)
+{
+    state->epoch++;
+    state->batches = 0;
+    state->loss_sum = 0;
+    state->loss_images = 0;
+    state->bad_epochs = better ? 0 : state->bad_epochs + 1;
+}
+
+/* Advance the state to the start of the next epoch, with the numbers of this one. */
 static void
 advance(const struct trainer_job *job, const struct trainer_task *task, struct checkpoint_state *state, double now,
         bool better, double loss)
 {
     char rate[SETTINGS_NUMBER];
 
-    state->epoch++;
-    state->batches = 0;
-    state->loss_sum = 0;
-    state->loss_images = 0;
-    state->bad_epochs = better ? 0 : state->bad_epochs + 1;
+    open_next(state, better);
     if (better) {
         state->best = now;
         state->best_step = state->step;
@@ -217,12 +225,13 @@ end_evaluated(struct trainer *t, struct evaluation *e)
 enum chex_status
 trainer_end_epoch(struct trainer *t, struct chex_error *err)
 {
+    bool evaluated = t->task.validation >= 0 && trainer_is_evaluated(&t->job, t->state.epoch + 1);
     struct evaluation e = {.count = 0};
     enum chex_status status = CHEX_OK, copied;
     struct chex_error other;
 
     trainer_begin_snapshot(t);
-    if (t->task.validation >= 0)
+    if (evaluated)
         status = trainer_evaluate_split(t, t->task.validation, t->job.o->average, &e, err);
     copied = trainer_end_snapshot(t, &other);
     if (copied != CHEX_OK) {
@@ -233,8 +242,10 @@ trainer_end_epoch(struct trainer *t, struct chex_error *err)
         status = save_unevaluated(t, err);
     } else if (status == CHEX_OK && t->task.validation < 0) {
         end_unevaluated(t);
-    } else if (status == CHEX_OK) {
+    } else if (status == CHEX_OK && evaluated) {
         end_evaluated(t, &e);
+    } else if (status == CHEX_OK) {
+        open_next(&t->state, false); /* best model and plateau wait for the next evaluation */
     }
     evaluation_release(&e);
     return status;

@@ -218,8 +218,15 @@ void trainer_note(const struct trainer_job *job, const char *format, ...) __attr
 void trainer_warn(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trainer_lost(const struct trainer_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trainer_free_arrays(struct checkpoint_arrays *a);
+/* Returns whether an epoch is validated; `epochs`: complete ones, including this one. */
+bool trainer_is_evaluated(const struct trainer_job *job, uint32_t epochs);
 /* Returns whether the run has reached its end. */
 bool trainer_is_complete(const struct trainer_job *job, const struct checkpoint_state *state);
+/* Returns whether options->max_steps ends the run here.  A complete epoch is validated first, if it is to be. */
+bool trainer_is_cut(const struct trainer_job *job, const struct trainer_task *task,
+                    const struct checkpoint_state *state);
+/* Set state->short_run, from the options and the steps of the whole run. */
+void trainer_mark_short(const struct trainer_job *job, uint64_t steps, struct checkpoint_state *state);
 
 /* ---- trainer_settings.c ------------------------------------------------------------------------------------------ */
 

@@ -45,6 +45,7 @@ new_state(const struct trainer_job *job, const struct trainer_task *task, const 
     memcpy(state->dataset_id, chex_dataset_info(task->ds)->id, sizeof(state->dataset_id));
     schedule.steps = task->steps * job->o->epochs;
     schedule_init(&state->schedule, &schedule);
+    trainer_mark_short(job, schedule.steps, state);
 }
 
 static enum chex_status
@@ -123,7 +124,8 @@ copy_best(const struct trainer_task *task, struct trainer_best *best, const stru
 /*
  * Check that the best model named by the state exists.  A best model of a later step is from the same run, killed
  * before its checkpoint; the run will make it again.  It is not accepted if the run resumes with other options.  A copy
- * is pending if the run has another folder, or if the leak of its data set was found later: the file has no mark.
+ * is pending if the run has another folder, or if its marks have changed: a leak of its data set was found later, or
+ * the run goes on with other --max-steps.
  */
 static enum chex_status
 find_best(struct trainer *t, const struct folder *from, bool changed, struct chex_error *err)
@@ -135,9 +137,10 @@ find_best(struct trainer *t, const struct folder *from, bool changed, struct che
         return CHEX_OK;
     if (checkpoint_read_state(from, "best", t->task.graph, best, &why) == CHEX_OK &&
         (best->step == t->state.best_step || (!changed && best->step > t->state.best_step))) {
-        bool marked = best->leaky || !t->state.leaky;
+        bool marked = (best->leaky || !t->state.leaky) && strcmp(best->short_run, t->state.short_run) == 0;
 
         best->leaky |= t->state.leaky;
+        memcpy(best->short_run, t->state.short_run, sizeof(best->short_run));
         return from == &t->run.folder && marked ? CHEX_OK : copy_best(&t->task, &t->best, from, err);
     }
     trainer_lost(&t->job,
@@ -255,6 +258,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
         return trainer_not_usable(status, err);
     /* run.json marks checkpoints that were saved before the leak was found, also if its certificate is gone now. */
     t->state.leaky |= t->task.leaky || leaky;
+    trainer_mark_short(&t->job, steps_of_run(&t->job, &t->task, &t->state), &t->state);
     status = find_best(t, from, from != &t->run.folder || change.text[0], err);
     if (status != CHEX_OK)
         return trainer_not_usable(status, err);
@@ -400,8 +404,8 @@ take_start(struct trainer *t, struct trainer_start *start, struct chex_error *er
 }
 
 /*
- * Rank 0: mark what earlier sessions wrote before the leak was found.  Earlier checkpoints stay as they are: run.json
- * marks them (trainer_weights.c).
+ * Rank 0: mark the best model anew if its marks have changed, and what earlier sessions wrote before a leak was found.
+ * Earlier checkpoints stay as they are: run.json marks them (trainer_weights.c).
  */
 static enum chex_status
 mark_earlier(struct trainer *t, struct chex_error *err)
@@ -410,9 +414,9 @@ mark_earlier(struct trainer *t, struct chex_error *err)
 
     if (t->best.pending)
         status = trainer_write_best(&t->task, &t->run, &t->best, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK && t->state.leaky)
         status = trainer_drop_unmarked(&t->job, &t->task, &t->run, err);
-    return status == CHEX_OK ? status : error_context(err, status, "cannot mark the results as leaky");
+    return status == CHEX_OK ? status : error_context(err, status, "cannot mark the results");
 }
 
 enum chex_status
@@ -424,7 +428,7 @@ trainer_begin(struct trainer *t, struct chex_error *err)
 
     if (status == CHEX_OK && t->job.is_rank_0)
         status = take_start(t, &start, err);
-    if (status == CHEX_OK && start.resumed && t->state.leaky && !is_elsewhere(t->job.o))
+    if (status == CHEX_OK && start.resumed && (t->state.leaky || t->best.pending) && !is_elsewhere(t->job.o))
         status = mark_earlier(t, err);
     pending = t->best.pending;
     status = collective_agree(t->job.all, status, &pending, err);
@@ -561,6 +565,7 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
             status = read_best_state(t, err);
     }
     t->state.leaky |= start.weights.leaky;
+    memcpy(t->state.short_run, start.weights.short_run, sizeof(t->state.short_run));
     status = collective_agree(t->job.all, status, NULL, err);
     if (status == CHEX_OK)
         status = trainer_broadcast(t, err);

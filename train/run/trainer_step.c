@@ -391,12 +391,13 @@ finish_step(struct trainer *t, struct chex_error *err)
 }
 
 static bool
-may_start(const struct trainer_task *task, const struct trainer_engine *engine, const struct checkpoint_state *state,
-          const struct stepping *stepping)
+may_start(const struct trainer *t)
 {
+    const struct stepping *stepping = &t->stepping;
+    uint64_t most = t->job.o->max_steps;
 
-    return stepping->requests == 0 && stepping->count <= engine->device->info.ahead &&
-           state->batches + stepping->count < task->steps;
+    return stepping->requests == 0 && stepping->count <= t->engine.device->info.ahead &&
+           t->state.batches + stepping->count < t->task.steps && (most == 0 || t->state.step + stepping->count < most);
 }
 
 enum chex_status
@@ -406,7 +407,7 @@ trainer_make_step(struct trainer *t, uint64_t *requests, struct chex_error *err)
     double waited = collective_waited(t->job.all);
     enum chex_status status = CHEX_OK;
 
-    while (status == CHEX_OK && may_start(&t->task, &t->engine, &t->state, stepping))
+    while (status == CHEX_OK && may_start(t))
         status = start_step(t, err);
     if (status == CHEX_OK)
         status = finish_step(t, err);
