@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Short runs of chex-train: --max-steps and --eval-every; the marks of what a short run writes.
+"""Short runs of chex-train: --max-steps, --limit and --eval-every; the marks of what a short run writes.
 
     check_short.py [PATTERN]
 """
 import csv
+import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -13,7 +15,7 @@ import sys
 
 import mpi
 from mpi import ENVIRONMENT
-from support import SOURCE, Cases, program, run, says, slurp, tree
+from support import SOURCE, Cases, images, program, run, says, slurp, tree
 from training import data, header, kept, last_step, run_folder, same_as_whole, train
 
 try:
@@ -170,6 +172,57 @@ def _(work):
     says(done, "ended early: no better model")
     rates = [e["learning_rate"] for e in lines(out, "epoch")]
     assert rates[0] == rates[1] == rates[2] or epochs == [2], rates  # epoch 1 lowers nothing
+
+
+def chosen(split, wanted, seed=1):
+    """The images of a split that --limit takes, by the rule of the man page."""
+    rows = [(record["patient"].decode(), name) for name, record in images(data(), split).items()]
+    patients = sorted({p for p, _ in rows}, key=lambda p: hashlib.sha256(f"chex-limit:{seed}:{p}".encode()).digest())
+    taken = set()
+    while sum(p in taken for p, _ in rows) < wanted:
+        taken.add(patients.pop(0))
+    return sorted(name for p, name in rows if p in taken)
+
+
+@case("--limit takes the patients of lowest hash of train and val, the same for 1 and 2 ranks, and marks the run")
+def _(work):
+    for limit, part in (("20", lambda n: min(n, 20)), ("34%", lambda n: math.ceil(n * 34 / 100))):
+        wanted = {split: chosen(split, part(len(images(data(), split)))) for split in ("train", "val")}
+        found = []
+        for count, batch in ((1, 16), (2, 8)):
+            out = os.path.join(work, f"run{limit}{count}")
+            words = [program("chex-train"), "-d", data(), "-o", out, "--model", "densenet-micro", "--crop", "32",
+                     "--epochs", "1", "--batch", str(batch), "--micro-batch", "4", "--bootstrap", "20", "-j", "1",
+                     "--limit", limit]
+            done = run(words if count == 1 else mpi.ranks("chex-train", 2, *words), env=ENVIRONMENT)
+            says(done, rf"short run: --limit {limit} \({len(wanted['train'])} images an epoch\)")
+            marked_files(out, f"--limit {limit}")
+            epoch, = lines(out, "epoch")
+            assert (epoch["images"], epoch["step"]) == (len(wanted["train"]), math.ceil(len(wanted["train"]) / 16))
+            with open(f"{out}/predictions-val.csv", encoding="utf-8") as file:
+                assert sorted(r["image"] for r in csv.DictReader(file)) == wanted["val"]
+            with open(f"{out}/predictions-test.csv", encoding="utf-8") as file:
+                assert len(list(csv.DictReader(file))) == len(images(data(), "test"))
+            found.append(epoch["order"])
+        assert found[0] == found[1], found
+    assert len(wanted["train"]) < len(images(data(), "train")), "a part"
+
+
+@case("another --limit is another run: 6, and nothing changes; 100% takes all images in their order")
+def _(work):
+    out = run_folder(work)
+    train(out, "-q", "--limit", "30%", "--max-steps", 1)
+    before = tree(out)
+    for other in (("--limit", "31%"), ()):
+        says(train(out, *other, code=6), r"made with other options: limit 30% -> (31%|all)")
+    assert kept(out) == {n: before[n] for n in kept(out)}
+    train(out, "--limit", "30%", "--max-steps", 2)
+    assert last_step(out) == "step-000002"
+    every = run_folder(work, "every")
+    train(every, "-q", "--limit", "100%", "--max-steps", 6)
+    plain = run_folder(work, "plain")
+    train(plain, "-q", "--max-steps", 6)
+    assert lines(every, "epoch")[0]["order"] == lines(plain, "epoch")[0]["order"]
 
 
 @case("2 ranks make the same short run as 1")

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "base/ascii.h"
 #include "base/member.h"
+#include "data/limit.h"
 #include "graph/models.h"
 #include "store/store.h"
 #include "train/backends.h"
@@ -55,6 +56,8 @@ static const struct cli_option option_table[] = {
      "random changes to training images: flip,crop (default), flip, crop or none"},
 
     {OPT_SETTING, 0, "epochs", "N", NULL, "Training", "number of passes over the training split; default 10"},
+    {OPT_SETTING, 0, "limit", "N", NULL, NULL,
+     "train on, and validate with, only N images of each split, or P%, as whole patients: a short run"},
     {OPT_SETTING, 0, "max-steps", "N", NULL, NULL,
      "save and end after N steps in total, without an evaluation: a short run, whose results are marked; default "
      "never"},
@@ -459,6 +462,7 @@ enum chex_status
 train_cli_check(struct train_cli *cli, const struct cli_common *common, struct chex_error *err)
 {
     struct trainer_options *o = &cli->train;
+    struct sample_limit limit;
 
     o->threads = common->threads;
     o->plan_only = cli->dry_run;
@@ -478,6 +482,10 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
     }
     if (check_scale(cli, err) != CHEX_OK)
         return err->status;
+    if (o->limit && o->evaluate_only)
+        return error_set(err, CHEX_ERR_USAGE, "--limit goes with training, not with --eval-only");
+    if (o->limit && limit_parse(o->limit, &limit, err) != CHEX_OK)
+        return error_context(err, CHEX_ERR_USAGE, "--limit");
     if (o->patience > 0 && o->evaluate_every == 0)
         return error_set(err, CHEX_ERR_USAGE, "--early-stop needs evaluations: not with --eval-every never");
     if (o->split && !o->evaluate_only)

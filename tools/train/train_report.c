@@ -246,7 +246,7 @@ begin_progress(struct train_report *r, const struct trainer *t)
     trainer_facts(t, &f);
     if (f.train < 0)
         return;
-    epoch = chex_dataset_split(f.ds, (unsigned)f.train)->image_count;
+    epoch = f.images;
     progress_start(&r->images, epoch * trainer_options(t)->epochs);
     r->images.first = r->images.sampled_done = epoch * state->epoch + state->batches * f.global_batch;
     r->images.done = r->images.first;
@@ -274,10 +274,16 @@ print_weights(const struct trainer *t, const char *from, const struct weights_re
 }
 
 static void
-print_short(const struct checkpoint_state *state)
+print_short(const struct trainer *t)
 {
-    if (state->short_run[0])
-        wrap_line(stderr, "", "short run: %s, so every number and figure is marked short run", state->short_run);
+    const char *text = trainer_state(t)->short_run;
+    char images[FORMAT_THINGS];
+    struct trainer_facts f;
+
+    trainer_facts(t, &f);
+    if (text[0])
+        wrap_line(stderr, "", "short run: %s (%s an epoch), so every number and figure is marked short run", text,
+                  format_things(f.images, "image", images));
 }
 
 void
@@ -292,7 +298,7 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
         return;
     if (!start->resumed) {
         print_weights(t, start->from, &start->weights);
-        print_short(state);
+        print_short(t);
         return;
     }
     wrap_put(&w, "", "resume   %s", printable_text(start->from, from));
@@ -304,7 +310,7 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
     wrap_end(&w);
     if (o->init)
         fprintf(stderr, "         --init is not used: the run resumes (--resume none starts fresh)\n");
-    print_short(state);
+    print_short(t);
 }
 
 /* Format an estimated time: "4.2 s", or from ten seconds on "1:10". */

@@ -280,6 +280,7 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .micro_batches = t->task.each,
         .global_batch = t->task.global,
         .steps = t->task.steps,
+        .images = t->task.samples.count,
         .memory = t->engine.facts.memory,
         .memory_all = t->engine.memory_all,
         .memory_there = t->engine.device && t->engine.device->info.memory < UINT64_MAX ? t->engine.device->info.memory

@@ -9,7 +9,8 @@
  *     trainer_evaluate()   instead: evaluates one split with given weights, without training
  *     trainer_estimate()   instead: estimates the duration
  *
- * A short run has fewer steps than --epochs needs (options->max_steps): checkpoint_state.short_run names its options,
+ * A short run has fewer steps than --epochs needs (options->max_steps), or a part of the images (options->limit):
+ * checkpoint_state.short_run names its options,
  * and all of its results are marked with them.  Learning rates and orders are those of the whole run.
  *
  * A run that was killed at any time and resumes writes the same checkpoints and the same best model, byte for byte, as
@@ -70,6 +71,7 @@ struct trainer_options {
     const char *resume; /* "auto", "none", or the path of a checkpoint or of a folder with one */
 
     uint32_t epochs;
+    const char *limit;       /* limit.h: train on, and validate with, a part of the patients; NULL: all */
     uint64_t max_steps;      /* steps in total after which the run saves and ends, without an evaluation; 0: none */
     uint32_t evaluate_every; /* epochs between two validations; the last epoch has one; 0: only the last epoch */
     unsigned batch; /* images of a rank per accumulation; a step accumulates the gradients of `accumulate` x batch */
@@ -304,6 +306,7 @@ struct trainer_facts {
     unsigned side, source;               /* of the input, of the images */
     unsigned micro_batch, micro_batches; /* images; of a step on each rank */
     uint64_t global_batch, steps;        /* images; of an epoch */
+    uint64_t images;                     /* of an epoch */
     struct plan_memory memory;
     uint64_t memory_all, memory_there; /* bytes of this process with host copies; free on the device, 0: unknown */
     enum select_metric select;

@@ -7,6 +7,8 @@
 
 #include "run/trainer_private.h"
 
+#include "data/limit.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,11 +91,15 @@ trainer_is_cut(const struct trainer_job *job, const struct trainer_task *task, c
 }
 
 void
-trainer_mark_short(const struct trainer_job *job, uint64_t steps, struct checkpoint_state *state)
+trainer_mark_short(const struct trainer_job *job, uint64_t steps_of_run, struct checkpoint_state *state)
 {
-    state->short_run[0] = '\0';
-    if (job->o->max_steps > 0 && job->o->max_steps < steps)
-        snprintf(state->short_run, sizeof(state->short_run), "--max-steps %llu", (unsigned long long)job->o->max_steps);
+    const char *limit = job->o->limit;
+    char steps[40] = "";
+
+    if (job->o->max_steps > 0 && job->o->max_steps < steps_of_run)
+        snprintf(steps, sizeof(steps), "--max-steps %llu", (unsigned long long)job->o->max_steps);
+    snprintf(state->short_run, sizeof(state->short_run), "%s%.16s%s%s", limit ? "--limit " : "", limit ? limit : "",
+             limit && steps[0] ? " " : "", steps);
 }
 
 void
@@ -105,4 +111,19 @@ trainer_free_arrays(struct checkpoint_arrays *a)
     free(a->moment2);
     free(a->average);
     *a = (struct checkpoint_arrays){.params = NULL};
+}
+
+enum chex_status
+trainer_list_samples(const struct trainer_job *job, const struct trainer_task *task, int split, struct samples *out,
+                     struct chex_error *err)
+{
+    bool limited = job->o->limit && !job->o->evaluate_only && (split == task->train || split == task->validation);
+    enum chex_status status = samples_list(task->ds, (unsigned)split, out, err);
+    struct sample_limit limit;
+
+    if (status == CHEX_OK && limited)
+        status = limit_parse(job->o->limit, &limit, err);
+    if (status == CHEX_OK && limited)
+        status = samples_limit(task->ds, &limit, job->o->seed, job->o->skip_bad, out, err);
+    return status;
 }

@@ -62,7 +62,8 @@ trainer_evaluate_split(struct trainer *t, int split, bool average, struct evalua
         .progress = on_progress,
         .context = &t->job,
     };
-    enum chex_status status = samples->count > 0 ? CHEX_OK : samples_list(t->task.ds, (unsigned)split, samples, err);
+    enum chex_status status = samples->count > 0 ? CHEX_OK
+                                                 : trainer_list_samples(&t->job, &t->task, split, samples, err);
 
     memset(out, 0, sizeof(*out));
     status = collective_agree(t->job.all, status, NULL, err);

@@ -524,7 +524,12 @@ check_inputs(const struct trainer_job *job, struct trainer_task *task, struct ch
     if (status == CHEX_OK)
         status = check_shards(task, task->test, err);
     if (status == CHEX_OK && !job->o->evaluate_only)
-        status = samples_list(task->ds, (unsigned)task->train, &task->samples, err);
+        status = trainer_list_samples(job, task, task->train, &task->samples, err);
+    if (status == CHEX_OK && !job->o->evaluate_only) {
+        if (task->samples.count == 0)
+            return error_set(err, CHEX_ERR_DAMAGED, "no record of split 'train' of '%s' is readable", job->o->data);
+        task->steps = order_steps(task->samples.count, task->global);
+    }
     return status;
 }
 

@@ -226,7 +226,11 @@ bool trainer_is_complete(const struct trainer_job *job, const struct checkpoint_
 bool trainer_is_cut(const struct trainer_job *job, const struct trainer_task *task,
                     const struct checkpoint_state *state);
 /* Set state->short_run, from the options and the steps of the whole run. */
-void trainer_mark_short(const struct trainer_job *job, uint64_t steps, struct checkpoint_state *state);
+void trainer_mark_short(const struct trainer_job *job, uint64_t steps_of_run, struct checkpoint_state *state);
+
+/* List the samples of a split; of train and val only those of options->limit, unless with evaluate_only. */
+enum chex_status trainer_list_samples(const struct trainer_job *job, const struct trainer_task *task, int split,
+                                      struct samples *out, struct chex_error *err);
 
 /* ---- trainer_settings.c ------------------------------------------------------------------------------------------ */
 

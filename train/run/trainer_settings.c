@@ -62,6 +62,7 @@ const struct setting trainer_settings[] = {
     {"on-bad-record", SETTING_SHARED, SETTING_CHOICE, O(skip_bad), .names = bad_record_names},
     {"eval-only", SETTING_SHARED, SETTING_FLAG, O(evaluate_only)},
     {"epochs", SETTING_FREE, SETTING_NUMBER, O(epochs), .min = 1, EPOCHS, .training = true},
+    {"limit", SETTING_FIXED, SETTING_TEXT, O(limit), .none = "all", .training = true},
     {"max-steps", SETTING_SHARED, SETTING_NUMBER, O(max_steps), .min = 1, .max = CHECKPOINT_MAX_COUNT,
      .training = true},
     {"eval-every", SETTING_SHARED, SETTING_NUMBER, O(evaluate_every), .min = 1, EPOCHS, .training = true},
