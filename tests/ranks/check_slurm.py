@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The job script doc/slurm/train.sh, which doc/cluster.md shows, with stand-ins for Slurm's commands (fake_slurm.py).
-A job that runs out of time, is preempted or loses a rank is requeued, resumes, and ends with the bytes of an
-uninterrupted job.
+"""The job scripts doc/slurm/train.sh, which doc/cluster.md shows, and doc/slurm/scaling.sh, with stand-ins for Slurm's
+commands (fake_slurm.py).  A job that runs out of time, is preempted or loses a rank is requeued, resumes, and ends with
+the bytes of an uninterrupted job.
 
     check_slurm.py [PATTERN]      only the cases whose name matches the regular expression
 
@@ -21,6 +21,7 @@ from support import SOURCE, Cases, Skip, program, run, slurp, tree
 
 case = Cases()
 SCRIPT = os.path.join(SOURCE, "doc", "slurm", "train.sh")
+SCALING = os.path.join(SOURCE, "doc", "slurm", "scaling.sh")
 EXACT = re.compile(r"latest|best\.safetensors|predictions-.*|metrics-.*\.json|auroc.*\.svg")
 OPTIONS = ("--model", "densenet-micro", "--crop", "32", "--micro-batch", "1", "--bootstrap", "20", "-j", "1",
            "--checkpoint-every", "2steps", "--cache", "none", "--timeout", "10s")
@@ -139,6 +140,47 @@ def _(work):
     assert kept(other)[0] == kept(out)[0], log
     here, there = (weights(f"{folder}/{kept(out)[0]}.safetensors") for folder in (out, other))
     assert here == there and len(here) > 50, [name for name in here if here[name] != there.get(name)]
+
+
+def scale(work, *words, code=0, steps="3", more=()):
+    """sbatch WORDS scaling.sh ...; the words of each srun, and what the log says."""
+    state, out = f"{work}/state", f"{work}/of scaling"
+    for folder in (state, f"{work}/near"):
+        os.makedirs(folder, exist_ok=True)
+    if not os.path.isdir(f"{work}/bin"):
+        fake_slurm.install(f"{work}/bin", program("chex-train"), mpi.mpirun("chex-train"))
+    environment = dict(mpi.ENVIRONMENT, PATH=f"{work}/bin:{os.environ['PATH']}", FAKE_STATE=state,
+                       TMPDIR=f"{work}/near", STEPS=steps)
+    run(["sbatch", *words, SCALING, out, "-d", fixture("trainable"), "--batch", "4", *OPTIONS, *more], code,
+        env=environment)
+    log = slurp(f"{state}/log").decode()
+    return re.findall(r"--nodes=(\d+)\n--ntasks=(\d+)\n", slurp(f"{state}/srun").decode()), log, out
+
+
+@case("the job of scaling runs 1, 2 and all 3 ranks for some steps each, and hands the runs to chex-inspect scaling")
+def _(work):
+    tasks, log, out = scale(work, "--ntasks-per-node=3")
+    assert tasks == [("1", "1"), ("1", "2"), ("1", "3")], (tasks, log)
+    for ranks in (1, 2, 3):
+        document = json.loads(slurp(f"{out}/{ranks}/run.json"))
+        session, = document["sessions"]
+        assert (session["ranks"], session["to_step"], session["exit"]) == (ranks, 3, 0), session
+        assert document["short_run"] == "--max-steps 3" and document["global_batch"] == 4 * ranks, document
+        assert not os.path.exists(f"{out}/{ranks}/best.safetensors")
+    assert slurp(f"{work}/state/inspect").decode().splitlines() == \
+        ["scaling", f"{out}/1", f"{out}/2", f"{out}/3", "-o", f"{out}/scaling.svg"]
+    scale(work, "--ntasks-per-node=1", steps="2")  # measured again, not resumed
+    assert json.loads(slurp(f"{out}/1/run.json"))["sessions"][-1]["to_step"] == 2
+
+
+@case("the job of scaling on two nodes uses as few nodes as it can; it ends with the code of the first run that fails")
+def _(work):
+    tasks, log, _ = scale(work, "--nodes=2", "--ntasks-per-node=2", steps="1")
+    assert tasks == [("1", "1"), ("1", "2"), ("2", "4")], (tasks, log)
+    os.remove(f"{work}/state/inspect")
+    scale(work, code=2, more=("--lr", "fast"))
+    assert not os.path.exists(f"{work}/state/inspect")
+    run(["shellcheck", SCALING] if shutil.which("shellcheck") else ["true"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """sbatch, srun and scontrol for tests of job scripts: no Slurm, one machine, mpirun below (Python 3, stdlib only).
 
-    install(folder, chex_train, mpirun)   makes the commands; the folder is for PATH, $FAKE_STATE for what they note
+    install(folder, chex_train, mpirun)   makes the commands; the folder is for PATH, $FAKE_STATE for what they note.
+                                          chex-inspect there only notes its words
 
 sbatch takes the script's #SBATCH lines and then its own options, sets what Slurm sets for the script, and runs a copy
 of it, again when it was requeued.  srun drops its options and starts a rank for each task.  What sbatch does to
@@ -20,11 +21,18 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SRUN = """#!/bin/sh
-while case $1 in -*) true ;; *) false ;; esac; do echo "$1" >> "$FAKE_STATE/srun"; shift; done
-exec {mpirun} -np "$SLURM_NTASKS" "$@"
+tasks=$SLURM_NTASKS
+while case $1 in --ntasks=*) tasks=${{1#*=}} ;; -*) true ;; *) false ;; esac; do
+    echo "$1" >> "$FAKE_STATE/srun"
+    shift
+done
+exec {mpirun} -np "$tasks" "$@"
 """
 SCONTROL = """#!/bin/sh
 [ "$1" = requeue ] && [ "$2" = "$SLURM_JOB_ID" ] && echo "$2" > "$FAKE_STATE/requeued"
+"""
+INSPECT = """#!/bin/sh
+printf '%s\\n' "$@" > "$FAKE_STATE/inspect"
 """
 MPIRUN = """#!/bin/sh
 echo "$*" >> "$FAKE_STATE/mpirun"
@@ -37,7 +45,7 @@ def install(folder, chex_train, mpirun):
     os.symlink(chex_train, os.path.join(folder, "chex-train"))
     sbatch = f"#!/bin/sh\nexec {sys.executable} {HERE}/fake_slurm.py \"$@\"\n"
     for name, text in (("srun", SRUN.format(mpirun="mpirun")), ("scontrol", SCONTROL), ("sbatch", sbatch),
-                       ("mpirun", MPIRUN.format(mpirun=mpirun))):
+                       ("chex-inspect", INSPECT), ("mpirun", MPIRUN.format(mpirun=mpirun))):
         path = os.path.join(folder, name)
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
@@ -118,10 +126,10 @@ def main(words):
     first = next(i for i, word in enumerate(words) if not word.startswith("-"))
     script, rest = words[first], words[first + 1:]
     job = options(script, words[:first])
-    assert "requeue" in job and re.fullmatch(r"[A-Z0-9]+@\d+", job["signal"]), job
+    assert "requeue" not in job or re.fullmatch(r"[A-Z0-9]+@\d+", job["signal"]), job
     copy = os.path.join(os.environ["FAKE_STATE"], "slurm_script")  # as in the spool folder of a node
     shutil.copy(script, copy)
-    run = rest[rest.index("-o") + 1]
+    run = rest[rest.index("-o") + 1] if "-o" in rest else ""
     events = os.environ.get("FAKE_EVENTS", "none").split()
     for count in range(10):
         code, again = start(job, [copy, *rest], run, events[count] if count < len(events) else "none", count)
