@@ -16,7 +16,7 @@ import sys
 import mpi
 from mpi import ENVIRONMENT
 from support import SOURCE, Cases, images, program, run, says, slurp, tree
-from training import data, header, kept, last_step, run_folder, same_as_whole, train
+from training import data, header, kept, last_step, run_folder, same_as_whole, train, with_header
 
 try:
     import jsonschema
@@ -97,8 +97,8 @@ def lines(out, kind):
 def _(work):
     out = run_folder(work)
     done = train(out, "--max-steps", 8, "--json")
-    says(done, r"short run: --max-steps 8, so every number", r"ep 1/3 .*short run: --max-steps 8  loss",
-         r"done     8 steps \(--max-steps\): step-000008; a larger")
+    says(done, r"short run: --max-steps 8 \(90 images an epoch\): every number",
+         r"ep 1/3 .*short run: --max-steps 8  loss", r"done     8 steps \(--max-steps\): step-000008; a larger")
     document = valid(json.loads(done.stdout), "train.schema.json")
     assert document["result"]["step"] == 8 and document["final"] is None and not document["result"]["ended_early"]
     assert last_step(out) == "step-000008" and len(lines(out, "evaluation")) == 1
@@ -133,6 +133,16 @@ def _(work):
     assert "short run" not in done.stderr and b"short_run" not in slurp(f"{other}/run.json")
 
 
+@case("a mark that was edited is repeated without characters that a file or a terminal could not bear")
+def _(work):
+    out, model = run_folder(work), f"{work}/edited.safetensors"
+    train(out, "-q", "--max-steps", 6)
+    shutil.copy(f"{out}/best.safetensors", model)
+    with_header(model, lambda top: top["__metadata__"].update(short_run='--x 1,"\n\u001b' + 100 * "a"))
+    train(f"{work}/other", "-q", "--eval-only", "--init", model)
+    marked_files(f"{work}/other", ("--x 1????" + 100 * "a")[:63])
+
+
 @case("--max-steps at the end of an epoch ends the epoch first; beyond the end of the run it changes nothing")
 def _(work):
     out = run_folder(work)
@@ -143,6 +153,19 @@ def _(work):
     far = run_folder(work, "far")
     assert "short run" not in train(far, "--max-steps", 1000).stderr
     same_as_whole(far)
+
+
+@case("a run that ends before any evaluation says so")
+def _(work):
+    out = run_folder(work)
+    train(out, "-q", "--eval-every", "never", "--max-steps", 6)
+    says(train(out, "--eval-every", "never", "--epochs", 1, code=2), "no epoch was evaluated")
+
+
+@case("a dry run of a short run estimates its steps")
+def _(work):
+    found = json.loads(train(f"{work}/run", "-n", "-q", "--json", "--max-steps", 3).stdout)["plan"]["estimate"]
+    assert 0 < found["run"] <= found["epoch"] * 3 / 6, found
 
 
 @case("--eval-every evaluates every N epochs and after the last one; never: only after that")

@@ -278,12 +278,17 @@ print_short(const struct trainer *t)
 {
     const char *text = trainer_state(t)->short_run;
     char images[FORMAT_THINGS];
+    struct wrap w = {.out = stderr};
     struct trainer_facts f;
 
+    if (!text[0])
+        return;
     trainer_facts(t, &f);
-    if (text[0])
-        wrap_line(stderr, "", "short run: %s (%s an epoch), so every number and figure is marked short run", text,
-                  format_things(f.images, "image", images));
+    wrap_put(&w, "", "         short run: %s", text);
+    if (f.images > 0) /* not with --eval-only */
+        wrap_put(&w, " ", "(%s an epoch)", format_things(f.images, "image", images));
+    wrap_put(&w, ": ", "every number and figure is marked short run");
+    wrap_end(&w);
 }
 
 void

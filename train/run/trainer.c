@@ -129,6 +129,9 @@ evaluate_best(struct trainer *t, struct chex_error *err)
     if (status != CHEX_OK || (t->task.test < 0 && !again))
         return status;
     status = trainer_load_model(t, TRAINER_BEST, err);
+    if (status == CHEX_ERR_MISSING && t->state.best_step == 0 && t->job.o->evaluate_every != 1)
+        return error_set(err, CHEX_ERR_USAGE,
+                         "there is no best model: no epoch was evaluated (--eval-every); more --epochs continue");
     /* With a loss scale, a run can finish although all its steps were skipped. */
     if (status == CHEX_ERR_MISSING && t->state.best_step == 0)
         return error_set(

@@ -169,15 +169,36 @@ evaluation_seconds(const struct trainer_job *job, const struct trainer_task *tas
            evaluate_views(job->o->tta, task->side, engine->options.source, view);
 }
 
-/* Returns the seconds for the rest of the run; some steps of the current epoch may be done. */
+/* Returns the number of epochs left that are validated. */
+static uint32_t
+evaluations_left(const struct trainer_job *job, const struct checkpoint_state *state)
+{
+    uint32_t every = job->o->evaluate_every, epochs = job->o->epochs;
+
+    if (state->epoch >= epochs)
+        return 0;
+    if (every == 0)
+        return 1;
+    return epochs / every - state->epoch / every + (epochs % every != 0);
+}
+
+/*
+ * Returns the seconds for the rest of the run, with its test; some steps of the current epoch may be done.  A short run
+ * ends before its last epoch: it has no test, and its evaluations are not counted.
+ */
 static double
 run_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state,
-            double epoch, const double *seconds)
+            double evaluation, double test, const double *seconds)
 {
-    double made = train_seconds(task, task->steps, seconds) -
-                  train_seconds(task, task->steps - state->batches, seconds);
+    double epoch = train_seconds(task, task->steps, seconds);
+    uint64_t most = job->o->max_steps;
 
-    return trainer_is_complete(job, state) ? 0 : epoch * (job->o->epochs - state->epoch) - made;
+    if (trainer_is_complete(job, state))
+        return test;
+    if (most > 0 && most < state->schedule.options.steps)
+        return most > state->step ? (double)(most - state->step) / (double)task->steps * epoch : 0;
+    return epoch * (job->o->epochs - state->epoch - 1) + train_seconds(task, task->steps - state->batches, seconds) +
+           evaluation * evaluations_left(job, state) + test;
 }
 
 /*
@@ -234,7 +255,7 @@ time_all(const struct trainer_job *job, const struct trainer_task *task, const s
 enum chex_status
 trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err)
 {
-    double seconds[TIMED_COUNT] = {0};
+    double seconds[TIMED_COUNT] = {0}, evaluation;
     enum chex_status status;
 
     *out = (struct trainer_estimate){.modelled = t->engine.device->info.imagined};
@@ -246,12 +267,12 @@ trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_er
     if (status != CHEX_OK)
         return status;
     out->micro_batch = seconds[t->job.o->evaluate_only ? TIMED_EVALUATE : TIMED_BATCH];
-    if (!t->job.o->evaluate_only)
-        out->epoch = train_seconds(&t->task, t->task.steps, seconds) +
-                     evaluation_seconds(&t->job, &t->task, &t->engine, t->task.validation, seconds);
-    if (!t->job.o->evaluate_only)
-        out->run = run_seconds(&t->job, &t->task, &t->state, out->epoch, seconds);
-    out->run += evaluation_seconds(&t->job, &t->task, &t->engine, t->task.test, seconds);
+    evaluation = evaluation_seconds(&t->job, &t->task, &t->engine, t->task.validation, seconds);
+    out->run = evaluation_seconds(&t->job, &t->task, &t->engine, t->task.test, seconds);
+    if (t->job.o->evaluate_only)
+        return CHEX_OK;
+    out->epoch = train_seconds(&t->task, t->task.steps, seconds) + evaluation;
+    out->run = run_seconds(&t->job, &t->task, &t->state, evaluation, out->run, seconds);
     return CHEX_OK;
 }
 
