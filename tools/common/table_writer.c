@@ -19,6 +19,12 @@
 #define FIT_MOST 60 /* a longer text does not widen its column */
 #define NUMBER   64 /* bytes of a formatted number */
 
+static FILE *
+file_of(const struct table_writer *t)
+{
+    return t->file ? t->file : stdout;
+}
+
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
 static const char *
@@ -61,7 +67,7 @@ put_line(const struct table_writer *t, const struct cell *cell)
             pad += (int)strlen(gap) + abs(width);
             continue;
         }
-        printf("%*s%s%*s", pad, "", gap, width > 0 ? width : 0, text);
+        fprintf(file_of(t), "%*s%s%*s", pad, "", gap, width > 0 ? width : 0, text);
         pad = -width > (int)strlen(text) ? -width - (int)strlen(text) : 0;
     }
 }
@@ -72,30 +78,30 @@ put_headings(const struct table_writer *t)
     const char *bold = t->color ? t->color->bold : "", *off = t->color ? t->color->off : "";
 
     if (t->title)
-        printf("%s%s%s%*s", bold, t->title, off, INDENT - (int)strlen(t->title), "");
+        fprintf(file_of(t), "%s%s%s%*s", bold, t->title, off, INDENT - (int)strlen(t->title), "");
     else
-        fputs(bold, stdout);
+        fputs(bold, file_of(t));
     put_line(t, NULL);
-    printf("%s\n", t->title ? "" : off);
+    fprintf(file_of(t), "%s\n", t->title ? "" : off);
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------- */
 
 /* Prints a field, with quotes if RFC 4180 requires them. */
 static void
-put_field(const char *text)
+put_field(FILE *file, const char *text)
 {
     if (text[strcspn(text, "\",\r\n")] == '\0') {
-        fputs(text, stdout);
+        fputs(text, file);
         return;
     }
-    putchar('"');
+    putc('"', file);
     for (; *text; text++) {
         if (*text == '"')
-            putchar('"');
-        putchar(*text);
+            putc('"', file);
+        putc(*text, file);
     }
-    putchar('"');
+    putc('"', file);
 }
 
 static const char *
@@ -120,11 +126,11 @@ put_csv(const struct table_writer *t, const struct cell *cell)
     for (c = t->column; c->name || c->heading; c++) {
         if (!c->name)
             continue;
-        fputs(comma, stdout);
-        put_field(cell ? csv_text(&cell[c - t->column], out) : c->name);
+        fputs(comma, file_of(t));
+        put_field(file_of(t), cell ? csv_text(&cell[c - t->column], out) : c->name);
         comma = ",";
     }
-    fputs("\r\n", stdout);
+    fputs("\r\n", file_of(t));
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
@@ -168,22 +174,22 @@ put_json(struct table_writer *t, const struct cell *cell)
     const char *before = "{";
 
     if (!lines)
-        printf("%s\n", t->rows > 0 ? "," : "");
+        fprintf(file_of(t), "%s\n", t->rows > 0 ? "," : "");
     for (c = t->column; c->name || c->heading; c++) {
         json_t *value;
 
         if (!c->name)
             continue;
         value = json_value(&cell[c - t->column]);
-        printf("%s\"%s\":%s", before, c->name, lines ? " " : "");
-        if (!value || json_dumpf(value, stdout, flags) != 0) {
+        fprintf(file_of(t), "%s\"%s\":%s", before, c->name, lines ? " " : "");
+        if (!value || json_dumpf(value, file_of(t), flags) != 0) {
             t->failed = true;
-            fputs("null", stdout);
+            fputs("null", file_of(t));
         }
         json_decref(value);
         before = lines ? ", " : ",";
     }
-    fputs(lines ? "}\n" : "}", stdout);
+    fputs(lines ? "}\n" : "}", file_of(t));
 }
 
 /* ---- all ------------------------------------------------------------------------------------------------------- */
@@ -212,9 +218,9 @@ table_row(struct table_writer *t, const struct cell *cell)
     const struct table_column *c;
 
     if (t->format == TABLE_TEXT) {
-        printf("%*s", t->title ? INDENT : 0, "");
+        fprintf(file_of(t), "%*s", t->title ? INDENT : 0, "");
         put_line(t, cell);
-        putchar('\n');
+        putc('\n', file_of(t));
     } else if (t->format == TABLE_CSV)
         put_csv(t, cell);
     else if (t->list)

@@ -1,5 +1,5 @@
 /*
- * table_writer.h - writes a table to standard output as text, CSV (RFC 4180), JSON lines or JSON
+ * table_writer.h - writes a table to standard output or a file as text, CSV (RFC 4180), JSON lines or JSON
  *
  *     static const struct table_column columns[] = {{"name", "name", TABLE_FIT}, {"count", "values", 11}, {0}};
  *     struct table_writer t = {.format = TABLE_CSV, .column = columns};
@@ -19,6 +19,7 @@
 #include "common/color.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_JSONL }; /* the values of --format */
 
@@ -36,6 +37,7 @@ struct table_column {
 struct table_writer {
     enum table_format format;
     const struct table_column *column; /* an entry without name and heading ends it */
+    FILE *file;                        /* NULL: standard output */
     json_t *list;                      /* TABLE_JSON appends rows to it; NULL: prints them with commas */
     const struct color *color;         /* colours of the text headings; NULL: none */
     const char *title;                 /* printed before the headings, rows are indented; or NULL */
