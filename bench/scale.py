@@ -18,11 +18,13 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import csv
 import math
+import os
 from dataclasses import replace
 
 import scale_model as model
 from scale_model import LINKS, MB, Job, Machine
 
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GPUS = (1, 4, 8, 16, 32, 64, 128, 256)
 V100 = Machine(4, LINKS["NVLink V100"], LINKS["EDR"])
 H200 = Machine(8, LINKS["NVLink H200"], LINKS["NDR"])
@@ -30,15 +32,23 @@ SMALL_LAST = 1.6 * MB
 
 # ---- the published jobs --------------------------------------------------------------------------------------------
 
+
+def published_points(study, column):
+    """The points of a study by the number of GPUs; chex-inspect scaling --reference shows the same file."""
+    path = os.path.join(SOURCE, "tools", "inspect", "scaling", "published.csv")
+    with open(path, encoding="utf-8", newline="") as file:
+        return {int(row["gpus"]): float(row[column]) for row in csv.DictReader(file) if row["study"] == study}
+
+
 # Dell, "Training an AI Radiologist using Distributed Deep Learning with Nvidia GPUs" (knowledge base 000124388), and
 # github.com/dellemc-hpc-ai/ai-radiologist-GPU: C4140 with 4 V100 SXM2 and one EDR adapter, TensorFlow 1.12, Horovod
 # 0.16.4, NCCL 2.4.7; img/s by the number of GPUs.  The job scripts skip the evaluation.  Seconds x img/s is 10 x 77,871
 # images for each count.  Horovod 0.16 starts sums every 5 ms.
-DELL_RATES = {1: 185.12, 2: 315.26, 3: 421.85, 4: 589.36, 8: 1116.99, 12: 1527.60, 16: 1912.82}
+DELL_RATES = published_points("dell", "images_per_second")
 DELL = Job(V100, rate=DELL_RATES[1], micro=1, cycle=5e-3, tail=0, update=0, train=77_871, judged=0)
 # RWTH Aachen's analysis of ResNet-50 on BigEarthNet by Score-P: parallel efficiency by the number of GPUs.  It rises
 # with the number of GPUs, so no model of this file describes it.
-RWTH_EFFICIENCY = {48: 0.27, 64: 0.34}
+RWTH_EFFICIENCY = published_points("rwth", "parallel_efficiency")
 
 
 def dell_speedup(ranks, contention=0.0):

@@ -43,6 +43,7 @@ EXTRA_DIST += \
 	tests/cli/check_reshard.py \
 	tests/cli/check_resume.py \
 	tests/cli/check_scale.sh \
+	tests/cli/check_scaling.py \
 	tests/cli/check_sheet.py \
 	tests/cli/check_short.py \
 	tests/cli/check_source.py \

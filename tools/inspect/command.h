@@ -78,7 +78,7 @@ struct inspect_command {
 
 extern const struct inspect_command inspect_list_command, inspect_labels_command, inspect_check_command,
     inspect_sheet_command, inspect_show_command, inspect_extract_command, inspect_diff_command, inspect_source_command,
-    inspect_report_command;
+    inspect_report_command, inspect_scaling_command;
 
 /* Returns whether --format asks for rows, csv or jsonl. */
 bool inspect_wants_rows(const struct inspect_options *o);

@@ -25,7 +25,8 @@ enum inspect_action {
     INSPECT_SHOW,
     INSPECT_REPORT,
     INSPECT_DIFF,
-    INSPECT_SOURCE
+    INSPECT_SOURCE,
+    INSPECT_SCALING
 };
 
 struct inspect_options {
@@ -54,9 +55,13 @@ struct inspect_options {
     bool seed_given;
 
     const char *title;    /* sheet, report: printable ASCII, or NULL */
-    const char *output;   /* sheet, report, extract */
+    const char *output;   /* sheet, report, extract, scaling */
     const char *protocol; /* show; or NULL */
     enum table_format format;
+
+    /* scaling */
+    const char *reference; /* or NULL */
+    bool force;
 
     /* source */
     const char *labels;

@@ -129,7 +129,8 @@ inspect_json_begin(struct inspect *in)
         [INSPECT_DESCRIBE] = "describe",  [INSPECT_VERIFY] = "verify",   [INSPECT_LIST] = "list",
         [INSPECT_TRAINED] = "trained-on", [INSPECT_EXTRACT] = "extract", [INSPECT_LABELS] = "labels",
         [INSPECT_SPLIT] = "check-split",  [INSPECT_SHEET] = "sheet",     [INSPECT_SHOW] = "show",
-        [INSPECT_REPORT] = "report",      [INSPECT_DIFF] = "diff",       [INSPECT_SOURCE] = "source"};
+        [INSPECT_REPORT] = "report",      [INSPECT_DIFF] = "diff",       [INSPECT_SOURCE] = "source",
+        [INSPECT_SCALING] = "scaling"};
 
     printf("{\"tool\": \"%s\", \"version\": \"%s\", \"action\": \"%s\", \"results\": [", in->program->name,
            chex_version(), names[in->options->action]);

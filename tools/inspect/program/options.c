@@ -124,11 +124,17 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static const struct cli_command *const commands[] = {
-    &inspect_list_command.cli,   &inspect_labels_command.cli,
-    &inspect_check_command.cli,  &inspect_sheet_command.cli,
-    &inspect_show_command.cli,   &inspect_extract_command.cli,
-    &inspect_report_command.cli, &inspect_diff_command.cli,
-    &inspect_source_command.cli, NULL,
+    &inspect_list_command.cli,
+    &inspect_labels_command.cli,
+    &inspect_check_command.cli,
+    &inspect_sheet_command.cli,
+    &inspect_show_command.cli,
+    &inspect_extract_command.cli,
+    &inspect_report_command.cli,
+    &inspect_diff_command.cli,
+    &inspect_scaling_command.cli,
+    &inspect_source_command.cli,
+    NULL,
 };
 
 /* The options of 0.1.0 that were actions. */
@@ -146,6 +152,7 @@ static const struct cli_words words[] = {
     {"fields", true,
      CLI_NAMES("slot", "split", "shard", "index", "name", "patient", "labels", "weight", "age", "sex", "view",
                "sha256")},
+    {"reference", false, CLI_NAMES("dell", "rwth")},
     {"split", false, CLI_NAMES("train", "val", "test", "all")},
     {"where", true,
      CLI_NAMES("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax",
@@ -171,6 +178,7 @@ const struct cli_program inspect_program = {
                 "chex-inspect list --fields name,labels,age shards > list.tsv\n"
                 "chex-inspect sheet -o hernia.png --where Hernia --random 24 shards\n"
                 "chex-inspect diff runs/a runs/b         # the newest checkpoints of two runs\n"
+                "chex-inspect scaling -o scaling.svg runs/1 runs/2  # speed-up and efficiency\n"
                 "chex-inspect source -l Data_Entry_2017_v2020.csv -i images_*.tar.gz\n"
                 "chex-inspect help list                  # the options of a command",
     .notes = "A PATH is the folder of a data set or one of its shards, a checkpoint, or the\n"

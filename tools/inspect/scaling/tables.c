@@ -1,0 +1,212 @@
+/*
+ * tables.c - the comparison as text, rows and JSON; see scaling.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/scaling/scaling.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+const struct table_column scaling_columns[] = {
+    {.name = "kind"},
+    {.name = "source"},
+    {.name = "ranks"},
+    {.name = "nodes"},
+    {.name = "gpus"},
+    {.name = "global_batch"},
+    {.name = "images_per_second"},
+    {.name = "epoch_seconds"},
+    {.name = "speedup"},
+    {.name = "efficiency"},
+    {.name = "parallel_efficiency"},
+    {.name = "load_balance"},
+    {.name = "communication_efficiency"},
+    {.name = "computation_scaling"},
+    {.name = "global_efficiency"},
+    {.name = "differs"},
+    {.name = NULL},
+};
+
+static void
+put_run(struct table_writer *t, const struct scaling_run *r)
+{
+    char path[SCALING_PATH], differs[4 * sizeof(r->differs)];
+
+    table_row(t, (struct cell[]){cell_text("measured"), inspect_name(t, r->path, path, sizeof(path)),
+                                 cell_count(r->ranks), cell_count(r->nodes), cell_count(r->cuda ? r->ranks : 0),
+                                 cell_count(r->global_batch), cell_number(r->rate), cell_number(r->epoch_seconds),
+                                 cell_number(r->speedup), cell_number(r->efficiency),
+                                 cell_number(r->factor[FACTOR_PARALLEL]), cell_number(r->factor[FACTOR_BALANCE]),
+                                 cell_number(r->factor[FACTOR_COMMUNICATION]), cell_number(r->computation),
+                                 cell_number(r->global), inspect_name(t, r->differs, differs, sizeof(differs))});
+}
+
+static void
+put_point(struct table_writer *t, const struct reference_point *p)
+{
+    table_row(t,
+              (struct cell[]){cell_text("published"), cell_text(p->source), cell_none(), cell_none(),
+                              cell_count(p->gpus), cell_none(), cell_number(p->rate), cell_none(),
+                              cell_number(p->speedup), cell_number(p->efficiency), cell_number(p->parallel_efficiency),
+                              cell_none(), cell_none(), cell_none(), cell_none(), cell_none()});
+}
+
+void
+scaling_rows(struct table_writer *t, void *scaling)
+{
+    const struct scaling *s = scaling;
+    size_t i;
+
+    for (i = 0; i < s->count; i++)
+        put_run(t, &s->run[i]);
+    for (i = 0; i < s->points; i++)
+        put_point(t, &s->point[i]);
+}
+
+json_t *
+scaling_document(void *scaling)
+{
+    const struct scaling *s = scaling;
+    json_t *rows = inspect_rows_json(scaling_columns, scaling_rows, scaling);
+    json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "scaling", scaling_kind_name[s->kind], "reference",
+                               text_json(s->reference->path), "comparable", json_boolean(scaling_comparable(s)), "rows",
+                               rows);
+
+    if (!object)
+        json_decref(rows);
+    return object;
+}
+
+/* ---- text -------------------------------------------------------------------------------------------------------- */
+
+#define NUMBER 24
+
+static const char *
+number_text(int digits, double value, char out[NUMBER])
+{
+    if (isnan(value))
+        return "n/a";
+    snprintf(out, NUMBER, "%.*f", digits, value);
+    return out;
+}
+
+/* Four significant digits up to 9999, all digits above. */
+static const char *
+rate_text(double value, char out[NUMBER])
+{
+    if (isnan(value))
+        return "n/a";
+    snprintf(out, NUMBER, value < 9999.5 ? "%#.4g" : "%.0f", value);
+    if (out[strlen(out) - 1] == '.')
+        out[strlen(out) - 1] = '\0';
+    return out;
+}
+
+static const char *
+path_text(const struct scaling_run *r, char out[PRINTABLE_TEXT + 2])
+{
+    out[0] = r->differs[0] ? '*' : ' ';
+    printable_text(r->path, out + 1);
+    return out[0] == ' ' ? out + 1 : out;
+}
+
+static void
+print_rates(const struct scaling *s)
+{
+    static const struct table_column columns[] = {
+        {.heading = "ranks", .width = 5},       {.heading = "nodes", .width = 5},
+        {.heading = "GPUs", .width = 4},        {.heading = "batch", .width = 6},
+        {.heading = "img/s", .width = 8},       {.heading = "epoch, s", .width = 8},
+        {.heading = "speed-up", .width = 8},    {.heading = "efficiency", .width = 10},
+        {.heading = "run", .width = TABLE_FIT}, {.name = NULL},
+    };
+    struct table_writer t = {.column = columns, .color = &s->in->color, .fit = 3};
+    char rate[NUMBER], epoch[NUMBER], speedup[NUMBER], efficiency[NUMBER], path[PRINTABLE_TEXT + 2];
+    const struct scaling_run *r;
+    const struct reference_point *p;
+
+    table_begin(&t);
+    for (r = s->run; r < s->run + s->count; r++)
+        table_row(&t, (struct cell[]){
+                          cell_count(r->ranks), cell_count(r->nodes), r->cuda ? cell_count(r->ranks) : cell_text("-"),
+                          cell_count(r->global_batch), cell_text(rate_text(r->rate, rate)),
+                          cell_text(rate_text(r->epoch_seconds, epoch)), cell_text(number_text(2, r->speedup, speedup)),
+                          cell_text(number_text(2, r->efficiency, efficiency)), cell_text(path_text(r, path))});
+    for (p = s->point; p < s->point + s->points; p++)
+        if (!isnan(p->rate))
+            table_row(&t, (struct cell[]){cell_text("-"), cell_text("-"), cell_count(p->gpus), cell_text("-"),
+                                          cell_text(rate_text(p->rate, rate)), cell_text("-"),
+                                          cell_text(number_text(2, p->speedup, speedup)),
+                                          cell_text(number_text(2, p->efficiency, efficiency)), cell_text(p->source)});
+}
+
+static void
+print_factors(const struct scaling *s)
+{
+    static const struct table_column columns[] = {
+        {.heading = "ranks", .width = 5},        {.heading = "parallel", .width = 9, .gap = "  "},
+        {.heading = "= balance", .width = 9},    {.heading = "x communication", .width = 15},
+        {.heading = "computation", .width = 11}, {.heading = "global", .width = 8, .gap = "  "},
+        {.heading = "run", .width = TABLE_FIT},  {.name = NULL},
+    };
+    struct table_writer t = {.column = columns, .color = &s->in->color, .fit = 3};
+    char text[5][NUMBER], path[PRINTABLE_TEXT + 2];
+    const struct scaling_run *r;
+    const struct reference_point *p;
+
+    table_begin(&t);
+    for (r = s->run; r < s->run + s->count; r++)
+        table_row(&t,
+                  (struct cell[]){cell_count(r->ranks), cell_text(number_text(2, r->factor[FACTOR_PARALLEL], text[0])),
+                                  cell_text(number_text(2, r->factor[FACTOR_BALANCE], text[1])),
+                                  cell_text(number_text(2, r->factor[FACTOR_COMMUNICATION], text[2])),
+                                  cell_text(number_text(2, r->computation, text[3])),
+                                  cell_text(number_text(2, r->global, text[4])), cell_text(path_text(r, path))});
+    for (p = s->point; p < s->point + s->points; p++)
+        if (!isnan(p->parallel_efficiency))
+            table_row(&t, (struct cell[]){cell_count(p->gpus),
+                                          cell_text(number_text(2, p->parallel_efficiency, text[0])), cell_text("-"),
+                                          cell_text("-"), cell_text("-"), cell_text("-"), cell_text(p->source)});
+}
+
+static void
+print_kind(const struct scaling *s)
+{
+    char path[PRINTABLE_TEXT], each[FORMAT_TEXT];
+    const struct scaling_run *r = s->reference;
+
+    if (s->kind == SCALING_ONE)
+        printf("one number of ranks: nothing scales\n");
+    else if (s->kind == SCALING_STRONG)
+        printf("strong scaling: the global batch is %s in all runs\n", COUNT_TEXT(r->global_batch));
+    else if (s->kind == SCALING_WEAK)
+        printf("weak scaling: the batch of a rank is %s in all runs\n", format_count(r->global_batch / r->ranks, each));
+    else
+        printf("neither strong nor weak scaling: the global batch and the batch of a rank change\n");
+    printf("reference: %s; img/s and speed-up include evaluations and checkpoints\n", printable_text(r->path, path));
+}
+
+void
+scaling_print(void *scaling)
+{
+    const struct scaling *s = scaling;
+    const struct scaling_run *r;
+
+    if (s->in->common->quiet)
+        return;
+    print_rates(s);
+    printf("\n");
+    print_factors(s);
+    printf("\n");
+    print_kind(s);
+    if (s->points > 0)
+        printf("rows of GPUs without ranks: published\n");
+    for (r = s->run; r < s->run + s->count; r++)
+        if (r->differs[0])
+            printable_line(stdout, "*%s is not comparable with the reference: %s", r->path, r->differs);
+}
