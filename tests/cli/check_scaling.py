@@ -22,6 +22,7 @@ from support import SOURCE, Cases, program, run, slurp
 
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
 import scale
+import scale_model as model
 
 try:
     import jsonschema
@@ -160,6 +161,83 @@ def check_rows(result, runs):
         compare(row, expected(row["source"], runs[0]))
 
 
+# ---- the prediction, by bench/scale_model.py -------------------------------------------------------------------------
+
+
+def densenet(stem, growth, blocks, side, outputs):
+    """([(parameters, elements read and written)] of the nodes, floats of the running statistics) of a DenseNet."""
+    nodes, statistics = [], 0
+
+    def conv(a, b, kernel, before, after):
+        nodes.append((a * b * kernel ** 2, a * before ** 2 + b * after ** 2))
+
+    def norm(channels, at):
+        nonlocal statistics
+        nodes.append((2 * channels, 2 * channels * at ** 2))
+        statistics += 2 * channels
+
+    half = (side + 1) // 2
+    conv(3, stem, 7, side, half)
+    norm(stem, half)
+    side, channels = (half + 1) // 2, stem
+    nodes.append((0, stem * (half ** 2 + side ** 2)))
+    for block, layers in enumerate(blocks):
+        for _ in range(layers):
+            norm(channels, side)
+            conv(channels, 4 * growth, 1, side, side)
+            norm(4 * growth, side)
+            conv(4 * growth, growth, 3, side, side)
+            channels += growth
+        if block + 1 < len(blocks):
+            norm(channels, side)
+            nodes.append((0, channels * (side ** 2 + (side // 2) ** 2)))
+            side //= 2
+            conv(channels, channels // 2, 1, side, side)
+            channels //= 2
+    norm(channels, side)
+    nodes.append((0, channels * (side ** 2 + 1)))
+    nodes.append((channels * outputs + outputs, channels + outputs))
+    return nodes, statistics
+
+
+MODELS = {"densenet121": (64, 32, (6, 12, 24, 16)), "densenet-micro": (32, 16, (4, 4, 4))}
+NETWORKS = {"edr": "EDR", "hdr": "HDR", "ndr": "NDR", "10g": "10 GbE"}
+
+
+def expected_epoch(base, ranks, batch, node, network):
+    """Seconds of an epoch: the parts of the base, which the ranks share, and the links of bench/scale_model.py."""
+    file, line, epochs, _, images = facts(base)
+    session = file["sessions"][-1]
+    nodes, statistics = densenet(*MODELS[file["model"]["name"]], file["options"]["crop"], 14)
+    rows = line["ranks"]
+    part = {name: sum(r["parts"][name] for r in rows) for name in PARTS}
+    forward, backward = (part[name] / epochs / images for name in ("forward", "backward"))
+    data = (part["data_wait"] + part["copy"]) / epochs / images
+    update = part["optimizer"] / len(rows) / line["steps"]
+    rest = [r["seconds"] - sum(s for name, s in r["parts"].items() if name != "meet" or r["busy"] is None)
+            for r in rows]
+    total = sum(elements for _, elements in nodes)
+    layers = tuple(model.Layer("", count, forward * elements / total, backward * elements / total)
+                   for count, elements in nodes)
+    inside = "PCIe 3" if session["backend"] == "cpu" else \
+        "NVLink V100" if "V100" in session["device"] else "NVLink H200"
+    machine = model.Machine(node, model.LINKS[inside], model.LINKS[NETWORKS[network]])
+    wire = 8 if session["backend"] == "cpu" else {"fp32": 4, "bf16": 2}[file["options"]["wire"]]
+
+    def step(count):
+        each = math.ceil(count / ranks)
+        job = model.Job(machine, rate=1 / (forward + backward + update / each), batch=each, update=update, wire=wire,
+                        last=1.6e6, tail=4 * statistics, layers=layers, meetings=20)
+        return model.step(job, ranks)["total"] + data * each, job
+
+    seconds, job = step(batch)
+    seconds *= images // batch
+    if images % batch:
+        seconds += step(images % batch)[0]
+    return seconds + part["evaluation"] / epochs / ranks + max(r["parts"]["save"] for r in rows) / epochs + \
+        sum(max(0, x) for x in rest) / len(rows) / epochs + model.meetings(job, ranks)
+
+
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
@@ -181,7 +259,7 @@ def _(work):
     table = list(csv.DictReader(io.StringIO(printed)))
     lines = [json.loads(line) for line in inspect("--format", "jsonl", *shuffled).stdout.splitlines()]
     for a, b, c in zip(table, lines, result["rows"], strict=True):
-        assert b == c and list(a) == list(b), (a, b, c)
+        assert b == {**dict.fromkeys(b), **c} and list(a) == list(b), (a, b, c)
         for key, value in c.items():
             assert a[key] == value if isinstance(value, str) else math.isclose(float(a[key]), value, rel_tol=1e-8), key
     inspect("-q", "-o", f"{work}/x.csv", *shuffled)
@@ -294,6 +372,80 @@ def _(work):
             assert -4 <= left and left + long <= width + 8 and 8 < y < height, (name, t.text, x, y)
         for circle in root.findall(f"{space}circle"):
             assert 0 < float(circle.get("cx")) < width and 0 < float(circle.get("cy")) < height
+
+
+# ---- predictions -----------------------------------------------------------------------------------------------------
+
+
+def modelled(result):
+    row = result["rows"][-1]
+    assert row["kind"] == result["prediction"]["kind"] == "modelled"
+    return row
+
+
+@case("a prediction is the parts of the first run and the links of bench/scale_model.py, to six digits")
+def _(work):
+    gpu = {"backend": "cuda", "device": "NVIDIA H100"}
+    number = 0
+    for name, crop, changes in (("densenet121", 224, gpu), ("densenet121", 224, dict(gpu, device="Tesla V100")),
+                                ("densenet121", 224, dict(gpu, wire="bf16")), ("densenet-micro", 32, {})):
+        for ranks, batch, node, network in ((1, 64, 4, "edr"), (4, 256, 8, "10g"), (2, 96, 1, "hdr"),
+                                            (8, 512, 3, "ndr")):
+            number += 1
+            base = make(f"{work}/{number}", run_json(ranks, batch, 100_003, model=name, crop=crop, **changes),
+                        times(ranks, 2 * math.ceil(100_003 / batch), min(2, ranks)))
+            for wanted in (1, 7, 64):
+                result = document("--predict", str(wanted), "--network", network, "--node", str(node), base)
+                row, each = modelled(result), batch // ranks
+                assert (row["ranks"], row["nodes"], row["global_batch"]) == (wanted, -(-wanted // node), wanted * each)
+                seconds = expected_epoch(base, wanted, wanted * each, node, network)
+                assert math.isclose(row["epoch_seconds"], seconds, rel_tol=1e-6), (row, seconds)
+                compare(row, {"images_per_second": 100_003 / seconds,
+                              "speedup": ranks * facts(base)[3] / seconds,
+                              "efficiency": ranks * facts(base)[3] / seconds / wanted})
+                assert row["epoch_low"] is None and result["prediction"]["error_factor"] is None
+    assert "no error bar: no other run" in inspect("--predict", "64", "--network", "edr", base).stdout
+
+
+@case("the error bar is the largest error of the same prediction for the other runs; strong runs keep their batch")
+def _(work):
+    for kind, batches in (("strong", (64, 64, 64)), ("weak", (32, 64, 128))):
+        runs = [make(f"{work}/{kind}{n}", run_json(n, batch, model="densenet-micro", crop=32),
+                     times(n, 32, min(2, n), slow=1 + n / 9)) for n, batch in zip((1, 2, 4), batches)]
+        order = [runs[1], runs[2], runs[0]]  # the base is the first one given, not the reference
+        result = document("--predict", "16", "--network", "edr", *order)
+        row, prediction = modelled(result), result["prediction"]
+        assert prediction["base"] == runs[1] and row["source"] == runs[1] and prediction["node_ranks"] == 2
+        assert row["global_batch"] == (64 if kind == "strong" else 512)
+        compare(row, {"epoch_seconds": expected_epoch(runs[1], 16, row["global_batch"], 2, "edr")})
+        errors = []
+        for found, run_, ranks, batch, node in zip(prediction["checks"], (runs[0], runs[2]), (1, 4),
+                                                   (batches[0], batches[2]), (1, 2), strict=True):
+            seconds, measured = expected_epoch(runs[1], ranks, batch, node, "edr"), facts(run_)[3]
+            assert found["source"] == run_
+            compare(found, {"modelled_seconds": seconds, "measured_seconds": measured})
+            errors += [seconds / measured, measured / seconds]
+        compare(row, {"epoch_low": row["epoch_seconds"] / max(errors),
+                      "epoch_high": row["epoch_seconds"] * max(errors)})
+        text = inspect("--predict", "16", "--network", "edr", *order).stdout
+        assert re.search(r"^ +16 +8 +- .* modelled$", text, re.M) and text.count("the same of") == 2
+        assert f"(x {max(errors):.2f})" in text and "modelled: 16 ranks on 8 nodes with EDR" in text
+        for name in ("csv", "json", "svg"):
+            inspect("-q", "--predict", "16", "--network", "edr", "-o", f"{work}/x.{name}", *order)
+            assert b"modelled" in slurp(f"{work}/x.{name}"), name
+        assert slurp(f"{work}/x.svg").decode().count('class="i4"') == 6
+        xml.parse(f"{work}/x.svg")
+    other = make(f"{work}/other", run_json(8, 64, model="densenet121"), times(8, 32))
+    checks = document("--force", "--predict", "16", "--network", "edr", *order, other)["prediction"]["checks"]
+    assert len(checks) == 2, "a run that is not comparable is in the error bar"
+
+
+@case("a prediction of an unknown model, or of a crop that is none, ends with a message")
+def _(work):
+    for i, (changes, code, said) in enumerate((({"model": "alexnet"}, 2, "alexnet"), ({"crop": 1e9}, 1, "no crop"),
+                                               ({"crop": "x"}, 1, "no crop"), ({"crop": 2}, 2, "2"))):
+        base = make(f"{work}/{i}", run_json(1, 64, **changes), times(1, 16))
+        assert said in inspect("--predict", "64", "--network", "edr", base, code=code).stderr
 
 
 # ---- hostile and missing files ---------------------------------------------------------------------------------------

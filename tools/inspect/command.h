@@ -31,7 +31,10 @@ enum {
     ID_LABEL_FILE,
     ID_LABEL_KIND,
     ID_LABEL_COLUMNS,
-    ID_MAX_MEMORY
+    ID_MAX_MEMORY,
+    ID_PREDICT,
+    ID_NETWORK,
+    ID_NODE
 };
 
 #define AT_FLAG(member)   CLI_FLAG(struct inspect_options, member)

@@ -62,6 +62,8 @@ struct inspect_options {
     /* scaling */
     const char *reference; /* or NULL */
     bool force;
+    unsigned predict, node; /* ranks; 0: not given */
+    int network;            /* enum scale_link; -1: not given */
 
     /* source */
     const char *labels;

@@ -11,6 +11,7 @@
 #include "inspect/check/check.h"
 #include "inspect/sheet/sheet.h"
 #include "labels/columns_file.h"
+#include "log/rank_times.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,13 @@ apply(void *context, const struct cli_option *option, const char *value, struct 
         return take_number(value, 1, SHEET_MAX_COLUMNS, &o->columns, err);
     case ID_TITLE:
         return take_title(value, &o->title, err);
+    case ID_PREDICT:
+        return take_number(value, 1, RANK_TIMES_MAX, &o->predict, err);
+    case ID_NODE:
+        return take_number(value, 1, 1024, &o->node, err);
+    case ID_NETWORK:
+        o->network = name_index(option->choices, value);
+        return CHEX_OK;
     case ID_SEED:
         o->seed_given = true;
         return cli_number(value, 0, UINT64_MAX, &o->seed, err);
@@ -200,7 +208,7 @@ const struct cli_program inspect_program = {
 struct inspect_options
 inspect_options_default(void)
 {
-    return (struct inspect_options){.depth = VERIFY_QUICK};
+    return (struct inspect_options){.depth = VERIFY_QUICK, .network = -1};
 }
 
 void

@@ -2,6 +2,7 @@
 inspect_scaling_sources = \
 	tools/inspect/scaling/compare.c \
 	tools/inspect/scaling/plot.c \
+	tools/inspect/scaling/predict.c \
 	tools/inspect/scaling/read.c \
 	tools/inspect/scaling/reference.c \
 	tools/inspect/scaling/scaling.c \

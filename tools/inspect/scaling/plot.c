@@ -34,6 +34,8 @@ static const char style[] =
     ".h0{fill:#fff;stroke:#0058a0;stroke-width:1.8}"
     ".s1{fill:none;stroke:#0058a0;stroke-width:1.4;stroke-dasharray:8 3}"
     ".s2{fill:none;stroke:#0058a0;stroke-width:1.4;stroke-dasharray:6 2 1.5 2}"
+    ".s4{fill:none;stroke:#16191d;stroke-width:1.4;stroke-dasharray:5 2 1 2 1 2}.i4{stroke:#16191d;stroke-width:1.4}"
+    ".f4{fill:#fff;stroke:#16191d;stroke-width:1.6}"
     ".f1,.f2,.f3{fill:#fff;stroke:#a34400;stroke-width:1.6}";
 
 struct figure {
@@ -81,6 +83,24 @@ widen(struct svg_axis *axis, double value)
 }
 
 static void
+widen_modelled(struct figure *p)
+{
+    const struct scaling_prediction *m = &p->s->prediction;
+    size_t i;
+
+    for (i = 0; i < m->points; i++) {
+        double speedup = scaling_speedup(p->s, &m->point[i]);
+
+        widen(&p->x, m->point[i].ranks);
+        widen(&p->speedup, speedup);
+        widen(&p->efficiency, speedup / m->point[i].ranks);
+    }
+    widen(&p->speedup, scaling_speedup(p->s, scaling_predicted(p->s)) / m->factor);
+    widen(&p->speedup, scaling_speedup(p->s, scaling_predicted(p->s)) * m->factor);
+    widen(&p->efficiency, scaling_speedup(p->s, scaling_predicted(p->s)) * m->factor / m->ranks);
+}
+
+static void
 find_ranges(struct figure *p)
 {
     const struct scaling *s = p->s;
@@ -101,9 +121,11 @@ find_ranges(struct figure *p)
         widen(&p->speedup, q->speedup);
         widen(&p->efficiency, q->efficiency);
     }
+    if (s->prediction.base)
+        widen_modelled(p);
     p->speedup.to = fmax(p->speedup.to, p->x.to); /* the ideal */
     p->efficiency.from = 0;
-    p->efficiency.to = ceil(p->efficiency.to * 5 - 1e-9) / 5;
+    p->efficiency.to = ceil(p->efficiency.to * 5 - 0.1) / 5;
 }
 
 /* Leave room for markers at both ends of a logarithmic axis; a tick of 1, 2, 4 ... is inside. */
@@ -223,6 +245,37 @@ draw_points(struct figure *p)
     }
 }
 
+/* Draws a bar with short ends. */
+static void
+draw_bar(struct figure *p, double x, double low, double high)
+{
+    svg_line(&p->h, x, low, x, high, "i4");
+    svg_line(&p->h, x - 4, low, x + 4, low, "i4");
+    svg_line(&p->h, x - 4, high, x + 4, high, "i4");
+}
+
+/* Draws the modelled points; each: divide the speed-up by the ranks. */
+static void
+draw_modelled(struct figure *p, const struct svg_axis *y, bool each)
+{
+    const struct scaling_prediction *m = &p->s->prediction;
+    double x = 0, value = 0;
+    size_t i;
+
+    if (!m->base)
+        return;
+    svg_curve_begin(&p->h, 4);
+    for (i = 0; i < m->points; i++) {
+        x = svg_at(&p->x, m->point[i].ranks);
+        value = scaling_speedup(p->s, &m->point[i]) / (each ? m->point[i].ranks : 1);
+        svg_curve_to(&p->h, x, svg_at(y, value));
+    }
+    svg_curve_end(&p->h);
+    if (!isnan(m->factor))
+        draw_bar(p, x, svg_at(y, value / m->factor), svg_at(y, value * m->factor));
+    svg_marker(&p->h, x, svg_at(y, value), 4);
+}
+
 static void
 draw_ideal(struct figure *p)
 {
@@ -294,6 +347,10 @@ draw_legend(struct figure *p)
         add_key(p, SYMBOL_LINE, "s1", 0, "parallel efficiency");
         add_key(p, SYMBOL_LINE, "s2", 0, "computation scaling");
     }
+    if (p->s->prediction.base) {
+        snprintf(name, sizeof(name), "modelled, %s", scale_link_name[p->s->prediction.machine.outside]);
+        add_key(p, SYMBOL_RUN, "s4", 4, name);
+    }
     for (i = 0; i < p->sources; i++) {
         snprintf(name, sizeof(name), "%s, published%s", p->source[i],
                  is_parallel_only(p, p->source[i]) ? " (parallel)" : "");
@@ -342,6 +399,8 @@ draw_body(struct figure *p, const char *first, const char *second)
     draw_line(p, &p->efficiency, 2, 1);
     draw_line(p, &p->efficiency, 3, 2);
     draw_points(p);
+    draw_modelled(p, &p->speedup, false);
+    draw_modelled(p, &p->efficiency, true);
     draw_runs(p, &p->speedup, 0);
     draw_runs(p, &p->efficiency, 1);
     return (unsigned)p->efficiency.start + 46;

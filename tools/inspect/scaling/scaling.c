@@ -108,6 +108,8 @@ compare_runs(struct inspect *in)
     }
     if (status == CHEX_OK && o->reference)
         status = scaling_add_reference(&s, o->reference, &err);
+    if (status == CHEX_OK && o->predict)
+        status = scaling_predict(&s, o->path[0], &err);
     if (status == CHEX_OK && o->output)
         status = write_output(&s, o->output, &err);
     if (status == CHEX_OK)
@@ -127,6 +129,10 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
 {
     if (inspect_wants_rows(o) && common->json)
         return error_set(err, CHEX_ERR_USAGE, "--json goes with --format json");
+    if ((o->predict > 0) != (o->network >= 0))
+        return error_set(err, CHEX_ERR_USAGE, "--predict and --network go together");
+    if (o->node && !o->predict)
+        return error_set(err, CHEX_ERR_USAGE, "--node goes with --predict");
     if (o->output && !picture_name_ends(o->output, ".svg") && !picture_name_ends(o->output, ".csv") &&
         !picture_name_ends(o->output, ".json"))
         return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .svg, .csv or .json", o->output);
@@ -137,6 +143,10 @@ static const struct cli_option options[] = {
     {AT_TEXT(output), 'o', "output", "FILE", NULL, NULL, "file to write: FILE.svg, FILE.csv or FILE.json"},
     {AT_TEXT(reference), 0, "reference", "WHICH", NULL, NULL,
      "show published points too: dell, rwth, or a CSV file with source, gpus, images_per_second, parallel_efficiency"},
+    {ID_PREDICT, 0, "predict", "N", NULL, NULL, "model an epoch of N ranks from the parts of the first RUN"},
+    {ID_NETWORK, 0, "network", "LINK", CLI_NAMES("edr", "hdr", "ndr", "10g"), NULL,
+     "with --predict: the links between nodes, edr, hdr, ndr or 10g"},
+    {ID_NODE, 0, "node", "N", NULL, NULL, "with --predict: ranks of a node; default: the most of a RUN"},
     {AT_FLAG(force), 0, "force", NULL, NULL, NULL, "show runs that are not comparable, with a mark"},
     ROW_FORMAT,
     ROW_END,
@@ -146,10 +156,12 @@ const struct inspect_command inspect_scaling_command = {
     .cli = {.name = "scaling",
             .summary = "compare runs with different numbers of ranks",
             .usage = "[--reference dell|rwth|FILE.csv] [--force]\n"
+                     "  [--predict N --network edr|hdr|ndr|10g [--node N]]\n"
                      "  [-o FILE.svg|FILE.csv|FILE.json]\n"
                      "  [--format HOW] RUN...",
             .examples = "chex-inspect scaling -o scaling.svg runs/1 runs/2 runs/4\n"
-                        "chex-inspect scaling --reference dell runs/1 runs/2 runs/4",
+                        "chex-inspect scaling --reference dell runs/1 runs/2 runs/4\n"
+                        "chex-inspect scaling --predict 64 --network edr runs/1 runs/2",
             .notes = "A RUN is the folder of a run of chex-train.  The run with the fewest ranks is\n"
                      "the reference.",
             .options = options},

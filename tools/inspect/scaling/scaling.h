@@ -25,11 +25,13 @@
 #include "draw/html.h"
 #include "inspect/inspect.h"
 #include "log/rank_times.h"
+#include "math/scale_model.h"
 
-#define SCALING_TEXT   80
-#define SCALING_PATH   16384
-#define SCALING_SOURCE 48  /* bytes of the name of a source */
-#define SCALING_POINTS 256 /* most points of --reference */
+#define SCALING_TEXT     80
+#define SCALING_PATH     16384
+#define SCALING_SOURCE   48  /* bytes of the name of a source */
+#define SCALING_POINTS   256 /* most points of --reference */
+#define SCALING_MODELLED 20  /* most points of a prediction */
 
 /* What runs must have in common.  Each is a text. */
 enum scaling_fact {
@@ -62,6 +64,7 @@ struct scaling_run {
 
     /* compared with the reference; NaN if unknown */
     double speedup, efficiency, factor[FACTOR_COUNT], computation, global;
+    double modelled; /* time of an epoch, predicted from the base; NaN: none */
 };
 
 /* A published point.  NaN: not published. */
@@ -78,6 +81,24 @@ struct reference_point {
     double rate, speedup, efficiency, parallel_efficiency;
 };
 
+/* A modelled epoch.  Times are in seconds. */
+struct scaling_epoch {
+    unsigned ranks, nodes;
+    uint64_t global_batch, step_images; /* step_images: of a rank, in a whole step */
+    struct scale_step step;             /* of a whole step, without data */
+    double data;                        /* of a whole step: loader wait and copy */
+    double steps, evaluation, save, rest, meetings, seconds;
+};
+
+struct scaling_prediction {
+    const struct scaling_run *base; /* NULL: none */
+    struct scale_machine machine;
+    unsigned ranks;
+    struct scaling_epoch point[SCALING_MODELLED]; /* by rising ranks; the last one is the prediction */
+    size_t points;
+    double factor; /* of the error bar; NaN: no other run */
+};
+
 struct scaling {
     struct inspect *in;
     struct scaling_run *run; /* [count], by rising ranks */
@@ -86,6 +107,7 @@ struct scaling {
     enum scaling_kind kind;
     struct reference_point point[SCALING_POINTS];
     size_t points;
+    struct scaling_prediction prediction;
 };
 
 /* ---- reading (read.c) -------------------------------------------------------------------------------------------- */
@@ -113,6 +135,18 @@ void scaling_compare(struct scaling *s);
 bool scaling_comparable(const struct scaling *s); /* no run differs from the reference */
 /* Write what differs between two runs, "model (a, b), precision (fp32, bf16)".  Returns out. */
 char *scaling_difference(const struct scaling_run *a, const struct scaling_run *b, char *out, size_t size);
+
+/* ---- prediction (predict.c) -------------------------------------------------------------------------------------- */
+
+/*
+ * Predict the epoch of options.predict ranks from the run `base`, one of the paths of the runs.  Call it after
+ * scaling_compare().  CHEX_ERR_DAMAGED, CHEX_ERR_USAGE: the model or crop of run.json is none;  CHEX_ERR_MEMORY
+ */
+enum chex_status scaling_predict(struct scaling *s, const char *base, struct chex_error *err);
+
+/* The prediction itself, its speed-up in ranks of the reference, and its efficiency. */
+const struct scaling_epoch *scaling_predicted(const struct scaling *s);
+double scaling_speedup(const struct scaling *s, const struct scaling_epoch *e);
 
 /* ---- output (tables.c, plot.c) ----------------------------------------------------------------------------------- */
 

@@ -29,6 +29,8 @@ const struct table_column scaling_columns[] = {
     {.name = "computation_scaling"},
     {.name = "global_efficiency"},
     {.name = "differs"},
+    {.name = "epoch_low"},
+    {.name = "epoch_high"},
     {.name = NULL},
 };
 
@@ -56,6 +58,22 @@ put_point(struct table_writer *t, const struct reference_point *p)
                               cell_none(), cell_none(), cell_none(), cell_none(), cell_none()});
 }
 
+static void
+put_prediction(struct table_writer *t, const struct scaling *s)
+{
+    const struct scaling_epoch *e = scaling_predicted(s);
+    double speedup = scaling_speedup(s, e), factor = s->prediction.factor;
+    char path[SCALING_PATH];
+
+    table_row(t, (struct cell[]){cell_text("modelled"), inspect_name(t, s->prediction.base->path, path, sizeof(path)),
+                                 cell_count(e->ranks), cell_count(e->nodes),
+                                 cell_count(s->prediction.base->cuda ? e->ranks : 0), cell_count(e->global_batch),
+                                 cell_number((double)s->prediction.base->images / e->seconds), cell_number(e->seconds),
+                                 cell_number(speedup), cell_number(speedup / e->ranks), cell_none(), cell_none(),
+                                 cell_none(), cell_none(), cell_none(), cell_none(), cell_number(e->seconds / factor),
+                                 cell_number(e->seconds * factor)});
+}
+
 void
 scaling_rows(struct table_writer *t, void *scaling)
 {
@@ -66,6 +84,43 @@ scaling_rows(struct table_writer *t, void *scaling)
         put_run(t, &s->run[i]);
     for (i = 0; i < s->points; i++)
         put_point(t, &s->point[i]);
+    if (s->prediction.base)
+        put_prediction(t, s);
+}
+
+static json_t *
+checks_json(const struct scaling *s)
+{
+    json_t *list = json_array();
+    const struct scaling_run *r;
+
+    for (r = s->run; r < s->run + s->count; r++)
+        if (!isnan(r->modelled))
+            inspect_json_push(&list,
+                              json_pack("{s:o, s:o, s:o}", "source", text_json(r->path), "modelled_seconds",
+                                        real_json(r->modelled), "measured_seconds", real_json(r->epoch_seconds)));
+    return list;
+}
+
+static json_t *
+prediction_json(const struct scaling *s)
+{
+    const struct scaling_prediction *p = &s->prediction;
+    const struct scaling_epoch *e = p->points > 0 ? scaling_predicted(s) : NULL;
+
+    if (!p->base)
+        return json_null();
+    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:{s:o, s:o, s:o, s:o, s:o, s:o}, s:{s:o, s:o, s:o, s:o, s:o},"
+                     " s:o, s:o}",
+                     "kind", "modelled", "base", text_json(p->base->path), "node_ranks",
+                     count_json(p->machine.node_ranks), "inside", scale_link_name[p->machine.inside], "network",
+                     scale_link_name[p->machine.outside], "step_images", count_json(e->step_images), "step_seconds",
+                     "forward", real_json(e->step.forward), "backward", real_json(e->step.backward), "exposed",
+                     real_json(e->step.exposed), "update", real_json(e->step.update), "straggler",
+                     real_json(e->step.straggler), "data", real_json(e->data), "epoch_seconds", "steps",
+                     real_json(e->steps), "evaluation", real_json(e->evaluation), "save", real_json(e->save), "rest",
+                     real_json(e->rest), "meetings", real_json(e->meetings), "error_factor", real_json(p->factor),
+                     "checks", checks_json(s));
 }
 
 json_t *
@@ -73,9 +128,9 @@ scaling_document(void *scaling)
 {
     const struct scaling *s = scaling;
     json_t *rows = inspect_rows_json(scaling_columns, scaling_rows, scaling);
-    json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "scaling", scaling_kind_name[s->kind], "reference",
+    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o}", "scaling", scaling_kind_name[s->kind], "reference",
                                text_json(s->reference->path), "comparable", json_boolean(scaling_comparable(s)), "rows",
-                               rows);
+                               rows, "prediction", prediction_json(s));
 
     if (!object)
         json_decref(rows);
@@ -116,6 +171,21 @@ path_text(const struct scaling_run *r, char out[PRINTABLE_TEXT + 2])
 }
 
 static void
+print_predicted(const struct scaling *s, struct table_writer *t)
+{
+    const struct scaling_epoch *e = scaling_predicted(s);
+    double images = (double)s->prediction.base->images, speedup_value = scaling_speedup(s, e);
+    char rate[NUMBER], epoch[NUMBER], speedup[NUMBER], efficiency[NUMBER];
+
+    table_row(
+        t, (struct cell[]){cell_count(e->ranks), cell_count(e->nodes),
+                           s->prediction.base->cuda ? cell_count(e->ranks) : cell_text("-"),
+                           cell_count(e->global_batch), cell_text(rate_text(images / e->seconds, rate)),
+                           cell_text(rate_text(e->seconds, epoch)), cell_text(number_text(2, speedup_value, speedup)),
+                           cell_text(number_text(2, speedup_value / e->ranks, efficiency)), cell_text("modelled")});
+}
+
+static void
 print_rates(const struct scaling *s)
 {
     static const struct table_column columns[] = {
@@ -143,6 +213,41 @@ print_rates(const struct scaling *s)
                                           cell_text(rate_text(p->rate, rate)), cell_text("-"),
                                           cell_text(number_text(2, p->speedup, speedup)),
                                           cell_text(number_text(2, p->efficiency, efficiency)), cell_text(p->source)});
+    if (s->prediction.base)
+        print_predicted(s, &t);
+}
+
+static void
+print_prediction(const struct scaling *s)
+{
+    const struct scaling_prediction *p = &s->prediction;
+    const struct scaling_epoch *e = scaling_predicted(s);
+    char path[PRINTABLE_TEXT], nodes[FORMAT_THINGS], ranks[FORMAT_THINGS];
+    const struct scaling_run *r;
+    size_t others = 0;
+
+    printf("\nmodelled: %s on %s with %s, %s inside a node; from the parts of %s\n",
+           format_things(e->ranks, "rank", ranks), format_things(e->nodes, "node", nodes),
+           scale_link_name[p->machine.outside], scale_link_name[p->machine.inside],
+           printable_text(p->base->path, path));
+    printf("  step of %s img a rank, ms: forward %.4g, backward %.4g, exposed sums %.4g,\n"
+           "    update %.4g, straggler %.4g, data wait %.4g\n",
+           COUNT_TEXT(e->step_images), 1e3 * e->step.forward, 1e3 * e->step.backward, 1e3 * e->step.exposed,
+           1e3 * e->step.update, 1e3 * e->step.straggler, 1e3 * e->data);
+    printf("  epoch, s: steps %.4g, evaluation %.4g, save %.4g, rest %.4g, meetings %.4g\n", e->steps, e->evaluation,
+           e->save, e->rest, e->meetings);
+    for (r = s->run; r < s->run + s->count; r++) {
+        if (isnan(r->modelled))
+            continue;
+        others++;
+        printf("  the same of %s: modelled %.4g s, measured %.4g s (%+.0f %%)\n", printable_text(r->path, path),
+               r->modelled, r->epoch_seconds, 100 * (r->modelled / r->epoch_seconds - 1));
+    }
+    if (others == 0)
+        printf("  no error bar: no other run was given\n");
+    else
+        printf("  error bar: %.4g to %.4g s (x %.2f), from the largest error of these\n", e->seconds / p->factor,
+               e->seconds * p->factor, p->factor);
 }
 
 static void
@@ -209,4 +314,6 @@ scaling_print(void *scaling)
     for (r = s->run; r < s->run + s->count; r++)
         if (r->differs[0])
             printable_line(stdout, "*%s is not comparable with the reference: %s", r->path, r->differs);
+    if (s->prediction.base)
+        print_prediction(s);
 }
