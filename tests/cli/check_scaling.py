@@ -482,6 +482,15 @@ def _(work):
     assert "did not complete an epoch" in inspect(good, bad, code=3).stderr
     os.remove(f"{bad}/metrics.jsonl")
     assert "did not complete an epoch" in inspect(good, bad, code=3).stderr
+    for seconds in (5e-324, 0, 1e308):
+        short = make(f"{work}/{seconds}", run_json(2, 64), dict(times(2, 16), seconds=seconds))
+        assert "did not complete an epoch" in inspect("-o", f"{work}/x.svg", good, short, code=3).stderr
+    for value in (0, 1e308):
+        empty = times(1, 16)
+        empty["ranks"][0]["parts"] = dict.fromkeys(PARTS, value)
+        empty = make(f"{work}/empty{value}", run_json(1, 64), empty)
+        done = inspect("--predict", "8", "--network", "edr", "-o", f"{work}/x.svg", empty, code=1)
+        assert "no times of forward and backward" in done.stderr
     hostile = times(2, 16)
     hostile["ranks"][1]["host"] = "\x1b[31m<script>"
     done = inspect("-o", f"{work}/x.svg", good, make(f"{work}/\x1b[1m<b>", run_json(2, 64), hostile))

@@ -13,7 +13,7 @@
  *         bandwidth: 0.85 of the nominal bandwidth of the slowest link
  *     step         forward, then backward from the last layer to the first, then the update.  A bucket is summed as
  *                  soon as its gradients are final and the previous all-reduce has ended.  Backward is 5 % slower
- *                  during all-reduces.  Exposed is the time from the end of backward to the end of the last all-reduce.
+ *                  during all-reduces.  Exposed is the time from the end of backward to that of the last all-reduce.
  *     straggler    0.5 % x the time of computing x the expected largest of N standard normal numbers (Blom)
  *     buckets      of 7 MB in float from the end of the arena; the first layers, at most 1.6 MB, are the last bucket,
  *                  together with the running statistics

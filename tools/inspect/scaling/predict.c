@@ -29,7 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CROP_MAX 4096
+#define CROP_MAX      4096
+#define SECONDS_LEAST 1e-12 /* of an image */
+#define SECONDS_MOST  1e12  /* of all parts */
 
 /* Seconds of an epoch of the base. */
 struct parts {
@@ -39,11 +41,13 @@ struct parts {
     double save, rest;
 };
 
-static void
-find_parts(const struct scaling_run *base, struct parts *out)
+/* CHEX_ERR_DAMAGED: the parts are those of no run; every modelled time is then finite and above 0 */
+static enum chex_status
+find_parts(const struct scaling_run *base, struct parts *out, struct chex_error *err)
 {
     const struct rank_times *t = &base->times;
-    double sum[PART_COUNT] = {0}, save = 0, rest = 0, images = base->epochs * (double)base->images;
+    double sum[PART_COUNT] = {0}, save = 0, rest = 0, all;
+    double images = base->epochs * (double)base->images;
     unsigned r, i;
 
     for (r = 0; r < t->ranks; r++) {
@@ -59,6 +63,10 @@ find_parts(const struct scaling_run *base, struct parts *out)
                           .evaluation = sum[PART_EVALUATE] / base->epochs,
                           .save = save / base->epochs,
                           .rest = rest / base->epochs};
+    all = out->forward + out->backward + out->data + out->update + out->evaluation + out->save + out->rest;
+    if (out->forward + out->backward < SECONDS_LEAST || !(all <= SECONDS_MOST))
+        return error_set(err, CHEX_ERR_DAMAGED, "'%s' has no times of forward and backward", base->path);
+    return CHEX_OK;
 }
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
@@ -108,7 +116,7 @@ make_layers(const struct graph *g, struct scale_layer **out, struct chex_error *
 static enum chex_status
 open_graph(const struct scaling_run *base, struct graph **out, struct chex_error *err)
 {
-    double crop = atof(base->fact[FACT_CROP]);
+    double crop = strtod(base->fact[FACT_CROP], NULL);
 
     if (!(crop >= 1 && crop <= CROP_MAX) || base->outputs == 0 || base->outputs > FINDINGS_MAX)
         return error_set(err, CHEX_ERR_DAMAGED, "'%s': run.json names no crop or no findings", base->path);
@@ -241,6 +249,8 @@ scaling_predict(struct scaling *s, const char *base, struct chex_error *err)
     status = open_graph(p->base, &graph, err);
     if (status == CHEX_OK)
         status = make_layers(graph, &layer, err);
+    if (status == CHEX_OK)
+        status = find_parts(p->base, &parts, err);
     if (status == CHEX_OK) {
         struct scale_job job = {.machine = p->machine,
                                 .layer = layer,
@@ -248,7 +258,6 @@ scaling_predict(struct scaling *s, const char *base, struct chex_error *err)
                                 .wire = p->base->wire,
                                 .tail = 4.0 * (double)graph->stat_floats};
 
-        find_parts(p->base, &parts);
         job.forward = parts.forward;
         job.backward = parts.backward;
         job.update = parts.update;

@@ -21,6 +21,9 @@
 #include <string.h>
 
 #define RUN_MAX (16u << 20)
+/* No run is shorter or longer.  Without these bounds, the axes of a hostile run would have no end. */
+#define SECONDS_LEAST 1e-6
+#define SECONDS_MOST  1e12
 
 static const struct parse_bounds bounds = {.size = RUN_MAX, .depth = 8, .values = 400000};
 
@@ -161,7 +164,8 @@ read_times(struct scaling_run *out, struct chex_error *err)
     out->times = found.times;
     if (status != CHEX_OK)
         return status;
-    if (out->times.ranks == 0 || out->times.steps == 0 || !(out->times.seconds > 0))
+    if (out->times.ranks == 0 || out->times.steps == 0 || out->times.seconds < SECONDS_LEAST ||
+        out->times.seconds > SECONDS_MOST)
         return error_set(err, CHEX_ERR_MISSING, "'%s' has no times: the run did not complete an epoch", out->path);
     out->ranks = out->times.ranks;
     out->steps = out->times.steps;
