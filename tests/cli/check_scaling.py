@@ -87,7 +87,7 @@ def make(folder, file, line):
 
 def strong(work, counts=(1, 2, 4), nodes=1, **changes):
     """Runs of the same global batch; those of more ranks have more epochs, which must change no factor."""
-    return [make(f"{work}/s{n}", run_json(n, 64, **changes), times(n, 16 * (1 + (n > 1)), min(nodes, n)))
+    return [make(f"{work}/s{n}", run_json(n, 64, **changes), times(n, 16 * (1 + n // 2 % 2), min(nodes, n)))
             for n in counts]
 
 
