@@ -165,13 +165,15 @@ def _(work):
     assert bash(work, "chex-inspect ") == set(os.listdir(folder)) | set(summaries())
     assert bash(work, "chex-inspect -q --color=never -j 2 sh") == {"sheet", "show"}
     assert bash(work, "chex-inspect -j 2 --color never diff ") == set(os.listdir(folder))
-    assert bash(work, "chex-inspect help s") == {"sheet", "show", "source"}
+    assert bash(work, "chex-inspect help s") == {"scaling", "sheet", "show", "source"}
     assert bash(work, "chex-inspect labels.csv ") == set(os.listdir(folder))
     assert bash(work, "chex-synth -n ") == set()
     assert bash(work, "chex-inspect -- -") == set()
     assert bash(work, "chex-inspect diff --format ") == {"table", "csv", "json", "jsonl"}
     assert bash(work, "chex-inspect source -i images -l lab") == {"labels.csv"}
     assert bash(work, "chex-inspect report -o lab") == {"labels.csv"}
+    assert bash(work, "chex-inspect scaling --network ") == {"edr", "hdr", "ndr", "10g"}
+    assert bash(work, "chex-inspect scaling --reference ") >= {"dell", "rwth"}
 
 
 @case("bash completes at a tab on a terminal")
@@ -204,7 +206,7 @@ def _(work):
     assert {f.rstrip("/") for f in fish(work, "chex-inspect list ")} == set(os.listdir(folder))
     assert {f.rstrip("/") for f in fish(work, "chex-inspect ")} == set(os.listdir(folder)) | set(summaries())
     assert fish(work, "chex-inspect -q sh") == {name: summaries()[name] for name in ("sheet", "show")}
-    assert set(fish(work, "chex-inspect help s")) == {"sheet", "show", "source"}
+    assert set(fish(work, "chex-inspect help s")) == {"scaling", "sheet", "show", "source"}
     assert set(fish(work, "chex-synth -n ")) == set()
 
 
