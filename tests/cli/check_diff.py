@@ -226,7 +226,8 @@ def _(work):
     assert json.loads(inspect("list", "--format", "json", a).stdout)["action"] == "list"
     assert inspect("list", "--format", "table", a).stdout == inspect("list", a).stdout
     says(inspect("check", "--format", "csv", a, code=2), "go with --leaks")
-    says(inspect("sheet", "--format", "csv", a, code=2), "is an option of list, labels, check, diff and source")
+    says(inspect("sheet", "--format", "csv", a, code=2),
+         "is an option of list, labels, check, diff, scaling and source")
     says(inspect("show", "--json", a, "0:0", code=2), "cannot both")
     says(inspect("diff", "--where", "Hernia", a, a, code=2), "is an option of list, labels and sheet")
     says(inspect("list", "--format", "csv", a, a, code=2), "one PATH")
