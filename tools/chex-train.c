@@ -97,7 +97,7 @@ show_scale(struct train_report *report, const struct trainer *t, const struct pl
 {
     unsigned most = report->cli->ranks, node = most / (report->cli->nodes > 0 ? report->cli->nodes : 1), ranks;
     struct scale_machine machine = {.node_ranks = node,
-                                    .inside = train_report_link(model),
+                                    .inside = scale_nvlink_of(model->device),
                                     .outside = (enum scale_link)(node < most ? report->cli->network : SCALE_EDR)};
     struct trainer_scale scale;
     enum chex_status status = CHEX_OK;

@@ -67,8 +67,6 @@ void train_report_estimate(const struct train_report *r, const struct trainer *t
 /* Print the kernels of a step in a dry run, if the device has a model of them. */
 void train_report_model(const struct train_report *r, const struct plan_model *m);
 
-/* Returns the link between the GPUs of a machine of the modelled device. */
-enum scale_link train_report_link(const struct plan_model *m);
 /* Print a row of the model of scale; the first one, of one rank, after the heading. */
 void train_report_scale(const struct train_report *r, const struct scale_machine *machine,
                         const struct trainer_scale *s);

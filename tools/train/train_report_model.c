@@ -140,14 +140,6 @@ train_report_model(const struct train_report *r, const struct plan_model *m)
 
 /* ---- several ranks ----------------------------------------------------------------------------------------------- */
 
-enum scale_link
-train_report_link(const struct plan_model *m)
-{
-    return strstr(m->device, "V100")   ? SCALE_NVLINK_V100
-           : strstr(m->device, "A100") ? SCALE_NVLINK_A100
-                                       : SCALE_NVLINK_H200;
-}
-
 static void
 print_scale_heading(const struct train_report *r, const struct scale_machine *machine)
 {

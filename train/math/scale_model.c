@@ -8,6 +8,8 @@
 #include "math/scale_model.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 #define US         1e-6
 #define REACHED    0.85 /* of the nominal bandwidth */
@@ -41,6 +43,14 @@ static const struct {
     [SCALE_NVLINK_V100] = {150e9, 3.4 * US, 1.2 * US}, [SCALE_NVLINK_A100] = {300e9, 3.4 * US, 1.2 * US},
     [SCALE_NVLINK_H200] = {450e9, 3.4 * US, 1.2 * US}, [SCALE_PCIE] = {15.75e9, 5.7 * US, 1.9 * US},
 };
+
+enum scale_link
+scale_nvlink_of(const char *gpu)
+{
+    if (strstr(gpu, "V100"))
+        return SCALE_NVLINK_V100;
+    return strstr(gpu, "A100") ? SCALE_NVLINK_A100 : SCALE_NVLINK_H200;
+}
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 

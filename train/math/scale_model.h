@@ -36,9 +36,11 @@ enum scale_link {
     SCALE_NVLINK_H200, /* also H100 */
     SCALE_PCIE
 };
-extern const char *const scale_link_name[]; /* "EDR", "HDR", "NDR", "10 GbE", "NVLink V100", ... */
-extern const char
-    *const scale_network_names[]; /* "edr", "hdr", "ndr", "10g": the values of --network; NULL-terminated */
+extern const char *const scale_link_name[];     /* "EDR", "HDR", "NDR", "10 GbE", "NVLink V100", ... */
+extern const char *const scale_network_names[]; /* "edr", ...: the values of --network; NULL-terminated */
+
+/* Returns the link between the GPUs of a node, by the name of the GPU; unknown ones have that of an H200. */
+enum scale_link scale_nvlink_of(const char *gpu);
 
 struct scale_machine {
     unsigned node_ranks; /* ranks of a node */

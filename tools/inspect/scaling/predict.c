@@ -11,8 +11,7 @@
  *     save, rest   the longest save of a rank, and the mean of the rest (bookkeeping); not shared
  *     meetings     scale_meetings()
  *
- * Waiting for other ranks (sums, peers) is left out of the measurement, because the model replaces it.  A layer is a
- * node of the graph; its share of backward is its share of the elements that the nodes read and write.
+ * Waiting for other ranks (sums, peers) is left out of the measurement, because the model replaces it.
  *
  * The error bar: the same prediction, from the same base, of each of the other runs.  The factor is the largest of
  * predicted / measured and measured / predicted; the bar is the time divided by the factor to the time x the factor.
@@ -23,7 +22,7 @@
 
 #include "inspect/scaling/scaling.h"
 
-#include "graph/graph.h"
+#include "run/scale_layers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -69,50 +68,6 @@ find_parts(const struct scaling_run *base, struct parts *out, struct chex_error 
     return CHEX_OK;
 }
 
-/* ---- layers ------------------------------------------------------------------------------------------------------ */
-
-static double
-elements_of(const struct graph *g, const struct graph_slice *slice)
-{
-    const struct graph_buffer *b = &g->buffer[slice->buffer];
-
-    return (double)slice->channels * b->height * b->width;
-}
-
-static double
-parameters_of(const struct graph *g, const struct graph_node *n)
-{
-    if (n->op == GRAPH_CONV)
-        return (double)g->param[n->weight].count;
-    if (n->op == GRAPH_NORM || n->op == GRAPH_LINEAR)
-        return (double)(g->param[n->weight].count + g->param[n->bias].count);
-    return 0;
-}
-
-/* Makes the layers of the model; the caller frees job->layer. */
-static enum chex_status
-make_layers(const struct graph *g, struct scale_layer **out, struct chex_error *err)
-{
-    struct scale_layer *layer = calloc(g->node_count, sizeof(*layer));
-    double all = 0;
-    size_t i;
-
-    *out = layer;
-    if (!layer)
-        return error_memory(err);
-    for (i = 0; i < g->node_count; i++) {
-        const struct graph_node *n = &g->node[i];
-
-        layer[i] = (struct scale_layer){parameters_of(g, n), elements_of(g, &n->in) + elements_of(g, &n->out)};
-        if (n->op == GRAPH_ADD)
-            layer[i].share += elements_of(g, &n->in2);
-        all += layer[i].share;
-    }
-    for (i = 0; i < g->node_count; i++)
-        layer[i].share /= all;
-    return CHEX_OK;
-}
-
 static enum chex_status
 open_graph(const struct scaling_run *base, struct graph **out, struct chex_error *err)
 {
@@ -130,7 +85,7 @@ link_inside(const struct scaling_run *base)
 {
     if (!base->cuda)
         return SCALE_PCIE; /* messages in the memory of a host; assumption */
-    return strstr(base->fact[FACT_DEVICE], "V100") ? SCALE_NVLINK_V100 : SCALE_NVLINK_H200;
+    return scale_nvlink_of(base->fact[FACT_DEVICE]);
 }
 
 static double
@@ -248,7 +203,7 @@ scaling_predict(struct scaling *s, const char *base, struct chex_error *err)
                                         .outside = (enum scale_link)o->network};
     status = open_graph(p->base, &graph, err);
     if (status == CHEX_OK)
-        status = make_layers(graph, &layer, err);
+        status = scale_layers_new(graph, &layer, err);
     if (status == CHEX_OK)
         status = find_parts(p->base, &parts, err);
     if (status == CHEX_OK) {

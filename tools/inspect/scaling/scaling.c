@@ -144,7 +144,7 @@ static const struct cli_option options[] = {
     {AT_TEXT(reference), 0, "reference", "WHICH", NULL, NULL,
      "show published points too: dell, rwth, or a CSV file with source, gpus, images_per_second, parallel_efficiency"},
     {ID_PREDICT, 0, "predict", "N", NULL, NULL, "model an epoch of N ranks from the parts of the first RUN"},
-    {ID_NETWORK, 0, "network", "LINK", CLI_NAMES("edr", "hdr", "ndr", "10g"), NULL,
+    {ID_NETWORK, 0, "network", "LINK", scale_network_names, NULL,
      "with --predict: the links between nodes, edr, hdr, ndr or 10g"},
     {ID_NODE, 0, "node", "N", NULL, NULL, "with --predict: ranks of a node; default: the most of a RUN"},
     {AT_FLAG(force), 0, "force", NULL, NULL, NULL, "show runs that are not comparable, with a mark"},
