@@ -41,20 +41,20 @@ FACTORS = ("parallel_efficiency", "load_balance", "communication_efficiency", "c
 def run_json(ranks, batch, images=1000, **changes):
     """run.json of a run; changes: model, data, split, crop, precision, device, backend, tta, bootstrap, wire."""
     have = {"model": "densenet121", "data": "0123456789abcdef", "split": "a" * 64, "crop": 224, "precision": "fp32",
-            "device": "CPU, AVX2", "backend": "cpu", "tta": "none", "bootstrap": 1000, "wire": "fp32", **changes}
+            "device": "CPU, AVX2", "backend": "cpu", "tta": "none", "bootstrap": 1000, "wire": "fp32", "limit": "all",
+            "eval-every": 1, "short_run": None, "epoch_images": images, **changes}
     split = {"name": "train", "use": "train", "sha256": have["split"], "images": images, "patients": 9,
              "positives": {f"finding {i}": 3 for i in range(14)}}
     session = {"started": "2026-01-01T00:00:00Z", "version": "0.1.0", "command": ["chex-train"], "from_step": 0,
                "ranks": ranks, "threads": 2, "hosts": {"n0": ranks}, "backend": have["backend"],
                "device": have["device"], "precision": have["precision"], "cpu": "x86-64", "libraries": {},
                "ended": None, "exit": None, "reason": None, "to_step": None}
-    return {"format": 1, "tool": "chex-train",
+    return {"format": 1, "tool": "chex-train", **({"short_run": have["short_run"]} if have["short_run"] else {}),
             "model": {"name": have["model"], "parameters": 1, "init": None, "init_sha256": None},
             "dataset": {"path": "data", "id": have["data"], "height": 256, "width": 256, "images": 2000,
                         "splits": [dict(split, name="val", use="validation", images=99, sha256="b" * 64), split]},
-            "seed": 1, "global_batch": batch,
-            "options": {"crop": have["crop"], "tta": have["tta"], "bootstrap": have["bootstrap"],
-                        "wire": have["wire"]},
+            "seed": 1, "global_batch": batch, "epoch_images": have["epoch_images"],
+            "options": {key: have[key] for key in ("crop", "tta", "bootstrap", "wire", "limit", "eval-every")},
             "sessions": [dict(session, device="another"), session], "best": None, "results": None}
 
 
@@ -117,7 +117,7 @@ def facts(folder):
     file = json.loads(slurp(f"{folder}/run.json"))
     lines = [json.loads(line) for line in slurp(f"{folder}/metrics.jsonl").splitlines()]
     line = [line for line in lines if line["kind"] == "times"][-1]
-    images = next(s["images"] for s in file["dataset"]["splits"] if s["use"] == "train")
+    images = file["epoch_images"]
     epochs = line["steps"] / math.ceil(images / file["global_batch"])
     return file, line, epochs, line["seconds"] / epochs, images
 
@@ -303,10 +303,13 @@ def _(work):
     for i, (key, value, name) in enumerate((("model", "resnet50", "model"), ("data", "f" * 16, "data set"),
                                             ("split", "c" * 64, "training split"), ("crop", 32, "crop"),
                                             ("precision", "bf16", "precision"), ("device", "H100", "device"),
-                                            ("tta", "flip", "evaluation view"), ("bootstrap", 0, "bootstrap"))):
+                                            ("tta", "flip", "evaluation view"), ("bootstrap", 0, "bootstrap"),
+                                            ("limit", "10%", "--limit"), ("short_run", "--max-steps 9", "short run"),
+                                            ("eval-every", 0, "epochs between evaluations"))):
         other = make(f"{work}/{i}", run_json(2, 64, **{key: value}), times(2, 16))
         said = inspect(first, other, code=6).stderr
-        assert re.search(rf"not comparable: {name} \(.*{str(value)[:20]}.*\); --force shows them", said), said
+        value = str(value).removesuffix(" 9")
+        assert re.search(rf"not comparable: {name} \(.*{value[:20]}.*\); --force shows them", said), said
         failed = json.loads(inspect("--json", other, first, code=6).stdout)
         validate(failed)
         assert failed["results"][0]["error"]["status"] == "incompatible"
@@ -318,6 +321,25 @@ def _(work):
     assert ">not comparable</text>" in text and 'class="h0"' in text
     inspect("-q", "-o", f"{work}/y.svg", first, first)
     assert "not comparable" not in slurp(f"{work}/y.svg").decode()
+
+
+@case("short runs: images per second count the images of --limit; text, rows, JSON and figure name the options")
+def _(work):
+    runs = [make(f"{work}/{n}", run_json(n, 64 * n, 1000, short_run=f"--limit 10% --max-steps {99 + n}", limit="10%",
+                                         epoch_images=130), times(n, 5)) for n in (1, 2)]
+    result = document(*runs)
+    check_rows(result, runs)
+    assert result["comparable"] and [row["short_run"] for row in result["rows"]] == \
+        ["--limit 10% --max-steps 100", "--limit 10% --max-steps 101"], result
+    assert f"short run: --limit 10% --max-steps 100: {runs[0]}" in inspect(*runs).stdout
+    whole = make(f"{work}/whole", run_json(1, 64), times(1, 16))
+    for words, marked in ((runs, True), ([whole], False)):
+        inspect("-q", "-o", f"{work}/x.svg", *words)
+        assert ("measured, short run" in slurp(f"{work}/x.svg").decode()) == marked
+        assert ("short run" in inspect(*words).stdout) == marked
+    earlier = run_json(2, 128)  # as before --limit, --max-steps and --eval-every
+    del earlier["epoch_images"], earlier["options"]["limit"], earlier["options"]["eval-every"]
+    assert document(whole, make(f"{work}/earlier", earlier, times(2, 8)))["comparable"]
 
 
 @case("published points: those of bench/scale.py, with their source, and those of a file")
@@ -465,7 +487,7 @@ def _(work):
     for text in ("", "{", "[]", "null", '{"format":1,"format":1}', "[" * 5000):
         replace(text, 1, "run.json")
     whole = run_json(2, 64)
-    for key in whole:
+    for key in whole.keys() - {"epoch_images"}:
         replace({k: v for k, v in whole.items() if k != key}, 1, f"'{key}' is missing")
     replace(dict(whole, global_batch=0), 1, "no global batch")
     replace(dict(whole, global_batch=1e18), 1, "no global batch")

@@ -106,6 +106,7 @@ start_file(struct train_watch *w, const struct trainer *t, const struct trainer_
                                         .short_run = trainer_state(t)->short_run,
                                         .seed = o->seed,
                                         .global_batch = f->global_batch,
+                                        .epoch_images = f->images,
                                         .step = trainer_state(t)->step};
 
         status = run_file_start(f->folder, &facts, &w->file, err);

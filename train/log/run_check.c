@@ -235,6 +235,7 @@ static const struct member run_members[] = {
     {"dataset", .form = FORM_OBJECT, .of = dataset_members},
     {"seed", COUNT},
     {"global_batch", COUNT},
+    {"epoch_images", COUNT, .added = true},
     {"options", .form = FORM_MAP, .of = &a_scalar},
     {"sessions", .form = FORM_LIST, .least = 1, .of = &a_session},
     {"best", .form = FORM_OBJECT, .of = best_members, OR_NULL},

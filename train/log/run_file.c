@@ -283,6 +283,7 @@ format_run(struct run_file *r, const struct run_facts *facts, const json_t *earl
     run_json_add(&j, "dataset", format_dataset(facts));
     run_json_count(&j, "seed", facts->seed);
     run_json_count(&j, "global_batch", facts->global_batch);
+    run_json_count(&j, "epoch_images", facts->epoch_images);
     run_json_values(&j, "options", facts->option, facts->options);
     run_json_add(&j, "sessions", sessions);
     run_json_add(&j, "best", carry(earlier, "best", facts, &j.failed));

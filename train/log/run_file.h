@@ -48,7 +48,8 @@ struct run_facts {
     bool leaky;            /* the data set or the weights are */
     const char *short_run; /* the options of a short run; NULL or "": a whole run */
     uint64_t seed, global_batch;
-    uint64_t step; /* first step of this session */
+    uint64_t epoch_images; /* images of an epoch: of the training split, or of the part that --limit chose */
+    uint64_t step;         /* first step of this session */
 };
 
 struct run_file;

@@ -230,6 +230,7 @@ start_file(const struct folder *folder, struct chex_dataset *ds, int argc, char 
                               .precision = "fp32",
                               .seed = 1,
                               .global_batch = 64,
+                              .epoch_images = 9,
                               .step = strtoull(argv[3], NULL, 10)};
     struct run_file *file;
     struct chex_error err;

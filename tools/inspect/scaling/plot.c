@@ -332,6 +332,17 @@ is_parallel_only(const struct figure *p, const char *source)
     return true;
 }
 
+static bool
+is_short(const struct scaling *s)
+{
+    size_t i;
+
+    for (i = 0; i < s->count; i++)
+        if (s->run[i].short_run[0])
+            return true;
+    return false;
+}
+
 static void
 draw_legend(struct figure *p)
 {
@@ -339,7 +350,7 @@ draw_legend(struct figure *p)
     size_t i;
 
     p->at = 8;
-    add_key(p, SYMBOL_RUN, "s0", 0, "measured");
+    add_key(p, SYMBOL_RUN, "s0", 0, is_short(p->s) ? "measured, short run" : "measured");
     add_key(p, SYMBOL_LINE, "c", 0, "ideal");
     if (!scaling_comparable(p->s))
         add_key(p, SYMBOL_OTHER, "", 0, "not comparable");

@@ -28,9 +28,12 @@
 static const struct parse_bounds bounds = {.size = RUN_MAX, .depth = 8, .values = 400000};
 
 const char *const scaling_fact_name[FACT_COUNT] = {
-    [FACT_MODEL] = "model",         [FACT_DATA] = "data set",       [FACT_SPLIT] = "training split",
-    [FACT_CROP] = "crop",           [FACT_DEVICE] = "device",       [FACT_PRECISION] = "precision",
-    [FACT_TTA] = "evaluation view", [FACT_BOOTSTRAP] = "bootstrap",
+    [FACT_MODEL] = "model",          [FACT_DATA] = "data set",
+    [FACT_SPLIT] = "training split", [FACT_CROP] = "crop",
+    [FACT_DEVICE] = "device",        [FACT_PRECISION] = "precision",
+    [FACT_TTA] = "evaluation view",  [FACT_BOOTSTRAP] = "bootstrap",
+    [FACT_LIMIT] = "--limit",        [FACT_EVALUATIONS] = "epochs between evaluations",
+    [FACT_SHORT] = "short run",
 };
 
 /* Write a text, a number or a flag as text; "none" for anything else. */
@@ -61,6 +64,26 @@ training_split(const json_t *run)
     return NULL;
 }
 
+/* As take_fact(), for an option that earlier versions did not have. */
+static void
+take_option(const json_t *value, const char *before, char out[SCALING_TEXT])
+{
+    if (value)
+        take_fact(value, out);
+    else
+        snprintf(out, SCALING_TEXT, "%s", before);
+}
+
+/* Runs of different --max-steps are comparable: a short run has part of an epoch, and a time in proportion. */
+static void
+take_short(const json_t *run, struct scaling_run *out)
+{
+    const char *said = json_string_value(json_object_get(run, "short_run"));
+
+    snprintf(out->short_run, SCALING_TEXT, "%s", said ? said : "");
+    snprintf(out->fact[FACT_SHORT], SCALING_TEXT, "%s", strstr(out->short_run, "--max-steps") ? "--max-steps" : "none");
+}
+
 static void
 take_facts(const json_t *run, struct scaling_run *out)
 {
@@ -77,6 +100,9 @@ take_facts(const json_t *run, struct scaling_run *out)
     take_fact(json_object_get(session, "device"), out->fact[FACT_DEVICE]);
     take_fact(json_object_get(options, "tta"), out->fact[FACT_TTA]);
     take_fact(json_object_get(options, "bootstrap"), out->fact[FACT_BOOTSTRAP]);
+    take_option(json_object_get(options, "limit"), "all", out->fact[FACT_LIMIT]);
+    take_option(json_object_get(options, "eval-every"), "1", out->fact[FACT_EVALUATIONS]);
+    take_short(run, out);
     out->cuda = backend && strcmp(backend, "cuda") == 0;
     /* Without NCCL, gradients are summed in double precision: doc/design/ranks.md. */
     out->wire = !out->cuda ? 8 : wire && strcmp(wire, "bf16") == 0 ? 2 : 4;
@@ -86,10 +112,11 @@ static enum chex_status
 take_counts(const json_t *run, struct scaling_run *out, struct chex_error *err)
 {
     const json_t *split = training_split(run);
-    double images = json_number_value(json_object_get(split, "images"));
+    const json_t *limited = json_object_get(run, "epoch_images");
+    double images = json_number_value(limited ? limited : json_object_get(split, "images"));
     double batch = json_number_value(json_object_get(run, "global_batch"));
 
-    if (!(images >= 1) || images > 0x1p40 || !(batch >= 1) || batch > 0x1p32)
+    if (!split || !(images >= 1) || images > 0x1p40 || !(batch >= 1) || batch > 0x1p32)
         return error_set(err, CHEX_ERR_DAMAGED, "'%s': %s names no images of training, or no global batch", out->path,
                          RUN_FILE_NAME);
     out->images = (uint64_t)images;

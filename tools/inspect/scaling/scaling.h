@@ -4,10 +4,11 @@
  * One run is the reference: of those with the fewest ranks, the first on the command line.  All figures are those of
  * the last start of a run, from its last line about times in metrics.jsonl, and of its run.json:
  *
- *     steps of an epoch   images of the training split / global batch, rounded up
+ *     images              of an epoch: of the training split, or of the part that --limit chose
+ *     steps of an epoch   images / global batch, rounded up
  *     epochs              steps / steps of an epoch
  *     time of an epoch    T / epochs; T: wall time of the slowest rank, with evaluations and checkpoints
- *     img/s               images of the training split / time of an epoch
+ *     img/s               images / time of an epoch
  *     speed-up            ranks of the reference x time of an epoch of the reference / that of the run
  *     efficiency          speed-up / ranks
  *
@@ -43,6 +44,9 @@ enum scaling_fact {
     FACT_DEVICE,
     FACT_TTA,
     FACT_BOOTSTRAP,
+    FACT_LIMIT,
+    FACT_EVALUATIONS,
+    FACT_SHORT, /* ended by --max-steps */
     FACT_COUNT
 };
 extern const char *const scaling_fact_name[FACT_COUNT]; /* "model", "data set", ... */
@@ -54,7 +58,8 @@ struct scaling_run {
     const char *path;
     struct rank_times times; /* of the last start */
     char fact[FACT_COUNT][SCALING_TEXT];
-    char differs[160]; /* names of the facts that differ from the reference; "": none */
+    char short_run[SCALING_TEXT]; /* the options of a short run; "": a whole run */
+    char differs[160];            /* names of the facts that differ from the reference; "": none */
     bool cuda;
     unsigned ranks, nodes, node_ranks; /* node_ranks: the most ranks of one host */
     uint64_t images, global_batch, steps;

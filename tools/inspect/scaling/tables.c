@@ -31,31 +31,35 @@ const struct table_column scaling_columns[] = {
     {.name = "differs"},
     {.name = "epoch_low"},
     {.name = "epoch_high"},
+    {.name = "short_run"},
     {.name = NULL},
 };
+#define COLUMNS (sizeof(scaling_columns) / sizeof(scaling_columns[0]) - 1)
 
 static void
 put_run(struct table_writer *t, const struct scaling_run *r)
 {
-    char path[SCALING_PATH], differs[4 * sizeof(r->differs)];
+    char path[SCALING_PATH], differs[4 * sizeof(r->differs)], given[4 * sizeof(r->short_run)];
 
-    table_row(t, (struct cell[]){cell_text("measured"), inspect_name(t, r->path, path, sizeof(path)),
-                                 cell_count(r->ranks), cell_count(r->nodes), cell_count(r->cuda ? r->ranks : 0),
-                                 cell_count(r->global_batch), cell_number(r->rate), cell_number(r->epoch_seconds),
-                                 cell_number(r->speedup), cell_number(r->efficiency),
-                                 cell_number(r->factor[FACTOR_PARALLEL]), cell_number(r->factor[FACTOR_BALANCE]),
-                                 cell_number(r->factor[FACTOR_COMMUNICATION]), cell_number(r->computation),
-                                 cell_number(r->global), inspect_name(t, r->differs, differs, sizeof(differs))});
+    table_row(t,
+              (struct cell[COLUMNS]){cell_text("measured"), inspect_name(t, r->path, path, sizeof(path)),
+                                     cell_count(r->ranks), cell_count(r->nodes), cell_count(r->cuda ? r->ranks : 0),
+                                     cell_count(r->global_batch), cell_number(r->rate), cell_number(r->epoch_seconds),
+                                     cell_number(r->speedup), cell_number(r->efficiency),
+                                     cell_number(r->factor[FACTOR_PARALLEL]), cell_number(r->factor[FACTOR_BALANCE]),
+                                     cell_number(r->factor[FACTOR_COMMUNICATION]), cell_number(r->computation),
+                                     cell_number(r->global), inspect_name(t, r->differs, differs, sizeof(differs)),
+                                     cell_none(), cell_none(), inspect_name(t, r->short_run, given, sizeof(given))});
 }
 
 static void
 put_point(struct table_writer *t, const struct reference_point *p)
 {
-    table_row(t,
-              (struct cell[]){cell_text("published"), cell_text(p->source), cell_none(), cell_none(),
-                              cell_count(p->gpus), cell_none(), cell_number(p->rate), cell_none(),
-                              cell_number(p->speedup), cell_number(p->efficiency), cell_number(p->parallel_efficiency),
-                              cell_none(), cell_none(), cell_none(), cell_none(), cell_none()});
+    table_row(t, (struct cell[COLUMNS]){cell_text("published"), cell_text(p->source), cell_none(), cell_none(),
+                                        cell_count(p->gpus), cell_none(), cell_number(p->rate), cell_none(),
+                                        cell_number(p->speedup), cell_number(p->efficiency),
+                                        cell_number(p->parallel_efficiency), cell_none(), cell_none(), cell_none(),
+                                        cell_none(), cell_none()});
 }
 
 static void
@@ -65,13 +69,13 @@ put_prediction(struct table_writer *t, const struct scaling *s)
     double speedup = scaling_speedup(s, e), factor = s->prediction.factor;
     char path[SCALING_PATH];
 
-    table_row(t, (struct cell[]){cell_text("modelled"), inspect_name(t, s->prediction.base->path, path, sizeof(path)),
-                                 cell_count(e->ranks), cell_count(e->nodes),
-                                 cell_count(s->prediction.base->cuda ? e->ranks : 0), cell_count(e->global_batch),
-                                 cell_number((double)s->prediction.base->images / e->seconds), cell_number(e->seconds),
-                                 cell_number(speedup), cell_number(speedup / e->ranks), cell_none(), cell_none(),
-                                 cell_none(), cell_none(), cell_none(), cell_none(), cell_number(e->seconds / factor),
-                                 cell_number(e->seconds * factor)});
+    table_row(t, (struct cell[COLUMNS]){
+                     cell_text("modelled"), inspect_name(t, s->prediction.base->path, path, sizeof(path)),
+                     cell_count(e->ranks), cell_count(e->nodes), cell_count(s->prediction.base->cuda ? e->ranks : 0),
+                     cell_count(e->global_batch), cell_number((double)s->prediction.base->images / e->seconds),
+                     cell_number(e->seconds), cell_number(speedup), cell_number(speedup / e->ranks), cell_none(),
+                     cell_none(), cell_none(), cell_none(), cell_none(), cell_none(), cell_number(e->seconds / factor),
+                     cell_number(e->seconds * factor)});
 }
 
 void
@@ -314,6 +318,9 @@ scaling_print(void *scaling)
     for (r = s->run; r < s->run + s->count; r++)
         if (r->differs[0])
             printable_line(stdout, "*%s is not comparable with the reference: %s", r->path, r->differs);
+    for (r = s->run; r < s->run + s->count; r++)
+        if (r->short_run[0])
+            printable_line(stdout, "short run: %s: %s", r->short_run, r->path);
     if (s->prediction.base)
         print_prediction(s);
 }
