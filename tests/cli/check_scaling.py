@@ -277,6 +277,9 @@ def _(work):
         assert result["scaling"] == kind
         check_rows(result, runs)
         assert said in inspect(*runs).stdout
+        inspect("-q", "-o", f"{work}/x.svg", *runs)
+        assert {"strong": "global batch 64", "weak": "batch 64 per rank",
+                "mixed": "several batches"}[kind] + ", fp32" in slurp(f"{work}/x.svg").decode()
     assert document(runs[0])["scaling"] == "one"
     again = make(f"{work}/again", run_json(1, 128), times(1, 16, slow=2))
     result = document(again, runs[0])
@@ -333,7 +336,7 @@ def _(work):
         ["--limit 10% --max-steps 100", "--limit 10% --max-steps 101"], result
     assert f"short run: --limit 10% --max-steps 100: {runs[0]}" in inspect(*runs).stdout
     whole = make(f"{work}/whole", run_json(1, 64), times(1, 16))
-    for words, marked in ((runs, True), ([whole], False)):
+    for words, marked in ((runs, True), ([whole], False)):  # with --force, only the hollow markers are short runs
         inspect("-q", "-o", f"{work}/x.svg", *words)
         assert ("measured, short run" in slurp(f"{work}/x.svg").decode()) == marked
         assert ("short run" in inspect(*words).stdout) == marked

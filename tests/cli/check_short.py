@@ -105,7 +105,7 @@ def _(work):
     assert not os.path.exists(f"{out}/metrics-test.json")
     before = tree(out)
     says(train(out, "--max-steps", 8), "resume   step-000008", "done     8 steps")  # nothing to do
-    assert {n: d for n, d in kept(out).items()} == {n: before[n] for n in kept(out)}
+    assert kept(out) == {n: before[n] for n in kept(out)}
     train(out, "--max-steps", 13)
     assert last_step(out) == "step-000013"
     train(out)
@@ -160,6 +160,15 @@ def _(work):
     out = run_folder(work)
     train(out, "-q", "--eval-every", "never", "--max-steps", 6)
     says(train(out, "--eval-every", "never", "--epochs", 1, code=2), "no epoch was evaluated")
+
+
+@case("a part so small that no finding has an AUROC: the message blames the images, not the learning rate")
+def _(work):
+    out = run_folder(work)
+    for words in ((), ("--eval-every", "2")):
+        says(train(out, "--limit", 1, "--epochs", 2, *words, code=2), "no finding has an AUROC", "--select loss")
+        assert "not finite" not in train(out, "--limit", 1, "--epochs", 2, *words, code=2).stderr  # resumed
+    train(run_folder(work, "loss"), "-q", "--limit", 1, "--epochs", 1, "--select", "loss")
 
 
 @case("a dry run of a short run estimates its steps")

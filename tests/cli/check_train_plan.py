@@ -110,7 +110,7 @@ def _(work):
         rate = re.search(r"([\d,]+) img/s\s+on\s+one\s+V100", done.stderr)
         assert abs(alone[4] - float(rate[1].replace(",", ""))) <= 1, (alone, rate[1])
         assert [r[0] for r in rows[wire]] == [1, 2, 4, 8, 16] and [r[1] for r in rows[wire]] == [1, 1, 1, 2, 4], rows
-        for ranks, _, batch, step, rate, efficiency, epoch, speedup in rows[wire][1:]:
+        for ranks, _, batch, step, rate, efficiency, *_ in rows[wire][1:]:
             ranks, size_all = int(ranks), size * 186_000  # the parameters of densenet-micro, nearly
             least = min(model.ring(size_all, ranks, node), model.tree(size_all, ranks, node))
             assert batch == 16 * ranks and abs(rate - batch / step * 1e3) < 0.02 * rate

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/number_format.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -115,6 +116,26 @@ evaluate_loaded(struct trainer *t, int split, bool final, struct chex_error *err
     return collective_agree(t->job.all, status, NULL, err);
 }
 
+/* Say why a run that completed its epochs has no best model. */
+static enum chex_status
+report_no_best(const struct trainer *t, struct chex_error *err)
+{
+    /* Only an evaluation of finite outputs has a finite loss. */
+    bool undefined = t->task.select == SELECT_AUROC && isfinite(t->state.schedule.best);
+
+    if (undefined)
+        return error_set(err, CHEX_ERR_USAGE,
+                         "there is no best model: no finding has an AUROC in the validation split, because none has "
+                         "positives and negatives there; start again with more images or --select loss");
+    if (t->job.o->evaluate_every != 1 && isinf(t->state.schedule.best))
+        return error_set(err, CHEX_ERR_USAGE,
+                         "there is no best model: no epoch was evaluated (--eval-every); more --epochs continue");
+    /* With a loss scale, a run can finish although all its steps were skipped. */
+    return error_set(err, CHEX_ERR_DIVERGED,
+                     "there is no best model: the output of the network was not finite after any epoch; try a lower "
+                     "--lr");
+}
+
 /*
  * Evaluate the test split with the best model.  In a leaky run also the validation split, if trainer_drop_unmarked()
  * removed its files and no later model became the best.
@@ -129,15 +150,8 @@ evaluate_best(struct trainer *t, struct chex_error *err)
     if (status != CHEX_OK || (t->task.test < 0 && !again))
         return status;
     status = trainer_load_model(t, TRAINER_BEST, err);
-    if (status == CHEX_ERR_MISSING && t->state.best_step == 0 && t->job.o->evaluate_every != 1)
-        return error_set(err, CHEX_ERR_USAGE,
-                         "there is no best model: no epoch was evaluated (--eval-every); more --epochs continue");
-    /* With a loss scale, a run can finish although all its steps were skipped. */
     if (status == CHEX_ERR_MISSING && t->state.best_step == 0)
-        return error_set(
-            err, CHEX_ERR_DIVERGED,
-            "there is no best model: the output of the network was not finite after any epoch; try a lower "
-            "--lr");
+        return report_no_best(t, err);
     if (status != CHEX_OK)
         return status;
     if (again)

@@ -332,17 +332,6 @@ is_parallel_only(const struct figure *p, const char *source)
     return true;
 }
 
-static bool
-is_short(const struct scaling *s)
-{
-    size_t i;
-
-    for (i = 0; i < s->count; i++)
-        if (s->run[i].short_run[0])
-            return true;
-    return false;
-}
-
 static void
 draw_legend(struct figure *p)
 {
@@ -350,7 +339,7 @@ draw_legend(struct figure *p)
     size_t i;
 
     p->at = 8;
-    add_key(p, SYMBOL_RUN, "s0", 0, is_short(p->s) ? "measured, short run" : "measured");
+    add_key(p, SYMBOL_RUN, "s0", 0, p->s->reference->short_run[0] ? "measured, short run" : "measured");
     add_key(p, SYMBOL_LINE, "c", 0, "ideal");
     if (!scaling_comparable(p->s))
         add_key(p, SYMBOL_OTHER, "", 0, "not comparable");
@@ -381,6 +370,8 @@ format_title(const struct scaling *s, char first[TITLE], char second[TITLE])
              s->kind == SCALING_ONE ? " number of ranks" : " scaling");
     if (s->kind == SCALING_WEAK)
         snprintf(text, sizeof(text), "batch %s per rank", format_count(r->global_batch / r->ranks, batch));
+    else if (s->kind == SCALING_MIXED)
+        snprintf(text, sizeof(text), "several batches");
     else
         snprintf(text, sizeof(text), "global batch %s", format_count(r->global_batch, batch));
     snprintf(second, TITLE, "%.24s, %.8s, %.26s", text, r->fact[FACT_PRECISION], r->fact[FACT_DEVICE]);
