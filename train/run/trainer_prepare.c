@@ -207,10 +207,10 @@ struct device_words {
 static struct device_words
 device_words(const char *text)
 {
-    struct device_words w = {.model = strchr(text, ':')};
+    const char *colon = strchr(text, ':');
+    struct device_words w = {.model = colon ? colon + 1 : NULL};
 
     snprintf(w.backend, sizeof(w.backend), "%.*s", (int)strcspn(text, ":"), text);
-    w.model += w.model != NULL;
     return w;
 }
 
