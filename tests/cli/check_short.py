@@ -150,6 +150,9 @@ def _(work):
     assert [e["epoch"] for e in lines(out, "evaluation")] == [1, 2] and last_step(out) == "step-000012"
     train(out, "-q", "--max-steps", 18)
     same_as_whole(out, but={"metrics-val.json", "predictions-val.csv", "auroc.svg"})
+    assert "short run" not in train(out, "--max-steps", 12).stderr  # it is complete, so the option comes too late
+    marked = [name for name in os.listdir(out) if b"short_run" in slurp(f"{out}/{name}")]
+    assert not {"run.json", "best.safetensors", "metrics-test.json"} & set(marked), marked
     far = run_folder(work, "far")
     assert "short run" not in train(far, "--max-steps", 1000).stderr
     same_as_whole(far)

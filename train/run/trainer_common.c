@@ -96,7 +96,7 @@ trainer_mark_short(const struct trainer_job *job, uint64_t steps_of_run, struct 
     const char *limit = job->o->limit;
     char steps[40] = "";
 
-    if (job->o->max_steps > 0 && job->o->max_steps < steps_of_run)
+    if (job->o->max_steps > 0 && job->o->max_steps < steps_of_run && !trainer_is_complete(job, state))
         snprintf(steps, sizeof(steps), "--max-steps %llu", (unsigned long long)job->o->max_steps);
     snprintf(state->short_run, sizeof(state->short_run), "%s%.16s%s%s", limit ? "--limit " : "", limit ? limit : "",
              limit && steps[0] ? " " : "", steps);

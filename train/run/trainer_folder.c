@@ -87,7 +87,7 @@ trainer_check_folder(const struct trainer_job *job, struct chex_error *err)
 {
     enum chex_status status = folder_check_writable(job->o->run, err);
 
-    return status == CHEX_OK ? refuse_data_folder(job, err) : status;
+    return status == CHEX_OK && job->o->run ? refuse_data_folder(job, err) : status;
 }
 
 enum chex_status
