@@ -135,6 +135,15 @@ def _(work):
     says(training.train(out, "--epochs", "2", "-j", "2"), r"resume +step-")
 
 
+@case("chex-train: plans for a CPU and for GPUs that are not there, without a folder for the run")
+def _(work):
+    for words in (("--model", "densenet-micro"),
+                  ("--device", "cuda:V100", "--ranks", "8", "--nodes", "2", "--network", "edr", "-v", "-v"),
+                  ("--device", "cuda:H200", "--model", "resnet50", "--accumulate", "2", "--ema", "0.9")):
+        done = run([program("chex-train"), "-n", "-d", training.data(), "--batch", "8", *words])
+        says(done, "modelled" if "--device" in words else "measured")
+
+
 @case("chex-train: a damaged record, a full disk, no data")
 def _(work):
     other_than_threads()

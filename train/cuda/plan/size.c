@@ -19,6 +19,8 @@
  */
 #define ALGORITHMS "cuda 5"
 
+#define MODEL_BASE CUDA_ALIGN /* base address of a layout without memory: no array of it is at the null pointer */
+
 #define PDL_MAJOR 9 /* lowest compute capability with programmatic dependent launch */
 
 bool
@@ -86,7 +88,8 @@ cuda_size_layout(const struct cuda_device *device, const struct plan_options *o,
     *layout = (struct cuda_layout){.options = NULL};
     chip.refused = refused;
     if (status == CHEX_OK)
-        status = measure ? cuda_layout_measure(layout, o, &chip, err) : cuda_layout_make(layout, o, &chip, 0, err);
+        status = measure ? cuda_layout_measure(layout, o, &chip, err)
+                         : cuda_layout_make(layout, o, &chip, MODEL_BASE, err);
     if (status == CHEX_OK)
         status = hash_algorithms(layout, o->precision, facts->algorithms, err);
     if (status == CHEX_OK)
