@@ -180,6 +180,17 @@ def _(work):
     assert 0 < found["run"] <= found["epoch"] * 3 / 6, found
 
 
+@case("a dry run estimates the evaluation of the images of --limit, alone and for several GPUs")
+def _(work):
+    def epoch(*words):
+        done = train(f"{work}/run", "-n", "--device", "cuda:V100", "--ranks", 1, "--micro-batch", 1, *words, "--json")
+        row = re.findall(r"^ +1 +1 +16 .* ([\d.]+) +1\.00$", done.stderr, re.M)
+        return json.loads(done.stdout)["plan"]["estimate"]["epoch"], float(row[0])
+
+    for few, every in zip(epoch("--limit", 1, "--tta", "tencrop"), epoch("--tta", "tencrop")):
+        assert few < every / 12, (few, every)
+
+
 @case("--eval-every evaluates every N epochs and after the last one; never: only after that")
 def _(work):
     train(run_folder(work), "-q", "--schedule", "constant")

@@ -127,3 +127,13 @@ trainer_list_samples(const struct trainer_job *job, const struct trainer_task *t
         status = samples_limit(task->ds, &limit, job->o->seed, job->o->skip_bad, out, err);
     return status;
 }
+
+uint64_t
+trainer_evaluated_images(const struct trainer_task *task, int split)
+{
+    if (split < 0)
+        return 0;
+    if (split == task->validation && task->evaluated.count > 0)
+        return task->evaluated.count;
+    return chex_dataset_split(task->ds, (unsigned)split)->image_count;
+}

@@ -159,7 +159,7 @@ static double
 evaluation_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
                    int split, const double *seconds)
 {
-    uint64_t images = split >= 0 ? chex_dataset_split(task->ds, (unsigned)split)->image_count : 0;
+    uint64_t images = trainer_evaluated_images(task, split);
     uint64_t batches = order_steps(order_steps(images, task->micro), (unsigned)collective_size(job->all));
     struct crop view[EVALUATE_VIEWS];
 
@@ -256,9 +256,14 @@ enum chex_status
 trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_error *err)
 {
     double seconds[TIMED_COUNT] = {0}, evaluation;
-    enum chex_status status;
+    enum chex_status status = CHEX_OK;
 
     *out = (struct trainer_estimate){.modelled = t->engine.device->info.imagined};
+    if (t->job.o->limit && t->task.validation >= 0 && t->task.evaluated.count == 0)
+        status = trainer_list_samples(&t->job, &t->task, t->task.validation, &t->task.evaluated, err);
+    status = collective_agree(t->job.all, status, NULL, err);
+    if (status != CHEX_OK)
+        return status;
     if (!t->job.is_rank_0)
         weights_random(t->task.graph, t->job.o->seed, t->host.params, t->host.stats);
     status = collective_agree(t->job.all, time_all(&t->job, &t->task, &t->engine, &t->host, seconds, err), NULL, err);

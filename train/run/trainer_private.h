@@ -231,6 +231,8 @@ void trainer_mark_short(const struct trainer_job *job, uint64_t steps_of_run, st
 /* List the samples of a split; of train and val only those of options->limit, unless with evaluate_only. */
 enum chex_status trainer_list_samples(const struct trainer_job *job, const struct trainer_task *task, int split,
                                       struct samples *out, struct chex_error *err);
+/* Returns the images of an evaluation; of val those of options->limit, if its samples are already listed. */
+uint64_t trainer_evaluated_images(const struct trainer_task *task, int split);
 
 /* ---- trainer_settings.c ------------------------------------------------------------------------------------------ */
 

@@ -27,7 +27,7 @@ evaluation_seconds(const struct trainer *t, const struct plan_model *m, unsigned
 
     if (task->validation < 0)
         return 0;
-    batches = order_steps(chex_dataset_split(task->ds, (unsigned)task->validation)->image_count, task->micro);
+    batches = order_steps(trainer_evaluated_images(task, task->validation), task->micro);
     return (double)order_steps(batches, ranks) * m->score.seconds *
            evaluate_views(t->job.o->tta, task->side, t->engine.options.source, view);
 }
