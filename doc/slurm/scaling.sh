@@ -13,6 +13,8 @@
 #SBATCH --job-name=chex-scaling
 #SBATCH --nodes=1 --ntasks-per-node=4 --gpus-per-node=4 --cpus-per-task=8
 #SBATCH --time=1:00:00
+# Nodes of one leaf switch, if they become free within an hour; otherwise any nodes (sbatch --switches=COUNT@TIME).
+#SBATCH --switches=1@1:00:00
 
 case ${1:--} in -*) echo "usage: sbatch scaling.sh FOLDER -d SHARDS [chex-train options]" >&2 && exit 2 ;; esac
 out=$1

@@ -15,6 +15,8 @@
 #SBATCH --job-name=chex-train
 #SBATCH --nodes=1 --ntasks-per-node=4 --gpus-per-node=4 --cpus-per-task=8
 #SBATCH --time=4:00:00 --signal=USR1@120 --requeue --open-mode=append
+# Nodes of one leaf switch, if they become free within an hour; otherwise any nodes (sbatch --switches=COUNT@TIME).
+#SBATCH --switches=1@1:00:00
 
 trap : TERM USR1 # the ranks save; this shell waits for them
 

@@ -77,6 +77,8 @@ def _(_work):
     job = fake_slurm.options(SCRIPT, [])
     assert (job["nodes"], job["ntasks-per-node"], job["gpus-per-node"]) == ("1", "4", "4"), job
     assert {"requeue", "signal", "open-mode"} <= job.keys(), job
+    assert re.fullmatch(r"1@\d+:\d\d:\d\d", job["switches"]), job
+    assert fake_slurm.options(SCALING, [])["switches"] == job["switches"]
     page = slurp(os.path.join(SOURCE, "doc", "cluster.md")).decode()
     lines = re.findall(r"^    (sbatch .*train\.sh.*?)(?:  +#.*)?$", page, re.M)
     assert {line.split("train.sh")[0] for line in lines} >= {"sbatch doc/slurm/", "sbatch --nodes=4 doc/slurm/"}, lines
