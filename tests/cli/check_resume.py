@@ -433,6 +433,42 @@ def _(work):
         assert rate[steps[-1]] < 1e-4, rate
 
 
+@case("--warmup in epochs: the rates of as many steps, the same bytes after a stop, and the log says both")
+def _(work):
+    more = ["--schedule", "constant", "--bootstrap", 0, "--checkpoint-every", "never"]
+    steps, epochs, stopped = (run_folder(work, name) for name in ("steps", "epochs", "stopped"))
+    train(steps, "-q", *more, "--warmup", 12)
+    says(train(epochs, *more, "--warmup", "2epochs"), r"(?m)^lr +0\.001, warm-up 12 steps \(2 epochs\)$")
+    wanted = [0.001 * min(1, (step + 1) / 12) for step in range(18)]
+    assert list(rates(epochs).values()) == list(rates(steps).values()), (rates(epochs), rates(steps))
+    assert all(abs(a - b) < 1e-9 for a, b in zip(rates(epochs).values(), wanted)), rates(epochs)
+    assert json.loads(slurp(os.path.join(epochs, "run.json")))["options"]["warmup"] == "2epochs"
+    assert json.loads(slurp(os.path.join(steps, "run.json")))["options"]["warmup"] == 12
+    for at in (3, 16):
+        train(stopped, "-q", *more, "--warmup", "2epochs", "--max-steps", at)
+    train(stopped, "-q", *more, "--warmup", "2epochs")
+    assert rates(stopped) == rates(epochs), rates(stopped)
+    last = last_step(epochs)
+    assert last == last_step(stopped) and all(
+        slurp(os.path.join(epochs, last + kind)) == slurp(os.path.join(stopped, last + kind))
+        for kind in (".safetensors", ".opt.safetensors"))
+    says(train(epochs, *more, "--warmup", "1epoch", code=6), "without effect: warmup 2epochs -> 1epoch")
+    for i, wrong in enumerate(("2epoch.", "epochs", "-1", "1000001epochs", "2 epochs")):
+        says(train(run_folder(work, f"wrong{i}"), "--warmup", wrong, code=2), "--warmup")
+
+
+@case("--warmup in epochs ends after the same epoch where the batch was changed on the way")
+def _(work):
+    out = run_folder(work)
+    more = ["-q", "--schedule", "constant", "--micro-batch", 16, "--bootstrap", 0, "--warmup", "2epochs"]
+    train(out, "--batch", 16, *more, "--max-steps", 2)
+    train(out, "--batch", 32, *more, "--allow-batch-change", "--max-steps", 5)
+    train(out, "--batch", 32, *more)
+    rate = list(rates(out).values())  # 2 of 6 steps, then 2 of 3, and 3 of each further epoch: 2 + 5 of warm-up
+    assert all(abs(a - 0.001 * min(1, (i + 1) / (12 if i < 2 else 7))) < 1e-9 for i, a in enumerate(rate)), rate
+    assert len(rate) == 10, rate
+
+
 @case("T86 another batch after the last step of an epoch, before its evaluation: no image is repeated")
 def _(work):
     out = run_folder(work)

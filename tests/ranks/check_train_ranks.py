@@ -285,6 +285,29 @@ def _(work):
                 assert ours == theirs[tensor], f"{name}: {tensor} has other bits"
 
 
+@case("--lr-scale linear multiplies the rate by the ranks; with other ranks it needs --allow-batch-change")
+def _(work):
+    out, more = f"{work}/run", ("--lr", "0.002", "--schedule", "constant", "--lr-scale", "linear", "--warmup", "1epoch")
+    says(train(2, out, *more, "--max-steps", "7"), r"lr +0\.004 = 0\.002 x 2 ranks, warm-up 6 steps \(1 epoch\)")
+    given = json.loads(slurp(f"{out}/run.json"))["options"]
+    assert [given[name] for name in ("lr", "lr-scale", "lr-factor", "warmup")] == [0.002, "linear", 2, "1epoch"], given
+    says(train(1, out, *more, code=6), r"lr-factor 2 -> 1 \(--allow-batch-change resumes with it\)")
+    says(train(1, out, *more, "--allow-batch-change", "--max-steps", "9"), "changed since .*lr-factor 2 -> 1",
+         r"lr +0\.002 = 0\.002 x 1 rank, ")
+    train(2, out, *more, "--allow-batch-change")
+    with open(f"{out}/metrics.jsonl", encoding="utf-8") as f:
+        rate = [line["learning_rate"] for line in map(json.loads, f) if line["kind"] == "step"]
+    wanted = [0.004 * (i + 1) / 6 for i in range(6)] + [0.004] + 2 * [0.002] + 3 * [0.004]
+    assert len(rate) == 12 and all(abs(a - b) < 1e-9 for a, b in zip(rate, wanted)), rate
+    twice = f"{work}/twice"
+    train(2, twice, "--lr", "0.004", "--schedule", "constant", "--max-steps", "2")
+    train(2, twice + "-scaled", *more[:6], "--max-steps", "2")
+    name = f"step-{last_step(twice):06d}.safetensors"
+    assert all(distance(a, tensors(f"{twice}-scaled/{name}")[tensor]) == 0
+               for tensor, a in tensors(f"{twice}/{name}").items()), "other weights than with the same rate"
+    says(train(2, f"{work}/high", "--lr", "9e29", "--lr-scale", "linear", code=2), r"1\.8e\+30")
+
+
 @case("another global batch is refused, unless the user wants it", slow=True)
 def _(work):
     shutil.copytree(whole(2), f"{work}/run")

@@ -33,7 +33,8 @@ enum {
     OPT_RANKS,
     OPT_NODES,
     OPT_NETWORK,
-    OPT_EVAL_EVERY
+    OPT_EVAL_EVERY,
+    OPT_WARMUP
 };
 
 #define FLAG(member) CLI_FLAG(struct train_cli, member)
@@ -73,7 +74,10 @@ static const struct cli_option option_table[] = {
      "cosine or constant"},
     {OPT_SETTING, 0, "patience", "N", NULL, NULL,
      "epochs without a lower loss before plateau lowers the rate; default 0"},
-    {OPT_SETTING, 0, "warmup", "STEPS", NULL, NULL, "steps in which the learning rate rises from 0; default 0"},
+    {OPT_WARMUP, 0, "warmup", "STEPS", NULL, NULL,
+     "steps in which the learning rate rises from 0; default 0; or epochs, such as 2epochs"},
+    {OPT_SETTING, 0, "lr-scale", "HOW", rate_scale_names, NULL,
+     "whether to scale the learning rate: none (default) or linear (multiply it by the number of ranks)"},
     {OPT_OPTIMIZER, 0, "optimizer", "NAME", optimizer_names, NULL,
      "optimizer of the weights: adam (default), adamw, sgd (momentum 0.9), adagrad, adadelta or rmsprop"},
     {OPT_WEIGHT_DECAY, 0, "weight-decay", "X", NULL, NULL, "weight decay of the optimizer; default 0, with adamw 0.01"},
@@ -156,24 +160,49 @@ set_augment(unsigned *out, const char *value, struct chex_error *err)
     return error_set(err, CHEX_ERR_USAGE, "takes flip,crop, flip, crop or none, not '%s'", value);
 }
 
+/* Copies the digits of "500steps" or "500step" (unit: "step"); returns false for a text of another form. */
+static bool
+take_number(const char *value, const char *unit, char number[20])
+{
+    size_t digits = strspn(value, "0123456789"), length = strlen(unit);
+
+    if (digits == 0 || digits >= 20 || strncmp(value + digits, unit, length) != 0)
+        return false;
+    memcpy(number, value, digits);
+    number[digits] = '\0';
+    return strcmp(value + digits + length, "s") == 0 || value[digits + length] == '\0';
+}
+
 /* Parses "10m", "500steps", "never". */
 static enum chex_status
 set_interval(struct trainer_options *o, const char *value, struct chex_error *err)
 {
-    size_t digits = strspn(value, "0123456789");
     char number[20];
 
     o->checkpoint_seconds = 0;
     o->checkpoint_steps = 0;
     if (strcmp(value, "never") == 0)
         return CHEX_OK;
-    if (digits > 0 && digits < sizeof(number) &&
-        (strcmp(value + digits, "steps") == 0 || strcmp(value + digits, "step") == 0)) {
-        memcpy(number, value, digits);
-        number[digits] = '\0';
+    if (take_number(value, "step", number))
         return cli_number(number, 1, UINT32_MAX, &o->checkpoint_steps, err);
-    }
     return value_duration(value, &o->checkpoint_seconds, err);
+}
+
+/* Parses "500", "2epochs". */
+static enum chex_status
+set_warmup(struct trainer_options *o, const char *value, struct chex_error *err)
+{
+    char number[20];
+    uint64_t epochs = 0;
+    enum chex_status status = CHEX_OK;
+
+    o->schedule.warmup = 0;
+    if (take_number(value, "epoch", number))
+        status = cli_number(number, 0, CHECKPOINT_MAX_EPOCHS, &epochs, err);
+    else
+        status = cli_number(value, 0, CHECKPOINT_MAX_WARMUP, &o->schedule.warmup, err);
+    o->warmup_epochs = (uint32_t)epochs;
+    return status;
 }
 
 /* Parses "2", "never". */
@@ -303,6 +332,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         break;
     case OPT_EVAL_EVERY:
         return set_evaluations(o, value, err);
+    case OPT_WARMUP:
+        return set_warmup(o, value, err);
     default:
         return set_setting(o, option->name, value, err);
     }

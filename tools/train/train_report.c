@@ -291,6 +291,30 @@ print_short(const struct trainer *t)
     wrap_end(&w);
 }
 
+/* The learning rate and the warm-up, where they follow from the number of ranks or of images. */
+static void
+print_rate(const struct trainer *t)
+{
+    const struct trainer_options *o = trainer_options(t);
+    const struct schedule_options *schedule = &trainer_state(t)->schedule.options;
+    char steps[FORMAT_THINGS], epochs[FORMAT_THINGS], ranks[FORMAT_THINGS];
+    struct wrap w = {.out = stderr};
+    struct trainer_facts f;
+
+    if (o->evaluate_only || (o->rate_scale == RATE_GIVEN && o->warmup_epochs == 0))
+        return;
+    trainer_facts(t, &f);
+    wrap_put(&w, "", "lr       %.6g", schedule->base);
+    if (o->rate_scale == RATE_LINEAR)
+        wrap_put(&w, " = ", "%.6g x %s", o->schedule.base, format_things((unsigned)f.ranks, "rank", ranks));
+    if (o->warmup_epochs > 0)
+        wrap_put(&w, ", ", "warm-up %s (%s)", format_things(schedule->warmup, "step", steps),
+                 format_things(o->warmup_epochs, "epoch", epochs));
+    else if (schedule->warmup > 0)
+        wrap_put(&w, ", ", "warm-up %s", format_things(schedule->warmup, "step", steps));
+    wrap_end(&w);
+}
+
 void
 train_report_start(const struct train_report *r, const struct trainer *t, const struct trainer_start *start)
 {
@@ -303,6 +327,7 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
         return;
     if (!start->resumed) {
         print_weights(t, start->from, &start->weights);
+        print_rate(t);
         print_short(t);
         return;
     }
@@ -315,6 +340,7 @@ train_report_start(const struct train_report *r, const struct trainer *t, const 
     wrap_end(&w);
     if (o->init)
         fprintf(stderr, "         --init is not used: the run resumes (--resume none starts fresh)\n");
+    print_rate(t);
     print_short(t);
 }
 

@@ -53,7 +53,7 @@ const struct state_field state_fields[] = {
     {"good_steps", STATE_NUMBER, AT(plan.good), .max = UINT32_MAX, .up_to = "applied", ADDED(NULL)},
     {"schedule_kind", STATE_NUMBER, AT(schedule.options.kind), .max = SCHEDULE_CONSTANT},
     {"schedule_base", STATE_REAL, AT(schedule.options.base), .most = CHECKPOINT_MAX_RATE},
-    {"schedule_warmup", STATE_COUNT, AT(schedule.options.warmup), .max = CHECKPOINT_MAX_WARMUP},
+    {"schedule_warmup", STATE_COUNT, AT(schedule.options.warmup), .max = CHECKPOINT_MAX_COUNT},
     {"schedule_steps", STATE_COUNT, AT(schedule.options.steps), .max = CHECKPOINT_MAX_COUNT},
     {"schedule_patience", STATE_NUMBER, AT(schedule.options.patience), .max = CHECKPOINT_MAX_EPOCHS},
     {"schedule_reduction", STATE_REAL, AT(schedule.options.factor), .most = 1},

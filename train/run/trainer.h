@@ -59,6 +59,10 @@ struct given_weight {
     unsigned long line;
 };
 
+/* The learning rate of the run: schedule.base, or with RATE_LINEAR schedule.base times the number of ranks. */
+enum rate_scale { RATE_GIVEN, RATE_LINEAR };
+
+extern const char *const rate_scale_names[];
 extern const char *const positive_names[];
 extern const char *const cache_names[];
 extern const char *const bad_record_names[];
@@ -79,6 +83,8 @@ struct trainer_options {
     unsigned micro_batch; /* images computed together, with common batch statistics; 0: trainer_micro_batch() */
 
     struct schedule_options schedule; /* the trainer sets .steps */
+    uint32_t warmup_epochs;           /* 0: schedule.warmup has the steps; otherwise the trainer sets it */
+    enum rate_scale rate_scale;
     struct optimizer_options optimizer;
     double clip;  /* of the gradient's norm; 0: none */
     bool average; /* keep and evaluate a moving average of the parameters (optimizer.average) */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 const char *const select_names[] = {[SELECT_AUROC] = "auroc", [SELECT_LOSS] = "loss", NULL};
+const char *const rate_scale_names[] = {[RATE_GIVEN] = "none", [RATE_LINEAR] = "linear", NULL};
 const char *const positive_names[] = {
     [POSITIVE_NONE] = "none", [POSITIVE_AUTO] = "auto", [POSITIVE_GIVEN] = "given", NULL};
 const char *const cache_names[] = {
@@ -23,9 +24,9 @@ const char *const bad_record_names[] = {"stop", "skip", NULL};
 /* Effective options, and values derived from them; options are the first member, so both have the same offsets. */
 struct effective {
     struct trainer_options o;
-    const char *version, *data_set, *shuffle, *positive;
+    const char *version, *data_set, *shuffle, *positive, *warmup;
     uint64_t global_batch;
-    unsigned ranks;
+    unsigned ranks, rate_factor;
     double ema;
 };
 
@@ -72,9 +73,12 @@ const struct setting trainer_settings[] = {
     {"accumulate", SETTING_SHARED, SETTING_NUMBER, O(accumulate), .min = 1, .max = 65536, .training = true},
     {"ranks", SETTING_FREE, SETTING_NUMBER, E(ranks)},
     {"lr", SETTING_FREE, SETTING_REAL, O(schedule.base), .most = CHECKPOINT_MAX_RATE, .training = true},
+    {"lr-scale", SETTING_FREE, SETTING_CHOICE, O(rate_scale), .names = rate_scale_names, .training = true},
+    {"lr-factor", SETTING_BATCH, SETTING_NUMBER, E(rate_factor), .training = true}, /* of RATE_LINEAR */
     {"schedule", SETTING_FIXED, SETTING_CHOICE, O(schedule.kind), .names = schedule_names, .training = true},
     {"patience", SETTING_FREE, SETTING_NUMBER, O(schedule.patience), EPOCHS, .training = true},
     {"warmup", SETTING_FREE, SETTING_NUMBER, O(schedule.warmup), .max = CHECKPOINT_MAX_WARMUP, .training = true},
+    {"warmup", SETTING_FREE, SETTING_TEXT, E(warmup), .training = true}, /* of warmup_epochs, instead of the steps */
     {"optimizer", SETTING_FIXED, SETTING_CHOICE, O(optimizer.kind), .names = optimizer_names, .training = true},
     {"weight-decay", SETTING_FREE, SETTING_REAL, O(optimizer.decay), .training = true},
     {"clip", SETTING_FREE, SETTING_REAL, O(clip), .most = 1e30, .training = true},
@@ -114,19 +118,36 @@ positive_text(const struct trainer_job *job, const struct trainer_task *task, ch
     return job->o->positive == POSITIVE_GIVEN ? out : positive_names[job->o->positive];
 }
 
+/* Returns whether a run has this setting: some belong to one value of another setting. */
+static bool
+is_used(const struct setting *s, const struct effective *e)
+{
+    if (s->kind == SETTING_UNSAID || (s->training && e->o.evaluate_only))
+        return false;
+    if (s->offset == offsetof(struct effective, o.gamma))
+        return e->o.loss == LOSS_FOCAL;
+    if (s->offset == offsetof(struct effective, rate_factor))
+        return e->o.rate_scale == RATE_LINEAR;
+    if (s->offset == offsetof(struct effective, o.schedule.warmup))
+        return e->o.warmup_epochs == 0;
+    return s->offset != offsetof(struct effective, warmup) || e->o.warmup_epochs > 0;
+}
+
 enum chex_status
 trainer_make_settings(const struct trainer_job *job, struct trainer_task *task, const struct trainer_engine *engine,
                       struct chex_error *err)
 {
-    char shuffle[TRAINER_SHUFFLE], positive[CHEX_FINDINGS_MAX * (SETTINGS_NUMBER + 1)];
+    char shuffle[TRAINER_SHUFFLE], positive[CHEX_FINDINGS_MAX * (SETTINGS_NUMBER + 1)], warmup[24];
     struct effective e = {
         .o = *job->o,
         .version = chex_version(),
         .data_set = chex_dataset_info(task->ds)->id,
         .shuffle = job->o->choose_window ? "auto" : trainer_shuffle(job->o->window, shuffle),
         .positive = positive_text(job, task, positive, sizeof(positive)),
+        .warmup = warmup,
         .global_batch = task->global,
         .ranks = (unsigned)collective_size(job->all),
+        .rate_factor = (unsigned)collective_size(job->all),
         .ema = job->o->average ? job->o->optimizer.average : 0,
     };
     const struct setting *s;
@@ -138,11 +159,12 @@ trainer_make_settings(const struct trainer_job *job, struct trainer_task *task, 
         e.o.precision = engine->device->info.precision;
     e.o.micro_batch = task->micro;
     e.o.select = task->select;
-    for (s = trainer_settings; s->name; s++) {
-        bool focal = s->offset == offsetof(struct effective, o.gamma);
-
-        if (s->kind != SETTING_UNSAID && !(s->training && e.o.evaluate_only) && (!focal || e.o.loss == LOSS_FOCAL))
+    if (e.o.rate_scale == RATE_LINEAR && e.o.schedule.base * e.rate_factor > CHECKPOINT_MAX_RATE)
+        return error_set(err, CHEX_ERR_USAGE, "--lr %g times %u ranks is %g: a learning rate is at most %g",
+                         e.o.schedule.base, e.rate_factor, e.o.schedule.base * e.rate_factor, CHECKPOINT_MAX_RATE);
+    snprintf(warmup, sizeof(warmup), "%uepoch%s", e.o.warmup_epochs, e.o.warmup_epochs == 1 ? "" : "s");
+    for (s = trainer_settings; s->name; s++)
+        if (is_used(s, &e))
             settings_add(&task->settings, s, &e);
-    }
     return task->settings.failed ? error_memory(err) : CHEX_OK;
 }

@@ -28,11 +28,42 @@
 
 /* ---- a new run --------------------------------------------------------------------------------------------------- */
 
+/*
+ * Returns the number of steps that the run will have made after its first `epochs` epochs: completed plus remaining
+ * ones.  If the batch size or the data changed during the run, this differs from steps per epoch * epochs, with which
+ * the cosine schedule would end too early or never.
+ */
+static uint64_t
+steps_until(const struct trainer_task *task, const struct checkpoint_state *state, uint64_t epochs)
+{
+    uint64_t all = task->steps * epochs, begun = task->steps * state->epoch + state->batches;
+
+    return state->step + (all > begun ? all - begun : 0);
+}
+
+/* Returns the schedule of the run from its options, the number of ranks and the position of the run. */
+static struct schedule_options
+make_schedule(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state)
+{
+    struct schedule_options schedule = job->o->schedule;
+
+    if (job->o->rate_scale == RATE_LINEAR)
+        schedule.base *= collective_size(job->all);
+    schedule.steps = steps_until(task, state, job->o->epochs);
+    if (job->o->warmup_epochs > 0) {
+        uint64_t all = task->steps * job->o->warmup_epochs, end = steps_until(task, state, job->o->warmup_epochs);
+
+        /* After the warm-up its end is in the past; then the usual number makes the same checkpoints in every run. */
+        schedule.warmup = end > state->step || all > state->step ? end : all;
+    }
+    return schedule;
+}
+
 static void
 new_state(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_images *images,
           struct checkpoint_state *state)
 {
-    struct schedule_options schedule = job->o->schedule;
+    struct schedule_options schedule;
 
     *state = (struct checkpoint_state){.side = task->side,
                                        .window = images->reading.window,
@@ -43,7 +74,7 @@ new_state(const struct trainer_job *job, const struct trainer_task *task, const 
                                        .best = (double)NAN};
     memcpy(state->model, task->graph->model, strnlen(task->graph->model, sizeof(state->model) - 1));
     memcpy(state->dataset_id, chex_dataset_info(task->ds)->id, sizeof(state->dataset_id));
-    schedule.steps = task->steps * job->o->epochs;
+    schedule = make_schedule(job, task, state);
     schedule_init(&state->schedule, &schedule);
     trainer_mark_short(job, schedule.steps, state);
 }
@@ -81,18 +112,6 @@ change_batch(const struct trainer_task *task, struct checkpoint_state *state)
 
     state->batches = position < task->samples.count ? position / task->global : task->steps;
     state->global_batch = task->global;
-}
-
-/*
- * Returns the steps of the whole run: completed plus remaining ones.  If the batch size or the data changed during the
- * run, this differs from steps per epoch * epochs, with which the cosine schedule would end too early or never.
- */
-static uint64_t
-steps_of_run(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state)
-{
-    uint64_t all = task->steps * job->o->epochs, begun = task->steps * state->epoch + state->batches;
-
-    return state->step + (all > begun ? all - begun : 0);
 }
 
 static void
@@ -258,7 +277,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
         return trainer_not_usable(status, err);
     /* run.json marks checkpoints that were saved before the leak was found, also if its certificate is gone now. */
     t->state.leaky |= t->task.leaky || leaky;
-    trainer_mark_short(&t->job, steps_of_run(&t->job, &t->task, &t->state), &t->state);
+    trainer_mark_short(&t->job, steps_until(&t->task, &t->state, t->job.o->epochs), &t->state);
     status = find_best(t, from, from != &t->run.folder || change.text[0], err);
     if (status != CHEX_OK)
         return trainer_not_usable(status, err);
@@ -271,8 +290,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     if (t->state.batches > t->task.steps)
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s/%s' says that it is at step %s of an epoch of %s", from->path,
                          name, COUNT_TEXT(t->state.batches), COUNT_TEXT(t->task.steps));
-    t->state.schedule.options = t->job.o->schedule;
-    t->state.schedule.options.steps = steps_of_run(&t->job, &t->task, &t->state);
+    t->state.schedule.options = make_schedule(&t->job, &t->task, &t->state);
     start->resumed = true;
     memcpy(t->result.last, name, strnlen(name, CHECKPOINT_NAME - 1));
     start->from = t->result.last;
