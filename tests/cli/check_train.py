@@ -132,7 +132,7 @@ def _(work):
         f"{name},{i + 1.5}\n" for i, name in enumerate(manifest(data())["labels"])))
     for i, more in enumerate((["--optimizer", "sgd", "--lr", "0.01"], ["--optimizer", "adamw"],
                               ["--optimizer", "adagrad"], ["--optimizer", "adadelta"], ["--optimizer", "rmsprop"],
-                              ["--loss", "focal"],
+                              ["--loss", "focal"], ["--label-smoothing", "0.2"],
                               ["--pos-weight", "auto"], ["--pos-weight", weights], ["--augment", "none"],
                               ["--schedule", "cosine"], ["--warmup", "5"], ["--clip", "0.1"], ["--ema", "0.9"],
                               ["--weight-decay", "0.1"], ["--micro-batch", "8"], ["--accumulate", "2"],
@@ -140,7 +140,27 @@ def _(work):
         out = run_folder(work, f"run{i}")
         train(out, "-q", "--epochs", "1", *more)
         seen.add(kept(out)["best.safetensors"])
-    assert len(seen) == 19, len(seen)
+    assert len(seen) == 20, len(seen)
+
+
+@case("--label-smoothing: the loss of training is that of smoothed labels, an evaluation has that of the labels")
+def _(work):
+    losses, out = {}, run_folder(work, "of 0.9")
+    for x in ("0.9", "0"):
+        folder = out if x == "0.9" else run_folder(work, "of 0")
+        train(folder, "-q", "--epochs", 1, "--max-steps", 1, "--label-smoothing", x)
+        with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as f:
+            losses[x] = next(line["loss"] for line in map(json.loads, f) if line["kind"] == "step")
+    assert losses["0.9"] != losses["0"], losses  # of the same weights
+    says(train(out, "--epochs", 1, code=6), r"label-smoothing 0\.9 -> 0\b")
+    train(out, "-q", "--epochs", 1, "--label-smoothing", "0.9")
+    assert json.loads(slurp(os.path.join(out, "run.json")))["options"]["label-smoothing"] == 0.9
+    done = json.loads(train(run_folder(work, "judged"), "--eval-only", "--init", os.path.join(out, "best.safetensors"),
+                            "--json", "-q").stdout)["final"]
+    trained = json.loads(slurp(os.path.join(out, "metrics-test.json")))
+    assert done["loss"] == trained["loss"], (done["loss"], trained["loss"])
+    for wrong in ("1", "-0.1", "x"):
+        says(train(run_folder(work, "wrong" + wrong), "--label-smoothing", wrong, code=2), "--label-smoothing")
 
 
 @case("--pos-weight also works if a data set has no split to train on")

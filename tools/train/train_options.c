@@ -84,6 +84,8 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "clip", "NORM", NULL, NULL, "scale gradients with a larger norm down to this one; default never"},
     {OPT_EMA, 0, "ema", "DECAY", NULL, NULL, "evaluate and save a moving average of the weights; DECAY such as 0.999"},
     {OPT_SETTING, 0, "loss", "NAME", loss_names, NULL, "loss function: bce (default) or focal (gamma 2)"},
+    {OPT_SETTING, 0, "label-smoothing", "X", NULL, NULL,
+     "train with labels X / 2 and 1 - X / 2 instead of 0 and 1; default 0"},
     {OPT_POS_WEIGHT, 0, "pos-weight", "WHAT", NULL, NULL,
      "weight of positive labels in the loss: none (default), auto (negatives / positives of the training split), or "
      "a FILE with lines NAME,WEIGHT"},

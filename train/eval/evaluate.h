@@ -56,7 +56,7 @@ struct evaluate_options {
     unsigned batch;        /* of the plan */
     unsigned side;         /* of the network's input */
     enum tta tta;
-    const struct loss_options *loss; /* as in training; NULL: binary cross entropy */
+    const struct loss_options *loss; /* as in training, with its smoothing; NULL: binary cross entropy */
 
     unsigned replicates;   /* of the bootstrap; 0: no intervals */
     uint64_t seed;         /* of its draws */

@@ -46,10 +46,26 @@ loss_of(const struct loss_options *o, double t, double *slope)
 }
 
 double
+loss_own_share(const struct loss_options *options)
+{
+    return 1 - options->smoothing / 2;
+}
+
+/* Adds share * (loss of one label with logit z) to *sum, and the derivative by z to *slope. */
+static void
+add_share(const struct loss_options *o, bool positive, double z, double share, double *sum, double *slope)
+{
+    double derivative, loss = loss_of(o, positive ? z : -z, &derivative);
+
+    *sum += share * loss;
+    *slope += share * (positive ? derivative : -derivative);
+}
+
+double
 loss_sum(const struct loss_options *options, size_t count, size_t outputs, const float *z, const uint8_t *label,
          const float *weight, double scale, float *gradient)
 {
-    double sum = 0;
+    double own = loss_own_share(options), sum = 0;
     size_t i, k;
 
     for (i = 0; i < count; i++) {
@@ -58,18 +74,23 @@ loss_sum(const struct loss_options *options, size_t count, size_t outputs, const
         for (k = 0; k < outputs; k++) {
             size_t at = i * outputs + k;
             bool positive = label[at] != 0;
-            double factor = w * scale, slope;
+            double share[2] = {w * scale, w * scale}, one = 0, slope = 0; /* of a negative, of a positive */
 
             if (w == 0 || label[at] == CHEX_LABEL_UNKNOWN) {
                 if (gradient)
                     gradient[at] = 0;
                 continue;
             }
-            if (positive && options->positive_weight)
-                factor *= options->positive_weight[k];
-            sum += factor * loss_of(options, positive ? (double)z[at] : -(double)z[at], &slope);
+            share[positive] *= own;
+            share[!positive] *= 1 - own;
+            if (options->positive_weight)
+                share[1] *= options->positive_weight[k];
+            add_share(options, positive, (double)z[at], share[positive], &one, &slope);
+            if (own < 1)
+                add_share(options, !positive, (double)z[at], share[!positive], &one, &slope);
+            sum += one;
             if (gradient)
-                gradient[at] = (float)(factor * (positive ? slope : -slope));
+                gradient[at] = (float)slope;
         }
     }
     return sum;

@@ -4,6 +4,8 @@
  * For a logit z and a label y, with p = sigmoid(z):
  *     bce    -(w y log p + (1 - y) log(1 - p)),  w: positive weight of the finding (torch.nn.BCEWithLogitsLoss)
  *     focal  as bce, with factors (1 - p)^gamma and p^gamma (Lin et al., ICCV 2017, without alpha)
+ * Label smoothing with X replaces a known label y by the target y (1 - X) + X / 2.  The loss of a label is then a
+ * mixture of its own loss, with the share 1 - X / 2 (loss_own_share()), and of that of the opposite label.
  * The functions use log-sum-exp forms in double, which do not overflow.
  *
  * The loss of a step is the mean over its known labels, of all micro-batches and all ranks.  A rank does not know how
@@ -27,13 +29,17 @@ struct loss_options {
     enum loss_kind kind;
     double gamma;                  /* LOSS_FOCAL; 2 in the paper */
     const double *positive_weight; /* [outputs]; NULL: all 1.  Must outlive its users */
+    double smoothing;              /* X, from 0 to below 1 */
 };
+
+/* Returns the share of a label's own loss, 1 - smoothing / 2; exactly 1 without smoothing. */
+double loss_own_share(const struct loss_options *options);
 
 double sigmoid(double x);
 
 /*
- * Returns the sum of weight[i] * scale * loss(z[i][o], label[i][o]), and sets gradient[i][o] to its derivative by
- * z[i][o].  z, gradient [count][outputs]; gradient may be NULL
+ * Returns the sum of weight[i] * scale * loss(z[i][o], label[i][o]), smoothed, and sets gradient[i][o] to its
+ * derivative by z[i][o].  z, gradient [count][outputs]; gradient may be NULL
  * label        [count][outputs], 0, 1 or CHEX_LABEL_UNKNOWN
  * weight       [count], NULL: all 1
  * An image of weight 0 and an unknown label contribute nothing, even if their logits are not finite: the gradient is 0.

@@ -89,7 +89,8 @@ struct trainer_options {
     double clip;  /* of the gradient's norm; 0: none */
     bool average; /* keep and evaluate a moving average of the parameters (optimizer.average) */
     enum loss_kind loss;
-    double gamma; /* of the focal loss */
+    double gamma;     /* of the focal loss */
+    double smoothing; /* of the labels in training; evaluations have none */
     enum positive_weight positive;
     const struct given_weight *given; /* [given_count] POSITIVE_GIVEN: one for each finding of the data set */
     size_t given_count;

@@ -35,7 +35,8 @@ on_progress(void *context, uint64_t done, uint64_t of)
 enum chex_status
 trainer_evaluate_split(struct trainer *t, int split, bool average, struct evaluation *out, struct chex_error *err)
 {
-    bool again = split == t->task.validation; /* so its samples are listed once and kept */
+    bool again = split == t->task.validation;          /* so its samples are listed once and kept */
+    struct loss_options loss = t->engine.options.loss; /* but without smoothing, so that runs can be compared */
     struct samples listed = {.count = 0}, *samples = again ? &t->task.evaluated : &listed;
     struct evaluate_options o = {
         .ds = t->task.ds,
@@ -47,7 +48,7 @@ trainer_evaluate_split(struct trainer *t, int split, bool average, struct evalua
         .batch = t->task.micro,
         .side = t->task.side,
         .tta = t->job.o->tta,
-        .loss = &t->engine.options.loss,
+        .loss = &loss,
         .replicates = t->job.o->replicates,
         .seed = t->job.o->seed,
         .threads = t->job.o->threads,
@@ -65,6 +66,7 @@ trainer_evaluate_split(struct trainer *t, int split, bool average, struct evalua
     enum chex_status status = samples->count > 0 ? CHEX_OK
                                                  : trainer_list_samples(&t->job, &t->task, split, samples, err);
 
+    loss.smoothing = 0;
     memset(out, 0, sizeof(*out));
     status = collective_agree(t->job.all, status, NULL, err);
     if (status == CHEX_OK) {

@@ -375,6 +375,7 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
         .wire = o->wire,
         .loss = {.kind = o->loss,
                  .gamma = o->gamma,
+                 .smoothing = o->smoothing,
                  .positive_weight = o->positive != POSITIVE_NONE ? task->positive : NULL},
         .optimizer = o->optimizer,
         .part = trainer_times_part,

@@ -85,6 +85,7 @@ const struct setting trainer_settings[] = {
     {"ema", SETTING_FIXED, SETTING_REAL, E(ema), .training = true},
     {"loss", SETTING_FIXED, SETTING_CHOICE, O(loss), .names = loss_names, .training = true},
     {"gamma", SETTING_FIXED, SETTING_REAL, O(gamma), .training = true},
+    {"label-smoothing", SETTING_FIXED, SETTING_REAL, O(smoothing), .most = 1 - 1e-9, .training = true},
     {"pos-weight", SETTING_FIXED, SETTING_TEXT, E(positive), .training = true},
     {"augment", SETTING_FIXED, SETTING_CHOICE, O(augment), .names = augment_names, .training = true},
     {"select", SETTING_FIXED, SETTING_CHOICE, O(select), .names = select_names, .training = true},

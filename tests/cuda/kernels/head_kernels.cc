@@ -71,14 +71,15 @@ run_linear(const value_set &set)
 }
 
 static void
-run_loss(const value_set &set, bool focal)
+run_loss(const value_set &set, bool focal, double smoothing)
 {
     enum { IMAGES = 7, OUT = 14 };
     floats z = random_floats(IMAGES * OUT), weight(IMAGES, 1), positive = random_floats(OUT), dz(IMAGES * OUT);
     std::vector<uint8_t> label(IMAGES * OUT);
     doubles positive_weight, want;
-    struct loss_options options = {focal ? LOSS_FOCAL : LOSS_BCE, 2, NULL};
+    struct loss_options options = {focal ? LOSS_FOCAL : LOSS_BCE, 2, NULL, smoothing};
     step_state state = {};
+    char title[48];
     double loss;
 
     for (unsigned i = 0; i < IMAGES * OUT; i++) {
@@ -110,6 +111,7 @@ run_loss(const value_set &set, bool focal)
                    OUT,
                    focal,
                    2,
+                   loss_own_share(&options),
                    {}};
     launch(set, CUDA_LOSS, 1, 1, a);
     compare("gradient", want, download(a.dz, want.size()), 1e-6);
@@ -123,15 +125,19 @@ run_loss(const value_set &set, bool focal)
     state = download_one(a.state);
     expect(!isfinite(state.loss) && state.bad == 3, "a loss that is not finite, in micro-batch 3");
     release();
-    finish_case(set, focal ? "focal loss" : "binary cross entropy");
+    snprintf(title, sizeof(title), "%s%s", focal ? "focal loss" : "binary cross entropy",
+             smoothing > 0 ? " of smoothed labels" : "");
+    finish_case(set, title);
 }
 
 static void
 run_all(const value_set &set)
 {
     run_linear(set);
-    run_loss(set, false);
-    run_loss(set, true);
+    for (double smoothing : {0.0, 0.2}) {
+        run_loss(set, false, smoothing);
+        run_loss(set, true, smoothing);
+    }
 }
 
 int

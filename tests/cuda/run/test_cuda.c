@@ -100,6 +100,7 @@ LOOP_TEST(optimizers_and_losses_are_those_of_the_reference, OPTIMIZER_ADAM, OPTI
     o.optimizer = optimizer_default((enum optimizer_kind)_i);
     o.optimizer.decay = 0.01;
     o.loss = (struct loss_options){.kind = _i == OPTIMIZER_SGD ? LOSS_FOCAL : LOSS_BCE, .gamma = 2};
+    o.loss.smoothing = _i == OPTIMIZER_ADAM ? 0 : 0.1;
     o.loss.positive_weight = _i == OPTIMIZER_ADAM ? NULL : positive;
     compare_steps(&o, 2, 1);
     graph_free(g);

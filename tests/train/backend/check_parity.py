@@ -8,6 +8,7 @@ CPU backend:
   those of PyTorch in float64, whose own rounding errors are negligible.  The same with images of weight 0 around them,
   which PyTorch does not get.
 - Unknown labels, in all steps but the first: PyTorch takes the mean of the loss over the known labels.
+- Smoothed labels, in the step after Adam: PyTorch gets the smoothed targets.
 - Ten steps of Adam (two except for the first variant): each parameter tensor equals PyTorch's after the same steps,
   within 1e-3.  Its change is what PyTorch's Adam computes from the gradients of the backend.  The last step, repeated
   from the parameters and statistics before it, gives the same bits: no step depends on state of earlier steps.  From
@@ -49,6 +50,7 @@ MODELS = {"densenet121": torchvision.models.densenet121, "resnet50": torchvision
 RELUS = {"densenet121": 121, "resnet50": 49}
 INSTRUCTION_SETS = {"cpu": ("avx512", "avx2", "plain")}  # CHEX_CPU; one that the machine lacks gives the best it has
 TOLERANCE = 1e-4  # of logits, loss, gradients and statistics
+SMOOTHING = 0.2
 STEPS_TOLERANCE = 1e-3  # of a parameter tensor after ten steps, which move a weight by up to 1e-3
 CHANGE_TOLERANCE = 1e-2  # of what Adam changed: a parameter of 2 is rounded to 1e-7 in each step of up to RATE
 
@@ -166,10 +168,11 @@ def random_images(rng, steps, images, side):
     return pixels, labels
 
 
-def masked_loss(logits, labels):
+def masked_loss(logits, labels, smoothing=0.0):
     """The mean over the known labels; 0, with the gradient 0, if there is none."""
     known = torch.from_numpy(labels != UNKNOWN)
-    each = torch.nn.BCEWithLogitsLoss(reduction="none")(logits, torch.from_numpy(labels).double())
+    targets = torch.from_numpy(labels).double() * (1 - smoothing) + smoothing / 2
+    each = torch.nn.BCEWithLogitsLoss(reduction="none")(logits, targets)
     return torch.where(known, each, 0).sum() / max(int(known.sum()), 1)
 
 
@@ -215,13 +218,13 @@ class Variant:
             self.name += f" with {padding} of padding"
         self.environment = dict(os.environ, CHEX_CPU=cpu) if cpu else None
 
-    def run(self, network, start, pixels, labels, steps, optimizer="adam", rate=RATE):
+    def run(self, network, start, pixels, labels, steps, optimizer="adam", rate=RATE, smoothing=0.0):
         """So many steps from start = (parameters, statistics); 0 is an evaluation."""
         images, side = pixels.shape[1:3]
         text = b"".join(a.tobytes() for a in start)
         text += b"".join(p.tobytes() + y.tobytes() for p, y in zip(pixels, labels))
         batch = f"{images}+{self.padding}"
-        arguments = (network.name, side, OUTPUTS, batch, steps, optimizer, rate, THREADS)
+        arguments = (network.name, side, OUTPUTS, batch, steps, optimizer, rate, THREADS, "auto", "own", smoothing)
         run = subprocess.run([PROGRAM, self.backend] + [str(a) for a in arguments], input=text, capture_output=True,
                              env=self.environment, check=False)
         if run.returncode != 0:
@@ -271,7 +274,7 @@ def compare_order(tally, network):
     tally.count(ours == wanted, f"names, shapes and order of the tensors of {network.name} are not torchvision's")
 
 
-def compare_step(tally, variants, network, pixels, labels, start=None):
+def compare_step(tally, variants, network, pixels, labels, start=None, smoothing=0.0):
     """One step of every variant beside PyTorch, from start or from random weights; gives those it began with."""
     images, side = pixels.shape[:2]
     here = f"{network.name} {side} px batch {images}"
@@ -283,7 +286,7 @@ def compare_step(tally, variants, network, pixels, labels, start=None):
     before = flat(network.stats)
     with Settled(model, x) as settled:
         logits = model(x)
-    loss = masked_loss(logits, labels)
+    loss = masked_loss(logits, labels, smoothing)
     loss.backward()
     tally.count(settled.nearest > 0.99 * Settled.MARGIN and settled.relus == RELUS[network.name],
                 f"{here}: an input of a ReLU is only {settled.nearest:.1e} from zero, {settled.relus} ReLUs")
@@ -292,7 +295,7 @@ def compare_step(tally, variants, network, pixels, labels, start=None):
     least = 3e-3 * float(np.sqrt(np.mean([float(p.grad.norm()) ** 2 for _, p in network.params])))
     for variant in variants:
         there = f"{variant.name} {here}"
-        got = variant.run(network, start, pixels[None], labels[None], 1)
+        got = variant.run(network, start, pixels[None], labels[None], 1, smoothing=smoothing)
         tally.compare(f"{there}: logits", got.logits[0], logits.detach().numpy().ravel())
         tally.compare(f"{there}: loss", got.loss[0], loss.detach().numpy().ravel())
         worst = max(tally.compare(f"{there}: gradient of {n}", g, p.grad.numpy().ravel(), least=least)
@@ -400,7 +403,7 @@ def main():
             late = late or before_last
         for variant in first:
             compare_optimizers(tally, variant, network, start, pixels, labels)
-        compare_step(tally, list(first), network, pixels[-1], labels[-1], late)
+        compare_step(tally, list(first), network, pixels[-1], labels[-1], late, SMOOTHING)
         if not quick:
             for side, images in ((96, 3), (224, 2)):
                 pixels, labels = random_images(rng, 1, images, side)

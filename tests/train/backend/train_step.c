@@ -2,10 +2,11 @@
  * train_step.c - runs one backend on given weights and images, step by step, for comparison with other software
  *
  *     train-step --list MODEL SIDE OUTPUTS          lines "param|stat NAME COUNT" and "buffer C H W"
- *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE]] < IN > OUT
+ *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE [SMOOTHING]]]
  *
  * PRECISION  as --precision; then the last line of stderr is "applied STEPS, loss scale SCALE"
  * ENGINE  as --engine; with cudnn, a line of stderr is "engine WHAT"
+ * SMOOTHING  as --label-smoothing; default 0
  * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), in front of and after them.  IN and OUT
  *        contain only the images.
  * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
@@ -186,7 +187,7 @@ int
 main(int argc, char **argv)
 {
     bool listing = argc == 5 && strcmp(argv[1], "--list") == 0;
-    const struct backend *backend = argc >= 10 && argc <= 12 ? backend_find(argv[1]) : NULL;
+    const struct backend *backend = argc >= 10 && argc <= 13 ? backend_find(argv[1]) : NULL;
     struct chex_error err = {.status = CHEX_OK};
     struct plan_options o = {.train = true};
     struct graph *g;
@@ -212,6 +213,7 @@ main(int argc, char **argv)
         o.threads = (unsigned)atoi(argv[9]);
         o.precision = argc > 10 ? precision_of(argv[10]) : PRECISION_AUTO;
         o.engine = argc > 11 && strcmp(argv[11], "cudnn") == 0 ? ENGINE_CUDNN : ENGINE_OWN;
+        o.loss.smoothing = argc > 12 ? atof(argv[12]) : 0;
         run(backend, &o, padding, (unsigned)atoi(argv[6]), atof(argv[8]));
     }
     graph_free(g);

@@ -65,7 +65,7 @@ TEST(an_unknown_label_counts_nowhere)
     ck_assert_double_eq(loss_rescale((struct label_count){7, 0}), 1);
     ck_assert_double_eq(loss_rescale((struct label_count){0, 0}), 1);
     for (int kind = LOSS_BCE; kind <= LOSS_FOCAL; kind++) {
-        const struct loss_options o = {(enum loss_kind)kind, 2, positive_weight};
+        const struct loss_options o = {(enum loss_kind)kind, 2, positive_weight, 0};
         float g[] = {5, 5, 5, 5, 5, 5}, first;
         double one = loss_sum(&o, 1, 1, z, y, NULL, 0.5, &first);
 
@@ -82,7 +82,7 @@ TEST(slopes_are_the_derivatives_of_the_loss)
     const uint8_t y[] = {1, 0};
 
     for (int kind = LOSS_BCE; kind <= LOSS_FOCAL; kind++) {
-        const struct loss_options o = {(enum loss_kind)kind, 2, positive_weight};
+        const struct loss_options o = {(enum loss_kind)kind, 2, positive_weight, 0};
 
         for (double at = -4; at <= 4; at += 0.5) {
             const float z[] = {(float)at, (float)at};
@@ -99,6 +99,39 @@ TEST(slopes_are_the_derivatives_of_the_loss)
                 ck_assert_double_eq_tol((double)g[k], slope, 1e-5);
             }
         }
+    }
+}
+
+/* y' = y (1 - X) + X / 2 in the formula of torch.nn.BCEWithLogitsLoss with pos_weight w. */
+TEST(a_smoothed_label_is_a_mixture_of_both_labels)
+{
+    const double w = 3, x = 0.2;
+    const struct loss_options o = {LOSS_BCE, 0, &w, x};
+    const uint8_t y[] = {0, 1, CHEX_LABEL_UNKNOWN};
+
+    ck_assert_double_eq(loss_own_share(&(struct loss_options){.smoothing = 0}), 1);
+    for (int k = 0; k < 2; k++) {
+        for (float z = -3; z <= 3; z += 0.75f) {
+            double p = 1 / (1 + exp(-(double)z)), target = y[k] * (1 - x) + x / 2;
+            float g;
+
+            ck_assert_double_eq_tol(loss_sum(&o, 1, 1, &z, &y[k], NULL, 0.5, &g),
+                                    -(w * target * log(p) + (1 - target) * log(1 - p)) / 2, 1e-14);
+            ck_assert_double_eq_tol((double)g, (-w * target * (1 - p) + (1 - target) * p) / 2, 1e-7);
+        }
+    }
+    for (int kind = LOSS_BCE; kind <= LOSS_FOCAL; kind++) {
+        const struct loss_options smooth = {(enum loss_kind)kind, 2, &w, x}, plain = {(enum loss_kind)kind, 2, &w, 0};
+        const float z = 0.7f;
+        double losses[2];
+        float g[2], mixed;
+
+        for (int k = 0; k < 2; k++)
+            losses[k] = loss_sum(&plain, 1, 1, &z, &y[k], NULL, 1, &g[k]);
+        ck_assert_double_eq_tol(loss_sum(&smooth, 1, 1, &z, &y[1], NULL, 1, &mixed), 0.9 * losses[1] + 0.1 * losses[0],
+                                1e-14);
+        ck_assert_float_eq_tol(mixed, 0.9f * g[1] + 0.1f * g[0], 1e-6f);
+        ck_assert(loss_sum(&smooth, 1, 1, &z, &y[2], NULL, 1, &mixed) == 0 && mixed == 0);
     }
 }
 

@@ -161,6 +161,7 @@ struct loss_args {
     float *dz;
     unsigned images, out, focal;
     float gamma;
+    double own; /* loss_own_share() */
     struct norm_running_args running;
 };
 

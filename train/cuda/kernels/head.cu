@@ -86,10 +86,32 @@ loss_of(const loss_args &a, double t, double *slope)
     *slope = -factor * ((double)a.gamma * (1 - q) * entropy + q);
     return factor * entropy;
 }
-} // namespace
 
-namespace
+/*
+ * Returns the smoothed loss of label n times a factor, and its derivative by the logit.  First the share of the label
+ * itself, then that of the opposite label, so without smoothing no thread of a warp computes the second one.
+ */
+DEVICE double
+loss_of_label(const loss_args &a, unsigned n, double factor, double *slope)
 {
+    bool positive = a.label[n] != 0;
+    double sum = 0, share = a.own;
+
+    *slope = 0;
+#pragma unroll 1
+    for (unsigned part = 0; part < (a.own < 1 ? 2 : 1); part++) {
+        double times = factor * share, derivative, one;
+
+        if (positive && a.positive_weight)
+            times *= (double)a.positive_weight[n % a.out];
+        one = loss_of(a, positive ? (double)a.z[n] : -(double)a.z[n], &derivative);
+        sum += times * one;
+        *slope += times * (positive ? derivative : -derivative);
+        positive = !positive;
+        share = 1 - a.own;
+    }
+    return sum;
+}
 DEVICE void
 running_statistics(const norm_running_args &a, unsigned block)
 {
@@ -125,20 +147,16 @@ loss_of_batch(const loss_args &a, unsigned char *shared)
     double *sums = (double *)(void *)shared, sum = 0, known = 0, loss_scale = (double)a.state->loss_scale;
 
     for (unsigned n = threadIdx.x; n < a.images * a.out; n += HEAD_THREADS) {
-        double factor = (double)a.weight[n / a.out] * a.block->scale, slope, one;
-        bool positive = a.label[n] != 0;
+        double slope;
 
         /* No effect, even if the logit is not finite. */
         if (a.weight[n / a.out] == 0.0f || a.label[n] == LABEL_UNKNOWN) {
             a.dz[n] = 0;
             continue;
         }
-        if (positive && a.positive_weight)
-            factor *= (double)a.positive_weight[n % a.out];
-        one = loss_of(a, positive ? (double)a.z[n] : -(double)a.z[n], &slope);
-        sum += factor * one;
+        sum += loss_of_label(a, n, (double)a.weight[n / a.out] * a.block->scale, &slope);
         known += 1;
-        a.dz[n] = (float)(factor * (positive ? slope : -slope) * loss_scale);
+        a.dz[n] = (float)(slope * loss_scale);
     }
     sum = sum_in_thread_0(sum, sums);
     known = sum_in_thread_0(known, sums);

@@ -266,7 +266,8 @@ make_loss(struct cuda_builder *b)
                                       .images = l->options->batch,
                                       .out = outputs,
                                       .focal = loss->kind == LOSS_FOCAL,
-                                      .gamma = (float)loss->gamma};
+                                      .gamma = (float)loss->gamma,
+                                      .own = loss_own_share(loss)};
     op.x += build_running(b, &op.args.loss.running);
     build_launch(b, op);
 }
