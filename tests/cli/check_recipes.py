@@ -93,26 +93,83 @@ multiprocessing.set_start_method(os.environ["START_METHOD"], force=True)
 
 NETWORK = """import math, os, sys
 import torch, torchvision
-from recipe_torch import Shards
+from recipe_torch import Normalize, Shards, batches
+
+T = torchvision.transforms
 
 if __name__ == "__main__":
-    plain = Shards(os.environ["CHEX_DATASET"], "train")
-    train = Shards(os.environ["CHEX_DATASET"], "train", torchvision.transforms.RandomHorizontalFlip(1.0))
-    loader = torch.utils.data.DataLoader(train, batch_size=8, num_workers=2)
-    image, label, about = next(iter(loader))
-    assert image.shape == (8, 3, 48, 48) and image.dtype == torch.float32, (image.shape, image.dtype)
-    gray = torch.from_numpy(plain.shard(0)[0]["image"].copy()).unsqueeze(0)
-    as_torchvision = torchvision.transforms.functional.normalize(
+    folder = os.environ["CHEX_DATASET"]
+    plain = Shards(folder, "train")
+    train = Shards(folder, "train", T.RandomHorizontalFlip(1.0))
+    image, label, about = next(iter(batches(train, 8, shuffle=False)))
+    assert image.shape == (8, 1, 48, 48) and image.dtype == torch.uint8, (image.shape, image.dtype)
+    gray = plain.images(0)[0].unsqueeze(0)
+    as_torchvision = T.functional.normalize(
         gray.expand(3, -1, -1) / 255, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
-    assert torch.allclose(plain[0][0], as_torchvision, atol=1e-6)
-    assert torch.equal(image[0], plain[0][0].flip(2)), "transform"
+    assert torch.equal(plain[0][0], gray)
+    assert torch.allclose(Normalize()(gray), as_torchvision, atol=1e-6)
+    assert not Normalize().state_dict(), "it changes the checkpoints of a network"
+    assert torch.equal(image[0], gray.flip(2)), "transform"
+    floats = Shards(folder, "train", T.Compose([T.RandomHorizontalFlip(1.0), Normalize()]))
+    assert torch.equal(floats[0][0], Normalize()(image)[0]), "floats on the CPU"
+    wipe = Shards(folder, "train", torch.Tensor.zero_)
+    assert not wipe[0][0].any() and not wipe[[0, 1]][0].any()
+    assert wipe.images(0)[0].any(), "a transform in place changes the images that are mapped"
     network = torchvision.models.densenet121(num_classes=14)
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(network(image), label)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(network(Normalize()(image)), label)
     loss.backward()
     assert math.isfinite(loss.item())
-    for k in range(len(plain)):
-        _, label, about = plain[k]
-        print(about["name"], about["age"], about["sex"], about["view"], "".join(str(int(v)) for v in label))
+    alone = next(iter(torch.utils.data.DataLoader(train, batch_size=8, num_workers=2)))  # the same, image by image
+    assert torch.equal(alone[0], image) and torch.equal(alone[1], label) and torch.equal(alone[2]["age"], about["age"])
+    assert [alone[2][n] for n in ("name", "sex", "view")] == [about[n] for n in ("name", "sex", "view")]
+    seen = 0
+    sampler = torch.utils.data.BatchSampler(torch.utils.data.RandomSampler(plain), 8, drop_last=False)
+    loader = torch.utils.data.DataLoader(plain, batch_size=None, sampler=sampler, num_workers=2)  # of doc/reading.md
+    for image, label, about in (loader if os.environ["START_METHOD"] != "fork" else batches(plain, 8)):
+        for k, name in enumerate(about["name"]):
+            n = plain.text["name"].tolist().index(name)
+            assert torch.equal(image[k], plain[n][0]), "an image and a name of two records"
+            seen += 1
+            print(name, about["age"][k].item(), about["sex"][k], about["view"][k],
+                  "".join(str(int(v)) for v in label[k]))
+    assert seen == len(plain)
+"""
+
+
+ORDER = """import os
+from recipe_torch import Shards, batches
+
+class Counted(Shards):
+    read = 0
+
+    def __getitem__(self, k):
+        if isinstance(k, list):
+            self.read += 1
+        return super().__getitem__(k)
+
+def names(loader):
+    return [name for image, label, about in loader for name in about["name"]]
+
+def fail(image):
+    raise ValueError("the transform fails")
+
+shards = Counted(os.environ["CHEX_DATASET"], "train")
+want = shards.text["name"].tolist()
+assert names(batches(shards, 8, shuffle=False)) == want
+first, second = names(batches(shards, 8)), names(batches(shards, 8))
+assert sorted(first) == sorted(second) == sorted(want) and first != second and first != want
+assert len(names(batches(shards, 10 * len(shards), threads=1))) == len(shards), "one batch"
+shards.read = 0
+loader = batches(shards, 1)
+next(loader)
+loader.close()  # waits for the threads
+assert 1 <= shards.read <= 5, shards.read
+shards.transform = fail
+try:
+    names(batches(shards, 8))
+    raise SystemExit("no error")
+except ValueError:
+    pass
 """
 
 
@@ -123,21 +180,12 @@ def under(method, work):
     return {"PYTHONPATH": site, "START_METHOD": method}
 
 
-@case("the recipe for PyTorch runs with workers that are forked, spawned, or forked by a server", slow=True)
+@case("batches() of the recipe for PyTorch: each image once, order, errors, at most 5 batches read ahead",
+      slow=True)
 def _(work):
-    text = recipes()["torch"]
-    assert "num_workers=2" in text
-    for method in ("fork", "forkserver", "spawn"):
-        folder = os.path.join(work, method)
-        os.mkdir(folder)
-        done = start("torch", folder, **under(method, folder))
-        assert done.stdout == f"{wanted()[0]} images\n" and "Error" not in done.stderr, \
-            f"{method}: {done.stdout!r} {done.stderr!r}"
-    without = text.replace('if __name__ == "__main__":', "if True:")
-    assert without != text
-    folder = os.path.join(work, "unguarded")
-    os.mkdir(folder)
-    says(start("torch", folder, without, None, **under("spawn", folder)), "bootstrapping phase")
+    write(os.path.join(work, "recipe_torch.py"), recipes()["torch"])
+    write(os.path.join(work, "order.py"), ORDER)
+    run([python_with("torch"), "order.py"], env=dict(os.environ, CHEX_DATASET=dataset()), cwd=work)
 
 
 @case("the recipe for PyTorch feeds densenet121 of torchvision; names, ages, sexes, views equal the records",
@@ -151,6 +199,7 @@ def _(work):
         write(os.path.join(folder, "network.py"), NETWORK)
         environment = dict(os.environ, CHEX_DATASET=dataset(), **under(method, folder))
         done = run([python_with("torch"), "network.py"], env=environment, cwd=folder)
+        assert "Warning" not in done.stderr, done.stderr
         rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
         there = images(dataset(), "train")
         assert rows.keys() == there.keys(), f"{len(rows)} of {len(there)} images"
