@@ -50,11 +50,18 @@ loader_loops = loader-loop loader-loop-emulated
 else
 loader_loops = loader-loop
 endif
-EXTRA_DIST += bench/loader.py
+# Then what Python reads the shards with, beside other formats (peers: bench/requirements.txt);
+# READERS_FLAGS='--python PROGRAM' adds a Python.
+EXTRA_DIST += bench/loader.py bench/readers.py
 
-#: bench-loader       the loader beside a DataLoader of PyTorch; 1, 4 and 8 ranks of a node
+#: bench-loader       the loader beside a DataLoader of PyTorch; 1, 4 and 8 ranks of a node; then bench-readers
 bench-loader: $(loader_loops) chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/loader.py $(BENCH_FLAGS)
+	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/readers.py $(READERS_FLAGS)
+
+#: bench-readers      README's recipe for PyTorch beside memmap, tf.data, WebDataset and MosaicML streaming
+bench-readers: chex-convert chex-synth
+	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/readers.py $(READERS_FLAGS)
 
 # make bench-collective: a sum of 28 MB over ranks, ours and MPI_Allreduce.  BENCH_FLAGS: floats, floats a bucket,
 # rounds.
@@ -99,4 +106,4 @@ EXTRA_DIST += bench/scale.py bench/scale_model.py doc/scale.svg
 bench-scale:
 	$(PYTHON) $(srcdir)/bench/scale.py $(BENCH_FLAGS)
 
-.PHONY: bench-collective bench-convert bench-gpu bench-inspect bench-loader bench-scale bench-train
+.PHONY: bench-collective bench-convert bench-gpu bench-inspect bench-loader bench-readers bench-scale bench-train
