@@ -195,7 +195,8 @@ def prepare(a, folder):
 
 
 def measure(command, workers):
-    done = subprocess.run([*command, str(workers)], capture_output=True, text=True, check=False)
+    environment = dict(os.environ, OMP_NUM_THREADS="1")  # threads of OpenMP that wait use up processor time
+    done = subprocess.run([*command, str(workers)], capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         sys.exit(f"{command[1]}: exit code {done.returncode}\n{done.stderr[-2000:]}")
     return [float(v) for v in done.stdout.split("\n")[-2].split()]
