@@ -225,7 +225,9 @@ bool trainer_is_complete(const struct trainer_job *job, const struct checkpoint_
 /* Returns whether options->max_steps ends the run here.  A complete epoch is validated first, if it is to be. */
 bool trainer_is_cut(const struct trainer_job *job, const struct trainer_task *task,
                     const struct checkpoint_state *state);
-/* Set state->short_run, from the options and the steps of the whole run.  --max-steps does not shorten a complete run. */
+/*
+ * Set state->short_run, from the options and the steps of the whole run.  --max-steps does not shorten a complete run.
+ */
 void trainer_mark_short(const struct trainer_job *job, uint64_t steps_of_run, struct checkpoint_state *state);
 
 /* List the samples of a split; of train and val only those of options->limit, unless with evaluate_only. */

@@ -4,8 +4,8 @@
  * dy has GEMM_DEEP channels, so the columns of a tile are the three taps of a row of the kernel.  For the GEMM_DEEP
  * pixels of a k-step, they read the same pixels of dy, moved by a constant and by one pixel from tap to tap.  So a
  * k-step copies these pixels and one on each side, once for all three taps.  A pixel whose tap is outside the image
- * reads zeros: a lane checks one pixel of a k-step, and a warp votes, where the general kernel checks each piece that it
- * copies.  The epilogue, the k-steps and their order are those of gemm.h, so the result has the same bits.
+ * reads zeros: a lane checks one pixel of a k-step, and a warp votes, where the general kernel checks each piece that
+ * it copies.  The epilogue, the k-steps and their order are those of gemm.h, so the result has the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
