@@ -28,8 +28,9 @@ host = $(launch:%=$(OUT)/plan/%.o)
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
 tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts
 math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
-# a plan without its backend, and the backend ref
-layout = $(filter-out $(launch),$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/cuda/plan/*.c)))
+# a plan without its backend and its device, and the backend ref
+layout = $(filter-out $(launch) cuda/plan/device cuda/plan/size,\
+	$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/cuda/plan/*.c)))
 ref = $(filter-out backend/ranges_nvtx,$(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,\
 	$(wildcard $(SOURCE)/train/$(f)/*.c))))
 plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/registry,$(ref)) \
