@@ -10,6 +10,7 @@
 
 #include "cuda/plan/cost_seconds.h"
 #include "cuda/plan/model.h"
+#include "cuda/plan/product.h"
 #include "fakes/cudnn/fake_cudnn.h"
 
 #include <stdio.h>
@@ -391,12 +392,24 @@ TEST(the_model_of_a_launch_of_cudnn_has_its_bytes_and_products)
     graph_free(g);
 }
 
+/* Returns whether a reduce_sums launch of this list wrote these rows: they are not reduced a second time. */
+static bool
+is_reduced(const struct cuda_list *list, const struct channel_sums *sums)
+{
+    size_t i;
+
+    for (i = 0; i < list->count; i++)
+        if (list->op[i].kernel == CUDA_REDUCE_SUMS && list->op[i].args.reduce_sums.to.partial == sums->partial)
+            return true;
+    return false;
+}
+
 /*
  * A prologue must not take longer than one with fewer rows and half as much again as the reduce_sums launch before it.
  * 10 %: the plan does not know the shared memory of a convolution's BN when it decides.
  */
 static void
-reduces_enough(const struct cuda_gpu *gpu, const struct cuda_op *op)
+reduces_enough(const struct cuda_gpu *gpu, const struct cuda_list *list, const struct cuda_op *op)
 {
     const struct cuda_place place = {.value_bytes = 2};
     const struct channel_sums *sums = cuda_prologue_of(op).sums;
@@ -404,7 +417,7 @@ reduces_enough(const struct cuda_gpu *gpu, const struct cuda_op *op)
     struct cuda_work work;
     double seconds;
 
-    if (!sums || sums->blocks == 0)
+    if (!sums || sums->blocks == 0 || is_reduced(list, sums))
         return;
     cuda_work_of(&place, op, &work);
     seconds = cuda_load_of(gpu, op, &work).before;
@@ -414,6 +427,47 @@ reduces_enough(const struct cuda_gpu *gpu, const struct cuda_op *op)
 
         ck_assert_double_le(seconds, 1.1 * (1.5 * launch + seconds * to / sums->blocks));
     }
+}
+
+/* The tiles of an fprop are those that the model prefers for its final arguments, with the prologue. */
+static void
+takes_the_best_tiles(const struct cuda_gpu *gpu, const struct cuda_op *op)
+{
+    struct cuda_conv c = cuda_conv_of(op);
+
+    c.major = gpu->major;
+    cuda_conv_choose(&c, gpu->processors);
+    ck_assert_int_eq(cuda_conv_kernel(&c), op->kernel);
+    ck_assert_uint_eq(c.fprop.tiles_each, op->args.fprop.tiles_each);
+}
+
+LOOP_TEST(tiles_are_chosen_with_the_prologue, 0, 3)
+{
+    static const char *const names[] = {"V100", "A100", "H200"};
+    const struct cuda_gpu gpu = cuda_gpu_like(names[_i], 7 + (unsigned)_i);
+    struct cuda_chip chip = {
+        .set = cuda_kernels_fp16, .value_bytes = 2, .processors = gpu.processors, .major = gpu.major};
+    struct plan_options o;
+    struct chex_error err;
+    struct cuda_layout l;
+    unsigned convolutions = 0;
+    struct graph *g;
+    size_t k;
+
+    step_check_ok(graph_new("densenet121", 224, 14, &g, &err), &err);
+    o = gpu_options(g);
+    o.batch = 64;
+    o.source = 256;
+    o.precision = PRECISION_FP16;
+    step_check_ok(cuda_layout_make(&l, &o, &chip, 0, &err), &err);
+    for (k = 0; k < l.list[CUDA_LIST_FORWARD].count; k++)
+        if (cuda_is_conv(&l.list[CUDA_LIST_FORWARD].op[k])) {
+            takes_the_best_tiles(&gpu, &l.list[CUDA_LIST_FORWARD].op[k]);
+            convolutions++;
+        }
+    ck_assert_uint_eq(convolutions, 120);
+    cuda_layout_free(&l);
+    graph_free(g);
 }
 
 /* The same constants of a GPU decide about reduce_sums launches and give their times. */
@@ -449,7 +503,7 @@ LOOP_TEST(sums_are_reduced_where_the_model_says_that_it_pays, 0, 6)
             struct cuda_work work;
             enum cuda_limit limit;
 
-            reduces_enough(&gpu, op);
+            reduces_enough(&gpu, &l.list[lists[i]], op);
             if (op->kernel != CUDA_REDUCE_SUMS)
                 continue;
             cuda_work_of(&place, op, &work);

@@ -74,12 +74,15 @@ static void
 pair_backward(struct cuda_builder *b, const struct graph_node *n)
 {
     struct cuda_conv_pair p = {.dgrad = build_conv(b, n, CONV_DGRAD), .wgrad = build_conv(b, n, CONV_WGRAD)};
+    const struct graph_node *norm = build_norm_before(b, n);
     struct build_splits partial;
 
     build_finalize(b, &n->out);
+    if (norm) /* the cost of a tile depends on whether there is a prologue */
+        p.dgrad.dgrad.norm.gamma = p.wgrad.wgrad.norm.gamma = build_weight(b, norm->weight);
     cuda_conv_pair_choose(&p, b->layout->chip.processors);
-    if (build_norm_before(b, n))
-        build_finalize_pending(b, build_norm_before(b, n));
+    if (norm)
+        build_finalize_pending(b, norm);
     place_dgrad(b, n, &p.dgrad);
     partial = place_wgrad(b, n, &p.wgrad);
     build_conv_check(b, &p.dgrad);

@@ -29,6 +29,8 @@ conv_forward(struct cuda_builder *b, const struct graph_node *n)
         c.fprop.w = build_scoring_weights(b, n);
     if (behind)
         take_behind(b, n, behind, &c.fprop);
+    if (norm) /* the cost of a tile depends on whether there is a prologue */
+        c.fprop.norm.gamma = build_weight(b, norm->weight);
     cuda_conv_choose(&c, b->layout->chip.processors);
     shape = cuda_conv_op(&c);
     if (norm) {
