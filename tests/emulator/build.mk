@@ -36,7 +36,7 @@ EMULATOR_FLAGS_counted = -DEMULATOR_COUNTED
 EMULATOR_FLAGS_counted_volta = $(EMULATOR_FLAGS_counted)
 FLAGS = $(FLAGS_$(KIND))
 WARNINGS = -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-pass-failed -Werror
-COMMON = -g -MMD $(HALVES) $(WARNINGS) -iquote $(EMULATOR) $(INCLUDES) -I$(EMULATOR)
+COMMON = -g -MMD -MT $@ $(HALVES) $(WARNINGS) -iquote $(EMULATOR) $(INCLUDES) -I$(EMULATOR)
 C = $(CC) -std=c11 -D_DEFAULT_SOURCE -O1 $(COMMON) $(FLAGS)
 CC17 = $(CXX) -std=c++17 $(COMMON)
 

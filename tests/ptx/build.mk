@@ -10,8 +10,8 @@ PTX := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 OUT ?= ptx
 CXX ?= g++
 # -fwrapv: PTX integers wrap.  -ffp-contract=off: each operation rounds as the PTX says.
-ptx_compile = $(CXX) -std=c++17 -g -O2 -fwrapv -ffp-contract=off -MMD -Wall -Wextra -Wshadow -Werror -iquote $(PTX) \
-	$(PTX_FLAGS)
+ptx_compile = $(CXX) -std=c++17 -g -O2 -fwrapv -ffp-contract=off -MMD -MT $@ -Wall -Wextra -Wshadow -Werror \
+	-iquote $(PTX) $(PTX_FLAGS)
 ptx = $(patsubst %,$(OUT)/ptx/%.o,arithmetic block decode lanes matrix memory module parser shared warp)
 
 .PHONY: check-interpreter
