@@ -275,8 +275,11 @@ run_rows(const value_set &set)
     norm_view view = {room(CHANNELS), room(CHANNELS), upload(one), upload(zero), NULL, {}, 0, VALUES, 0, 1e-5f};
     norm_apply_args apply = {upload(set, zero), upload(set, zero), view, NULL, 1, 1, CHANNELS, CHANNELS, CHANNELS};
 
-    for (size_t i = 0; i < partial.size(); i++)
-        partial[i] = (float)(i < 4 * CHANNELS ? large : small)[i / CHANNELS % 2];
+    for (size_t i = 0; i < partial.size(); i++) {
+        const double *row = i < 4 * CHANNELS ? large : small;
+
+        partial[i] = (float)row[i / CHANNELS % 2];
+    }
     apply.norm.block = upload(std::vector<batch_block>{{1, VALUES, 0}});
     apply.norm.fresh = {upload(partial), upload(zero), ROWS, CHANNELS};
     launch(set, CUDA_NORM_APPLY, 1, 1, apply);
