@@ -91,7 +91,7 @@ infer(const struct backend *backend, struct plan *plan, const struct batch *batc
     struct chex_error err = {.status = CHEX_OK};
     double since = now();
 
-    check(backend->score(plan, batch, 1, batch->crop, ARENA_PARAMETERS, logits, &err), &err);
+    check(backend_score(backend, plan, batch, 1, batch->crop, ARENA_PARAMETERS, logits, &err), &err);
     printf("%.4f ", now() - since);
 }
 
