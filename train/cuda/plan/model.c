@@ -64,8 +64,13 @@ describe(const struct cuda_layout *l, const struct cuda_place *place, const stru
                                 .limit = cuda_limit_name(limit)};
     snprintf(out->kernel, sizeof(out->kernel), "%s%s", op->by_cudnn ? "cudnn_" : "", l->chip.set[op->kernel].name);
     cuda_kind(out->kernel, out->kind);
-    if (op->by_cudnn) /* the name must not contain a tile shape, because it is not known */
+    if (op->by_cudnn) { /* the name must not contain a tile shape or a halo, because they are not known */
+        char *halo = strstr(out->kind, "_halo");
+
+        if (halo)
+            *halo = '\0';
         memcpy(out->kernel, out->kind, sizeof(out->kernel));
+    }
     if (work.depth > 0)
         snprintf(out->shape, sizeof(out->shape), "%zu x %zu x %zu", work.rows, work.columns, work.depth);
     else
