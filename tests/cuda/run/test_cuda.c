@@ -55,7 +55,8 @@ compare_steps(const struct plan_options *o, unsigned steps, unsigned batches)
         ck_assert_double_eq_tol(a.norm, b.norm, (i == 0 ? 1e-4 : 1e-2) * b.norm);
         if (i == 0) {
             gpu_is_near(&gpu, &ref, ARENA_GRADIENTS, 1e-4);
-            ck_assert_double_lt(moved(&gpu, &ref, before), 1e-2);
+            /* Adagrad, with an epsilon of 1e-10, moves a parameter by the sign of its gradient */
+            ck_assert_double_lt(moved(&gpu, &ref, before), o->optimizer.kind == OPTIMIZER_ADAGRAD ? 3e-2 : 1e-2);
         }
     }
     gpu_is_near(&gpu, &ref, ARENA_PARAMETERS, 1e-3);
