@@ -227,11 +227,15 @@ unknown_option(const struct cli_program *program, const struct cli_common *commo
     const char *name = argument + strspn(argument, "-"), *nearest;
     size_t count = cli_list_options(program, common->command, offer), length = strcspn(name, "="), matches = 0, i;
     char text[512], others[160];
+    bool whole = false;
 
     for (i = 0; i < count; i++)
-        matches += strncmp(offer[i]->name, name, length) == 0;
+        if (strncmp(offer[i]->name, name, length) == 0) {
+            matches++;
+            whole |= !offer[i]->name[length]; /* as -lr */
+        }
     nearest = suggest_option(program, offer, count, name);
-    if (*name && matches > 1)
+    if (*name && matches > 1 && !whole)
         snprintf(text, sizeof(text), "'%.200s' may be several options", argument);
     else if (option_of_others(program, argument, others, sizeof(others)))
         snprintf(text, sizeof(text), "'%.*s' is an option of %s", (int)strcspn(argument, "="), argument, others);
