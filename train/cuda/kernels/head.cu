@@ -94,20 +94,19 @@ loss_of(const loss_args &a, double t, double *slope)
 DEVICE double
 loss_of_label(const loss_args &a, unsigned n, double factor, double *slope)
 {
-    bool positive = a.label[n] != 0;
-    double sum = 0, share = a.own;
+    double sign = a.label[n] != 0 ? 1 : -1, sum = 0, share = a.own;
 
     *slope = 0;
 #pragma unroll 1
     for (unsigned part = 0; part < (a.own < 1 ? 2 : 1); part++) {
         double times = factor * share, derivative, one;
 
-        if (positive && a.positive_weight)
+        if (sign > 0 && a.positive_weight)
             times *= (double)a.positive_weight[n % a.out];
-        one = loss_of(a, positive ? (double)a.z[n] : -(double)a.z[n], &derivative);
+        one = loss_of(a, sign * (double)a.z[n], &derivative);
         sum += times * one;
-        *slope += times * (positive ? derivative : -derivative);
-        positive = !positive;
+        *slope += times * sign * derivative;
+        sign = -sign;
         share = 1 - a.own;
     }
     return sum;
