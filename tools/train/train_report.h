@@ -48,7 +48,7 @@ struct train_report {
 /* Format a rate as "1,234", or as "0.7" if it is small.  Returns out. */
 char *train_report_rate(double rate, char out[FORMAT_TEXT]);
 
-/* Write what stands before the numbers of a leaky or a short run: "short run: --max-steps 9  ", or "".  Returns out. */
+/* Write the mark before the numbers of a leaky or short run: "short run: --max-steps 9  ", or "".  Returns out. */
 #define TRAIN_MARK 96
 char *train_report_mark(const struct trainer *t, char out[TRAIN_MARK]);
 

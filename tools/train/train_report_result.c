@@ -45,7 +45,7 @@ put_cell(char *out, unsigned k, const char *text)
     return (size_t)snprintf(out, MEASURED_TEXT, "%-*.*s", k + 1 < METRIC_COUNT ? 23 : 0, MEASURED_TEXT - 1, text);
 }
 
-/* Returns what stands behind the numbers of a finding. */
+/* Returns the note that follows the numbers of a finding. */
 static const char *
 finding_mark(const struct metrics *m)
 {

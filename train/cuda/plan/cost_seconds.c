@@ -69,7 +69,7 @@ load_other(const struct cuda_op *op, const struct cuda_counts *k, const struct c
     double units = cuda_warps_of(k), written = (double)cuda_area_bytes(&work->written);
 
     load->ctas = (double)op->x * op->y * op->z;
-    if (op->kernel == CUDA_NORM_MAX_POOL) /* stores winners by four bytes, beside each store of 16 */
+    if (op->kernel == CUDA_NORM_MAX_POOL) /* a store of 4 bytes, the winners, for each store of 16 */
         written -= (double)cuda_winner_bytes(&op->args.norm_pool);
     if (k->unit.stores > 0)
         units = written / (k->unit.stores * CUDA_WARP_LOAD * load->ctas);

@@ -22,7 +22,7 @@ double cuda_reduce_seconds(const struct cuda_gpu *gpu, unsigned from, unsigned t
 /* Returns what a launch needs, without its bytes.  `work` is not used for products. */
 struct cuda_load cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_work *work);
 
-/* The partial sums that `ctas` CTAs of a launch reduce in their prologue, each for so many channels; NULL: none. */
+/* The partial sums that `ctas` CTAs reduce in their prologue, each for this number of channels; NULL: none. */
 struct cuda_prologue {
     const struct channel_sums *sums;
     double ctas;
