@@ -187,17 +187,21 @@ pixels_first()
 
 /*
  * Blocks of a multiprocessor at least: two, with half of the registers for each.  Before sm_80, this is too few for
- * some pairs.  There, tiles of 128 threads have as many blocks as shared memory holds: 96 KiB, 64 KiB on sm_75.
+ * some pairs.  There, tiles of 128 threads have as many blocks as shared memory holds: 96 KiB, 64 KiB on sm_75.  On
+ * sm_70, gradients have one block less: with all of them, nvcc 11.8 and 12 spill 8 to 20 bytes of registers.
  */
 #if HAS_ASYNC_COPY
-#define GEMM_BLOCKS               2
-#define GEMM_BLOCKS_OF(r, c, ...) GEMM_BLOCKS
+#define GEMM_BLOCKS                   2
+#define GEMM_BLOCKS_OF(r, c, ...)     GEMM_BLOCKS
+#define GRADIENT_BLOCKS_OF(r, c, ...) GEMM_BLOCKS
 #else
 #define GEMM_BLOCKS 1
 #define GEMM_BLOCKS_OF(r, c, ...)          \
     (GEMM_THREADS(r, c, __VA_ARGS__) > 128 \
          ? 1                               \
          : ((HAS_LDMATRIX ? 64 : 96) << 10) / GEMM_STAGE_BYTES(r, c, sizeof(value_t)))
+#define GRADIENT_BLOCKS_OF(r, c, ...) \
+    (GEMM_BLOCKS_OF(r, c, __VA_ARGS__) - (!HAS_LDMATRIX && GEMM_BLOCKS_OF(r, c, __VA_ARGS__) > 1))
 #endif
 
 #define GEMM_KERNEL(name, type, threads, call) GEMM_KERNEL_OF(name, type, threads, GEMM_BLOCKS, call)
@@ -210,11 +214,11 @@ pixels_first()
 #define FPROP_KERNEL(name, pointwise, ...)                                                   \
     GEMM_KERNEL_OF(name, fprop_args, GEMM_THREADS(__VA_ARGS__), GEMM_BLOCKS_OF(__VA_ARGS__), \
                    (fprop<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, pixels_first())))
-#define DGRAD_KERNEL(name, pointwise, ...)                                                   \
-    GEMM_KERNEL_OF(name, dgrad_args, GEMM_THREADS(__VA_ARGS__), GEMM_BLOCKS_OF(__VA_ARGS__), \
+#define DGRAD_KERNEL(name, pointwise, ...)                                                       \
+    GEMM_KERNEL_OF(name, dgrad_args, GEMM_THREADS(__VA_ARGS__), GRADIENT_BLOCKS_OF(__VA_ARGS__), \
                    (dgrad<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, pixels_first())))
-#define WGRAD_KERNEL(name, pointwise, ...)                                                   \
-    GEMM_KERNEL_OF(name, wgrad_args, GEMM_THREADS(__VA_ARGS__), GEMM_BLOCKS_OF(__VA_ARGS__), \
+#define WGRAD_KERNEL(name, pointwise, ...)                                                       \
+    GEMM_KERNEL_OF(name, wgrad_args, GEMM_THREADS(__VA_ARGS__), GRADIENT_BLOCKS_OF(__VA_ARGS__), \
                    (wgrad_tile<gemm_tile<__VA_ARGS__>, pointwise>(a, shared, {blockIdx.x, blockIdx.y, blockIdx.z})))
 #define DGRAD_WGRAD_KERNEL(name, pointwise, r, c, wr, wc, ...)    \
     GEMM_KERNEL(name, conv_pair_args, GEMM_THREADS(r, c, wr, wc), \
