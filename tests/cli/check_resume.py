@@ -443,7 +443,7 @@ def _(work):
     assert list(rates(epochs).values()) == list(rates(steps).values()), (rates(epochs), rates(steps))
     assert all(abs(a - b) < 1e-9 for a, b in zip(rates(epochs).values(), wanted)), rates(epochs)
     assert json.loads(slurp(os.path.join(epochs, "run.json")))["options"]["warmup"] == "2epochs"
-    assert json.loads(slurp(os.path.join(steps, "run.json")))["options"]["warmup"] == 12
+    assert json.loads(slurp(os.path.join(steps, "run.json")))["options"]["warmup"] == "12"
     for at in (3, 16):
         train(stopped, "-q", *more, "--warmup", "2epochs", "--max-steps", at)
     train(stopped, "-q", *more, "--warmup", "2epochs")
@@ -455,6 +455,22 @@ def _(work):
     says(train(epochs, *more, "--warmup", "1epoch", code=6), "without effect: warmup 2epochs -> 1epoch")
     for i, wrong in enumerate(("2epoch.", "epochs", "-1", "1000001epochs", "2 epochs")):
         says(train(run_folder(work, f"wrong{i}"), "--warmup", wrong, code=2), "--warmup")
+
+
+@case("a run whose run.json has the steps of its warm-up as a number, as older versions wrote it, resumes")
+def _(work):
+    more = ["-q", "--schedule", "constant", "--bootstrap", 0, "--checkpoint-every", "never", "--warmup", 12]
+    old, plain = run_folder(work, "old"), run_folder(work, "plain")
+    train(plain, *more)
+    train(old, *more, "--max-steps", 4)
+    path = os.path.join(old, "run.json")
+    document = json.loads(slurp(path))
+    document["options"]["warmup"] = int(document["options"]["warmup"])
+    write(path, json.dumps(document))
+    says(train(old, *more[1:]), "resume   step-000004")
+    assert json.loads(slurp(path))["options"]["warmup"] == "12" and rates(old) == rates(plain), rates(old)
+    assert slurp(os.path.join(old, last_step(old) + ".safetensors")) == slurp(
+        os.path.join(plain, last_step(plain) + ".safetensors"))
 
 
 @case("--warmup in epochs ends after the same epoch where the batch was changed on the way")

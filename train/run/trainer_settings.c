@@ -37,6 +37,8 @@ _Static_assert(offsetof(struct effective, o) == 0, "the offset of an option is t
 #define MILLION   .max = 1000000
 #define EPOCHS    .max = CHECKPOINT_MAX_EPOCHS
 
+#define WARMUP_TEXT 24
+
 const struct setting trainer_settings[] = {
     {"version", SETTING_SHARED, SETTING_TEXT, E(version)},
     {"data-set", SETTING_DATA, SETTING_TEXT, E(data_set)},
@@ -77,8 +79,7 @@ const struct setting trainer_settings[] = {
     {"lr-factor", SETTING_BATCH, SETTING_NUMBER, E(rate_factor), .training = true}, /* of RATE_LINEAR */
     {"schedule", SETTING_FIXED, SETTING_CHOICE, O(schedule.kind), .names = schedule_names, .training = true},
     {"patience", SETTING_FREE, SETTING_NUMBER, O(schedule.patience), EPOCHS, .training = true},
-    {"warmup", SETTING_FREE, SETTING_NUMBER, O(schedule.warmup), .max = CHECKPOINT_MAX_WARMUP, .training = true},
-    {"warmup", SETTING_FREE, SETTING_TEXT, E(warmup), .training = true}, /* of warmup_epochs, instead of the steps */
+    {"warmup", SETTING_FREE, SETTING_TEXT, E(warmup), .training = true},
     {"optimizer", SETTING_FIXED, SETTING_CHOICE, O(optimizer.kind), .names = optimizer_names, .training = true},
     {"weight-decay", SETTING_FREE, SETTING_REAL, O(optimizer.decay), .training = true},
     {"clip", SETTING_FREE, SETTING_REAL, O(clip), .most = 1e30, .training = true},
@@ -119,6 +120,17 @@ positive_text(const struct trainer_job *job, const struct trainer_task *task, ch
     return job->o->positive == POSITIVE_GIVEN ? out : positive_names[job->o->positive];
 }
 
+/* Writes the warm-up as --warmup has it: "500" or "2epochs".  Checkpoints of older versions have the same texts. */
+static const char *
+warmup_text(const struct trainer_options *o, char out[WARMUP_TEXT])
+{
+    if (o->warmup_epochs > 0)
+        snprintf(out, WARMUP_TEXT, "%uepoch%s", o->warmup_epochs, o->warmup_epochs == 1 ? "" : "s");
+    else
+        snprintf(out, WARMUP_TEXT, "%llu", (unsigned long long)o->schedule.warmup);
+    return out;
+}
+
 /* Returns whether a run has this setting: some belong to one value of another setting. */
 static bool
 is_used(const struct setting *s, const struct effective *e)
@@ -127,25 +139,21 @@ is_used(const struct setting *s, const struct effective *e)
         return false;
     if (s->offset == offsetof(struct effective, o.gamma))
         return e->o.loss == LOSS_FOCAL;
-    if (s->offset == offsetof(struct effective, rate_factor))
-        return e->o.rate_scale == RATE_LINEAR;
-    if (s->offset == offsetof(struct effective, o.schedule.warmup))
-        return e->o.warmup_epochs == 0;
-    return s->offset != offsetof(struct effective, warmup) || e->o.warmup_epochs > 0;
+    return s->offset != offsetof(struct effective, rate_factor) || e->o.rate_scale == RATE_LINEAR;
 }
 
 enum chex_status
 trainer_make_settings(const struct trainer_job *job, struct trainer_task *task, const struct trainer_engine *engine,
                       struct chex_error *err)
 {
-    char shuffle[TRAINER_SHUFFLE], positive[CHEX_FINDINGS_MAX * (SETTINGS_NUMBER + 1)], warmup[24];
+    char shuffle[TRAINER_SHUFFLE], positive[CHEX_FINDINGS_MAX * (SETTINGS_NUMBER + 1)], warmup[WARMUP_TEXT];
     struct effective e = {
         .o = *job->o,
         .version = chex_version(),
         .data_set = chex_dataset_info(task->ds)->id,
         .shuffle = job->o->choose_window ? "auto" : trainer_shuffle(job->o->window, shuffle),
         .positive = positive_text(job, task, positive, sizeof(positive)),
-        .warmup = warmup,
+        .warmup = warmup_text(job->o, warmup),
         .global_batch = task->global,
         .ranks = (unsigned)collective_size(job->all),
         .rate_factor = (unsigned)collective_size(job->all),
@@ -163,7 +171,6 @@ trainer_make_settings(const struct trainer_job *job, struct trainer_task *task, 
     if (e.o.rate_scale == RATE_LINEAR && e.o.schedule.base * e.rate_factor > CHECKPOINT_MAX_RATE)
         return error_set(err, CHEX_ERR_USAGE, "--lr %g times %u ranks is %g: a learning rate is at most %g",
                          e.o.schedule.base, e.rate_factor, e.o.schedule.base * e.rate_factor, CHECKPOINT_MAX_RATE);
-    snprintf(warmup, sizeof(warmup), "%uepoch%s", e.o.warmup_epochs, e.o.warmup_epochs == 1 ? "" : "s");
     for (s = trainer_settings; s->name; s++)
         if (is_used(s, &e))
             settings_add(&task->settings, s, &e);
