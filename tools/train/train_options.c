@@ -477,10 +477,11 @@ check_scale(const struct train_cli *cli, struct chex_error *err)
         return error_set(err, CHEX_ERR_USAGE, "--nodes and --network go with --ranks");
     if (cli->ranks == 0)
         return CHEX_OK;
-    if (!cli->dry_run || cli->train.evaluate_only)
-        return error_set(
-            err, CHEX_ERR_USAGE,
-            "--ranks models a training run: it goes with -n; mpirun -np or srun starts the ranks of a run");
+    if (cli->train.evaluate_only)
+        return error_set(err, CHEX_ERR_USAGE, "--ranks models training: it does not go with --eval-only");
+    if (!cli->dry_run)
+        return error_set(err, CHEX_ERR_USAGE,
+                         "--ranks models training: it goes with -n; mpirun -np or srun starts the ranks of a run");
     if (cli->ranks % nodes != 0)
         return error_set(err, CHEX_ERR_USAGE, "--ranks %u is not a multiple of --nodes %u", cli->ranks, nodes);
     if ((nodes > 1) != (cli->network >= 0))
