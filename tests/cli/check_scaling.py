@@ -224,16 +224,15 @@ def expected_epoch(base, ranks, batch, node, network):
     machine = model.Machine(node, model.LINKS[inside], model.LINKS[NETWORKS[network]])
     wire = 8 if session["backend"] == "cpu" else {"fp32": 4, "bf16": 2}[file["options"]["wire"]]
 
-    def step(count):
-        each = math.ceil(count / ranks)
+    def step(each):
         job = model.Job(machine, rate=1 / (forward + backward + update / each), batch=each, update=update, wire=wire,
                         last=1.6e6, tail=4 * statistics, layers=layers, meetings=20)
         return model.step(job, ranks)["total"] + data * each, job
 
-    seconds, job = step(batch)
+    seconds, job = step(math.ceil(batch / ranks))
     seconds *= images // batch
-    if images % batch:
-        seconds += step(images % batch)[0]
+    if images % batch:  # rank 0 has the most images of the last step
+        seconds += step(min(images % batch, math.ceil(batch / ranks)))[0]
     return seconds + part["evaluation"] / epochs / ranks + max(r["parts"]["save"] for r in rows) / epochs + \
         sum(max(0, x) for x in rest) / len(rows) / epochs + model.meetings(job, ranks)
 

@@ -6,14 +6,15 @@
  *
  *     step         scale_step() of ceil(G / N) images on each rank, with forward / I and backward / I for an image and
  *                  update / (R x steps) for a step; plus (data wait + copy) / I for each image
- *     last step    the same for the images that are left over
+ *     last step    as a step, with the images that are left over but at most ceil(G / N): rank 0 has the most of them
+ *                  (data/order.h)
  *     evaluation   evaluation / N: the ranks share it
  *     save, rest   the longest save of a rank, and the mean of the rest (bookkeeping); not shared
  *     meetings     scale_meetings()
  *
  * Waiting for other ranks (sums, peers) is left out of the measurement, because the model replaces it.
  *
- * The error bar: the same prediction, from the same base, of each of the other runs.  The factor is the largest of
+ * The error bar: each of the other runs is predicted from the same base.  The factor is the largest of
  * predicted / measured and measured / predicted; the bar is the time divided by the factor to the time x the factor.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -88,14 +89,13 @@ link_inside(const struct scaling_run *base)
     return scale_nvlink_of(base->fact[FACT_DEVICE]);
 }
 
+/* Returns the seconds of a step; images: the most of any rank. */
 static double
-whole_step(const struct scale_job *job, const struct parts *parts, unsigned ranks, uint64_t batch,
+whole_step(const struct scale_job *job, const struct parts *parts, unsigned ranks, uint64_t images,
            struct scale_step *out)
 {
-    double images = ceil((double)batch / ranks);
-
-    *out = scale_step(job, ranks, images);
-    return out->total + parts->data * images;
+    *out = scale_step(job, ranks, (double)images);
+    return out->total + parts->data * (double)images;
 }
 
 /* Models an epoch.  Sets the parts and the sum of *out; its ranks and its global batch are set already. */
@@ -108,9 +108,9 @@ model_epoch(const struct scale_job *job, const struct parts *parts, uint64_t ima
     out->nodes = scale_nodes(&job->machine, out->ranks);
     out->step_images = (uint64_t)ceil((double)out->global_batch / out->ranks);
     out->data = parts->data * (double)out->step_images;
-    out->steps = (double)steps * whole_step(job, parts, out->ranks, out->global_batch, &out->step);
+    out->steps = (double)steps * whole_step(job, parts, out->ranks, out->step_images, &out->step);
     if (left > 0)
-        out->steps += whole_step(job, parts, out->ranks, left, &last);
+        out->steps += whole_step(job, parts, out->ranks, left < out->step_images ? left : out->step_images, &last);
     out->evaluation = parts->evaluation / out->ranks;
     out->save = parts->save;
     out->rest = parts->rest;
