@@ -48,7 +48,7 @@ def run_json(ranks, batch, images=1000, **changes):
     session = {"started": "2026-01-01T00:00:00Z", "version": "0.1.0", "command": ["chex-train"], "from_step": 0,
                "ranks": ranks, "threads": 2, "hosts": {"n0": ranks}, "backend": have["backend"],
                "device": have["device"], "precision": have["precision"], "cpu": "x86-64", "libraries": {},
-               "ended": None, "exit": None, "reason": None, "to_step": None}
+               "ended": "2026-01-01T00:01:00Z", "exit": 0, "reason": "complete", "to_step": 9}
     return {"format": 1, "tool": "chex-train", **({"short_run": have["short_run"]} if have["short_run"] else {}),
             "model": {"name": have["model"], "parameters": 1, "init": None, "init_sha256": None},
             "dataset": {"path": "data", "id": have["data"], "height": 256, "width": 256, "images": 2000,
@@ -342,6 +342,24 @@ def _(work):
     earlier = run_json(2, 128)  # as before --limit, --max-steps and --eval-every
     del earlier["epoch_images"], earlier["options"]["limit"], earlier["options"]["eval-every"]
     assert document(whole, make(f"{work}/earlier", earlier, times(2, 8)))["comparable"]
+
+
+@case("a run that did not end: text, rows and JSON say what its figures are of")
+def _(work):
+    whole = make(f"{work}/whole", run_json(1, 64), times(1, 16))
+    assert document(whole)["rows"][0]["unfinished"] == "" and "did not end" not in inspect(whole).stdout
+    live = run_json(2, 64)
+    live["sessions"][-1].update(ended=None, exit=None, reason=None, to_step=None)
+    for name, over, ended, said in (("live", "epoch", False, "epoch 3"), ("lost", "epoch", True, "epoch 3"),
+                                    ("again", "run", False, "the start before the last")):
+        folder = make(f"{work}/{name}", run_json(2, 64) if ended else live,
+                      dict(times(2, 16), over=over, epoch=3))
+        result = document(whole, folder)
+        assert [row["unfinished"] for row in result["rows"]] == ["", said], result
+        assert f"did not end: the figures are those of {said}: {folder}\n" in inspect(whole, folder).stdout
+        rows = list(csv.DictReader(io.StringIO(inspect("--format", "csv", whole, folder).stdout)))
+        assert [row["unfinished"] for row in rows] == ["", said], rows
+        check_rows(result, [whole, folder])
 
 
 @case("published points: those of bench/scale.py, with their source, and those of a file")

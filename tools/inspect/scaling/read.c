@@ -108,6 +108,16 @@ take_facts(const json_t *run, struct scaling_run *out)
     out->wire = !out->cuda ? 8 : wire && strcmp(wire, "bf16") == 0 ? 2 : 4;
 }
 
+/* Returns whether the last start of the run recorded its end.  A live or killed run has none. */
+static bool
+has_ended(const json_t *run)
+{
+    const json_t *sessions = json_object_get(run, "sessions");
+    const json_t *session = json_array_get(sessions, json_array_size(sessions) - 1);
+
+    return json_is_string(json_object_get(session, "ended"));
+}
+
 static enum chex_status
 take_counts(const json_t *run, struct scaling_run *out, struct chex_error *err)
 {
@@ -126,7 +136,7 @@ take_counts(const json_t *run, struct scaling_run *out, struct chex_error *err)
 }
 
 static enum chex_status
-read_file(const struct folder *folder, struct scaling_run *out, struct chex_error *err)
+read_file(const struct folder *folder, struct scaling_run *out, bool *ended, struct chex_error *err)
 {
     struct buffer text = {0};
     struct run_check found;
@@ -144,6 +154,7 @@ read_file(const struct folder *folder, struct scaling_run *out, struct chex_erro
         status = parse_json(text.data, text.size, &bounds, &run, err);
     if (status == CHEX_OK) {
         take_facts(run, out);
+        *ended = has_ended(run);
         status = take_counts(run, out, err);
     }
     json_decref(run);
@@ -181,8 +192,17 @@ count_nodes(struct scaling_run *out, struct chex_error *err)
     return CHEX_OK;
 }
 
+static void
+describe_end(const struct run_times *found, bool ended, char out[SCALING_TEXT])
+{
+    if (!found->all)
+        snprintf(out, SCALING_TEXT, "epoch %s", COUNT_TEXT(found->epoch));
+    else if (!ended)
+        snprintf(out, SCALING_TEXT, "the start before the last");
+}
+
 static enum chex_status
-read_times(struct scaling_run *out, struct chex_error *err)
+read_times(struct scaling_run *out, bool ended, struct chex_error *err)
 {
     struct run_times found;
     enum chex_status status = run_times_read(out->path, &found, err);
@@ -194,6 +214,7 @@ read_times(struct scaling_run *out, struct chex_error *err)
     if (out->times.ranks == 0 || out->times.steps == 0 || out->times.seconds < SECONDS_LEAST ||
         out->times.seconds > SECONDS_MOST)
         return error_set(err, CHEX_ERR_MISSING, "'%s' has no times: the run did not complete an epoch", out->path);
+    describe_end(&found, ended, out->unfinished);
     out->ranks = out->times.ranks;
     out->steps = out->times.steps;
     each = (out->images + out->global_batch - 1) / out->global_batch;
@@ -207,15 +228,16 @@ enum chex_status
 scaling_run_read(const char *path, struct scaling_run *out, struct chex_error *err)
 {
     struct folder folder;
+    bool ended = false;
     enum chex_status status;
 
     *out = (struct scaling_run){.path = path};
     status = folder_open(path, false, &folder, err);
     if (status != CHEX_OK)
         return status;
-    status = read_file(&folder, out, err);
+    status = read_file(&folder, out, &ended, err);
     folder_close(&folder);
-    return status == CHEX_OK ? read_times(out, err) : status;
+    return status == CHEX_OK ? read_times(out, ended, err) : status;
 }
 
 void

@@ -2,7 +2,8 @@
  * scaling.h - compares runs of chex-train that differ in the number of ranks: `chex-inspect scaling`
  *
  * One run is the reference: of those with the fewest ranks, the first on the command line.  All figures are those of
- * the last start of a run, from its last line about times in metrics.jsonl, and of its run.json:
+ * the last start of a run, from its last line about times in metrics.jsonl, and of its run.json.  A run that is still
+ * training, or was killed, has only the times of its last complete epoch; the output says so.
  *
  *     images              of an epoch: of the training split, or of the part that --limit chose
  *     steps of an epoch   images / global batch, rounded up
@@ -58,8 +59,9 @@ struct scaling_run {
     const char *path;
     struct rank_times times; /* of the last start */
     char fact[FACT_COUNT][SCALING_TEXT];
-    char short_run[SCALING_TEXT]; /* the options of a short run; "": a whole run */
-    char differs[160];            /* names of the facts that differ from the reference; "": none */
+    char short_run[SCALING_TEXT];  /* the options of a short run; "": a whole run */
+    char unfinished[SCALING_TEXT]; /* what the times are of, if the run did not end: "epoch 3"; "": it ended */
+    char differs[160];             /* names of the facts that differ from the reference; "": none */
     bool cuda;
     unsigned ranks, nodes, node_ranks; /* node_ranks: the most ranks of one host */
     uint64_t images, global_batch, steps;

@@ -32,6 +32,7 @@ const struct table_column scaling_columns[] = {
     {.name = "epoch_low"},
     {.name = "epoch_high"},
     {.name = "short_run"},
+    {.name = "unfinished"},
     {.name = NULL},
 };
 #define COLUMNS (sizeof(scaling_columns) / sizeof(scaling_columns[0]) - 1)
@@ -41,15 +42,26 @@ put_run(struct table_writer *t, const struct scaling_run *r)
 {
     char path[SCALING_PATH], differs[4 * sizeof(r->differs)], given[4 * sizeof(r->short_run)];
 
-    table_row(t,
-              (struct cell[COLUMNS]){cell_text("measured"), inspect_name(t, r->path, path, sizeof(path)),
-                                     cell_count(r->ranks), cell_count(r->nodes), cell_count(r->cuda ? r->ranks : 0),
-                                     cell_count(r->global_batch), cell_number(r->rate), cell_number(r->epoch_seconds),
-                                     cell_number(r->speedup), cell_number(r->efficiency),
-                                     cell_number(r->factor[FACTOR_PARALLEL]), cell_number(r->factor[FACTOR_BALANCE]),
-                                     cell_number(r->factor[FACTOR_COMMUNICATION]), cell_number(r->computation),
-                                     cell_number(r->global), inspect_name(t, r->differs, differs, sizeof(differs)),
-                                     cell_none(), cell_none(), inspect_name(t, r->short_run, given, sizeof(given))});
+    table_row(t, (struct cell[COLUMNS]){cell_text("measured"),
+                                        inspect_name(t, r->path, path, sizeof(path)),
+                                        cell_count(r->ranks),
+                                        cell_count(r->nodes),
+                                        cell_count(r->cuda ? r->ranks : 0),
+                                        cell_count(r->global_batch),
+                                        cell_number(r->rate),
+                                        cell_number(r->epoch_seconds),
+                                        cell_number(r->speedup),
+                                        cell_number(r->efficiency),
+                                        cell_number(r->factor[FACTOR_PARALLEL]),
+                                        cell_number(r->factor[FACTOR_BALANCE]),
+                                        cell_number(r->factor[FACTOR_COMMUNICATION]),
+                                        cell_number(r->computation),
+                                        cell_number(r->global),
+                                        inspect_name(t, r->differs, differs, sizeof(differs)),
+                                        cell_none(),
+                                        cell_none(),
+                                        inspect_name(t, r->short_run, given, sizeof(given)),
+                                        cell_text(r->unfinished)});
 }
 
 static void
@@ -321,6 +333,9 @@ scaling_print(void *scaling)
     for (r = s->run; r < s->run + s->count; r++)
         if (r->short_run[0])
             printable_line(stdout, "short run: %s: %s", r->short_run, r->path);
+    for (r = s->run; r < s->run + s->count; r++)
+        if (r->unfinished[0])
+            printable_line(stdout, "did not end: the figures are those of %s: %s", r->unfinished, r->path);
     if (s->prediction.base)
         print_prediction(s);
 }
