@@ -1,5 +1,5 @@
 /*
- * train_options.c - the option table of chex-train and what each option does
+ * train_options.c - the option table of chex-train and the effect of each option
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -232,7 +232,7 @@ next_goal(struct part *p, uint32_t *random)
     p->goal = p->goal > p->size ? p->size : p->goal;
 }
 
-/* Decodes two streams together in random parts, until one ends or has a fault; then the other alone. */
+/* Decodes two streams together in random parts until one ends or has a fault, and then the rest of the other. */
 static void
 inflate_both(const struct inflater_kind *kind, struct part p[2], uint32_t random)
 {
@@ -361,7 +361,7 @@ make_match(struct buffer *out, unsigned literals, uint32_t distance)
     memset(out->data + out->size, 0, INFLATER_IN_SLACK);
 }
 
-/* Memory in front of the output, from which no match may copy. */
+/* Bytes in front of the output; no match may copy them. */
 #define BEFORE 32
 
 TEST(no_distance_reaches_over_the_beginning)

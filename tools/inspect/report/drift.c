@@ -47,7 +47,7 @@ find_largest(const struct html_report *r, unsigned variable, struct difference *
 
 /* ---- prevalence -------------------------------------------------------------------------------------------------- */
 
-/* Find the findings (and No Finding) in which split s differs from the first one; returns 0 for none. */
+/* Find the findings (and No Finding) whose share in split s differs from the first split; returns 0 for none. */
 static unsigned
 drift_of(const struct html_report *r, struct report_check *c, unsigned s)
 {

@@ -14,7 +14,7 @@
 const char *const scaling_kind_name[] = {
     [SCALING_ONE] = "one", [SCALING_STRONG] = "strong", [SCALING_WEAK] = "weak", [SCALING_MIXED] = "mixed"};
 
-/* Runs with as many ranks keep their order on the command line, in which they are in memory. */
+/* Sorts by ranks; runs with equal ranks keep the order of the command line. */
 static void
 sort_runs(struct scaling *s)
 {
