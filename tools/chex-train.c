@@ -99,18 +99,20 @@ show_scale(struct train_report *report, const struct trainer *t, const struct pl
     struct scale_machine machine = {.node_ranks = node,
                                     .inside = scale_nvlink_of(model->device),
                                     .outside = (enum scale_link)(node < most ? report->cli->network : SCALE_EDR)};
-    struct trainer_scale scale;
+    struct train_scale *scale = &report->scale;
     enum chex_status status = CHEX_OK;
 
     if (model->count == 0)
         return error_set(err, CHEX_ERR_USAGE, "--ranks: there is no model of this device; choose --device cuda:V100");
-    for (ranks = 1; status == CHEX_OK; ranks = ranks * 2 < most ? ranks * 2 : most) {
-        status = trainer_scale(t, model, &machine, ranks, &scale, err);
-        if (status == CHEX_OK)
-            train_report_scale(report, &machine, &scale);
+    scale->machine = machine;
+    for (ranks = 1; status == CHEX_OK; ranks = ranks < most - ranks ? ranks * 2 : most) {
+        status = trainer_scale(t, model, &machine, ranks, &scale->row[scale->rows], err);
+        scale->rows += status == CHEX_OK;
         if (ranks == most)
             break;
     }
+    if (status == CHEX_OK)
+        train_report_scale(report);
     return status;
 }
 
@@ -142,6 +144,8 @@ preview(struct train_report *report, struct trainer *t, bool is_rank_0, struct c
     if (status != CHEX_OK || !is_rank_0)
         return status;
     train_report_estimate(report, t);
+    report->fits = trainer_find_fits(t, report->fit);
+    train_report_fits(report);
     return show_model(report, t, err);
 }
 

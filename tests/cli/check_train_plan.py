@@ -5,6 +5,7 @@
     check_train_plan.py [PATTERN]
 """
 import json
+import math
 import os
 import re
 import shutil
@@ -86,11 +87,11 @@ def _(work):
         seconds[gpu] = estimate["micro_batch"]
         assert estimate["modelled"] and plan["memory"] > 1 << 20, plan
         # the last micro-batch of an epoch is not full; then the validation
-        assert (batches - 1) * seconds[gpu] < estimate["epoch"] < 2 * batches * seconds[gpu], estimate
+        assert batches * seconds[gpu] < estimate["epoch"] < 2 * batches * seconds[gpu], estimate
         assert 3 * estimate["epoch"] <= estimate["run"] < 4 * estimate["epoch"], estimate
         rate = re.search(r"([\d,]+) img/s\s+on\s+one\s+" + gpu, done.stderr)
-        images = plan["global_batch"] / (seconds[gpu] * plan["micro_batches"])
-        assert abs(int(rate[1].replace(",", "")) - images) <= 1, (rate[1], images)
+        images = plan["global_batch"] / (seconds[gpu] * plan["micro_batches"])  # without the update
+        assert 0.5 * images < int(rate[1].replace(",", "")) < images, (rate[1], images)
     assert seconds["H200"] < seconds["V100"]
     assert not os.path.exists(os.path.join(work, "run"))
 
@@ -118,6 +119,52 @@ def _(work):
             # one bucket, which is summed after backward; the slowest rank is up to 1 % late
             assert 0.8 * least < (step - alone[3]) / 1e3 < 1.5 * least + 0.02 * step / 1e3, (ranks, step, alone, least)
     assert rows["bf16"][-1][3] < rows["fp32"][-1][3]
+
+
+@case("-n --ranks --json has the rows of the printed table, and for one rank the time of an epoch that -n prints")
+def _(work):
+    row = r"\n +(\d+) +(\d+) +([\d,]+) +([\d.]+) +([\d,]+) +([\d.]+) % +([\d.]+) +([\d.]+)"
+    keys = "ranks", "nodes", "global_batch", "step_seconds", "images_per_second", "step_efficiency", "epoch_seconds", \
+        "speedup"
+    for ranks, words in ((1, ("--micro-batch", 3, "--batch", 6)), (1, ("--batch", 64)),
+                         (6, ("--nodes", 3, "--network", "edr"))):
+        done = train(os.path.join(work, "run"), "-n", "--json", "--device", "cuda:V100", "--ranks", ranks,
+                     "--allow-batch-change", *words)
+        document = json.loads(done.stdout)
+        if jsonschema:
+            jsonschema.validate(document, json.loads(slurp(os.path.join(SOURCE, "schemas", "train.schema.json"))))
+        scale, estimate = document["plan"]["scale"], document["plan"]["estimate"]
+        printed = [[float(x.replace(",", "")) for x in found] for found in re.findall(row, done.stderr)]
+        assert len(printed) == len(scale["rows"]) == (1 if ranks == 1 else 4), (printed, scale)
+        for shown, found in zip(printed, scale["rows"]):
+            unit = [1, 1, 1, 1e3, 1, 100, 1, 1]
+            for value, key, factor in zip(shown, keys, unit):
+                assert abs(value - factor * found[key]) <= 0.5, (key, shown, found)
+        assert math.isclose(scale["rows"][0]["epoch_seconds"], estimate["epoch"], rel_tol=1e-9), (scale, estimate)
+        assert (scale["node_ranks"], scale["network"]) == ((1, None) if ranks == 1 else (2, "EDR")), scale
+    alone = json.loads(train(os.path.join(work, "run"), "-n", "-q", "--json").stdout)["plan"]
+    assert alone["scale"] is None and alone["fits"] is None
+
+
+@case("-n for a model of a GPU says in which sizes of its memory the plan fits, and the largest micro-batch")
+def _(work):
+    def plan(gpu, *words):
+        done = train(os.path.join(work, "run"), "-n", "--json", "--device", f"cuda:{gpu}", "--model", "densenet121",
+                     "--allow-batch-change", *words)
+        return json.loads(done.stdout)["plan"], re.sub(r"\n {9}", " ", done.stderr)
+
+    sizes = {"V100": [16, 32], "A100": [40, 80], "H100": [80], "H200": [141]}
+    for gpu, wanted in sizes.items():
+        found, text = plan(gpu)
+        assert [fit["gigabytes"] for fit in found["fits"]] == wanted, found
+        for fit in found["fits"]:
+            assert fit["fits"], found
+            assert f"{fit['gigabytes']} GB: fits, micro-batch up to {fit['micro_batch']:,}" in text, text
+    small = plan("V100")[0]["fits"][0]["micro_batch"]
+    for batch, fits in (small, True), (small + 1, False):
+        found, text = plan("V100", "--batch", batch, "--micro-batch", batch)
+        assert (found["memory"] <= 16e9) == fits == found["fits"][0]["fits"] and found["fits"][1]["fits"], found
+        assert ("16 GB: too small" in text) != fits, text
 
 
 @case("-n reads the content of RUN: whether a run can resume, and its best model with --eval-only")

@@ -41,6 +41,48 @@ estimate_json(const struct trainer_estimate *e)
                      e->epoch > 0 ? json_real(e->epoch) : json_null(), "run", e->run, "modelled", e->modelled);
 }
 
+/* A list, or null if the device exists. */
+static json_t *
+fits_json(const struct train_report *r)
+{
+    json_t *list = r->fits > 0 ? json_array() : json_null();
+    size_t i;
+
+    for (i = 0; i < r->fits; i++)
+        json_array_append_new(list, json_pack("{s:i,s:b,s:i}", "gigabytes", (int)r->fit[i].sold, "fits", r->fit[i].fits,
+                                              "micro_batch", (int)r->fit[i].micro_batch));
+    return list;
+}
+
+static json_t *
+scale_row_json(const struct trainer_scale *s)
+{
+    return json_pack("{s:o,s:o,s:o,s:f,s:f,s:f,s:f,s:f}", "ranks", count_json(s->ranks), "nodes", count_json(s->nodes),
+                     "global_batch", count_json(s->global_batch), "step_seconds", s->step.total, "images_per_second",
+                     (double)s->global_batch / s->step.total, "step_efficiency", s->step_efficiency, "epoch_seconds",
+                     s->epoch, "speedup", s->speedup);
+}
+
+/* Returns JSON null without --ranks. */
+static json_t *
+scale_json(const struct train_report *r)
+{
+    const struct train_scale *s = &r->scale;
+    json_t *rows;
+    size_t i;
+
+    if (s->rows == 0)
+        return json_null();
+    rows = json_array();
+    for (i = 0; i < s->rows; i++)
+        json_array_append_new(rows, scale_row_json(&s->row[i]));
+    return json_pack("{s:b,s:o,s:s,s:o,s:o}", "modelled", true, "node_ranks", count_json(s->machine.node_ranks),
+                     "inside", scale_link_name[s->machine.inside], "network",
+                     s->machine.node_ranks < r->cli->ranks ? json_string(scale_link_name[s->machine.outside])
+                                                           : json_null(),
+                     "rows", rows);
+}
+
 static json_t *
 plan_json(const struct train_report *r, const struct trainer *t)
 {
@@ -51,14 +93,14 @@ plan_json(const struct train_report *r, const struct trainer *t)
     trainer_facts(t, &f);
     if (!f.graph || f.memory_all == 0)
         return json_null();
-    return json_pack("{s:s,s:o,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:o}", "dataset_id",
-                     chex_dataset_info(f.ds)->id, "splits", splits_json(&f), "certificate",
-                     certificate_json(f.certificate), "model", f.graph->model, "parameters",
-                     count_json(f.graph->param_floats), "crop", (int)f.side, "backend", f.backend->name, "device",
-                     f.device, "ranks", f.ranks, "micro_batch", (int)f.micro_batch, "micro_batches",
-                     (int)f.micro_batches, "global_batch", count_json(f.global_batch), "steps_per_epoch",
-                     count_json(f.steps), "memory", count_json(f.memory_all), "window", (int)f.reading.window, "cached",
-                     f.reading.kept, "estimate", estimate_json(&r->estimate));
+    return json_pack(
+        "{s:s,s:o,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:o,s:o,s:o}", "dataset_id",
+        chex_dataset_info(f.ds)->id, "splits", splits_json(&f), "certificate", certificate_json(f.certificate), "model",
+        f.graph->model, "parameters", count_json(f.graph->param_floats), "crop", (int)f.side, "backend",
+        f.backend->name, "device", f.device, "ranks", f.ranks, "micro_batch", (int)f.micro_batch, "micro_batches",
+        (int)f.micro_batches, "global_batch", count_json(f.global_batch), "steps_per_epoch", count_json(f.steps),
+        "memory", count_json(f.memory_all), "window", (int)f.reading.window, "cached", f.reading.kept, "estimate",
+        estimate_json(&r->estimate), "fits", fits_json(r), "scale", scale_json(r));
 }
 
 static json_t *

@@ -26,6 +26,14 @@ struct train_evaluation {
     struct metrics metrics;
 };
 
+/* The model of scale: 1, 2, 4 ... ranks. */
+#define TRAIN_SCALE_ROWS 33
+struct train_scale {
+    struct scale_machine machine;
+    struct trainer_scale row[TRAIN_SCALE_ROWS];
+    size_t rows; /* 0: there is none */
+};
+
 /* The state of rank 0 between callbacks. */
 struct train_report {
     const struct train_cli *cli;
@@ -43,6 +51,9 @@ struct train_report {
     char from[CHECKPOINT_NAME];
     struct train_watch watch;
     struct trainer_estimate estimate; /* run is 0 if there is no estimate */
+    struct trainer_fit fit[DEVICE_SIZES];
+    size_t fits; /* entries of fit */
+    struct train_scale scale;
 };
 
 /* Format a rate as "1,234", or as "0.7" if it is small.  Returns out. */
@@ -67,11 +78,11 @@ void train_report_estimate(const struct train_report *r, const struct trainer *t
 /* Print the kernels of a step in a dry run, if the device has a model of them. */
 void train_report_model(const struct train_report *r, const struct plan_model *m);
 
-/* Print a row of the model of scale; the first one, of one rank, after the heading. */
-void train_report_scale(const struct train_report *r, const struct scale_machine *machine,
-                        const struct trainer_scale *s);
+/* Print whether the plan fits in each size of memory (r->fit), and the table of the model of scale (r->scale). */
+void train_report_fits(const struct train_report *r);
+void train_report_scale(const struct train_report *r);
 
-/* Prints where the images of an epoch come from, and in which order; a part of the plan. */
+/* Prints the source of an epoch's images and their order; a part of the plan. */
 void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);
 
 /* Callbacks of struct trainer_watch; context is the report. */

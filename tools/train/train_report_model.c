@@ -138,11 +138,34 @@ train_report_model(const struct train_report *r, const struct plan_model *m)
         print_launches(m);
 }
 
+/* ---- sizes of memory --------------------------------------------------------------------------------------------- */
+
+void
+train_report_fits(const struct train_report *r)
+{
+    struct wrap w = {.out = stderr};
+    size_t i;
+
+    if (r->common->quiet || r->fits == 0)
+        return;
+    for (i = 0; i < r->fits; i++) {
+        const struct trainer_fit *f = &r->fit[i];
+
+        wrap_put(&w, i == 0 ? "" : "; ", "%s%u GB: %s", i == 0 ? "fit      " : "", f->sold,
+                 f->fits ? "fits" : "too small");
+        wrap_put(&w, ", ", f->micro_batch > 0 ? "micro-batch up to %s" : "for any micro-batch",
+                 COUNT_TEXT(f->micro_batch));
+    }
+    wrap_put(&w, ": ", "computed, not measured");
+    wrap_end(&w);
+}
+
 /* ---- several ranks ----------------------------------------------------------------------------------------------- */
 
 static void
-print_scale_heading(const struct train_report *r, const struct scale_machine *machine)
+print_scale_heading(const struct train_report *r)
 {
+    const struct scale_machine *machine = &r->scale.machine;
     struct wrap w = {.out = stderr};
 
     wrap_put(&w, "", "scale    1 to %u GPUs, %u on a machine by %s", r->cli->ranks, machine->node_ranks,
@@ -157,16 +180,20 @@ print_scale_heading(const struct train_report *r, const struct scale_machine *ma
 }
 
 void
-train_report_scale(const struct train_report *r, const struct scale_machine *machine, const struct trainer_scale *s)
+train_report_scale(const struct train_report *r)
 {
     char batch[FORMAT_TEXT], rate[FORMAT_TEXT];
+    size_t i;
 
     if (r->common->quiet)
         return;
-    if (s->ranks == 1)
-        print_scale_heading(r, machine);
-    fprintf(stderr, "         %5u %5u %7s %9.2f %9s %8.1f %% %10.2f %8.2f\n", s->ranks, s->nodes,
-            format_count(s->global_batch, batch), 1e3 * s->step.total,
-            train_report_rate((double)s->global_batch / s->step.total, rate), 100 * s->step_efficiency, s->epoch,
-            s->speedup);
+    print_scale_heading(r);
+    for (i = 0; i < r->scale.rows; i++) {
+        const struct trainer_scale *s = &r->scale.row[i];
+
+        fprintf(stderr, "         %5u %5u %7s %9.2f %9s %8.1f %% %10.2f %8.2f\n", s->ranks, s->nodes,
+                format_count(s->global_batch, batch), 1e3 * s->step.total,
+                train_report_rate((double)s->global_batch / s->step.total, rate), 100 * s->step_efficiency, s->epoch,
+                s->speedup);
+    }
 }

@@ -60,14 +60,18 @@ enum engine { ENGINE_OWN, ENGINE_CUDNN };
 /* "own", "cudnn": the values of --engine. */
 extern const char *const engine_names[]; /* ended by NULL */
 
+#define DEVICE_SIZES 2 /* most sizes of memory with which a GPU is sold */
+
 struct device_info {
-    char text[128];           /* "CPU, AVX2": equal for equal devices */
-    char id[48];              /* identifies the device, e.g. the UUID of a GPU; may be "" */
-    bool own_memory;          /* otherwise the memory of the host */
-    bool imagined;            /* from device_imagine(): no real device */
-    uint64_t memory;          /* free bytes; UINT64_MAX: unknown */
-    unsigned precisions;      /* bits 1 << enum precision */
-    enum precision precision; /* meaning of PRECISION_AUTO */
+    char text[128];              /* "CPU, AVX2": equal for equal devices */
+    char id[48];                 /* identifies the device, e.g. the UUID of a GPU; may be "" */
+    bool own_memory;             /* otherwise the memory of the host */
+    bool imagined;               /* from device_imagine(): no real device */
+    bool fixed_time;             /* a micro-batch takes the same time with padding as with images */
+    uint64_t memory;             /* free bytes; UINT64_MAX: unknown */
+    unsigned sold[DEVICE_SIZES]; /* imagined: the sizes of its memory, GB (1e9 bytes); 0: none */
+    unsigned precisions;         /* bits 1 << enum precision */
+    enum precision precision;    /* meaning of PRECISION_AUTO */
     unsigned micro_batch; /* largest micro-batch, in images, that the trainer chooses by default; 0: the whole batch */
     bool own_clock;       /* step_result.times are device times; the host does other work meanwhile */
     unsigned ahead;       /* steps that may be in flight after the step whose result is requested: 0 or 1 */

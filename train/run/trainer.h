@@ -273,6 +273,17 @@ enum chex_status trainer_estimate(struct trainer *t, struct trainer_estimate *ou
 /* Model the kernels of a step; count is 0 if the device has no model, and with evaluate_only.  plan_model_free() */
 enum chex_status trainer_model(const struct trainer *t, struct plan_model *out, struct chex_error *err);
 
+#define TRAINER_MAX_BATCH 65536 /* of --micro-batch, --batch and --accumulate */
+
+/* Whether the plan fits in a memory of this size, and the largest micro-batch that does; 0: none. */
+struct trainer_fit {
+    unsigned sold; /* GB of 1e9 bytes */
+    bool fits;
+    unsigned micro_batch;
+};
+/* Computes this for each size of memory of an imagined device.  Returns their number; of other devices 0. */
+size_t trainer_find_fits(const struct trainer *t, struct trainer_fit out[DEVICE_SIZES]);
+
 /* Steps and epochs on several ranks, modelled from the model of one rank.  Times are in seconds. */
 struct trainer_scale {
     unsigned ranks, nodes;

@@ -10,10 +10,15 @@
 #include "base/clock.h"
 #include "eval/evaluate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ENOUGH 0.4 /* seconds: an operation is repeated until its total time reaches this */
+
+/* Of the search for the largest micro-batch that fits: its second one, and the plans after which it bisects. */
+#define LINE_FROM  64
+#define LINE_PLANS 12
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
@@ -136,22 +141,25 @@ take_slowest(const struct trainer_job *job, double *seconds, struct chex_error *
 
 /* ---- estimates --------------------------------------------------------------------------------------------------- */
 
-/* Returns the seconds for these images of one rank; batch: seconds per full micro-batch.  Padding takes no time. */
+/* Returns the seconds for these images of one rank; batch: seconds per full micro-batch. */
 static double
-image_seconds(const struct trainer_task *task, uint64_t images, double batch)
+image_seconds(const struct trainer_task *task, const struct trainer_engine *engine, uint64_t images, double batch)
 {
+    if (engine->device->info.fixed_time)
+        return (double)order_steps(images, task->micro) * batch;
     return (double)images / task->micro * batch;
 }
 
 /* Returns the seconds for `steps` steps, which may include the last of the epoch.  Rank 0 has the most images. */
 static double
-train_seconds(const struct trainer_task *task, uint64_t steps, const double *seconds)
+train_seconds(const struct trainer_task *task, const struct trainer_engine *engine, uint64_t steps,
+              const double *seconds)
 {
     uint64_t each = (uint64_t)task->each * task->micro, last = task->samples.count - (task->steps - 1) * task->global;
 
     if (steps == 0)
         return 0;
-    return image_seconds(task, (steps - 1) * each + (last < each ? last : each), seconds[TIMED_BATCH]) +
+    return image_seconds(task, engine, (steps - 1) * each + (last < each ? last : each), seconds[TIMED_BATCH]) +
            (double)steps * seconds[TIMED_UPDATE];
 }
 
@@ -165,7 +173,7 @@ evaluation_seconds(const struct trainer_job *job, const struct trainer_task *tas
 
     if (batches * task->micro < images)
         images = batches * task->micro;
-    return image_seconds(task, images, seconds[TIMED_EVALUATE]) *
+    return image_seconds(task, engine, images, seconds[TIMED_EVALUATE]) *
            evaluate_views(job->o->tta, task->side, engine->options.source, view);
 }
 
@@ -187,23 +195,25 @@ evaluations_left(const struct trainer_job *job, const struct checkpoint_state *s
  * ends before its last epoch: it has no test, and its evaluations are not counted.
  */
 static double
-run_seconds(const struct trainer_job *job, const struct trainer_task *task, const struct checkpoint_state *state,
-            double evaluation, double test, const double *seconds)
+run_seconds(const struct trainer *t, double evaluation, double test, const double *seconds)
 {
-    double epoch = train_seconds(task, task->steps, seconds);
+    const struct trainer_job *job = &t->job;
+    const struct trainer_task *task = &t->task;
+    const struct checkpoint_state *state = &t->state;
+    double epoch = train_seconds(task, &t->engine, task->steps, seconds);
     uint64_t most = job->o->max_steps;
 
     if (trainer_is_complete(job, state))
         return test;
     if (most > 0 && most < state->schedule.options.steps)
         return most > state->step ? (double)(most - state->step) / (double)task->steps * epoch : 0;
-    return epoch * (job->o->epochs - state->epoch - 1) + train_seconds(task, task->steps - state->batches, seconds) +
+    return epoch * (job->o->epochs - state->epoch - 1) +
+           train_seconds(task, &t->engine, task->steps - state->batches, seconds) +
            evaluation * evaluations_left(job, state) + test;
 }
 
 /*
- * Take the times of an imagined device from its cost model.  The time of a step has the update in it, which counts here
- * as a part of each micro-batch.  The model knows an evaluation only together with training.
+ * Take the times of an imagined device from its cost model.  The model knows an evaluation only together with training.
  */
 static enum chex_status
 model_all(const struct trainer_task *task, const struct trainer_engine *engine, double *seconds, struct chex_error *err)
@@ -215,7 +225,8 @@ model_all(const struct trainer_task *task, const struct trainer_engine *engine, 
         return CHEX_OK;
     status = engine->backend->plan_model(engine->device, &engine->options, NULL, &model, err);
     if (status == CHEX_OK) {
-        seconds[TIMED_BATCH] = model.seconds / task->each;
+        seconds[TIMED_BATCH] = (model.forward + model.backward) / task->each;
+        seconds[TIMED_UPDATE] = model.update;
         seconds[TIMED_EVALUATE] = model.score.seconds;
     }
     plan_model_free(&model);
@@ -276,8 +287,8 @@ trainer_estimate(struct trainer *t, struct trainer_estimate *out, struct chex_er
     out->run = evaluation_seconds(&t->job, &t->task, &t->engine, t->task.test, seconds);
     if (t->job.o->evaluate_only)
         return CHEX_OK;
-    out->epoch = train_seconds(&t->task, t->task.steps, seconds) + evaluation;
-    out->run = run_seconds(&t->job, &t->task, &t->state, evaluation, out->run, seconds);
+    out->epoch = train_seconds(&t->task, &t->engine, t->task.steps, seconds) + evaluation;
+    out->run = run_seconds(t, evaluation, out->run, seconds);
     return CHEX_OK;
 }
 
@@ -290,4 +301,66 @@ trainer_model(const struct trainer *t, struct plan_model *out, struct chex_error
     if (!engine->backend->plan_model || !engine->options.train)
         return CHEX_OK;
     return engine->backend->plan_model(engine->device, &engine->options, engine->plan, out, err);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Returns the bytes of a plan with this micro-batch; infinity if the backend supports no such plan. */
+static double
+plan_bytes(const struct trainer_engine *engine, unsigned micro_batch)
+{
+    struct plan_options options = engine->options;
+    const struct plan_memory *m;
+    struct plan_facts facts;
+    struct chex_error ignored;
+
+    options.batch = micro_batch;
+    if (engine->backend->plan_size(engine->device, &options, &facts, &ignored) != CHEX_OK)
+        return INFINITY;
+    m = &facts.memory;
+    return (double)(m->parameters + m->optimizer + m->activations + m->workspace);
+}
+
+/*
+ * The memory of a plan grows nearly linearly with its micro-batch.  So the line through the last two plans finds the
+ * largest one after a few plans; otherwise bisection does.
+ */
+static unsigned
+largest_micro_batch(const struct trainer_engine *engine, double bytes)
+{
+    unsigned low = 1, high = TRAINER_MAX_BATCH + 1, plans, guess = LINE_FROM;
+    double used = plan_bytes(engine, low); /* by the plan of `low` */
+
+    if (used > bytes)
+        return 0;
+    for (plans = 0; low + 1 < high; plans++) {
+        double needed = plan_bytes(engine, guess), each = fmax(1, (needed - used) / (guess - low)), next;
+
+        if (needed <= bytes) {
+            low = guess;
+            used = needed;
+        } else {
+            high = guess;
+        }
+        next = low + (plans < LINE_PLANS ? (bytes - used) / each : (high - low) / 2);
+        guess = (unsigned)fmin(fmax(next, low + 1), high - 1);
+    }
+    return low;
+}
+
+size_t
+trainer_find_fits(const struct trainer *t, struct trainer_fit out[DEVICE_SIZES])
+{
+    const struct trainer_engine *engine = &t->engine;
+    const unsigned *sold = engine->device->info.sold;
+    size_t count;
+
+    for (count = 0; count < DEVICE_SIZES && sold[count] > 0; count++) {
+        double bytes = 1e9 * sold[count];
+
+        out[count] = (struct trainer_fit){.sold = sold[count],
+                                          .fits = (double)engine->memory_all <= bytes,
+                                          .micro_batch = largest_micro_batch(engine, bytes)};
+    }
+    return count;
 }

@@ -2,9 +2,10 @@
  * trainer_scale.c - models steps and epochs of a dry run on several ranks; see trainer.h
  *
  * The time of one rank comes from the cost model of its device (plan_model()), the sums over the ranks from the model
- * of scale (math/scale_model.h).  An epoch has whole steps, a last step in which the ranks share the images that are
- * left, the evaluation, whose micro-batches the ranks share, and the meetings of the ranks.  Reading images,
- * checkpoints and the bootstrap are left out.
+ * of scale (math/scale_model.h).  An epoch has whole steps, a last step with the images that are left, the evaluation,
+ * whose micro-batches the ranks share, and the meetings of the ranks.  In the last step, rank 0 has the most images
+ * (data/order.h).  All micro-batches are whole ones, because padding takes time on a GPU.  Reading images, checkpoints
+ * and the bootstrap are left out.  For one rank, trainer_estimate() gives the same time of an epoch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +15,6 @@
 #include "run/scale_layers.h"
 #include "run/trainer_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* Returns the seconds of an evaluation of the validation split. */
@@ -41,9 +41,9 @@ epoch_seconds(const struct trainer *t, const struct plan_model *m, const struct 
     double seconds = (double)(task->samples.count / global) * scale_step(job, ranks, (double)each).total;
 
     if (left > 0) {
-        double images = ceil(ceil((double)left / ranks) / task->micro) * task->micro;
+        uint64_t images = order_steps(left < each ? left : each, task->micro) * task->micro;
 
-        seconds += scale_step(job, ranks, fmin(images, (double)each)).total;
+        seconds += scale_step(job, ranks, (double)images).total;
     }
     return seconds + evaluation_seconds(t, m, ranks) + scale_meetings(&job->machine, ranks);
 }

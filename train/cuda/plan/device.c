@@ -23,7 +23,7 @@ cuda_device_new(const struct backend *backend)
     if (!d)
         return NULL;
     d->device.backend = backend;
-    d->device.info.own_memory = d->device.info.own_clock = true;
+    d->device.info.own_memory = d->device.info.own_clock = d->device.info.fixed_time = true;
     d->device.info.ahead = 1;
     return d;
 }
@@ -47,6 +47,26 @@ cuda_device_set_precisions(struct cuda_device *d)
 }
 
 #define IMAGINED "H200" /* if no model is given */
+
+/*
+ * The memory of each GPU, from its data sheet.  The driver reports at least 5 % more than so many GB of 1e9 bytes, for
+ * example 16,160 MiB for 16 GB.  The context of CUDA and the buffers of NCCL need the difference (assumption).
+ */
+static const struct {
+    const char *name;
+    unsigned sold[DEVICE_SIZES];
+} memories[] = {{"V100", {16, 32}}, {"A100", {40, 80}}, {"H100", {80}}, {"H200", {141}}};
+
+static void
+set_memory(struct cuda_device *d, const char *name)
+{
+    size_t i;
+
+    d->device.info.memory = UINT64_MAX; /* any plan can be modelled */
+    for (i = 0; i < sizeof(memories) / sizeof(*memories); i++)
+        if (strcmp(memories[i].name, name) == 0)
+            memcpy(d->device.info.sold, memories[i].sold, sizeof(memories[i].sold));
+}
 
 static enum chex_status
 unknown_model(const char *model, struct chex_error *err)
@@ -80,7 +100,7 @@ cuda_device_imagine(const struct backend *backend, const char *model, struct dev
     d->major = gpu.major;
     d->processors = gpu.processors;
     d->device.info.imagined = true;
-    d->device.info.memory = UINT64_MAX;
+    set_memory(d, name);
     snprintf(d->device.info.text, sizeof(d->device.info.text), "a model of an NVIDIA %s (%u multiprocessors)%s", name,
              gpu.processors, model ? "" : ", since there is no GPU here");
     cuda_device_set_precisions(d);
