@@ -106,4 +106,13 @@ EXTRA_DIST += bench/scale.py bench/scale_model.py doc/scale.svg
 bench-scale:
 	$(PYTHON) $(srcdir)/bench/scale.py $(BENCH_FLAGS)
 
-.PHONY: bench-collective bench-convert bench-gpu bench-inspect bench-loader bench-readers bench-scale bench-train
+# make bench-scaling: the figures of chex-inspect scaling, by the wall time of the commands and by POP's formulas.
+EXTRA_DIST += bench/scaling.py
+if HAVE_MPI
+#: bench-scaling      speed-up and POP's factors of 1, 2 and 4 ranks against the wall time; also all on one core
+bench-scaling: chex-train chex-inspect chex-convert chex-synth
+	BUILDDIR='$(abs_builddir)' MPIRUN='$(MPIRUN)' $(PYTHON) $(srcdir)/bench/scaling.py $(BENCH_FLAGS)
+endif
+
+.PHONY: bench-collective bench-convert bench-gpu bench-inspect bench-loader bench-readers bench-scale bench-scaling \
+	bench-train

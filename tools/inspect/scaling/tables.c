@@ -295,6 +295,8 @@ print_factors(const struct scaling *s)
                                           cell_text("-"), cell_text("-"), cell_text("-"), cell_text(p->source)});
 }
 
+#define REFERENCE_GLOBAL 0.95 /* below this, the text says how global efficiency and efficiency are related */
+
 static void
 print_kind(const struct scaling *s)
 {
@@ -310,6 +312,9 @@ print_kind(const struct scaling *s)
     else
         printf("neither strong nor weak scaling: the global batch and the batch of a rank change\n");
     printf("reference: %s; img/s and speed-up include evaluations and checkpoints\n", printable_text(r->path, path));
+    if (s->kind != SCALING_ONE && r->global < REFERENCE_GLOBAL)
+        printf("the reference has a global efficiency of %.2f: the efficiency of a run is about its own / %.2f\n",
+               r->global, r->global);
 }
 
 void
