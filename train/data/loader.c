@@ -134,14 +134,18 @@ first_position(const struct loader_options *o, uint64_t number)
     return o->start + number / o->each * o->stride + number % o->each * o->batch;
 }
 
-/* The strict record parser limits both sizes. */
+/* The strict record parser limits the sizes. */
 static void
 keep_texts(const struct chex_record *view, struct loaded_text *out)
 {
     out->name_size = (uint8_t)view->name.size;
     out->patient_size = (uint8_t)view->patient.size;
+    out->view_size = (uint8_t)view->view.size;
+    out->sex = view->sex;
+    out->age = view->age;
     memcpy(out->name, view->name.data, out->name_size);
     memcpy(out->patient, view->patient.data, out->patient_size);
+    memcpy(out->view, view->view.data, out->view_size);
 }
 
 /* Returns the store number of a sample that the device keeps. */

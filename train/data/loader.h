@@ -54,10 +54,12 @@ struct loader_options {
     unsigned expect; /* positions of readahead in front of the reader; 0: none */
 };
 
-/* The names in a record; not terminated. */
+/* The names in a record, not terminated, and the facts about its patient. */
 struct loaded_text {
-    uint8_t name_size, patient_size;
-    char name[RECORD_MAX_TEXT], patient[RECORD_MAX_TEXT];
+    uint8_t name_size, patient_size, view_size;
+    char sex;  /* M, F, U */
+    float age; /* NaN: unknown */
+    char name[RECORD_MAX_TEXT], patient[RECORD_MAX_TEXT], view[RECORD_MAX_TEXT];
 };
 
 struct loaded {

@@ -81,6 +81,9 @@ struct evaluated_image {
     uint32_t sample;           /* index into samples */
     uint32_t patient;          /* 0 .. patients - 1, in order of first appearance */
     const char *name, *person; /* file name and patient id, as in the data set */
+    const char *view;          /* "PA", "AP" or what the data set has */
+    char sex;                  /* M, F, U */
+    float age;                 /* years; NaN: unknown */
 };
 
 struct evaluation {

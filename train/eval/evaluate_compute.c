@@ -15,7 +15,7 @@
 
 /* ---- entries --------------------------------------------------------------------------------------------------- */
 
-/* Returns the bytes of an entry without its two texts. */
+/* Returns the bytes of an entry without its texts. */
 static size_t
 entry_size(unsigned outputs)
 {
@@ -26,13 +26,26 @@ enum chex_status
 entry_append(struct buffer *b, uint32_t position, const struct loaded_text *text, double loss, const float *logit,
              const float *probability, const uint8_t *label, unsigned outputs, struct chex_error *err)
 {
-    const struct entry_head head = {loss, position, text->name_size, text->patient_size, {0, 0}};
+    const struct entry_head head = {
+        .loss = loss,
+        .position = position,
+        .age = text->age,
+        .name_size = text->name_size,
+        .patient_size = text->patient_size,
+        .view_size = text->view_size,
+        .sex = text->sex,
+    };
     const struct {
         const void *data;
         size_t size;
     } part[] = {
-        {&head, sizeof(head)}, {logit, outputs * sizeof(float)}, {probability, outputs * sizeof(float)},
-        {label, outputs},      {text->name, text->name_size},    {text->patient, text->patient_size},
+        {&head, sizeof(head)},
+        {logit, outputs * sizeof(float)},
+        {probability, outputs * sizeof(float)},
+        {label, outputs},
+        {text->name, text->name_size},
+        {text->patient, text->patient_size},
+        {text->view, text->view_size},
     };
     enum chex_status status = CHEX_OK;
     size_t i;
@@ -60,7 +73,7 @@ find_entries(const struct buffer *entries, unsigned outputs, size_t *place, size
         if (entries->size - at < size)
             return false;
         memcpy(&head, entries->data + at, sizeof(head));
-        size += (size_t)head.name_size + head.patient_size;
+        size += (size_t)head.name_size + head.patient_size + head.view_size;
         if (entries->size - at < size || head.position >= positions || place[head.position] != NOWHERE)
             return false;
         place[head.position] = at;
@@ -92,9 +105,10 @@ take_entry(const uint8_t *entry, uint32_t position, struct patients *patients, s
     entry += out->outputs;
     memcpy(person, entry + head.name_size, head.patient_size);
     person[head.patient_size] = '\0';
-    *image = (struct evaluated_image){.sample = position};
+    *image = (struct evaluated_image){.sample = position, .age = head.age, .sex = head.sex};
     image->name = arena_copy(&out->strings, (const char *)entry, head.name_size);
-    if (!image->name)
+    image->view = arena_copy(&out->strings, (const char *)entry + head.name_size + head.patient_size, head.view_size);
+    if (!image->name || !image->view)
         return error_memory(err);
     status = patients_add(patients, person, &out->strings, &image->patient, err);
     if (status == CHEX_OK)

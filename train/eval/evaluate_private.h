@@ -2,8 +2,8 @@
  * evaluate_private.h - shared by scoring (evaluate.c) and by loss and metrics (evaluate_compute.c)
  *
  * A rank keeps its scores as a sequence of entries, which is also its message to the other ranks:
- *     double loss, u32 position, u8 sizes of name and patient id, float logit[outputs], float probability[outputs], u8
- *     label[outputs], name, patient id
+ *     double loss, u32 position, float age, u8 sizes of name, patient id and view, u8 sex, float logit[outputs],
+ *     float probability[outputs], u8 label[outputs], name, patient id, view
  * in native byte order.  A position without an entry was damaged.  The loss is the sum over the findings; each rank
  * computes it for its images while it scores them.
  *
@@ -18,8 +18,10 @@
 struct entry_head {
     double loss;
     uint32_t position;
-    uint8_t name_size, patient_size;
-    uint8_t unused[2];
+    float age;
+    uint8_t name_size, patient_size, view_size;
+    char sex;
+    uint8_t unused[4];
 };
 
 /* Append the entry of the image at this position. */

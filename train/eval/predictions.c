@@ -8,6 +8,7 @@
 #include "dataset/findings.h"
 #include "eval/predictions.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -54,12 +55,23 @@ put_header(struct text *t, const struct evaluation *e)
 {
     unsigned k;
 
-    put_format(t, "image,patient,split");
+    put_format(t, "image,patient,split,age,sex,view");
     for (k = 0; k < e->outputs; k++)
         put_format(t, ",prob_%s", e->findings[k]);
     for (k = 0; k < e->outputs; k++)
         put_format(t, ",label_%s", e->findings[k]);
     put_format(t, "%s%s\n", e->metrics.leaky ? ",leaky" : "", e->metrics.short_run[0] ? ",short_run" : "");
+}
+
+/* Append ",AGE,SEX,VIEW". */
+static void
+put_person(struct text *t, const struct evaluated_image *image)
+{
+    put(t, ",", 1);
+    if (!isnan(image->age))
+        put_format(t, "%.9g", (double)image->age);
+    put_format(t, ",%c,", image->sex);
+    put_field(t, image->view);
 }
 
 static void
@@ -72,6 +84,7 @@ put_image(struct text *t, const struct evaluation *e, size_t i, const char *spli
     put_field(t, e->image[i].person);
     put(t, ",", 1);
     put_field(t, split);
+    put_person(t, &e->image[i]);
     for (k = 0; k < e->outputs; k++)
         put_format(t, ",%.9g", (double)e->probability[i * e->outputs + k]);
     for (k = 0; k < e->outputs; k++) {

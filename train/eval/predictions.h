@@ -27,7 +27,8 @@ struct evaluation_source {
 
 /*
  * Write a line per image, ordered by position:
- *     image,patient,split,prob_Atelectasis, ... ,prob_Hernia,label_Atelectasis, ... ,label_Hernia
+ *     image,patient,split,age,sex,view,prob_Atelectasis, ... ,prob_Hernia,label_Atelectasis, ... ,label_Hernia
+ * age is in years, empty if it is unknown; sex is M, F or U (unknown); view is the text of the data set.
  * prob_ is the probability (float with nine digits: parsed as float32 it has the same bits).  label_ is 0 or 1, or
  * empty if the label is unknown.  A leaky result has another column, leaky, that is 1 in each line; that of a short run
  * has another column, short_run, with the options.  Lines end with LF; fields are quoted as in RFC 4180 if necessary.

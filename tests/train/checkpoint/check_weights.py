@@ -115,7 +115,7 @@ save_file(random_model({model!r}, 14).state_dict(), "given.safetensors")
         shutil.copy(os.path.join(out, "best.safetensors"), work)
         printed = python(work, changed(recipes()["pytorch"], "models.densenet121", f"models.{model}"))
         theirs = {line.split()[0]: [float(v) for v in line.split()[1:]] for line in printed.splitlines()}
-        ours = {row[0]: [float(v) for v in row[3:17]] for row in read_csv(os.path.join(out, "predictions.csv"))[1]}
+        ours = {row[0]: [float(v) for v in row[6:20]] for row in read_csv(os.path.join(out, "predictions.csv"))[1]}
         assert list(ours) == list(theirs) and len(ours) > 3, (list(ours), list(theirs))
         worst = max(abs(a - b) for name in ours for a, b in zip(ours[name], theirs[name]))
         spread = [min(v for row in ours.values() for v in row), max(v for row in ours.values() for v in row)]
@@ -133,7 +133,7 @@ def _(work):
     model, = re.findall(r"# densenet-micro: (.*)", recipe)
     printed = python(work, changed(recipe, "models.densenet121(num_classes=14)", "models." + model))
     theirs = {line.split()[0]: [float(v) for v in line.split()[1:]] for line in printed.splitlines()}
-    ours = {row[0]: [float(v) for v in row[3:17]]
+    ours = {row[0]: [float(v) for v in row[6:20]]
             for row in read_csv(os.path.join(work, "run", "predictions-val.csv"))[1]}
     worst = max(abs(a - b) for name in ours for a, b in zip(ours[name], theirs[name]))
     assert list(ours) == list(theirs) and worst < 1e-5, worst
@@ -174,7 +174,7 @@ save_file(random_model("densenet121", 14).state_dict(), "best.safetensors")
     out = os.path.join(work, "out")
     run([program("evaluate-split"), f"data={dataset()}", f"out={out}", "side=221", "tta=tencrop", "model=densenet121",
          f"weights={work}/best.safetensors"])
-    ours = {row[0]: [float(v) for v in row[3:17]] for row in read_csv(os.path.join(out, "predictions.csv"))[1]}
+    ours = {row[0]: [float(v) for v in row[6:20]] for row in read_csv(os.path.join(out, "predictions.csv"))[1]}
     worst = max(abs(a - b) for name in ours for a, b in zip(ours[name], theirs[name]))
     assert list(ours) == list(theirs) and worst < 1e-5, worst
     print(f"     largest difference {worst:.1e}")

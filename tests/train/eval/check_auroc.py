@@ -253,7 +253,11 @@ def _(work):
         assert list(table.image) == list(real), "every image once, in the order of the shards"
         assert [p.encode() for p in table.patient] == [r["patient"] for r in real.values()]
         assert set(table.split) == {split}
-        assert list(table.columns[3:]) == [f"{kind}_{f}" for kind in ("prob", "label") for f in FINDINGS]
+        assert list(table.columns[3:6]) == ["age", "sex", "view"]
+        assert list(table.age) == [r["age"] for r in real.values()]
+        assert [s.encode() for s in table.sex] == [r["sex"] for r in real.values()]
+        assert [v.encode() for v in table["view"]] == [r["view"] for r in real.values()]
+        assert list(table.columns[6:]) == [f"{kind}_{f}" for kind in ("prob", "label") for f in FINDINGS]
         labels = table[[f"label_{f}" for f in FINDINGS]].to_numpy()
         assert (labels == np.array([r["label"] for r in real.values()])).all()
         probabilities = table[[f"prob_{f}" for f in FINDINGS]].to_numpy(np.float32)

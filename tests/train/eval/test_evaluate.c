@@ -313,13 +313,14 @@ TEST(predictions_are_one_line_an_image)
     }
     read_back(&folder, "p.csv", &text);
     line = (const char *)text.data;
-    ck_assert_msg(strncmp(line, "image,patient,split,prob_Atelectasis,prob_Cardiomegaly,", 55) == 0, "%s", line);
+    ck_assert_msg(strncmp(line, "image,patient,split,age,sex,view,prob_Atelectasis,prob_Cardiomegaly,", 68) == 0, "%s",
+                  line);
     ck_assert_ptr_nonnull(strstr(line, ",prob_Hernia,label_Atelectasis,"));
     line = strchr(line, '\n') + 1;
-    snprintf(expected, sizeof(expected), "00000000_000.png,00000000,train,%.9g,", (double)b.e.probability[0]);
+    snprintf(expected, sizeof(expected), "00000000_000.png,00000000,train,0,M,AP,%.9g,", (double)b.e.probability[0]);
     ck_assert_msg(strncmp(line, expected, strlen(expected)) == 0, "%s", line);
     line = strchr(line, '\n') + 1;
-    ck_assert_msg(strncmp(line, "\"a \"\"b\"\", c.png\",00000001,train,", 32) == 0, "%s", line);
+    ck_assert_msg(strncmp(line, "\"a \"\"b\"\", c.png\",00000001,train,,F,PA,", 38) == 0, "%s", line);
     ck_assert_str_eq(strrchr(line, '\n'), "\n");
     buffer_release(&text);
     folder_close(&folder);
