@@ -81,6 +81,7 @@ TESTS += \
 	tests/lib/image/png_cases.py \
 	tests/cli/check_archive.py \
 	tests/train/eval/check_auroc.py \
+	tests/train/eval/check_operating.py \
 	tests/cli/check_checkpoints.py \
 	tests/cli/check_commands.py \
 	tests/cli/check_completion.py \
@@ -102,6 +103,7 @@ TESTS += \
 	tests/cli/check_recipes.py \
 	tests/cli/check_reshard.py \
 	tests/cli/check_short.py \
+	tests/cli/check_thresholds.py \
 	tests/tree/check_scale_model.py \
 	tests/tree/check_setup.py \
 	tests/ranks/check_slurm.py \

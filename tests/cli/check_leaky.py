@@ -184,7 +184,8 @@ def unmarked(document, path=""):
         return []
     numbers = {"loss", "auroc", "auprc", "value", "best", "gradient_norm"} & set(document)
     own = [path or "."] if numbers and document.get("leaky") is not True else []
-    return own + [p for key, each in document.items() if key not in ("auroc", "auprc", "youden", "f1", "options")
+    parts = ("auroc", "auprc", "youden", "f1", "options", "operating")
+    return own + [p for key, each in document.items() if key not in parts
                   for p in unmarked(each, f"{path}.{key}")]
 
 

@@ -40,7 +40,8 @@ def unmarked(document, text, path=""):
         return []
     numbers = {"loss", "auroc", "auprc", "value", "best", "gradient_norm"} & set(document)
     own = [path or "."] if numbers and document.get("short_run") != text else []
-    return own + [p for key, each in document.items() if key not in ("auroc", "auprc", "youden", "f1", "options")
+    parts = ("auroc", "auprc", "youden", "f1", "options", "operating")
+    return own + [p for key, each in document.items() if key not in parts
                   for p in unmarked(each, text, f"{path}.{key}")]
 
 

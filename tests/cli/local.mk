@@ -46,6 +46,7 @@ EXTRA_DIST += \
 	tests/cli/check_scaling.py \
 	tests/cli/check_sheet.py \
 	tests/cli/check_short.py \
+	tests/cli/check_thresholds.py \
 	tests/cli/check_source.py \
 	tests/cli/check_stage.py \
 	tests/cli/check_synth.py \

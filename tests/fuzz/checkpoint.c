@@ -204,7 +204,7 @@ require_state(void)
                      memchr(first->dataset_id, '\0', sizeof(first->dataset_id)) &&
                      memchr(first->settings, '\0', sizeof(first->settings)));
         require_calculable(first);
-        FUZZ_REQUIRE(checkpoint_write_model(fuzz_folder(), AGAIN, &graph, first, &arrays, NULL, &err) == CHEX_OK);
+        FUZZ_REQUIRE(checkpoint_write_model(fuzz_folder(), AGAIN, &graph, first, &arrays, NULL, NULL, &err) == CHEX_OK);
         FUZZ_REQUIRE(checkpoint_read_state(fuzz_folder(), "again", NULL, again, &err) == CHEX_OK);
         FUZZ_REQUIRE(strcmp(first->model, again->model) == 0 && strcmp(first->settings, again->settings) == 0);
         FUZZ_REQUIRE(first->step == again->step && first->seed == again->seed && first->epoch == again->epoch &&
@@ -386,7 +386,7 @@ give_written(fuzz_seed_fn *give, void *context)
 
     for (int i = 0; i < 9; i++)
         params[i] = 0.125f * (float)i;
-    FUZZ_REQUIRE(checkpoint_write_model(fuzz_folder(), AGAIN, &graph, &state, &arrays, hex, NULL) == CHEX_OK);
+    FUZZ_REQUIRE(checkpoint_write_model(fuzz_folder(), AGAIN, &graph, &state, &arrays, NULL, hex, NULL) == CHEX_OK);
     FUZZ_REQUIRE(file_read(fuzz_folder()->fd, AGAIN, 1 << 20, &b, NULL) == CHEX_OK);
     give("written", b.data, b.size, context);
     give("cut", b.data, b.size - 3, context);

@@ -199,9 +199,13 @@ print_checkpoint(struct checkpoint *c)
     if (s->model[0])
         printf("%srun%s      %s, step %s, epoch %s, data set %s, seed %llu\n", c->in->color.bold, c->in->color.off,
                s->model, COUNT_TEXT(s->step), COUNT_TEXT(s->epoch), s->dataset_id, (unsigned long long)s->seed);
-    for (; m < c->file.metadata + c->file.metadata_count; m++)
+    for (; m < c->file.metadata + c->file.metadata_count; m++) {
+        const char *shown = strcmp(m->key, WEIGHTS_OPERATING) == 0 ? "thresholds and calibration; --json prints them"
+                                                                   : m->value;
+
         if (strcmp(m->key, "state") != 0)
-            printf("%-8s %s\n", inspect_text(inspect_bytes(m->key), key), inspect_text(inspect_bytes(m->value), value));
+            printf("%-8s %s\n", inspect_text(inspect_bytes(m->key), key), inspect_text(inspect_bytes(shown), value));
+    }
     if (c->in->common->verbose > 0)
         print_tensors(c);
 }

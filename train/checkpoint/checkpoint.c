@@ -21,10 +21,10 @@
 
 enum chex_status
 checkpoint_save_model(const struct folder *folder, const char *name, const struct graph *g,
-                      const struct checkpoint_state *state, const struct checkpoint_arrays *arrays, char *hex,
-                      struct chex_error *err)
+                      const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
+                      const char *operating, char *hex, struct chex_error *err)
 {
-    return checkpoint_write_model(folder, name, g, state, arrays, hex, err);
+    return checkpoint_write_model(folder, name, g, state, arrays, operating, hex, err);
 }
 
 /* Add one array of the optimizer, tensor by tensor, with a prefix such as "moment1.". */
@@ -221,7 +221,7 @@ write_again(const struct folder *folder, const struct graph *g, const struct che
             const struct checkpoint_arrays *arrays, unsigned keep, const char *file, struct checkpoint_line *line,
             struct chex_error *err)
 {
-    enum chex_status status = checkpoint_write_model(folder, CHECKPOINT_NEXT, g, state, arrays, line->model, err);
+    enum chex_status status = checkpoint_write_model(folder, CHECKPOINT_NEXT, g, state, arrays, NULL, line->model, err);
 
     if (status == CHEX_OK)
         status = write_lines(folder, line, keep, true, err);
@@ -250,7 +250,7 @@ checkpoint_save(const struct folder *folder, const struct graph *g, const struct
     if (faccessat(folder->fd, file, F_OK, 0) == 0) {
         status = write_again(folder, g, state, arrays, keep, file, &line, err);
     } else {
-        status = checkpoint_write_model(folder, file, g, state, arrays, line.model, err);
+        status = checkpoint_write_model(folder, file, g, state, arrays, NULL, line.model, err);
         if (status != CHEX_OK) /* without a model file it would count as a damaged checkpoint, and use disk space */
             folder_remove(folder, optimizer, NULL);
     }

@@ -93,10 +93,13 @@ enum chex_status checkpoint_save(const struct folder *folder, const struct graph
 enum chex_status checkpoint_sweep(const struct folder *folder, const struct graph *g,
                                   const struct checkpoint_state *state, unsigned keep, struct chex_error *err);
 
-/* Save only the model under another name, such as "best.safetensors"; returns its SHA-256 in hex (may be NULL). */
+/*
+ * Save only the model under another name, such as "best.safetensors"; returns its SHA-256 in hex (may be NULL).
+ * operating: the text of its operating points for the metadata (operating.h), or NULL
+ */
 enum chex_status checkpoint_save_model(const struct folder *folder, const char *name, const struct graph *g,
                                        const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
-                                       char *hex, struct chex_error *err);
+                                       const char *operating, char *hex, struct chex_error *err);
 
 /*
  * Find the checkpoint to resume from: the first in `latest`.  If its files have changed, the next one (sets *fallback,

@@ -80,10 +80,10 @@ enum chex_status state_check(const struct checkpoint_state *state, struct chex_e
 
 /* ---- the model file (checkpoint_state.c) ------------------------------------------------------------------------- */
 
-/* Write the model file with the state in its metadata; hex as in safetensors_write(). */
+/* Write the model file with the state and `operating` (may be NULL) in its metadata; hex as in safetensors_write(). */
 enum chex_status checkpoint_write_model(const struct folder *folder, const char *file, const struct graph *g,
                                         const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
-                                        char *hex, struct chex_error *err);
+                                        const char *operating, char *hex, struct chex_error *err);
 
 /*
  * Check that the findings in the metadata of a model are those of the graph, in the same order.  A file or a graph

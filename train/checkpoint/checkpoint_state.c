@@ -72,11 +72,11 @@ append_findings(const struct graph *g, struct buffer *b, struct chex_error *err)
 
 enum chex_status
 checkpoint_write_model(const struct folder *folder, const char *file, const struct graph *g,
-                       const struct checkpoint_state *state, const struct checkpoint_arrays *arrays, char *hex,
-                       struct chex_error *err)
+                       const struct checkpoint_state *state, const struct checkpoint_arrays *arrays,
+                       const char *operating, char *hex, struct chex_error *err)
 {
     struct buffer text = {0}, findings = {0};
-    struct metadata metadata[8];
+    struct metadata metadata[9];
     char format[16];
     size_t count = 0;
     enum chex_status status = format_state(state, &text, err);
@@ -92,6 +92,8 @@ checkpoint_write_model(const struct folder *folder, const char *file, const stru
             metadata[count++] = (struct metadata){WEIGHTS_LEAKY,
                                                   "trained or chosen with a patient or image in two splits"};
         metadata[count++] = (struct metadata){"note", "Research use only, not for diagnosis."};
+        if (operating)
+            metadata[count++] = (struct metadata){WEIGHTS_OPERATING, operating};
         if (state->short_run[0])
             metadata[count++] = (struct metadata){WEIGHTS_SHORT_RUN, state->short_run};
         metadata[count++] = (struct metadata){"state", (const char *)text.data};

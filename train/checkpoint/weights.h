@@ -21,7 +21,8 @@
 /* Keys of the metadata: the weights, and each result with them, are of a leaky run; of a short run. */
 #define WEIGHTS_LEAKY     "leaky"
 #define WEIGHTS_SHORT_RUN "short_run"
-#define WEIGHTS_SHORT     64 /* size of the text, the options of the run; longer ones are cut */
+#define WEIGHTS_OPERATING "operating" /* thresholds and calibration, see operating.h */
+#define WEIGHTS_SHORT     64          /* size of the text, the options of the run; longer ones are cut */
 
 /* The number of found, required and unused tensors; whether the last layer was left unchanged. */
 struct weights_report {

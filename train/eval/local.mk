@@ -7,6 +7,9 @@ libtrain_la_SOURCES += \
 	train/eval/metrics.c \
 	train/eval/metrics.h \
 	train/eval/metrics_document.c \
+	train/eval/operating.c \
+	train/eval/operating.h \
+	train/eval/operating_json.c \
 	train/eval/predictions.c \
 	train/eval/predictions.h \
 	train/eval/ranking.c \

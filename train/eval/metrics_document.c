@@ -177,20 +177,45 @@ model_json(const struct evaluation_source *from)
                      count_json(from->step), "epochs", real_json(from->epochs));
 }
 
+/* Complete the findings of a document: where their own thresholds come from, and the operating points of the model. */
+static json_t *
+findings_json(const struct evaluation *e, const struct evaluation_source *from)
+{
+    const struct chex_split_info *split = chex_dataset_split(from->ds, e->split);
+    json_t *list = metrics_json_findings(&e->metrics, e->findings, METRICS_DOCUMENT), *object;
+    bool good = true;
+    size_t i;
+
+    json_array_foreach (list, i, object) {
+        unsigned k;
+
+        for (k = 0; k < CRITERION_COUNT; k++) {
+            json_t *point = json_object_get(object, criterion_name[k]);
+
+            good &= !json_is_object(point) || set(point, "chosen_on", "", json_string(split->name));
+        }
+        good &= set(object, "operating", "",
+                    operating_json_finding(from->operating, e, (unsigned)i, split->members_sha256));
+    }
+    return keep_if(good, list);
+}
+
 static json_t *
 document(const struct evaluation *e, const struct evaluation_source *from)
 {
+    const struct chex_split_info *split = chex_dataset_split(from->ds, e->split);
     const struct metrics *m = &e->metrics;
     json_t *bootstrap = json_pack("{s:s,s:s,s:i,s:o,s:o}", "unit", "patient", "interval", "percentile", "percent", 95,
                                   "replicates", count_json(m->replicates), "seed", count_json(e->seed));
     json_t *views = json_pack("{s:s,s:o,s:s}", "tta", tta_names[e->tta], "count", count_json(e->views), "mean",
                               "probability");
 
-    return json_pack("{s:i,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "format", METRICS_DOCUMENT_FORMAT, "tool",
-                     "chex-train", "version", chex_version(), "use", "research only, not for diagnosis", "dataset_id",
-                     chex_dataset_info(from->ds)->id, "split", split_json(e, from), "model", model_json(from), "views",
-                     views, "loss", real_json(e->loss), "not_finite", count_json(e->not_finite), "bootstrap", bootstrap,
-                     "mean", means_json(m), "findings", metrics_json_findings(m, e->findings, METRICS_DOCUMENT));
+    return json_pack("{s:i,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "format", METRICS_DOCUMENT_FORMAT,
+                     "tool", "chex-train", "version", chex_version(), "use", "research only, not for diagnosis",
+                     "dataset_id", chex_dataset_info(from->ds)->id, "split", split_json(e, from), "model",
+                     model_json(from), "views", views, "loss", real_json(e->loss), "not_finite",
+                     count_json(e->not_finite), "bootstrap", bootstrap, "mean", means_json(m), "operating",
+                     operating_json_origin(from->operating, split->members_sha256), "findings", findings_json(e, from));
 }
 
 enum chex_status

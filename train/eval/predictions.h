@@ -10,7 +10,7 @@
 #define CHEX_TRAIN_PREDICTIONS_H
 
 #include "dataset/certificate.h"
-#include "eval/evaluate.h"
+#include "eval/operating.h"
 #include "io/file.h"
 
 /* The origin of the numbers, for the JSON document. */
@@ -23,6 +23,7 @@ struct evaluation_source {
     const char *checkpoint_sha256;         /* of that file; or NULL */
     uint64_t step;                         /* optimizer step of these weights */
     double epochs;                         /* passes over the training set until that step */
+    const struct operating *operating;     /* of the model; NULL: none */
 };
 
 /*
@@ -39,8 +40,9 @@ enum chex_status predictions_write(const struct evaluation *e, const struct eval
 
 /*
  * Write all numbers of the evaluation as defined by schemas/evaluation.schema.json: data set, split and its hash,
- * model, checkpoint, loss; per finding positives, prevalence, AUROC and AUPRC with intervals, and two operating points
- * with confusion counts; the means.  An undefined number is null.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ * model, checkpoint, loss; per finding positives, prevalence, AUROC and AUPRC with intervals, and thresholds with
+ * confusion counts: two that are chosen on this split, and those of the model (operating.h); the means.  An undefined
+ * number is null.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 #define METRICS_DOCUMENT_FORMAT 1
 enum chex_status metrics_write(const struct evaluation *e, const struct evaluation_source *from,

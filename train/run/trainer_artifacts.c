@@ -91,6 +91,7 @@ trainer_write_artifacts(const struct trainer_job *job, const struct trainer_task
                                              .checkpoint = slash ? slash + 1 : v->weights,
                                              .checkpoint_sha256 = best->hash[0] ? best->hash : NULL,
                                              .step = v->step,
+                                             .operating = &best->operating,
                                              .epochs = v->epochs};
     enum chex_status status;
 

@@ -105,6 +105,21 @@ call_evaluated(const struct trainer_job *job, const struct trainer_task *task, s
         job->w->evaluated(job->w->context, job->trainer, v);
 }
 
+/* Say how many findings lack operating points.  A model without any, such as weights of another program, is no news. */
+static void
+note_refused(const struct trainer_job *job, const struct operating *o)
+{
+    unsigned refused = 0, k;
+
+    for (k = 0; o->there && k < o->outputs; k++)
+        refused += isnan(o->finding[k].point[OPERATING_YOUDEN].threshold);
+    if (refused > 0)
+        trainer_note(job,
+                     "%u of %u findings have no thresholds and no calibration: %s has fewer than %d positives or "
+                     "negatives of them, or their outputs are all equal",
+                     refused, o->outputs, o->split, OPERATING_FEWEST);
+}
+
 enum chex_status
 trainer_report_evaluation(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
                           const struct trainer_best *best, struct trainer_evaluation_result *v, struct chex_error *err)
@@ -120,6 +135,8 @@ trainer_report_evaluation(const struct trainer_job *job, const struct trainer_ta
     /* Report the result of hours even if it cannot be written. */
     if (status == CHEX_OK || status == CHEX_ERR_WRITE)
         call_evaluated(job, task, v);
+    if (status == CHEX_OK && job->is_rank_0 && v->final)
+        note_refused(job, &best->operating);
     return collective_agree(job->all, status, NULL, err);
 }
 

@@ -27,6 +27,7 @@
 
 #include "comm/clock.h"
 #include "data/staging.h"
+#include "eval/operating.h"
 #include "io/lock.h"
 
 #include <pthread.h>
@@ -110,11 +111,12 @@ struct run_folder {
     struct lock lock;
 };
 
-/* trainer_save.c: the best model. */
+/* trainer_save.c: the best model.  --eval-only: the evaluated model. */
 struct trainer_best {
     bool pending; /* in arrays, but not yet in its file */
     struct checkpoint_arrays arrays;
     struct checkpoint_state state;
+    struct operating operating; /* rank 0 */
     char hash[DIGEST_HEX];
 };
 
@@ -271,6 +273,9 @@ enum chex_status trainer_not_usable(enum chex_status status, struct chex_error *
 enum chex_status trainer_read_model(const struct trainer_task *task, int folder_fd, const char *path, bool other_head,
                                     const struct checkpoint_arrays *to, struct weights_report *report,
                                     struct chex_error *err);
+/* Read the operating points of a model from its file; one without them is not an error.  Statuses as above. */
+enum chex_status trainer_read_operating(const struct trainer_task *task, int folder_fd, const char *path,
+                                        struct operating *out, struct chex_error *err);
 /* Read weights from a file of RUN on rank 0, and copy them into the plan of every rank. */
 enum chex_status trainer_load_model(struct trainer *t, const char *name, struct chex_error *err);
 

@@ -38,7 +38,17 @@ static enum chex_status
 write_best(const struct trainer_task *task, const struct run_folder *run, struct trainer_best *best,
            const struct checkpoint_state *state, const struct checkpoint_arrays *from, struct chex_error *err)
 {
-    return checkpoint_save_model(&run->folder, TRAINER_BEST, task->graph, state, from, best->hash, err);
+    const char *const *findings = chex_dataset_findings(task->ds, NULL);
+    struct buffer operating = {0};
+    enum chex_status status = CHEX_OK;
+
+    if (best->operating.there)
+        status = operating_format(&best->operating, findings, &operating, err);
+    if (status == CHEX_OK)
+        status = checkpoint_save_model(&run->folder, TRAINER_BEST, task->graph, state, from,
+                                       best->operating.there ? (const char *)operating.data : NULL, best->hash, err);
+    buffer_release(&operating);
+    return status;
 }
 
 enum chex_status
@@ -85,8 +95,15 @@ keep_best(struct trainer *t, struct chex_error *err)
     struct checkpoint_arrays model = {.params = t->host.average ? t->host.average : t->host.params,
                                       .stats = t->host.stats};
     struct chex_error told;
-    enum chex_status status = write_best(&t->task, &t->run, &t->best, &saving->state, &model, err);
+    enum chex_status status = CHEX_OK;
 
+    t->best.operating.there = false;
+    if (saving->writing.there)
+        status = operating_choose(&saving->writing.evaluation,
+                                  chex_dataset_split(t->task.ds, saving->writing.evaluation.split),
+                                  t->engine.facts.precision, &t->best.operating, err);
+    if (status == CHEX_OK)
+        status = write_best(&t->task, &t->run, &t->best, &saving->state, &model, err);
     t->best.pending = false;
     if (status != CHEX_ERR_WRITE)
         return status;

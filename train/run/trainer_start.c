@@ -131,13 +131,15 @@ static enum chex_status
 copy_best(const struct trainer_task *task, struct trainer_best *best, const struct folder *from, struct chex_error *err)
 {
     struct weights_report report;
+    enum chex_status status;
 
     best->arrays.params = calloc(task->graph->param_floats, sizeof(float));
     best->arrays.stats = calloc(task->graph->stat_floats, sizeof(float));
     if (!best->arrays.params || !best->arrays.stats)
         return error_memory(err);
     best->pending = true;
-    return trainer_read_model(task, from->fd, TRAINER_BEST, false, &best->arrays, &report, err);
+    status = trainer_read_model(task, from->fd, TRAINER_BEST, false, &best->arrays, &report, err);
+    return status == CHEX_OK ? trainer_read_operating(task, from->fd, TRAINER_BEST, &best->operating, err) : status;
 }
 
 /*
@@ -497,16 +499,18 @@ note_withdrawn(const struct trainer_job *job, const struct trainer_task *task, c
 
 /* Find the weights to evaluate: --init, or RUN's best model. */
 static enum chex_status
-look_at_best(const struct trainer_job *job, const struct trainer_task *task, const struct run_folder *run,
-             const struct checkpoint_arrays *host, struct trainer_start *start, struct chex_error *err)
+look_at_best(struct trainer *t, struct trainer_start *start, struct chex_error *err)
 {
+    const struct trainer_job *job = &t->job;
+    int folder = job->o->init ? AT_FDCWD : t->run.folder.fd;
     enum chex_status status;
 
     start->from = job->o->init ? job->o->init : TRAINER_BEST;
-    status = trainer_read_model(task, job->o->init ? AT_FDCWD : run->folder.fd, start->from, false, host,
-                                &start->weights, err);
+    status = trainer_read_model(&t->task, folder, start->from, false, &t->host, &start->weights, err);
     if (status == CHEX_OK)
-        note_withdrawn(job, task, &start->weights);
+        status = trainer_read_operating(&t->task, folder, start->from, &t->best.operating, err);
+    if (status == CHEX_OK)
+        note_withdrawn(job, &t->task, &start->weights);
     return status;
 }
 
@@ -528,13 +532,13 @@ trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *
         if (there || t->job.o->evaluate_only)
             status = folder_open(t->job.o->run, false, &t->run.folder, err);
         if (status == CHEX_OK && t->job.o->evaluate_only)
-            status = look_at_best(&t->job, &t->task, &t->run, &t->host, start, err);
+            status = look_at_best(t, start, err);
         else if (status == CHEX_OK && !there && strcmp(t->job.o->resume, "auto") == 0)
             status = start_fresh(t, start, err);
         else if (status == CHEX_OK)
             status = find_start(t, start, err);
     } else if (t->job.is_rank_0 && status == CHEX_OK && t->job.o->evaluate_only) {
-        status = look_at_best(&t->job, &t->task, &t->run, &t->host, start, err);
+        status = look_at_best(t, start, err);
     } else if (t->job.is_rank_0 && status == CHEX_OK) {
         status = start_fresh(t, start, err); /* no -o */
     }
@@ -569,14 +573,14 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
 
     new_state(&t->job, &t->task, &t->images, &t->state);
     if (status == CHEX_OK && t->job.is_rank_0 && t->job.o->init)
-        status = look_at_best(&t->job, &t->task, &t->run, &t->host, &start, err);
+        status = look_at_best(t, &start, err);
     /* With weights from elsewhere, the folder is only for results, and is created if missing. */
     if (status == CHEX_OK && t->job.is_rank_0 && t->job.o->run)
         status = trainer_take_folder(&t->job, &t->run, t->job.o->init != NULL, err);
     if (status == CHEX_OK && t->job.is_rank_0)
         status = trainer_check_predict(&t->job, err);
     if (status == CHEX_OK && t->job.is_rank_0 && !t->job.o->init) {
-        status = look_at_best(&t->job, &t->task, &t->run, &t->host, &start, err);
+        status = look_at_best(t, &start, err);
         if (status == CHEX_OK)
             status = checkpoint_hash(&t->run.folder, TRAINER_BEST, t->best.hash, err);
         if (status == CHEX_OK)

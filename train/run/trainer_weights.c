@@ -142,6 +142,22 @@ trainer_read_model(const struct trainer_task *task, int folder_fd, const char *p
 }
 
 enum chex_status
+trainer_read_operating(const struct trainer_task *task, int folder_fd, const char *path, struct operating *out,
+                       struct chex_error *err)
+{
+    struct safetensors s;
+    enum chex_status status = safetensors_open(folder_fd, path, &s, err);
+    const char *const *findings;
+    unsigned outputs;
+
+    findings = chex_dataset_findings(task->ds, &outputs);
+    if (status == CHEX_OK)
+        status = operating_parse(safetensors_metadata(&s, WEIGHTS_OPERATING), findings, outputs, out, err);
+    safetensors_close(&s);
+    return status == CHEX_OK ? status : error_context(err, trainer_not_usable(status, err), "'%s'", path);
+}
+
+enum chex_status
 trainer_load_model(struct trainer *t, const char *name, struct chex_error *err)
 {
     struct weights_report report;
@@ -149,6 +165,8 @@ trainer_load_model(struct trainer *t, const char *name, struct chex_error *err)
 
     if (t->job.is_rank_0)
         status = trainer_read_model(&t->task, t->run.folder.fd, name, false, &t->host, &report, err);
+    if (t->job.is_rank_0 && status == CHEX_OK)
+        status = trainer_read_operating(&t->task, t->run.folder.fd, name, &t->best.operating, err);
     if (t->job.is_rank_0 && status == CHEX_OK && !t->best.hash[0])
         status = checkpoint_hash(&t->run.folder, name, t->best.hash, err);
     status = collective_agree(t->job.all, status, NULL, err);

@@ -138,7 +138,7 @@ TEST(only_remains_of_a_power_loss_are_removed)
     put_back(&r, 2, 7, false);
     put_back(&r, 9, 7, true); /* newer */
     ck_assert_int_eq(safe_file_put(&r.folder, stay[4], "x", 1, &err), CHEX_OK);
-    ck_assert_int_eq(checkpoint_save_model(&r.folder, stay[5], r.g, &r.state, &r.a, NULL, &err), CHEX_OK);
+    ck_assert_int_eq(checkpoint_save_model(&r.folder, stay[5], r.g, &r.state, &r.a, NULL, NULL, &err), CHEX_OK);
     ck_assert_int_eq(checkpoint_sweep(&r.folder, r.g, &r.state, 0, &err), CHEX_OK);
     ck_assert(is_there(&r, go[0]) && is_there(&r, go[2]));
     ck_assert_int_eq(checkpoint_sweep(&r.folder, r.g, &r.state, 2, &err), CHEX_OK);
