@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libtrain_la_SOURCES += \
+	train/eval/compare.c \
+	train/eval/compare.h \
 	train/eval/evaluate.c \
 	train/eval/evaluate.h \
 	train/eval/evaluate_compute.c \
@@ -12,5 +14,7 @@ libtrain_la_SOURCES += \
 	train/eval/operating_json.c \
 	train/eval/predictions.c \
 	train/eval/predictions.h \
+	train/eval/predictions_read.c \
+	train/eval/predictions_read.h \
 	train/eval/ranking.c \
 	train/eval/ranking.h

@@ -17,6 +17,7 @@ enum random_purpose {
     RANDOM_ORDER,     /* a = epoch */
     RANDOM_AUGMENT,   /* a = epoch, b = record */
     RANDOM_BOOTSTRAP, /* a = replicate */
+    RANDOM_SWAP,      /* a = swap (compare.h) */
 };
 
 struct random_stream {

@@ -1,0 +1,269 @@
+/*
+ * compare.c - implements compare.h
+ *
+ * Of one finding, the scores of both models are sorted together, once.  A swap is then one pass over them that adds
+ * each score to the model that has it after the swap.  Differences of AUROC are compared as integers.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "eval/compare.h"
+
+#include "base/threads.h"
+#include "chex.h"
+#include "math/random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- bootstrap --------------------------------------------------------------------------------------------------- */
+
+/* Compute AUROC and intervals: the replicates of B minus those of A, with the draws of one seed. */
+static enum chex_status
+bootstrap(const struct score_pair *s, const struct compare_options *o, struct metrics m[2], struct chex_error *err)
+{
+    const struct bootstrap_options options = {
+        .replicates = o->replicates, .seed = o->seed, .threads = o->threads, .parts = 1};
+    struct buffer draws[2] = {{0}, {0}};
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    for (i = 0; i < 2 && status == CHEX_OK; i++) {
+        struct scores one = {s->count, s->outputs, s->score[i], s->label, s->patient, s->patients};
+
+        status = metrics_begin(&one, &options, &m[i], &draws[i], err);
+    }
+    if (status == CHEX_OK) {
+        double *a = (double *)(void *)draws[0].data, *b = (double *)(void *)draws[1].data;
+        struct metrics difference = m[1];
+
+        for (i = 0; i < draws[1].size / sizeof(*b); i++)
+            b[i] -= a[i];
+        status = metrics_end(&difference, &draws[1], o->threads, err);
+        for (i = 0; i < s->outputs; i++)
+            m[1].finding[i].metric[METRIC_AUROC] = difference.finding[i].metric[METRIC_AUROC];
+        m[1].mean[METRIC_AUROC] = difference.mean[METRIC_AUROC];
+    }
+    buffer_release(&draws[0]);
+    buffer_release(&draws[1]);
+    return status;
+}
+
+static void
+take_metrics(const struct score_pair *s, const struct metrics m[2], struct comparison *out)
+{
+    unsigned k;
+
+    out->outputs = s->outputs;
+    out->defined = m[0].defined;
+    for (k = 0; k <= s->outputs; k++) {
+        const struct measured *a = k < s->outputs ? m[0].finding[k].metric : m[0].mean;
+        const struct measured *b = k < s->outputs ? m[1].finding[k].metric : m[1].mean;
+        struct compared *c = k < s->outputs ? &out->finding[k] : &out->mean;
+
+        *c = (struct compared){.auroc = {a[METRIC_AUROC].value, b[METRIC_AUROC].value},
+                               .difference = b[METRIC_AUROC],
+                               .p = (double)NAN,
+                               .holm = (double)NAN};
+        c->difference.value = c->auroc[1] - c->auroc[0];
+        if (k == s->outputs)
+            break;
+        out->positives[k] = m[0].finding[k].positives;
+        out->negatives[k] = m[0].finding[k].negatives;
+    }
+}
+
+/* ---- swap test --------------------------------------------------------------------------------------------------- */
+
+/* A score of the sorted list. */
+struct paired_score {
+    float score;
+    uint32_t image;
+    uint8_t model, label;
+    bool last; /* of its score */
+};
+
+struct swap_job {
+    const struct score_pair *s;
+    const struct compare_options *o;
+    struct paired_score *item;
+    size_t items;
+    int64_t *lost; /* [1 + swaps]: twice the pairs that A loses beyond those of B; element 0: without a swap */
+};
+
+static int
+by_score(const void *a, const void *b)
+{
+    const struct paired_score *x = a, *y = b;
+
+    return (x->score < y->score) - (x->score > y->score);
+}
+
+static void
+sort_finding(struct swap_job *job, unsigned finding)
+{
+    const struct score_pair *s = job->s;
+    size_t i;
+    uint8_t m;
+
+    job->items = 0;
+    for (i = 0; i < s->count; i++) {
+        uint8_t label = s->label[i * s->outputs + finding];
+
+        for (m = 0; m < 2 && label != CHEX_LABEL_UNKNOWN; m++)
+            job->item[job->items++] = (struct paired_score){
+                .score = s->score[m][i * s->outputs + finding], .image = (uint32_t)i, .model = m, .label = label};
+    }
+    qsort(job->item, job->items, sizeof(*job->item), by_score);
+    for (i = 0; i < job->items; i++)
+        job->item[i].last = i + 1 == job->items || job->item[i + 1].score != job->item[i].score;
+}
+
+static void *
+flags_new(void *context)
+{
+    const struct swap_job *job = context;
+
+    return malloc(job->s->patients ? job->s->patients : 1);
+}
+
+/* Count twice the pairs in which a negative is above the positive, and ties once, for both models after a swap. */
+static enum chex_status
+swap_once(void *context, void *worker, size_t number, struct chex_error *err)
+{
+    struct swap_job *job = context;
+    const struct score_pair *s = job->s;
+    struct random_stream stream = {job->o->seed, RANDOM_SWAP, (uint32_t)number, 0};
+    int64_t above[2] = {0, 0}, tied[2][2] = {{0, 0}, {0, 0}}, lost[2] = {0, 0};
+    uint8_t *swapped = worker;
+    uint32_t i;
+    size_t k;
+    int m;
+
+    (void)err;
+    for (i = 0; i < s->patients; i++)
+        swapped[i] = number > 0 && random_bits(&stream, i) >> 63;
+    for (k = 0; k < job->items; k++) {
+        const struct paired_score *item = &job->item[k];
+
+        tied[item->model ^ swapped[s->patient[item->image]]][item->label]++;
+        if (!item->last)
+            continue;
+        for (m = 0; m < 2; m++) {
+            lost[m] += tied[m][1] * (2 * above[m] + tied[m][0]);
+            above[m] += tied[m][0];
+            tied[m][0] = tied[m][1] = 0;
+        }
+    }
+    job->lost[number] = lost[0] - lost[1];
+    return CHEX_OK;
+}
+
+/* Add the differences of a finding to those of the mean; returns its p. */
+static double
+count_swaps(const struct swap_job *job, double pairs, double *mean)
+{
+    unsigned swaps = job->o->swaps, i, as_large = 0;
+    int64_t observed = llabs(job->lost[0]);
+
+    for (i = 0; i <= swaps; i++) {
+        mean[i] += (double)job->lost[i] / (2 * pairs);
+        as_large += i > 0 && llabs(job->lost[i]) >= observed;
+    }
+    return (1 + (double)as_large) / (1 + (double)swaps);
+}
+
+static enum chex_status
+test_findings(struct swap_job *job, const struct metrics *m, double *mean, struct comparison *out,
+              struct chex_error *err)
+{
+    struct parallel parallel = {
+        .count = (size_t)job->o->swaps + 1,
+        .threads = job->o->threads,
+        .work = swap_once,
+        .worker_new = flags_new,
+        .worker_free = free,
+        .context = job,
+    };
+    enum chex_status status = CHEX_OK;
+    unsigned k;
+
+    for (k = 0; k < out->outputs && status == CHEX_OK; k++) {
+        double p;
+
+        if (isnan(out->finding[k].auroc[0]))
+            continue;
+        sort_finding(job, k);
+        status = parallel_for(&parallel, err);
+        if (status != CHEX_OK)
+            break;
+        p = count_swaps(job, (double)out->positives[k] * (double)out->negatives[k], mean);
+        if (m->finding[k].positive_patients < METRICS_FEWEST_PATIENTS)
+            continue;
+        out->finding[k].p = p;
+        out->tested++;
+    }
+    return status;
+}
+
+static void
+test_mean(const double *mean, unsigned swaps, struct comparison *out)
+{
+    unsigned i, as_large = 0;
+
+    if (out->tested == 0) {
+        out->mean.difference.low = out->mean.difference.high = (double)NAN;
+        return;
+    }
+    for (i = 1; i <= swaps; i++)
+        as_large += fabs(mean[i]) >= fabs(mean[0]);
+    out->mean.p = (1 + (double)as_large) / (1 + (double)swaps);
+}
+
+/* The smallest p times the number of tests, the next one times one less, and so on; never below an earlier one. */
+static void
+correct(struct comparison *c)
+{
+    double least = 0;
+    unsigned done, k;
+
+    for (done = 0; done < c->tested; done++) {
+        struct compared *next = NULL;
+
+        for (k = 0; k < c->outputs; k++)
+            if (!isnan(c->finding[k].p) && isnan(c->finding[k].holm) && (!next || c->finding[k].p < next->p))
+                next = &c->finding[k];
+        least = fmax(least, fmin(1, next->p * (c->tested - done)));
+        next->holm = least;
+    }
+}
+
+enum chex_status
+compare_scores(const struct score_pair *s, const struct compare_options *o, struct comparison *out,
+               struct chex_error *err)
+{
+    struct metrics *m = calloc(2, sizeof(*m));
+    struct swap_job job = {.s = s, .o = o};
+    double *mean = calloc((size_t)o->swaps + 1, sizeof(*mean));
+    enum chex_status status;
+
+    *out = (struct comparison){.outputs = s->outputs};
+    job.item = malloc((s->count ? s->count : 1) * 2 * sizeof(*job.item));
+    job.lost = calloc((size_t)o->swaps + 1, sizeof(*job.lost));
+    status = m && mean && job.item && job.lost ? bootstrap(s, o, m, err) : error_memory(err);
+    if (status == CHEX_OK) {
+        take_metrics(s, m, out);
+        status = test_findings(&job, m, mean, out, err);
+    }
+    if (status == CHEX_OK) {
+        test_mean(mean, o->swaps, out);
+        correct(out);
+    }
+    free(m);
+    free(mean);
+    free(job.item);
+    free(job.lost);
+    return status;
+}

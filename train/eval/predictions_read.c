@@ -1,0 +1,190 @@
+/*
+ * predictions_read.c - see predictions_read.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "eval/predictions_read.h"
+
+#include "chex.h"
+#include "io/csv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct csv_reading {
+    struct predictions *p;
+    bool header; /* it was read */
+    int image, patient, short_run;
+    int probability[METRICS_OUTPUTS], label[METRICS_OUTPUTS]; /* columns */
+    size_t room;                                              /* images for which there is memory */
+};
+
+/* ---- header ------------------------------------------------------------------------------------------------------ */
+
+/* Returns the column with exactly this name, or -1. */
+static int
+column(const struct table_row *row, const char *prefix, const char *name)
+{
+    size_t length = strlen(prefix), i;
+
+    for (i = 0; i < row->count; i++)
+        if (strncmp(row->field[i], prefix, length) == 0 && strcmp(row->field[i] + length, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static enum chex_status
+add_finding(struct csv_reading *r, const struct table_row *row, size_t at, struct chex_error *err)
+{
+    struct predictions *p = r->p;
+    const char *name = row->field[at] + strlen("prob_");
+    int label = column(row, "label_", name);
+
+    if (p->outputs == METRICS_OUTPUTS)
+        return table_fail(row, err, "more than %d findings", METRICS_OUTPUTS);
+    if (label < 0)
+        return table_fail(row, err, "no column 'label_%.60s'", name);
+    if (column(row, "prob_", name) != (int)at)
+        return table_fail(row, err, "two columns 'prob_%.60s'", name);
+    r->probability[p->outputs] = (int)at;
+    r->label[p->outputs] = label;
+    p->finding[p->outputs] = arena_copy(&p->strings, name, strlen(name));
+    return p->finding[p->outputs++] ? CHEX_OK : error_memory(err);
+}
+
+static enum chex_status
+read_header(struct csv_reading *r, const struct table_row *row, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    r->header = true;
+    r->image = column(row, "", "image");
+    r->patient = column(row, "", "patient");
+    r->short_run = column(row, "", "short_run");
+    r->p->leaky = column(row, "", "leaky") >= 0;
+    if (r->image < 0 || r->patient < 0)
+        return table_fail(row, err, "no column '%s'", r->image < 0 ? "image" : "patient");
+    for (i = 0; i < row->count && status == CHEX_OK; i++)
+        if (strncmp(row->field[i], "prob_", 5) == 0)
+            status = add_finding(r, row, i, err);
+    return status == CHEX_OK && r->p->outputs == 0 ? table_fail(row, err, "no column 'prob_...'") : status;
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+static bool
+grow(void **array, size_t count, size_t size)
+{
+    void *larger = realloc(*array, count * size);
+
+    if (larger)
+        *array = larger;
+    return larger != NULL;
+}
+
+static enum chex_status
+make_room(struct csv_reading *r, struct chex_error *err)
+{
+    struct predictions *p = r->p;
+    size_t room = r->room ? 2 * r->room : 1024;
+
+    if (p->count < r->room)
+        return CHEX_OK;
+    if (!grow((void **)&p->image, room, sizeof(*p->image)) || !grow((void **)&p->patient, room, sizeof(*p->patient)) ||
+        !grow((void **)&p->probability, room * p->outputs, sizeof(*p->probability)) ||
+        !grow((void **)&p->label, room * p->outputs, 1))
+        return error_memory(err);
+    r->room = room;
+    return CHEX_OK;
+}
+
+static enum chex_status
+read_values(const struct csv_reading *r, const struct table_row *row, struct chex_error *err)
+{
+    const struct predictions *p = r->p;
+    unsigned k;
+
+    for (k = 0; k < p->outputs; k++) {
+        const char *text = row->field[r->probability[k]], *label = row->field[r->label[k]];
+        size_t at = p->count * p->outputs + k;
+        char *end;
+
+        p->probability[at] = strtof(text, &end);
+        if (end == text || *end || !(p->probability[at] >= 0 && p->probability[at] <= 1))
+            return table_fail(row, err, "the probability of '%.60s' is '%.40s'", p->finding[k], text);
+        if (label[0] && (strspn(label, "01") != 1 || label[1]))
+            return table_fail(row, err, "the label of '%.60s' is '%.40s'", p->finding[k], label);
+        p->label[at] = label[0] ? (uint8_t)(label[0] - '0') : CHEX_LABEL_UNKNOWN;
+    }
+    return CHEX_OK;
+}
+
+static enum chex_status
+read_image(struct csv_reading *r, const struct table_row *row, struct chex_error *err)
+{
+    struct predictions *p = r->p;
+    const char *short_run = r->short_run >= 0 && (size_t)r->short_run < row->count ? row->field[r->short_run] : "";
+    int last = r->image > r->patient ? r->image : r->patient;
+    enum chex_status status;
+    unsigned k;
+
+    for (k = 0; k < p->outputs; k++) {
+        last = r->probability[k] > last ? r->probability[k] : last;
+        last = r->label[k] > last ? r->label[k] : last;
+    }
+    if ((size_t)last >= row->count)
+        return table_fail(row, err, "%zu columns, %d are needed", row->count, last + 1);
+    if (!row->length[r->image] || !row->length[r->patient])
+        return table_fail(row, err, "no %s", row->length[r->image] ? "patient" : "image");
+    status = make_room(r, err);
+    if (status == CHEX_OK)
+        status = read_values(r, row, err);
+    if (status != CHEX_OK)
+        return status;
+    if (p->count == 0)
+        snprintf(p->short_run, sizeof(p->short_run), "%s", short_run);
+    p->image[p->count] = arena_copy(&p->strings, row->field[r->image], row->length[r->image]);
+    p->patient[p->count] = arena_copy(&p->strings, row->field[r->patient], row->length[r->patient]);
+    if (!p->image[p->count] || !p->patient[p->count])
+        return error_memory(err);
+    p->count++;
+    return CHEX_OK;
+}
+
+static enum chex_status
+read_row(const struct table_row *row, void *context, struct chex_error *err)
+{
+    struct csv_reading *r = context;
+
+    return r->header ? read_image(r, row, err) : read_header(r, row, err);
+}
+
+enum chex_status
+predictions_read(const char *path, struct predictions *out, struct chex_error *err)
+{
+    struct csv_reading r = {.p = out};
+    enum chex_status status;
+
+    *out = (struct predictions){.count = 0};
+    status = table_read(path, read_row, &r, NULL, err);
+    if (status == CHEX_OK && out->count == 0)
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' has no image", path);
+    if (status == CHEX_ERR_USAGE && err)
+        err->status = CHEX_ERR_INCOMPATIBLE;
+    return status == CHEX_ERR_USAGE ? CHEX_ERR_INCOMPATIBLE : status;
+}
+
+void
+predictions_release(struct predictions *p)
+{
+    free(p->image);
+    free(p->patient);
+    free(p->probability);
+    free(p->label);
+    arena_release(&p->strings);
+    *p = (struct predictions){.count = 0};
+}
