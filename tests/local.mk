@@ -84,6 +84,7 @@ TESTS += \
 	tests/train/eval/check_operating.py \
 	tests/cli/check_checkpoints.py \
 	tests/cli/check_commands.py \
+	tests/cli/check_compare.py \
 	tests/cli/check_completion.py \
 	tests/cli/check_convert.py \
 	tests/cli/check_diff.py \

@@ -22,6 +22,7 @@ EXTRA_DIST += \
 	tests/cli/check_archive.py \
 	tests/cli/check_checkpoints.py \
 	tests/cli/check_commands.py \
+	tests/cli/check_compare.py \
 	tests/cli/check_completion.py \
 	tests/cli/check_convert.py \
 	tests/cli/check_diff.py \

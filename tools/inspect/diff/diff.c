@@ -13,6 +13,7 @@
 
 #include "base/sha256.h"
 #include "inspect/command.h"
+#include "inspect/diff/predictions.h"
 #include "plan/split.h"
 
 #include <math.h>
@@ -262,20 +263,35 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
                                                  : CHEX_OK;
 }
 
-static const struct cli_option options[] = {ROW_FORMAT, ROW_END};
+static int
+compare_command(struct inspect *in)
+{
+    const struct inspect_options *o = in->options;
+
+    return o->split ? inspect_predictions_diff(in, o->path[0], o->path[1], o->split) : compare_paths(in);
+}
+
+static const struct cli_option options[] = {
+    {AT_TEXT(split), 0, "split", "NAME", NULL, NULL,
+     "compare the predictions of two runs on this split: difference of AUROC, with intervals and a test"},
+    ROW_FORMAT,
+    ROW_END};
 
 const struct inspect_command inspect_diff_command = {
     .cli = {.name = "diff",
-            .summary = "compare two data sets or two checkpoints",
-            .usage = "[--format HOW] A B",
+            .summary = "compare two data sets, checkpoints or runs",
+            .usage = "[--format HOW] A B\n"
+                     "--split NAME [--format HOW] A B",
             .examples = "chex-inspect diff shards-2017 shards-2020  # changes by the new label file\n"
-                        "chex-inspect diff runs/a runs/b            # the newest checkpoints",
-            .notes = "The exit status is 1 if A and B differ.",
+                        "chex-inspect diff runs/a runs/b            # the newest checkpoints\n"
+                        "chex-inspect diff --split test runs/a runs/b  # is B better than A?",
+            .notes = "The exit status is 1 if A and B differ; with --split, if they have other\n"
+                     "images.",
             .options = options},
     .action = INSPECT_DIFF,
     .min = 2,
     .max = 2,
     .operands = "two PATHs, A and B",
     .check = check_options,
-    .all = compare_paths,
+    .all = compare_command,
 };

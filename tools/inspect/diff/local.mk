@@ -3,5 +3,7 @@ inspect_diff_sources = \
 	tools/inspect/diff/checkpoint.c \
 	tools/inspect/diff/diff.c \
 	tools/inspect/diff/diff.h \
+	tools/inspect/diff/predictions.c \
+	tools/inspect/diff/predictions.h \
 	tools/inspect/diff/report.c \
 	tools/inspect/diff/walk.c

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-inspect diff --split: the predictions of two runs, next to an independent computation in NumPy.
+
+    check_compare.py [PATTERN]
+
+The runs are folders with CSV files that are made here.  NumPy draws the same patients and swaps (Philox4x32-10, Salmon
+et al. 2011) and computes every AUROC by counting pairs.
+"""
+import json
+import os
+import sys
+
+from support import SOURCE, Cases, program, run, says, write
+
+try:
+    import numpy as np
+except ImportError:
+    print("skip: NumPy is missing\n0 passed, 0 failed, 1 skipped")
+    sys.exit(77)
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+case = Cases()
+FINDINGS = ["Mass", "Nodule", "Hernia"]
+HASH = "0123456789abcdef" * 4
+BOOTSTRAP, SWAP, SEED, DRAWS = 4, 5, 1, 1000
+
+
+# ---- the same draws ------------------------------------------------------------------------------------------------
+
+
+def bits(purpose, a, count):
+    """64 bits for each i < count of the stream (SEED, purpose, a)."""
+    mask, c = np.uint64(0xffffffff), [np.arange(count, dtype=np.uint64)] + [
+        np.full(count, x, np.uint64) for x in (a, 0, purpose)]
+    k0, k1 = SEED, 0
+    for _ in range(10):
+        p0, p1 = np.uint64(0xd2511f53) * c[0], np.uint64(0xcd9e8d57) * c[2]
+        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), p1 & mask, (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k1),
+             p0 & mask]
+        k0, k1 = (k0 + 0x9e3779b9) & 0xffffffff, (k1 + 0xbb67ae85) & 0xffffffff
+    return c[1] << np.uint64(32) | c[0]
+
+
+def drawn(replicate, patients):
+    """How often each patient is drawn."""
+    chosen = [int(x) * patients >> 64 for x in bits(BOOTSTRAP, replicate, patients)]
+    return np.bincount(chosen, minlength=patients)
+
+
+def auroc(scores, labels, weights=None):
+    weights = np.ones(len(scores)) if weights is None else weights
+    p, n = labels == 1, labels == 0
+    if weights[p].sum() == 0 or weights[n].sum() == 0:
+        return np.nan
+    above = (scores[p][:, None] > scores[n]) + 0.5 * (scores[p][:, None] == scores[n])
+    return weights[p] @ above @ weights[n] / (weights[p].sum() * weights[n].sum())
+
+
+def expected(a, b, labels, patient):
+    """(difference, low, high, p) of each finding and of the mean, and Holm's p; None: not tested."""
+    patients, findings = int(patient.max()) + 1, range(labels.shape[1])
+    known = [labels[:, k] != 255 for k in findings]
+
+    def difference(k, x, y, weights=None):
+        w = None if weights is None else weights[known[k]]
+        return auroc(y[known[k], k], labels[known[k], k], w) - auroc(x[known[k], k], labels[known[k], k], w)
+
+    observed = np.array([difference(k, a, b) for k in findings])
+    defined = [k for k in findings if not np.isnan(observed[k])]
+    draws, swaps = np.full((DRAWS, len(findings)), np.nan), np.full((DRAWS, len(findings)), np.nan)
+    for r in range(DRAWS):
+        weights = drawn(r, patients)[patient].astype(float)
+        flip = (bits(SWAP, r + 1, patients) >> np.uint64(63)).astype(bool)[patient][:, None]
+        for k in defined:
+            draws[r, k] = difference(k, a, b, weights)
+            swaps[r, k] = difference(k, np.where(flip, b, a), np.where(flip, a, b))
+    rows = []
+    for value, drawn_, swapped, few in [(observed[k], draws[:, k], swaps[:, k],
+                                         len(set(patient[labels[:, k] == 1])) < 5) for k in findings] + [
+            (observed[defined].mean(), np.nanmean(draws[:, defined], 1), swaps[:, defined].mean(1), False)]:
+        if np.isnan(value) or few:
+            rows.append((value, None, None, None))
+            continue
+        low, high = np.nanpercentile(drawn_, [2.5, 97.5])
+        rows.append((value, low, high, (1 + (abs(swapped) >= abs(value) - 1e-12).sum()) / (1 + DRAWS)))
+    tested = sorted((p, k) for k, (*_, p) in enumerate(rows[:-1]) if p is not None)
+    holm, least = {}, 0
+    for i, (p, k) in enumerate(tested):
+        least = holm[k] = max(least, min(1, (len(tested) - i) * p))
+    return rows, holm
+
+
+# ---- runs ----------------------------------------------------------------------------------------------------------
+
+
+def make_run(folder, scores, labels, patient, members=HASH, names=None, more=""):
+    os.makedirs(folder)
+    lines = ["image,patient,split,age,sex,view," + ",".join([f"prob_{f}" for f in FINDINGS] +
+                                                            [f"label_{f}" for f in FINDINGS]) + (more and ",leaky")]
+    for i, row in enumerate(scores):
+        name = names[i] if names else f"{i:05d}.png"
+        lines.append(f"{name},{patient[i]:08d},test,50,F,PA," + ",".join(
+            [f"{x:.9g}" for x in row] + ["" if x == 255 else str(x) for x in labels[i]]) + more)
+    write(os.path.join(folder, "predictions-test.csv"), ("\n".join(lines) + "\n").encode())
+    write(os.path.join(folder, "metrics-test.json"), json.dumps({"split": {"members_sha256": members}}).encode())
+    return folder
+
+
+def draw(seed, patients=60, each=3, levels=0, gain=0.5):
+    """Scores of A and B, labels, patients.  Patients are numbered in the order of first appearance."""
+    rng = np.random.default_rng(seed)
+    patient = np.repeat(np.arange(patients), each)
+    labels = (rng.random((len(patient), 3)) < (0.3, 0.15, 0.01)).astype(np.uint8)
+    labels[:, 2] = 0
+    labels[:2, 2] = 1  # of one patient
+    labels[rng.random(labels.shape) < 0.1] = 255
+    shared = rng.normal(size=labels.shape) + (labels == 1)
+    scores = [1 / (1 + np.exp(-(shared + rng.normal(size=labels.shape) * 0.5 + extra * (labels == 1))))
+              for extra in (0, gain)]
+    if levels:
+        scores = [np.round(s * levels) / levels for s in scores]
+    return [s.astype(np.float32) for s in scores], labels, patient
+
+
+def diff(a, b, *more, code=0):
+    done = run([program("chex-inspect"), "diff", "--split", "test", "--json", a, b, *more], code)
+    found = json.loads(done.stdout)
+    if jsonschema:
+        jsonschema.validate(found, json.loads(open(os.path.join(SOURCE, "schemas", "inspect.schema.json"),
+                                                   encoding="utf-8").read()))
+    return found["results"][0] if found["results"] else done
+
+
+@case("differences, intervals, p and Holm's p are NumPy's with the same draws, with ties and unknown labels")
+def _(work):
+    for i, (levels, gain) in enumerate(((0, 0.5), (6, 0.0), (12, 1.0))):
+        (a, b), labels, patient = draw(i, levels=levels, gain=gain)
+        found = diff(make_run(f"{work}/a{i}", a, labels, patient), make_run(f"{work}/b{i}", b, labels, patient))
+        rows, holm = expected(a, b, labels, patient)
+        assert (found["images"], found["patients"], found["mean"]["findings"]) == (180, 60, 3)
+        for k, (ours, theirs) in enumerate(zip([*found["findings"], found["mean"]], rows)):
+            got = [ours["difference"], ours.get("low"), ours.get("high"), ours.get("p")]
+            for x, y in zip(got, theirs):
+                assert (x is None) == (y is None) and (x is None or abs(x - y) < 1e-9), (k, got, theirs)
+            assert abs(ours.get("holm", 0) - holm.get(k, 0)) < 1e-12, (ours, holm)
+        assert "p" not in found["findings"][2], "its positives are of one patient"
+
+
+@case("the same run twice differs by nothing, and p is 1")
+def _(work):
+    (a, _), labels, patient = draw(3)
+    found = diff(make_run(f"{work}/a", a, labels, patient), f"{work}/a")
+    for row in [*found["findings"][:2], found["mean"]]:
+        assert (row["difference"], row["low"], row["high"], row["p"]) == (0, 0, 0, 1), row
+    assert found["changed"] == []
+
+
+@case("with one image a patient, the interval is that of DeLong")
+def _(work):
+    (a, b), labels, patient = draw(4, patients=900, each=1)
+    found = diff(make_run(f"{work}/a", a, labels, patient), make_run(f"{work}/b", b, labels, patient))["findings"][0]
+    known = labels[:, 0] != 255
+    y = labels[known, 0]
+    parts = []
+    for scores in (a[known, 0], b[known, 0]):
+        above = (scores[y == 1][:, None] > scores[y == 0]) + 0.5 * (scores[y == 1][:, None] == scores[y == 0])
+        parts.append((above.mean(1), above.mean(0)))
+    positives, negatives = parts[1][0] - parts[0][0], parts[1][1] - parts[0][1]
+    se = np.sqrt(positives.var(ddof=1) / len(positives) + negatives.var(ddof=1) / len(negatives))
+    width = (found["high"] - found["low"]) / (2 * 1.959964)
+    # The standard error of a percentile interval of 1,000 draws is about 4 %.
+    assert abs(width / se - 1) < 0.12, (width, se)
+
+
+@case("threads and the order of the lines change no number; the largest changes are listed by image")
+def _(work):
+    (a, b), labels, patient = draw(5)
+    first = diff(make_run(f"{work}/a", a, labels, patient), make_run(f"{work}/b", b, labels, patient), "-j", "1")
+    order = np.random.default_rng(1).permutation(len(a))
+    again = diff(f"{work}/a", make_run(f"{work}/c", b[order], labels[order], patient[order],
+                                       names=[f"{i:05d}.png" for i in order]), "-j", "3")
+    assert {**first, "paths": 0} == {**again, "paths": 0}
+    by = abs(b - a).max(1)
+    assert [c["image"] for c in first["changed"]] == [f"{i:05d}.png" for i in np.argsort(-by, kind="stable")[:20]]
+    top = first["changed"][0]
+    k = FINDINGS.index(top["finding"])
+    i = int(top["image"][:5])
+    assert abs(top["b"] - top["a"]) == by[i] and top["label"] == (None if labels[i, k] == 255 else labels[i, k])
+
+
+@case("different splits: 6 and both hashes")
+def _(work):
+    (a, b), labels, patient = draw(6)
+    make_run(f"{work}/a", a, labels, patient)
+    make_run(f"{work}/b", b, labels, patient, members="f" * 64)
+    says(run([program("chex-inspect"), "diff", "--split", "test", f"{work}/a", f"{work}/b"], 6), HASH, "f" * 64)
+
+
+@case("images of only one run are left out and counted: 1")
+def _(work):
+    (a, b), labels, patient = draw(7)
+    make_run(f"{work}/a", a, labels, patient)
+    make_run(f"{work}/b", b[3:], labels[3:], patient[3:], names=[f"{i:05d}.png" for i in range(3, len(b))])
+    found = diff(f"{work}/a", f"{work}/b", code=1)
+    assert (found["only_a"], found["only_b"], found["images"]) == (3, 0, 177)
+
+
+@case("three patients, one class: no interval and no p")
+def _(work):
+    labels = np.array([[1, 0, 255], [0, 0, 255], [0, 0, 255]], np.uint8)
+    scores = np.array([[0.9, 0.1, 0.5], [0.1, 0.2, 0.5], [0.2, 0.3, 0.5]], np.float32)
+    a = make_run(f"{work}/a", scores, labels, np.arange(3))
+    b = make_run(f"{work}/b", 1 - scores, labels, np.arange(3))
+    found = diff(a, b)
+    assert found["findings"][0] == {"finding": "Mass", "positives": 1, "negatives": 2, "a": 1, "b": 0, "difference": -1}
+    assert set(found["findings"][1]) == set(found["findings"][2]) == {"finding", "positives", "negatives"}
+    assert found["mean"]["p"] is found["mean"]["low"] is found["mean"]["high"] is None
+    done = run([program("chex-inspect"), "diff", "--split", "test", a, b])
+    assert all(word in done.stdout for word in ("too few", "n/a", "research use only")), done.stdout
+
+
+@case("files that do not fit are refused with the line")
+def _(work):
+    (a, b), labels, patient = draw(8)
+    make_run(f"{work}/a", a, labels, patient)
+    good = open(f"{work}/a/predictions-test.csv", encoding="utf-8").read().splitlines()
+    row = good[1].split(",")
+    cases = [(lambda t: [t[0].replace("patient,", "person,"), *t[1:]], "no column 'patient'"),
+             (lambda t: [t[0].replace("label_Mass", "label_Mess"), *t[1:]], "no column 'label_Mass'"),
+             (lambda t: [t[0].replace("prob_Nodule", "prob_Mass"), *t[1:]], "two columns 'prob_Mass'"),
+             (lambda t: [t[0].replace("prob_", "p_"), *t[1:]], "no column 'prob_"),
+             (lambda t: t[:1], "no image"),
+             (lambda t: [t[0], ",".join(row[:6] + ["nan"] + row[7:]), *t[2:]], ":2: .*probability of 'Mass' is 'nan'"),
+             (lambda t: [t[0], ",".join(row[:6] + ["1.5"] + row[7:]), *t[2:]], "is '1.5'"),
+             (lambda t: [t[0], ",".join(row[:9] + ["2"] + row[10:]), *t[2:]], "label of 'Mass' is '2'"),
+             (lambda t: [t[0], ",".join(row[:5]), *t[2:]], "5 columns, 12 are needed"),
+             (lambda t: [*t, t[1]], "twice"),
+             (lambda t: [t[0], ",".join([row[0], "77777777", *row[2:]]), *t[2:]], "different patients"),
+             (lambda t: [t[0].replace("Hernia", "Edema"), *t[1:]], "different findings: number 3"),
+             (lambda t: [t[0], *[",".join(["x" + r.split(",")[0], *r.split(",")[1:]]) for r in t[1:]]],
+              "no image is in both")]
+    for i, (change, words) in enumerate(cases):
+        folder = make_run(f"{work}/b{i}", b, labels, patient)
+        write(f"{folder}/predictions-test.csv", ("\n".join(change(good)) + "\n").encode())
+        says(run([program("chex-inspect"), "diff", "--split", "test", f"{work}/a", folder], 6), words)
+    other = labels.copy()
+    other[0, 0] = 1 - (other[0, 0] == 1)
+    make_run(f"{work}/other", b, other, patient)
+    says(run([program("chex-inspect"), "diff", "--split", "test", f"{work}/a", f"{work}/other"], 6), "different labels")
+    says(run([program("chex-inspect"), "diff", "--split", "val", f"{work}/a", f"{work}/a"], 3), "metrics-val.json")
+    write(f"{work}/other/metrics-test.json", b"{")
+    says(run([program("chex-inspect"), "diff", "--split", "test", f"{work}/a", f"{work}/other"], 6), "not a file of")
+
+
+@case("a name with an escape sequence is printed without it")
+def _(work):
+    (a, _), labels, patient = draw(10)
+    folder = make_run(f"{work}/a", a, labels, patient)
+    text = open(f"{folder}/predictions-test.csv", encoding="utf-8").read()
+    write(f"{folder}/predictions-test.csv", text.replace("Mass", "Ma\x1b[31mss").encode())
+    for form in ("table", "csv"):
+        done = run([program("chex-inspect"), "diff", "--split", "test", "--format", form, folder, folder])
+        assert "\x1b" not in done.stdout and "Ma\\x1b[31mss" in done.stdout, done.stdout
+
+
+@case("a leaky run is marked")
+def _(work):
+    (a, b), labels, patient = draw(9)
+    make_run(f"{work}/a", a, labels, patient)
+    make_run(f"{work}/b", b, labels, patient, more=",1")
+    assert diff(f"{work}/a", f"{work}/b")["leaky"] == [False, True]
+    assert "leaky    B" in run([program("chex-inspect"), "diff", "--split", "test", f"{work}/a", f"{work}/b"]).stdout
+
+
+if __name__ == "__main__":
+    sys.exit(case.main())
