@@ -129,6 +129,7 @@ endif
 # With TensorFlow, PyTorch, DALI.
 compare_tests = \
 	tests/train/backend/check_parity.py \
+	tests/train/backend/check_crop.py \
 	tests/train/backend/check_half.py \
 	tests/cli/check_interop.py \
 	tests/train/checkpoint/check_weights.py \

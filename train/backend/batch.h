@@ -9,6 +9,7 @@
 #ifndef CHEX_TRAIN_BATCH_H
 #define CHEX_TRAIN_BATCH_H
 
+#include "backend/crop.h"
 #include "backend/input.h"
 
 #include <stdbool.h>
@@ -16,12 +17,6 @@
 
 /* The constants of input.h. */
 extern const float input_mean[INPUT_CHANNELS], input_deviation[INPUT_CHANNELS];
-
-/* The part of a source image that the network reads. */
-struct crop {
-    uint16_t x, y; /* upper left corner: x + input width <= source */
-    bool flip;     /* mirror left and right */
-};
 
 /*
  * An image of weight 0 is padding, at any index.  The loss, all gradients and the statistics are those of a smaller

@@ -3,6 +3,8 @@ libtrain_la_SOURCES += \
 	train/backend/backend.c \
 	train/backend/backend.h \
 	train/backend/batch.h \
+	train/backend/crop.c \
+	train/backend/crop.h \
 	train/backend/host.c \
 	train/backend/host.h \
 	train/backend/host_memory.c \

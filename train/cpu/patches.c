@@ -75,18 +75,17 @@ static void
 fill_line(const struct plan *plan, const struct patches *p, size_t image, long y, float *line)
 {
     const struct batch *batch = plan->batch;
-    size_t source = plan->host.options.source, place = plan->place[image];
-    const struct crop *crop = &batch->crop[place];
+    size_t place = plan->place[image];
     float *to = line + BLOCK + (size_t)p->pad * INPUT_CHANNELS;
-    const uint8_t *from;
-    unsigned x, c;
+    unsigned source = plan->host.options.source, x, c;
+    struct crop_row row;
 
     memset(line, 0, p->line * sizeof(*line));
     if (y < 0 || y >= (long)p->height)
         return;
-    from = host_pixels(batch, place, (unsigned)source) + (crop->y + (size_t)y) * source + crop->x;
+    crop_row_start(&row, &batch->crop[place], host_pixels(batch, place, source), source, p->width, (unsigned)y);
     for (x = 0; x < p->width; x++, to += INPUT_CHANNELS) {
-        uint8_t level = from[crop->flip ? p->width - 1 - x : x];
+        uint8_t level = crop_level(&row, x);
 
         for (c = 0; c < INPUT_CHANNELS; c++)
             to[c] = p->level[c][level];

@@ -156,20 +156,21 @@ static void
 load_input(struct plan *plan, const struct batch *batch)
 {
     const struct graph_buffer *in = &plan->graph->buffer[plan->graph->input];
-    size_t source = plan->host.options.source;
-    unsigned n, c, y, x;
+    unsigned n, c, y, x, source = plan->host.options.source;
 
     for (n = 0; n < plan->images; n++) {
         const struct crop *crop = &batch->crop[plan->place[n]];
-        const uint8_t *from = host_pixels(batch, plan->place[n], plan->host.options.source) + crop->y * source +
-                              crop->x;
+        const uint8_t *pixels = host_pixels(batch, plan->place[n], source);
         float *to = plan->value[plan->graph->input] + n * image_floats(in);
 
         for (c = 0; c < in->channels; c++)
-            for (y = 0; y < in->height; y++)
+            for (y = 0; y < in->height; y++) {
+                struct crop_row row;
+
+                crop_row_start(&row, crop, pixels, source, in->width, y);
                 for (x = 0; x < in->width; x++)
-                    *to++ = ((float)from[y * source + (crop->flip ? in->width - 1 - x : x)] / 255 - input_mean[c]) /
-                            input_deviation[c];
+                    *to++ = ((float)crop_level(&row, x) / 255 - input_mean[c]) / input_deviation[c];
+            }
     }
 }
 

@@ -161,7 +161,7 @@ make_images(const struct plan_options *o, bool padding)
                                                  90 * sin(phase + wave * (double)(i % o->source)) *
                                                      cos(wave * 2 * (double)i / o->source) +
                                                  30 * random_unit());
-        m.crop[n] = (struct crop){(uint16_t)(n % BORDER), (uint16_t)(2 * n % BORDER), n % 2 == 1};
+        m.crop[n] = (struct crop){.x = (uint16_t)(n % BORDER), .y = (uint16_t)(2 * n % BORDER), .flip = n % 2 == 1};
         m.weight[n] = padding && n == 1 ? 0 : 1;
     }
     for (i = 0; i < (size_t)o->batch * OUTPUTS; i++)

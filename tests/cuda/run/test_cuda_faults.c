@@ -219,7 +219,7 @@ TEST(a_plan_that_is_too_large_names_the_memory_needed_and_free)
 static enum chex_status
 score_two(struct plan *plan, const struct batch *batch, struct chex_error *err)
 {
-    static const struct crop crop[2 * GPU_BATCH] = {{0, 0, false}};
+    static const struct crop crop[2 * GPU_BATCH] = {{.x = 0}};
     float logits[2][2 * GPU_BATCH * OUTPUTS];
     enum chex_status status = CHEX_OK, finished;
     struct chex_error later = {.status = CHEX_OK};

@@ -312,8 +312,14 @@ TEST(steps_after_a_halt_change_nothing)
 
 TEST(an_evaluation_in_the_middle_of_a_step_changes_nothing_and_sees_the_step_before)
 {
-    static const struct crop view[4 * GPU_BATCH] = {{0, 0, false}, {1, 2, true}, {3, 3, true},  {4, 4, false},
-                                                    {2, 1, false}, {0, 0, true}, {1, 1, false}, {4, 0, true}};
+    static const struct crop view[4 * GPU_BATCH] = {{.x = 0},
+                                                    {.x = 1, .y = 2, .flip = true},
+                                                    {.x = 3, .y = 3, .flip = true},
+                                                    {.x = 4, .y = 4},
+                                                    {.x = 2, .y = 1},
+                                                    {.flip = true},
+                                                    {.x = 1, .y = 1},
+                                                    {.x = 4, .flip = true}};
     struct graph *g = gpu_graph();
     struct plan_options o = gpu_options(g);
     float got[4][GPU_BATCH * OUTPUTS], wanted[4][GPU_BATCH * OUTPUTS];

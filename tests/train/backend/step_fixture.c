@@ -384,7 +384,8 @@ score_and_read(const struct step_plan *p, const struct batch *batch, const struc
 struct outcome
 step_run(const struct backend *backend, const struct graph *g, const struct step_setup *setup)
 {
-    static const struct crop crops[BATCH_MAX] = {{0, 0, false}, {2, 6, true}, {1, 3, false}};
+    static const struct crop crops[BATCH_MAX] = {
+        {.x = 0}, {.x = 2, .y = 6, .flip = true, .gain = CROP_GAIN / 4}, {.x = 1, .y = 3}};
     unsigned images = setup->images;
     struct plan_options options = {.graph = g,
                                    .batch = images,
@@ -409,6 +410,8 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
 
         draw_image(number, pixels + i * SOURCE * SOURCE, label + i * OUTPUTS);
         crop[i] = crops[number];
+        if (number == 2)
+            crop_rotate(&crop[i], 20);
     }
     o.logits = guarded(o.logit_count * sizeof(float));
     o.evaluated = guarded(o.logit_count * sizeof(float));

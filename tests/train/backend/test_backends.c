@@ -121,7 +121,7 @@ LOOP_TEST(the_bits_do_not_depend_on_the_number_of_threads, 0, GRAPHS)
 TEST(an_inference_plan_gives_the_logits_of_a_training_plan_with_less_memory)
 {
     uint8_t *pixels = calloc(4, 32 * 32);
-    struct crop crop[4] = {{0, 0, false}};
+    struct crop crop[4] = {{.x = 0}};
     const struct step_end end = {.requests = 0};
     struct chex_error err;
     struct graph *g;

@@ -306,8 +306,8 @@ TEST(every_number_is_summed_once_and_when_it_is_final)
 
 TEST(views_and_the_average_are_scored_as_they_are)
 {
-    static const struct crop view[2][BATCH_MAX] = {{{0, 0, false}, {1, 2, false}, {6, 3, true}},
-                                                   {{2, 1, true}, {0, 0, true}, {6, 6, false}}};
+    static const struct crop view[2][BATCH_MAX] = {{{.x = 0}, {.x = 1, .y = 2}, {.x = 6, .y = 3, .flip = true}},
+                                                   {{.x = 2, .y = 1, .flip = true}, {.flip = true}, {.x = 6, .y = 6}}};
     float both[2][BATCH_MAX * OUTPUTS], one[BATCH_MAX * OUTPUTS];
     struct chex_error err;
     size_t b, v;
@@ -338,9 +338,9 @@ TEST(views_and_the_average_are_scored_as_they_are)
 
 TEST(two_micro_batches_in_flight_are_scored_as_one_after_the_other)
 {
-    static const struct crop view[3][BATCH_MAX] = {{{0, 0, false}, {1, 2, false}, {6, 3, true}},
-                                                   {{2, 1, true}, {0, 0, true}, {6, 6, false}},
-                                                   {{3, 3, false}, {5, 1, true}, {0, 6, false}}};
+    static const struct crop view[3][BATCH_MAX] = {{{.x = 0}, {.x = 1, .y = 2}, {.x = 6, .y = 3, .flip = true}},
+                                                   {{.x = 2, .y = 1, .flip = true}, {.flip = true}, {.x = 6, .y = 6}},
+                                                   {{.x = 3, .y = 3}, {.x = 5, .y = 1, .flip = true}, {.y = 6}}};
     static const unsigned views[4] = {1, 3, 1, 2};
     float wanted[4][3][BATCH_MAX * OUTPUTS], got[4][3][BATCH_MAX * OUTPUTS];
     struct chex_error err;

@@ -40,19 +40,35 @@ TEST_CASE("evaluate", "scores", NULL, NULL);
 /* torchvision.transforms.functional: five_crop(), ten_crop(), center_crop(); check_auroc.py calls them. */
 TEST(views_are_torchvisions)
 {
-    static const struct crop flip[] = {{16, 16, false}, {16, 16, true}};
+    static const struct crop flip[] = {{.x = 16, .y = 16}, {.x = 16, .y = 16, .flip = true}};
     static const struct crop ten[] = {
-        {0, 0, false}, {32, 0, false}, {0, 32, false}, {32, 32, false}, {16, 16, false},
-        {32, 0, true}, {0, 0, true},   {32, 32, true}, {0, 32, true},   {16, 16, true},
+        {.x = 0},
+        {.x = 32},
+        {.y = 32},
+        {.x = 32, .y = 32},
+        {.x = 16, .y = 16},
+        {.x = 32, .flip = true},
+        {.flip = true},
+        {.x = 32, .y = 32, .flip = true},
+        {.y = 32, .flip = true},
+        {.x = 16, .y = 16, .flip = true},
     };
     /*
      * With a margin of 3 pixels the centre starts at round(1.5) = 2; that of the mirrored image, 2 from the other edge.
      */
     static const struct crop odd[] = {
-        {0, 0, false}, {3, 0, false}, {0, 3, false}, {3, 3, false}, {2, 2, false},
-        {3, 0, true},  {0, 0, true},  {3, 3, true},  {0, 3, true},  {1, 2, true},
+        {.x = 0},
+        {.x = 3},
+        {.y = 3},
+        {.x = 3, .y = 3},
+        {.x = 2, .y = 2},
+        {.x = 3, .flip = true},
+        {.flip = true},
+        {.x = 3, .y = 3, .flip = true},
+        {.y = 3, .flip = true},
+        {.x = 1, .y = 2, .flip = true},
     };
-    static const struct crop five = {2, 2, false}; /* round(2.5) = 2 */
+    static const struct crop five = {.x = 2, .y = 2}; /* round(2.5) = 2 */
 
     expect_views(TTA_NONE, 224, 256, 1, flip);
     expect_views(TTA_FLIP, 224, 256, 2, flip);
