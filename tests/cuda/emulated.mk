@@ -27,20 +27,20 @@ launch = $(patsubst %,cuda/kernels/%,counts launch runtime) $(patsubst %,cuda/pl
 host = $(launch:%=$(OUT)/plan/%.o)
 kernels = $(foreach v,$(VALUES),$(patsubst %,$(OUT)/%.$(v).o,$(cu) table)) $(host)
 tests_of_kernels = $(kernel_programs:%=$(OUT)/%) $(OUT)/bank_conflicts
-math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o
+math = $(OUT)/loss.o $(OUT)/optimizer.o $(OUT)/backend.o $(OUT)/crop.o
 # a plan without its backend and its device, and the backend ref
 layout = $(filter-out $(launch) cuda/plan/device cuda/plan/size,\
 	$(patsubst $(SOURCE)/train/%.c,%,$(wildcard $(SOURCE)/train/cuda/plan/*.c)))
 ref = $(filter-out backend/ranges_nvtx,$(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,\
 	$(wildcard $(SOURCE)/train/$(f)/*.c))))
-plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/registry,$(ref)) \
+plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/crop backend/registry,$(ref)) \
 	base/clock base/error base/memory base/number_format base/sha256)
 
 $(OUT)/kernel_fixture.o $(tests_of_kernels:%=%.o): $(OUT)/%.o: $(TESTS)/%.cc | $(OUT)
 	$(CC17) -O1 $(FLAGS) -c $< -o $@
 $(OUT)/loss.o $(OUT)/optimizer.o: $(OUT)/%.o: $(SOURCE)/train/math/%.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
-$(OUT)/backend.o: $(SOURCE)/train/backend/backend.c | $(OUT)
+$(OUT)/backend.o $(OUT)/crop.o: $(OUT)/%.o: $(SOURCE)/train/backend/%.c | $(OUT)
 	$(C) -I$(BUILD) -c $< -o $@
 
 $(OUT)/plan/base/%.o: $(SOURCE)/lib/base/%.c

@@ -31,6 +31,6 @@
  */
 #define CROP_FRACTION 11
 #define CROP_SHIFT    (31 - CROP_FRACTION)
-#define CROP_OFFSET   ((int64_t)1 << 48)
+#define CROP_OFFSET   (1LL << 48)
 
 #endif

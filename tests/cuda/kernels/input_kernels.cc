@@ -10,7 +10,9 @@
  */
 #include "kernel_fixture.h"
 
-#include "backend/input.h"
+extern "C" {
+#include "backend/crop.h"
+}
 
 #include <math.h>
 #include <stdio.h>
@@ -101,12 +103,16 @@ make_problem(const shape &s)
         unsigned room = s.source - s.side + 1;
 
         p.index.push_back(i % 2 ? random_below(STORED) : 0xffffffffu);
-        p.crop.push_back({(unsigned short)random_below(room), (unsigned short)random_below(room), i / 2 % 2});
+        struct crop crop = {};
+
+        crop_rotate(&crop, 37.0 * i);
+        p.crop.push_back({(unsigned short)random_below(room), (unsigned short)random_below(room), i / 2 % 2,
+                          i % 3 ? crop.sine : 0, i % 3 ? crop.cosine : 0, i % 2 ? 0 : (int)(s.side * i * 1500) - 9000});
     }
     /* No data of an image of weight 0 may be read. */
     p.weight[padding_of(s)] = 0;
     p.index[padding_of(s)] = 0x7fffffffu;
-    p.crop[padding_of(s)] = {60000, 60000, 0};
+    p.crop[padding_of(s)] = {60000, 60000, 0, CROP_ONE, CROP_ONE, CROP_GAIN};
     return p;
 }
 
@@ -121,8 +127,11 @@ level(const problem &p, unsigned image, int y, int x)
 
     if (p.weight[image] == 0 || y < 0 || x < 0 || y >= (int)s.side || x >= (int)s.side)
         return -1;
-    x = crop.flip ? (int)s.side - 1 - x : x;
-    return from[(at * s.source + crop.y + (unsigned)y) * s.source + crop.x + (unsigned)x];
+    struct crop host = {crop.x, crop.y, crop.flip != 0, crop.sine, crop.cosine, crop.gain};
+    struct crop_row row;
+
+    crop_row_start(&row, &host, &from[at * s.source * s.source], s.source, s.side, (unsigned)y);
+    return crop_level(&row, (unsigned)x);
 }
 
 static void

@@ -162,6 +162,7 @@ make_images(const struct plan_options *o, bool padding)
                                                      cos(wave * 2 * (double)i / o->source) +
                                                  30 * random_unit());
         m.crop[n] = (struct crop){.x = (uint16_t)(n % BORDER), .y = (uint16_t)(2 * n % BORDER), .flip = n % 2 == 1};
+        m.crop[n].gain = n % 2 ? 0 : CROP_GAIN / 5;
         m.weight[n] = padding && n == 1 ? 0 : 1;
     }
     for (i = 0; i < (size_t)o->batch * OUTPUTS; i++)
@@ -378,7 +379,7 @@ fill_slot(const struct cuda_layout *l, const struct images *m, unsigned slot, un
     unsigned i;
 
     for (i = 0; i < o->batch; i++) {
-        struct crop_place place = {m->crop[i].x, m->crop[i].y, m->crop[i].flip};
+        struct crop_place place = cuda_crop_place(&m->crop[i]);
 
         block.images += m->weight[i] != 0;
         memcpy(bytes + l->slot.crop + i * sizeof(place), &place, sizeof(place));

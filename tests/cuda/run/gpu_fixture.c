@@ -125,6 +125,10 @@ gpu_draw(struct gpu_batch *b, uint32_t number, unsigned images)
     }
     for (i = 0; i < GPU_BATCH; i++) {
         b->crop[i] = (struct crop){.x = (uint16_t)((number + i) % 5), .y = (uint16_t)(number % 3), .flip = i % 2};
+        if (i % 2 == 1)
+            crop_rotate(&b->crop[i], 10.0 * (double)number - 20);
+        else
+            b->crop[i].gain = CROP_GAIN / 5;
         b->weight[i] = i < images ? 1 : 0;
     }
     b->batch = (struct batch){.pixels = b->pixels, .crop = b->crop, .label = b->label, .weight = b->weight};

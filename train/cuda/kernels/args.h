@@ -23,9 +23,11 @@
 
 #define INPUT_THREADS 256
 
+/* As struct crop, with the same units; the formulas of input.cu are those of crop.c. */
 struct crop_place {
     unsigned short x, y;
     unsigned flip;
+    int sine, cosine, gain;
 };
 
 /*

@@ -5,8 +5,48 @@
  */
 #include "cuda/kernels/device.h"
 
+#include "backend/input.h"
+
 namespace
 {
+/* Returns the level at a column and a row of the source; 0 outside, where numbers below 0 have become huge. */
+DEVICE unsigned
+level_at(const input_args &a, const uint8_t *pixels, unsigned x, unsigned y)
+{
+    return x < a.source && y < a.source ? pixels[(size_t)y * a.source + x] : 0;
+}
+
+/* Returns the level at (x, y) of the rotated source, as crop_rotated_level() of crop.c. */
+DEVICE unsigned
+rotated_level(const input_args &a, const crop_place &crop, const uint8_t *pixels, unsigned x, unsigned y)
+{
+    const unsigned one = 1u << CROP_FRACTION, offset = (unsigned)(CROP_OFFSET >> 31);
+    const long long start = (long long)(a.source - 1) * CROP_ONE + CROP_OFFSET + (1 << (CROP_SHIFT - 1));
+    long long x2 = 2 * (int)x - (int)(a.source - 1), y2 = 2 * (int)y - (int)(a.source - 1);
+    unsigned u = (unsigned)((unsigned long long)(x2 * crop.cosine - y2 * crop.sine + start) >> CROP_SHIFT);
+    unsigned v = (unsigned)((unsigned long long)(x2 * crop.sine + y2 * crop.cosine + start) >> CROP_SHIFT);
+    unsigned left = (u >> CROP_FRACTION) - offset, top = (v >> CROP_FRACTION) - offset;
+    unsigned right = u & (one - 1), below = v & (one - 1); /* weights */
+    unsigned upper = level_at(a, pixels, left, top) * (one - right) + level_at(a, pixels, left + 1, top) * right;
+    unsigned lower = level_at(a, pixels, left, top + 1) * (one - right) +
+                     level_at(a, pixels, left + 1, top + 1) * right;
+
+    return (upper * (one - below) + lower * below + one * one / 2) >> (2 * CROP_FRACTION);
+}
+
+/* Returns the level at (x, y) of the network's input, as crop_level() of crop.h. */
+DEVICE unsigned
+level_of(const input_args &a, const crop_place &crop, const uint8_t *pixels, unsigned x, unsigned y)
+{
+    unsigned column = crop.x + (crop.flip ? a.side - 1 - x : x), row = crop.y + y;
+    unsigned level = crop.sine != 0 || crop.cosine != 0 ? rotated_level(a, crop, pixels, column, row)
+                                                        : pixels[(size_t)row * a.source + column];
+
+    if (crop.gain != 0)
+        level = (level * (unsigned)(CROP_GAIN + crop.gain) + CROP_GAIN / 2) / CROP_GAIN;
+    return level < 255 ? level : 255;
+}
+
 /* Stores a cell: two by two pixels, each a gray level and "inside"; zeros outside and for an image of weight 0. */
 DEVICE void
 store_cell(const input_args &a, unsigned image, unsigned row, unsigned column)
@@ -30,8 +70,7 @@ store_cell(const input_args &a, unsigned image, unsigned row, unsigned column)
         float level = 128;
 
         if (inside)
-            level = (float)pixels[(size_t)(a.crop[image].y + y) * a.source + a.crop[image].x +
-                                  (a.crop[image].flip ? a.side - 1 - x : x)];
+            level = (float)level_of(a, a.crop[image], pixels, x, y);
         v.at[2 * i] = to_value((level - 128) / 256); /* exact in every type of value: it has eight bits */
         v.at[2 * i + 1] = to_value(inside ? 1.0f : 0.0f);
     }

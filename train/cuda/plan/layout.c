@@ -100,6 +100,13 @@ in_slot(size_t *at, size_t count, size_t size)
     return here;
 }
 
+struct crop_place
+cuda_crop_place(const struct crop *crop)
+{
+    return (struct crop_place){
+        .x = crop->x, .y = crop->y, .flip = crop->flip, .sine = crop->sine, .cosine = crop->cosine, .gain = crop->gain};
+}
+
 /* make_tensors() has checked that the pixels, the largest part, fit. */
 static void
 shape_slot(struct cuda_layout *l)

@@ -161,4 +161,6 @@ enum chex_status cuda_layout_make_measured(struct cuda_layout *l, struct cuda_la
                                            struct chex_error *err);
 void cuda_layout_free(struct cuda_layout *l);
 
+struct crop_place cuda_crop_place(const struct crop *crop);
+
 #endif

@@ -135,7 +135,7 @@ fill_images(const struct plan *plan, const struct batch *batch, const struct cro
         bool here = counts(batch, i) && is_in_pixels(batch, i);
 
         index[i] = counts(batch, i) && !here ? batch->index[i] : STORE_NONE;
-        place[i] = (struct crop_place){.x = crop[i].x, .y = crop[i].y, .flip = crop[i].flip};
+        place[i] = cuda_crop_place(&crop[i]);
         weight[i] = batch->weight ? batch->weight[i] : 1;
         if (here)
             memcpy(slot + at->pixels + i * image, batch->pixels + i * image, image);
