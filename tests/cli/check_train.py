@@ -134,13 +134,14 @@ def _(work):
                               ["--optimizer", "adagrad"], ["--optimizer", "adadelta"], ["--optimizer", "rmsprop"],
                               ["--loss", "focal"], ["--label-smoothing", "0.2"],
                               ["--pos-weight", "auto"], ["--pos-weight", weights], ["--augment", "none"],
+                              ["--rotate", "10"], ["--brightness", "0.2"],
                               ["--schedule", "cosine"], ["--warmup", "5"], ["--clip", "0.1"], ["--ema", "0.9"],
                               ["--weight-decay", "0.1"], ["--micro-batch", "8"], ["--accumulate", "2"],
                               ["--batch", "8"], ["--crop", "20"])):
         out = run_folder(work, f"run{i}")
         train(out, "-q", "--epochs", "1", *more)
         seen.add(kept(out)["best.safetensors"])
-    assert len(seen) == 20, len(seen)
+    assert len(seen) == 22, len(seen)
 
 
 @case("--label-smoothing: the loss of training is that of smoothed labels, an evaluation has that of the labels")

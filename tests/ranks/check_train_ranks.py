@@ -202,21 +202,30 @@ def _(work):
     assert orders[0] == orders[1] == orders[2], orders
 
 
-@case("1 and 2 ranks make the same step of smoothed labels, and a resumed run the same bytes")
-def _(work):
-    step = "step-000001.safetensors"
-    smooth = ("--label-smoothing", "0.3", "--checkpoint-every", "1steps", "--keep", "0")
-    for count in (1, 2):
-        train(count, f"{work}/{count}", *smooth, "--max-steps", "4")
-        train(count, f"{work}/{count}-stopped", *smooth, "--max-steps", "2")
-        train(count, f"{work}/{count}-stopped", *smooth, "--max-steps", "4")
+def same_steps(work, counts, *more):
+    """With these options all numbers of ranks make the same step, another one than without, and resume exactly."""
+    step, every = "step-000001.safetensors", ("--checkpoint-every", "1steps", "--keep", "0")
+    for count in counts:
+        train(count, f"{work}/{count}", *every, *more, "--max-steps", "4")
+        train(count, f"{work}/{count}-stopped", *every, *more, "--max-steps", "2")
+        train(count, f"{work}/{count}-stopped", *every, *more, "--max-steps", "4")
         assert slurp(f"{work}/{count}/step-000004.safetensors") == \
             slurp(f"{work}/{count}-stopped/step-000004.safetensors")
-    train(1, f"{work}/plain", "--checkpoint-every", "1steps", "--keep", "0", "--max-steps", "1")
-    for running in (False, True):
-        moved = furthest(f"{work}/1/{step}", f"{work}/2/{step}", running)
-        assert moved < 1e-4, f"{moved:.2g} between 1 and 2 ranks"
-    assert furthest(f"{work}/1/{step}", f"{work}/plain/{step}", False) > 1e-3, "smoothing changes nothing"
+        for running in (False, True):
+            moved = furthest(f"{work}/1/{step}", f"{work}/{count}/{step}", running)
+            assert moved < 1e-4, f"{moved:.2g} between 1 and {count} ranks"
+    train(1, f"{work}/plain", *every, "--max-steps", "1")
+    assert furthest(f"{work}/1/{step}", f"{work}/plain/{step}", False) > 1e-3, f"{more} change nothing"
+
+
+@case("1 and 2 ranks make the same step of smoothed labels, and a resumed run the same bytes")
+def _(work):
+    same_steps(work, (1, 2), "--label-smoothing", "0.3")
+
+
+@case("1, 2 and 4 ranks make the same step of rotated and brightened images, and a resumed run the same bytes")
+def _(work):
+    same_steps(work, (1, 2, 4), "--rotate", "15", "--brightness", "0.3")
 
 
 @case("running statistics and their counters are those of one process, ragged last steps too, and so is the first "

@@ -55,6 +55,10 @@ static const struct cli_option option_table[] = {
      "side of the network's input in pixels; default 224, or all of smaller images"},
     {OPT_AUGMENT, 0, "augment", "LIST", NULL, NULL,
      "random changes to training images: flip,crop (default), flip, crop or none"},
+    {OPT_SETTING, 0, "rotate", "DEGREES", NULL, NULL,
+     "rotate training images by a random angle from -DEGREES to DEGREES; default 0"},
+    {OPT_SETTING, 0, "brightness", "X", NULL, NULL,
+     "multiply the gray levels of training images by a random factor from 1 - X to 1 + X; default 0"},
 
     {OPT_SETTING, 0, "epochs", "N", NULL, "Training", "number of passes over the training split; default 10"},
     {OPT_SETTING, 0, "limit", "N", NULL, NULL,

@@ -220,8 +220,10 @@ train_report_plan(struct train_report *r, const struct trainer *t)
         print_sums(&f, o);
     if (!o->evaluate_only)
         print_batches(&f, o);
-    if (!o->evaluate_only)
+    if (!o->evaluate_only) {
         train_report_reading(&f, o);
+        train_report_augmentation(o);
+    }
     print_held(r);
 }
 

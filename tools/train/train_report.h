@@ -84,6 +84,8 @@ void train_report_scale(const struct train_report *r);
 
 /* Prints the source of an epoch's images and their order; a part of the plan. */
 void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);
+/* Prints how the images are changed at random, if --rotate or --brightness is given. */
+void train_report_augmentation(const struct trainer_options *o);
 
 /* Callbacks of struct trainer_watch; context is the report. */
 void train_report_started(void *context, const struct trainer *t, const struct trainer_start *start);

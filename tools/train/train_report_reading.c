@@ -1,5 +1,5 @@
 /*
- * train_report_reading.c - prints where the images come from; see train_report.h
+ * train_report_reading.c - prints where the images come from and how they change; see train_report.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,6 +31,21 @@ train_report_reading(const struct trainer_facts *f, const struct trainer_options
     else
         wrap_put(&w, "; ", "shuffled by windows of %s of %s", format_count(reading->window, text),
                  format_things(chex_dataset_split(f->ds, (unsigned)f->train)->shard_count, "shard", shards));
+    wrap_end(&w);
+}
+
+void
+train_report_augmentation(const struct trainer_options *o)
+{
+    struct wrap w = {.out = stderr};
+
+    if (o->rotate == 0 && o->brightness == 0)
+        return;
+    wrap_put(&w, "", "augment  %s", augment_names[o->augment]);
+    if (o->rotate > 0)
+        wrap_put(&w, ", ", "rotated by up to %g degrees", o->rotate);
+    if (o->brightness > 0)
+        wrap_put(&w, ", ", "brightness %g to %g", 1 - o->brightness, 1 + o->brightness);
     wrap_end(&w);
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "math/random.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,15 @@ struct skipped {
 
 /* ---- one batch ------------------------------------------------------------------------------------------------- */
 
+/* Returns a number from -most to most, a function of the purpose and (seed, epoch, place). */
+static double
+draw_within(const struct loader_options *o, const struct sample_place *place, enum random_purpose purpose, double most)
+{
+    const struct random_stream stream = {o->seed, purpose, o->epoch, place->shard};
+
+    return (2 * random_uniform(&stream, place->index) - 1) * most;
+}
+
 struct crop
 loader_crop(const struct loader_options *o, const struct sample_place *place, unsigned source)
 {
@@ -74,6 +84,10 @@ loader_crop(const struct loader_options *o, const struct sample_place *place, un
     }
     if (o->augment & AUGMENT_FLIP)
         crop.flip = random_below(&stream, number + 2, 2);
+    if (o->rotate > 0)
+        crop_rotate(&crop, draw_within(o, place, RANDOM_ROTATE, o->rotate));
+    if (o->brightness > 0)
+        crop.gain = (int32_t)lrint(draw_within(o, place, RANDOM_BRIGHTNESS, o->brightness) * CROP_GAIN);
     return crop;
 }
 

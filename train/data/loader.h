@@ -31,8 +31,10 @@ struct loader_options {
     const uint32_t *order; /* [samples->count] */
     uint64_t seed;
     uint32_t epoch;
-    unsigned augment; /* bits of enum augment; 0: center crop, no flip */
-    unsigned side;    /* of the crop; not larger than the images */
+    unsigned augment;  /* bits of enum augment; 0: center crop, no flip */
+    double rotate;     /* an angle from -rotate to rotate degrees, at most 180; 0: none */
+    double brightness; /* a factor from 1 - brightness to 1 + brightness, at most 1; 0: none */
+    unsigned side;     /* of the crop; not larger than the images */
 
     /*
      * Micro-batch i of the pass, 0 <= i < count, has the positions first(i) .. first(i) + batch - 1, with first(i) =

@@ -15,9 +15,11 @@
 enum random_purpose {
     RANDOM_INIT = 1,  /* a = tensor */
     RANDOM_ORDER,     /* a = epoch */
-    RANDOM_AUGMENT,   /* a = epoch, b = record */
+    RANDOM_AUGMENT,   /* a = epoch, b = shard */
     RANDOM_BOOTSTRAP, /* a = replicate */
     RANDOM_SWAP,      /* a = swap (compare.h) */
+    RANDOM_ROTATE,    /* as RANDOM_AUGMENT */
+    RANDOM_BRIGHTNESS,
 };
 
 struct random_stream {

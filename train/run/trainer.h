@@ -96,6 +96,8 @@ struct trainer_options {
     size_t given_count;
     const char *given_path; /* their file, for errors */
     unsigned augment;       /* bits of enum augment */
+    double rotate;          /* loader_options.rotate, in degrees */
+    double brightness;      /* loader_options.brightness */
     unsigned side;          /* of the crop, the network's input; 0: 224, or the side of smaller images */
     uint64_t seed;
 

@@ -90,6 +90,8 @@ const struct setting trainer_settings[] = {
     {"label-smoothing", SETTING_FIXED, SETTING_REAL, O(smoothing), .most = 1 - 1e-9, .training = true},
     {"pos-weight", SETTING_FIXED, SETTING_TEXT, E(positive), .training = true},
     {"augment", SETTING_FIXED, SETTING_CHOICE, O(augment), .names = augment_names, .training = true},
+    {"rotate", SETTING_FIXED, SETTING_REAL, O(rotate), .most = 180, .training = true},
+    {"brightness", SETTING_FIXED, SETTING_REAL, O(brightness), .most = 1, .training = true},
     {"select", SETTING_FIXED, SETTING_CHOICE, O(select), .names = select_names, .training = true},
     {"early-stop", SETTING_FREE, SETTING_NUMBER, O(patience), .min = 1, EPOCHS, .training = true},
     {"keep", SETTING_SHARED, SETTING_NUMBER, O(keep), MILLION},

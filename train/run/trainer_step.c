@@ -59,6 +59,8 @@ trainer_open_epoch(struct trainer *t, struct chex_error *err)
         .seed = t->job.o->seed,
         .epoch = t->state.epoch,
         .augment = t->job.o->augment,
+        .rotate = t->job.o->rotate,
+        .brightness = t->job.o->brightness,
         .side = t->task.side,
         .batch = t->task.micro,
         .start = t->state.batches * t->task.global +

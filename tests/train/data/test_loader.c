@@ -11,6 +11,7 @@
 #include "data/loader.h"
 #include "lib/dataset/small_dataset.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -264,6 +265,50 @@ TEST(batches_do_not_depend_on_the_threads)
         loader_free(l);
     }
     bench_release(&b);
+}
+
+TEST(angles_and_factors_are_within_their_bounds_and_change_no_crop)
+{
+    const struct loader_options plain = {.seed = 5, .epoch = 2, .augment = AUGMENT_CROP | AUGMENT_FLIP, .side = 10};
+    struct loader_options o = plain;
+    double least_gain = 1, most_gain = -1, least_sine = 1, most_sine = -1;
+
+    o.rotate = 30;
+    o.brightness = 0.25;
+    for (uint32_t i = 0; i < 1000; i++) {
+        const struct sample_place place = {.shard = i % 3, .index = i};
+        struct crop before = loader_crop(&plain, &place, 16), c = loader_crop(&o, &place, 16);
+        double sine = (double)c.sine / CROP_ONE, cosine = (double)c.cosine / CROP_ONE;
+        double gain = (double)c.gain / CROP_GAIN;
+
+        ck_assert(before.sine == 0 && before.cosine == 0 && before.gain == 0);
+        ck_assert(before.x == c.x && before.y == c.y && before.flip == c.flip);
+        ck_assert_double_eq_tol(sine * sine + cosine * cosine, 1, 1e-8);
+        least_sine = fmin(sine, least_sine);
+        most_sine = fmax(sine, most_sine);
+        least_gain = fmin(gain, least_gain);
+        most_gain = fmax(gain, most_gain);
+    }
+    ck_assert(least_sine >= -0.5 && least_sine < -0.49 && most_sine <= 0.5 && most_sine > 0.49);
+    ck_assert(least_gain >= -0.25 && least_gain < -0.24 && most_gain <= 0.25 && most_gain > 0.24);
+}
+
+TEST(angles_and_factors_differ_by_seed_epoch_and_image)
+{
+    struct loader_options o[3] = {{.seed = 5, .epoch = 2, .side = 16, .rotate = 180, .brightness = 1}};
+    const struct sample_place place[4] = {
+        {.shard = 1, .index = 7}, {.shard = 1, .index = 7}, {.shard = 2, .index = 7}, {.shard = 1, .index = 8}};
+    struct crop first = loader_crop(&o[0], &place[0], 16), again = loader_crop(&o[0], &place[1], 16);
+
+    o[1] = o[2] = o[0];
+    o[1].seed = 6;
+    o[2].epoch = 3;
+    ck_assert(first.sine == again.sine && first.cosine == again.cosine && first.gain == again.gain);
+    for (int i = 0; i < 4; i++) {
+        struct crop other = loader_crop(i < 2 ? &o[1 + i] : &o[0], &place[i < 2 ? 0 : i], 16);
+
+        ck_assert(other.sine != first.sine && other.gain != first.gain);
+    }
 }
 
 TEST(ranks_take_their_slices_of_every_global_batch)
