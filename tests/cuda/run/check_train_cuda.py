@@ -177,6 +177,19 @@ def _(work):
         same(f"{work}/run", f"{work}/{name}")
 
 
+@case("rotated and brightened images: the same bytes wherever the images are kept, and the losses of the CPU")
+def _(work):
+    more, losses = ("--epochs", 1, "--max-steps", 2, "--rotate", 15, "--brightness", 0.3), {}
+    for name, device, cache in (("device", GPU, "device"), ("none", GPU, "none"), ("cpu", "cpu", "none")):
+        train(f"{work}/{name}", *more, "--cache", cache, device=device)
+        losses[name] = [line["loss"] for line in lines(f"{work}/{name}", "step")]
+    last = last_step(f"{work}/device")
+    same(f"{work}/device", f"{work}/none", [f"{last}.safetensors", f"{last}.opt.safetensors", "latest"])
+    first, plain = losses["cpu"][0], lines(on_cpu(), "step")[0]["loss"]
+    assert losses["device"] == losses["none"] and abs(losses["device"][0] - first) < 1e-4 * first, losses
+    assert abs(first - plain) > 1e-3 * plain, "the options change nothing"
+
+
 @case("--pdl: the bytes are the same, with and without graphs; a GPU that has no such launches says so once")
 def _(work):
     one, note = ("--epochs", 1), "--pdl is for GPUs of compute capability 9.0 and newer: no effect here"

@@ -12,7 +12,7 @@ import sys
 try:
     import numpy as np
     import torch
-    from torchvision.transforms.v2 import functional
+    from torchvision.transforms import functional
 except ImportError as e:
     print(f"skip: {e}")
     print("0 passed, 0 failed, 1 skipped")
