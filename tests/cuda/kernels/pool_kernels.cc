@@ -352,6 +352,15 @@ normed_to_device(const value_set &set, normed_problem &p)
     launch(set, CUDA_NORM_SUMS, 1, cuda_blocks(s.channels, NORM_CHANNELS), sums);
 }
 
+/* The gradient of a mean: a value near g whose product with gamma is stored without rounding, if there is one. */
+static double
+nearest_stored(const value_set &set, double g, double gamma)
+{
+    double near = (double)rounded(set, (float)(gamma * g)) / gamma;
+
+    return fabs(near - g) <= 0.01 * fabs(g) ? near : g;
+}
+
 static void
 check_gradient(const value_set &set, const normed_problem &p, doubles &g)
 {
@@ -366,7 +375,7 @@ check_gradient(const value_set &set, const normed_problem &p, doubles &g)
         double before = s.add ? (double)p.dx[q * p.ld + c] : 0, v = normal_of(p, q, c);
 
         if (image_counts(p, q / s.height / s.width)) {
-            g[i] = s.relu && !(v > 0) ? 0 : g[i];
+            g[i] = s.relu && !(v > 0) ? 0 : s.kind == MEAN ? nearest_stored(set, g[i], (double)p.gamma[c]) : g[i];
             a[i] = before + g[i] * (double)p.gamma[c];
             sums[c] += g[i];
             sums[s.channels + c] += g[i] * ((double)p.x[q * p.ld + c] - p.mean[c]) * p.inverse[c];

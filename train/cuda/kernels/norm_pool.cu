@@ -517,6 +517,22 @@ KERNEL(norm_mean_pool, norm_pool_args, NORM_THREADS, 2)
     }
 }
 
+namespace
+{
+/*
+ * Returns a value near g whose product with gamma is stored without rounding; g if there is none.  All pixels of an
+ * image have the same gradient of the mean, so A would have the same rounding error in all of them.  The mean terms of
+ * BN backward then would not contain this error, and it would not cancel.
+ */
+DEVICE float
+nearest_stored(float g, float gamma, float inverse)
+{
+    float near = to_float(to_value(gamma * g)) * inverse;
+
+    return fabsf(near - g) <= fabsf(g) * 0.01f ? near : g; /* also g if gamma is 0, or the product overflows */
+}
+} // namespace
+
 KERNEL(norm_mean_pool_gradient, norm_pool_args, NORM_THREADS, 2)
 {
     SHARED_BYTES(shared);
@@ -524,7 +540,11 @@ KERNEL(norm_mean_pool_gradient, norm_pool_args, NORM_THREADS, 2)
     norm_table table = {(float *)(void *)(shared + NORM_SCRATCH), NORM_CHANNELS / 8};
     norm_lane l;
     bool has = begin_lane(l, a.norm, first, a.pool.channels, table, shared);
+    float inverse[8];
 
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        inverse[i] = 1 / l.gamma[i];
     for (unsigned n = blockIdx.x * NORM_ROWS + threadIdx.x / 4; has && n < a.pool.images * pixels;
          n += gridDim.x * NORM_ROWS) {
         pixel_at s = pixel_of(n, pixels, a.pool.width);
@@ -536,7 +556,7 @@ KERNEL(norm_mean_pool_gradient, norm_pool_args, NORM_THREADS, 2)
         load_dy(g, a.pool, s.image, 0, 0, first + l.at);
 #pragma unroll
         for (unsigned i = 0; i < 8; i++)
-            g[i] = counts ? g[i] / (float)pixels : 0.0f;
+            g[i] = counts ? nearest_stored(g[i] / (float)pixels, l.gamma[i], inverse[i]) : 0.0f;
         finish_input(l, a.pool, s, first + l.at, x, g, counts);
     }
     store_sums(l, table, shared, a.sums.partial, a.sums.channels);
