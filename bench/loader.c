@@ -28,6 +28,7 @@
 #include "backend/host.h"
 #include "base/clock.h"
 #include "data/loader.h"
+#include "data/pace.h"
 #include "data/staging.h"
 
 #include <stdio.h>
@@ -164,30 +165,11 @@ sleep_until(double until)
     }
 }
 
-/* A simulated GPU that works in order; the host gives it one micro-batch while it works on another. */
-struct gpu {
-    double rate;       /* images per second; 0: it takes no time */
-    double free, idle; /* the time when all its work is done; idle seconds between micro-batches */
-};
-
-static void
-give(struct gpu *gpu, unsigned images)
-{
-    double now = clock_now(), begins = gpu->free > now ? gpu->free : now;
-
-    if (gpu->rate == 0)
-        return;
-    if (gpu->free > 0)
-        gpu->idle += begins - gpu->free;
-    gpu->free = begins + images / gpu->rate;
-    sleep_until(begins);
-}
-
 static void
 run(const struct loader_options *o, double seconds, double rate)
 {
     double begun = clock_now(), now = begun, used = (double)clock() / CLOCKS_PER_SEC;
-    struct gpu gpu = {.rate = rate};
+    struct pace pace = {.rate = rate};
     uint64_t images = 0;
     struct chex_error err;
     struct loader *l;
@@ -199,12 +181,12 @@ run(const struct loader_options *o, double seconds, double rate)
         if (!b)
             break;
         images += b->images;
-        give(&gpu, b->images);
+        sleep_until(pace_take(&pace, b->images));
         loader_return(l, b);
         now = clock_now();
     }
     printf("%llu %.6f %.6f %.6f\n", (unsigned long long)images, now - begun, (double)clock() / CLOCKS_PER_SEC - used,
-           rate > 0 ? gpu.idle : loader_wait(l));
+           rate > 0 ? pace.waited : loader_wait(l));
     loader_free(l);
 }
 

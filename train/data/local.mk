@@ -6,6 +6,8 @@ libtrain_la_SOURCES += \
 	train/data/loader.h \
 	train/data/order.c \
 	train/data/order.h \
+	train/data/pace.c \
+	train/data/pace.h \
 	train/data/reader.c \
 	train/data/reader.h \
 	train/data/staging.c \
