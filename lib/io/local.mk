@@ -6,6 +6,8 @@ libchexcore_la_SOURCES += \
 	lib/io/csv.h \
 	lib/io/digest_file.c \
 	lib/io/digest_file.h \
+	lib/io/disk_reads.c \
+	lib/io/disk_reads.h \
 	lib/io/file.c \
 	lib/io/file.h \
 	lib/io/file_calls.c \

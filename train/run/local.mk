@@ -20,5 +20,6 @@ libtrain_la_SOURCES += \
 	train/run/trainer_snapshot.c \
 	train/run/trainer_start.c \
 	train/run/trainer_step.c \
+	train/run/trainer_storage.c \
 	train/run/trainer_times.c \
 	train/run/trainer_weights.c

@@ -8,6 +8,7 @@
  *                          a checkpoint; at the end it evaluates the test split with the best model
  *     trainer_evaluate()   instead: evaluates one split with given weights, without training
  *     trainer_estimate()   instead: estimates the duration
+ *     trainer_check_storage()  instead: reads the images of the epochs, computes nothing and writes nothing
  *
  * A short run has fewer steps than --epochs needs (options->max_steps), or a part of the images (options->limit):
  * checkpoint_state.short_run names its options,
@@ -135,6 +136,8 @@ struct trainer_options {
     unsigned replicates; /* of the bootstrap */
     bool evaluate_only;  /* the caller will use trainer_evaluate() */
     bool plan_only;      /* the caller will use neither run nor evaluate */
+    bool storage_check;  /* the caller will use trainer_check_storage(); `device` is not used */
+    double rate;         /* of it: images per second that each rank uses; 0: as many as it gets */
     const char *split;   /* of trainer_evaluate(); NULL: test */
     const char *predict; /* a CSV for the predictions of the last evaluation, or NULL */
 };
@@ -207,7 +210,9 @@ struct trainer_watch {
     /* Spans of a rank since the last such call, for a trace, by clock_now() of rank 0.  All ranks must set it. */
     void (*spans)(void *context, const struct trainer *t, int rank, const struct trace_span *span, size_t count);
     void (*epoch)(void *context, const struct trainer *t, const struct trainer_epoch *epoch);
-    void (*staging)(void *context, const struct trainer *t, uint64_t done, uint64_t of);    /* bytes */
+    void (*staging)(void *context, const struct trainer *t, uint64_t done, uint64_t of); /* bytes */
+    void (*reading)(void *context, const struct trainer *t, uint64_t done,
+                    uint64_t of); /* images, of a storage check */
     void (*evaluating)(void *context, const struct trainer *t, uint64_t done, uint64_t of); /* micro-batches */
     void (*evaluated)(void *context, const struct trainer *t, const struct trainer_evaluation_result *result);
     /* Draw the best model so far, or a final evaluation, into RUN.  Called by another thread, one call at a time. */
@@ -297,6 +302,30 @@ struct trainer_scale {
 };
 enum chex_status trainer_scale(const struct trainer *t, const struct plan_model *m, const struct scale_machine *machine,
                                unsigned ranks, struct trainer_scale *out, struct chex_error *err);
+
+/*
+ * For storage_check: copy the data set (--stage), and read the images of the epochs in the order and micro-batches of a
+ * run, with its threads.  A simulated GPU (pace.h) on each rank uses them at options->rate.  Like the ranks of a run,
+ * they wait for each other, but only every few steps.  Writes nothing but that copy.  *out has the sums of all ranks on
+ * all ranks; after CHEX_ERR_STOPPED, those until then.  Damaged records: as in trainer_run().
+ * CHEX_ERR_STOPPED, CHEX_ERR_LOST, statuses of records and of the copy
+ */
+struct trainer_storage {
+    int ranks;
+    uint64_t steps, images; /* images: used by the simulated GPUs */
+    uint64_t bytes;         /* of the records read from files, also of images that were not used in the end */
+    uint64_t disk_bytes;    /* of those, as the kernel counts them (disk_reads.h) */
+    bool disk_known;        /* false: the kernel of a rank does not count them */
+    double seconds;         /* of the slowest rank, without the copy */
+    double first;           /* of them, until the slowest rank had its first images */
+    double cpu;             /* CPU seconds of all ranks, without those of waiting for each other */
+    double waited;          /* seconds that the GPUs waited for images, all ranks, without `first` */
+    double waited_most;     /* share of its seconds that a rank waited, of the rank that waited most */
+    char order[ORDER_HASH]; /* of the last epoch, equal to that of a run */
+    int ranks_waited;       /* ranks that waited for more than TRAINER_STORAGE_WAIT of their seconds */
+};
+#define TRAINER_STORAGE_WAIT 0.01
+enum chex_status trainer_check_storage(struct trainer *t, struct trainer_storage *out, struct chex_error *err);
 
 /* NULL is allowed.  Returns false if the process must end by _exit(), see reduce_ops.free. */
 bool trainer_free(struct trainer *t);

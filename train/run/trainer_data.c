@@ -99,6 +99,13 @@ choose_device_cache(const struct trainer_job *job, const struct trainer_task *ta
                      format_bytes_compared(size, there, needed), format_bytes_compared(there, size, left));
 }
 
+/* Returns the validation split if every epoch reads it, or -1. */
+static int
+validation_of_epochs(const struct trainer_job *job, const struct trainer_task *task)
+{
+    return job->o->storage_check ? -1 : task->validation;
+}
+
 /* Keep the splits of every epoch in memory if they fit, once per rank of the node. */
 static enum chex_status
 choose_cache(const struct trainer_job *job, const struct trainer_task *task, const struct trainer_engine *engine,
@@ -108,7 +115,7 @@ choose_cache(const struct trainer_job *job, const struct trainer_task *task, con
     char needed[FORMAT_TEXT], there[FORMAT_TEXT];
     enum chex_status status = choose_device_cache(job, task, engine, images, err);
 
-    images->reading.size = split_size(task, task->train) + split_size(task, task->validation);
+    images->reading.size = split_size(task, task->train) + split_size(task, validation_of_epochs(job, task));
     images->reading.available = available;
     images->reading.kept = images->reading.on_device || job->o->cache == CACHE_HOST ||
                            (job->o->cache == CACHE_AUTO && images->reading.size <= room);
@@ -247,7 +254,7 @@ open_reader(struct trainer *t, bool *split, struct chex_error *err)
     memset(split, 0, chex_dataset_info(t->task.ds)->split_count * sizeof(*split));
     if (t->task.train >= 0)
         split[t->task.train] = t->images.reading.kept;
-    if (t->task.validation >= 0)
+    if (validation_of_epochs(&t->job, &t->task) >= 0)
         split[t->task.validation] = t->images.reading.kept;
     if (t->images.reading.kept)
         status = open_keeper(&t->task, &t->engine, &t->images, split, err);

@@ -246,6 +246,10 @@ find_backend(const struct trainer_job *job, struct trainer_engine *engine, struc
     enum chex_status status = CHEX_ERR_UNSUPPORTED;
     size_t i;
 
+    if (job->o->storage_check) {
+        engine->backend = &trainer_storage_backend;
+        return engine->backend->device_open(0, &engine->device, err);
+    }
     for (i = 0; backends[i] && status != CHEX_OK; i++) {
         if (!automatic && strcmp(words.backend, backends[i]->name) != 0)
             continue;
@@ -497,9 +501,12 @@ compare_course(const struct trainer_job *job, enum chex_status status, struct ch
     const struct trainer_options *o = job->o;
     char text[512];
 
-    snprintf(text, sizeof(text), "version %s\ndry-run %s\neval-only %s\nsplit %.200s\ninit %s\nstage %s\ntrace %s\n",
-             chex_version(), o->plan_only ? "yes" : "no", o->evaluate_only ? "yes" : "no", o->split ? o->split : "test",
-             o->evaluate_only && o->init ? "yes" : "no", o->stage ? "yes" : "no", job->w->spans ? "yes" : "no");
+    snprintf(
+        text, sizeof(text),
+        "version %s\ndevice-none %s\nrate %g\ndry-run %s\neval-only %s\nsplit %.200s\ninit %s\nstage %s\ntrace %s\n",
+        chex_version(), o->storage_check ? "yes" : "no", o->rate, o->plan_only ? "yes" : "no",
+        o->evaluate_only ? "yes" : "no", o->split ? o->split : "test", o->evaluate_only && o->init ? "yes" : "no",
+        o->stage ? "yes" : "no", job->w->spans ? "yes" : "no");
     return collective_compare(job->all, status, text, err);
 }
 

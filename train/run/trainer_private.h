@@ -4,6 +4,7 @@
  *     trainer_prepare.c   converts options to a plan of the backend
  *     trainer_settings.c  the table of settings, by name
  *     trainer_preview.c   estimates of a dry run
+ *     trainer_storage.c   the storage check
  *     trainer_data.c      copy, cache and reader of the images
  *     trainer_folder.c    RUN and its lock
  *     trainer_weights.c   reads weights from files and broadcasts them from rank 0
@@ -254,6 +255,11 @@ enum chex_status trainer_check_folder(const struct trainer_job *job, struct chex
 enum chex_status trainer_take_folder(const struct trainer_job *job, struct run_folder *run, bool create,
                                      struct chex_error *err);
 
+/* ---- trainer_storage.c ------------------------------------------------------------------------------------------- */
+
+/* The backend of a storage check: it has no plans. */
+extern const struct backend trainer_storage_backend;
+
 /* ---- trainer_weights.c ------------------------------------------------------------------------------------------- */
 
 /* Allocate host arrays for the arenas of the plan, and the order of an epoch.  CHEX_ERR_MEMORY */
@@ -333,6 +339,11 @@ enum chex_status trainer_take_order(struct trainer *t, struct chex_error *err);
 
 /* ---- trainer_step.c ---------------------------------------------------------------------------------------------- */
 
+/*
+ * Returns the micro-batches of this rank in a step of an epoch; those without an image of weight 1 are neither read nor
+ * computed.
+ */
+unsigned trainer_filled_batches(const struct trainer_job *job, const struct trainer_task *task, uint64_t step);
 /* Open and close order and loader for the rest of the current epoch. */
 enum chex_status trainer_open_epoch(struct trainer *t, struct chex_error *err);
 void trainer_close_epoch(struct trainer_pass *pass, struct stepping *stepping);

@@ -28,11 +28,8 @@
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/*
- * Returns the micro-batches of this rank in a step; those without an image of weight 1 are neither read nor computed.
- */
-static unsigned
-filled_batches(const struct trainer_job *job, const struct trainer_task *task, uint64_t step)
+unsigned
+trainer_filled_batches(const struct trainer_job *job, const struct trainer_task *task, uint64_t step)
 {
     uint64_t first = step * task->global + (uint64_t)collective_rank(job->all) * task->each * task->micro;
     uint64_t left = first < task->samples.count ? task->samples.count - first : 0,
@@ -47,7 +44,7 @@ batches_left(const struct trainer_job *job, const struct trainer_task *task, con
 {
     uint64_t steps = task->steps - state->batches;
 
-    return steps > 0 ? (steps - 1) * task->each + filled_batches(job, task, task->steps - 1) : 0;
+    return steps > 0 ? (steps - 1) * task->each + trainer_filled_batches(job, task, task->steps - 1) : 0;
 }
 
 enum chex_status
@@ -204,7 +201,7 @@ give_batch(const struct trainer *t, struct step_under_way *s, struct loaded *loa
 static enum chex_status
 give_batches(struct trainer *t, struct step_under_way *s, uint64_t number, struct chex_error *err)
 {
-    unsigned batches = filled_batches(&t->job, &t->task, number), flags = STEP_FIRST, i;
+    unsigned batches = trainer_filled_batches(&t->job, &t->task, number), flags = STEP_FIRST, i;
     enum chex_status status = CHEX_OK;
 
     for (i = 0; status == CHEX_OK && i < batches; i++) {
@@ -369,7 +366,7 @@ finish_step(struct trainer *t, struct chex_error *err)
     struct step_result r;
     struct trainer_step seen;
     enum chex_status status = wait_for_result(&t->job, &t->engine, stepping, &s, &r, err);
-    unsigned filled = filled_batches(&t->job, &t->task, t->state.batches);
+    unsigned filled = trainer_filled_batches(&t->job, &t->task, t->state.batches);
     double now = clock_now();
 
     if (status != CHEX_OK || r.halted)
