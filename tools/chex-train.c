@@ -12,6 +12,8 @@
 #include "common/launcher.h"
 #include "common/stop_signals.h"
 #include "train/train_report.h"
+#include "train/train_storage.h"
+#include "train/train_storage_options.h"
 
 #include <signal.h>
 #include <string.h>
@@ -33,12 +35,13 @@ on_save(int signal_number)
 }
 
 static const atomic_bool *
-catch_signals(void)
+catch_signals(const struct train_cli *cli)
 {
     struct sigaction save = {.sa_handler = on_save, .sa_flags = SA_RESTART};
 
     sigaction(SIGUSR2, &save, NULL);
-    return stop_signals_catch("saving after the current step");
+    return stop_signals_catch(train_storage_is_wanted(cli) ? "stopping after the current images"
+                                                           : "saving after the current step");
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
@@ -157,8 +160,11 @@ run(const struct train_cli *cli, struct train_report *report, struct trainer *t,
     trainer_facts(t, &f);
     if (collective_rank(f.collective) == 0) {
         train_report_plan(report, t);
-        warn_of_cores(report->common, t, f.collective);
+        if (!cli->train.storage_check)
+            warn_of_cores(report->common, t, f.collective);
     }
+    if (cli->train.storage_check)
+        return trainer_check_storage(t, &report->storage, err);
     if (cli->dry_run)
         return preview(report, t, collective_rank(f.collective) == 0, err);
     return cli->train.evaluate_only ? trainer_evaluate(t, err) : trainer_run(t, err);
@@ -187,6 +193,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .spans = cli->trace ? train_report_spans : NULL,
                                   .epoch = train_report_epoch,
                                   .staging = train_report_staging,
+                                  .reading = train_storage_progress,
                                   .evaluating = train_report_evaluating,
                                   .evaluated = train_report_evaluated,
                                   .draw = train_report_draw,
@@ -203,6 +210,8 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     train_report_init(&report, cli, common);
     if (status == CHEX_OK)
         status = train_cli_check(cli, common, err);
+    if (status == CHEX_OK)
+        status = train_storage_check_ranks(cli, comm->size, err);
     if (status == CHEX_OK && comm->rank == 0)
         status = train_cli_check_outputs(cli, err);
     status = trainer_prepare(&cli->train, &watch, comm, status, &t, err);
@@ -266,7 +275,7 @@ train(struct train_cli *cli, const struct cli_common *common)
 {
     struct chex_error err = {.status = CHEX_OK};
     /* Before MPI starts: mpirun may hang forever if a signal kills a rank that has not connected to it yet. */
-    const atomic_bool *stop = catch_signals();
+    const atomic_bool *stop = catch_signals(cli);
     struct comm comm;
     enum chex_status status = launcher_comm(launcher_probe(), &comm, &err);
     bool ended;
@@ -292,7 +301,7 @@ on_usage_error(const struct chex_error *wrong)
 
     if (launcher.size == 1)
         return CLI_GO_ON;
-    stop = catch_signals(); /* as in train() */
+    stop = catch_signals(&cli); /* as in train() */
     if (launcher_comm(launcher, &comm, &err) != CHEX_OK)
         return CLI_GO_ON;
     err = *wrong;

@@ -278,7 +278,7 @@ def _(work):
 @case("T90 a device that no backend of this build has: 2; auto takes the CPU")
 def _(work):
     out = os.path.join(work, "run")
-    says(train(out, "--device", "tpu", "-n", code=2), r"--device: takes auto\|cuda\|cpu\|ref\|.*, not 'tpu'")
+    says(train(out, "--device", "tpu", "-n", code=2), r"--device: takes auto\|none\|cuda\|cpu\|ref\|.*, not 'tpu'")
     says(train(out, "-n"), r"1 rank, CPU")
     assert not os.path.exists(out)
 

@@ -8,4 +8,6 @@ collective_ranks_LDADD = libtrain.la $(launcher_ldadd) $(tools_ldadd)
 EXTRA_DIST += \
 	tests/ranks/check_ranks.py \
 	tests/ranks/check_slurm.py \
+	tests/ranks/check_storage.py \
+	tests/ranks/check_storage.py \
 	tests/ranks/check_train_ranks.py

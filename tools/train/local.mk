@@ -13,6 +13,10 @@ train_sources = \
 	tools/train/train_report_model.c \
 	tools/train/train_report_reading.c \
 	tools/train/train_report_result.c \
+	tools/train/train_storage.c \
+	tools/train/train_storage.h \
+	tools/train/train_storage_options.c \
+	tools/train/train_storage_options.h \
 	tools/train/train_values.c \
 	tools/train/train_values.h \
 	tools/train/train_watch.c \

@@ -8,6 +8,7 @@
 #include "train/train_report.h"
 
 #include "base/json.h"
+#include "train/train_storage.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -91,7 +92,7 @@ plan_json(const struct train_report *r, const struct trainer *t)
     if (!t)
         return json_null();
     trainer_facts(t, &f);
-    if (!f.graph || f.memory_all == 0)
+    if (!f.graph || f.memory_all == 0 || trainer_options(t)->storage_check)
         return json_null();
     return json_pack(
         "{s:s,s:o,s:o,s:s,s:o,s:i,s:s,s:s,s:i,s:i,s:i,s:o,s:o,s:o,s:i,s:b,s:o,s:o,s:o}", "dataset_id",
@@ -167,6 +168,8 @@ train_report_json(const struct train_report *r, const struct trainer *t, const s
         text_json(r->cli->train.run), "eval_only", r->cli->train.evaluate_only, "plan", plan_json(r, t), "result",
         result_json(r, t), "validation", evaluation_json(&r->validation), "final", evaluation_json(&r->final));
 
+    if (r->cli->train.storage_check)
+        (void)json_object_set_new(document, "storage", train_storage_json(r, t));
     if (t)
         (void)metrics_json_mark(document, trainer_state(t)->leaky, trainer_state(t)->short_run);
     json_dumpf(document, stdout, JSON_INDENT(2));

@@ -14,6 +14,7 @@
 #include "graph/models.h"
 #include "store/store.h"
 #include "train/backends.h"
+#include "train/train_storage_options.h"
 #include "train/train_values.h"
 
 #include <stdlib.h>
@@ -34,7 +35,8 @@ enum {
     OPT_NODES,
     OPT_NETWORK,
     OPT_EVAL_EVERY,
-    OPT_WARMUP
+    OPT_WARMUP,
+    OPT_RATE
 };
 
 #define FLAG(member) CLI_FLAG(struct train_cli, member)
@@ -95,8 +97,12 @@ static const struct cli_option option_table[] = {
      "a FILE with lines NAME,WEIGHT"},
     {OPT_SETTING, 0, "seed", "N", NULL, NULL, "seed of weights, order and augmentation; default 1"},
 
-    {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine",
-     "device to compute on: " BACKEND_HELP "; with -n also a model of a GPU: cuda:V100"},
+    {OPT_SETTING, 0, "device", "NAME", CLI_NAMES("auto", "none", BACKEND_NAMES), "Machine",
+     "device to compute on: " BACKEND_HELP
+     "; with -n also a model of a GPU: cuda:V100.  none: read the images as a run "
+     "does, compute nothing, and report whether the storage is fast enough"},
+    {OPT_RATE, 0, "rate", "N", NULL, NULL,
+     "with --device none: images a second that each rank uses; default as many as it gets"},
     {OPT_SETTING, 0, "precision", "NAME", precision_names, NULL,
      "number format of the computation: auto (default; fp32 on a CPU, fp16 on a GPU), fp32, tf32, fp16 or bf16"},
     {OPT_SETTING, 0, "engine", "NAME", engine_names, NULL, "kernels for convolutions on a GPU: own (default) or cudnn"},
@@ -305,6 +311,7 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
 
     if (!option)
         return error_set(err, CHEX_ERR_USAGE, "'%s' is not an option; the data set is given with -d", value);
+    train_storage_note_option(cli, option->name);
     switch (option->id) {
     case OPT_INIT:
         o->init = strcmp(value, "random") == 0 ? NULL : value;
@@ -340,6 +347,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
         return set_evaluations(o, value, err);
     case OPT_WARMUP:
         return set_warmup(o, value, err);
+    case OPT_RATE:
+        return value_real(value, 1e-3, 1e9, &o->rate, err);
     default:
         return set_setting(o, option->name, value, err);
     }
@@ -408,12 +417,14 @@ const struct cli_program train_program = {
     .name = "chex-train",
     .summary = "train and evaluate a network on a data set of chest X-rays",
     .usage = "-d SHARDS -o RUN [OPTION...]\n-d SHARDS -o RUN --eval-only [--split NAME] [OPTION...]\n"
-             "-d SHARDS --init FILE --eval-only --predict CSV [OPTION...]",
+             "-d SHARDS --init FILE --eval-only --predict CSV [OPTION...]\n"
+             "-d SHARDS --device none [--rate N] [OPTION...]",
     .examples = "chex-train -d shards -o runs/a\n"
                 "chex-train -d shards -o runs/a --init imagenet.safetensors --lr 1e-4\n"
                 "chex-train -d synth96 -o runs/small --model densenet-micro\n"
                 "chex-train -d shards -o runs/a --eval-only --split test --tta tencrop\n"
-                "mpirun -np 2 --map-by socket chex-train -d shards -o runs/a --batch 32",
+                "mpirun -np 2 --map-by socket chex-train -d shards -o runs/a --batch 32\n"
+                "mpirun -np 4 chex-train -d shards --device none --rate 15000",
     .notes = "The same command again resumes a run that was stopped or killed.\n"
              "SIGTERM and SIGUSR1 save and end it (75), SIGUSR2 saves and continues.",
     .options = option_table,
@@ -510,15 +521,17 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
         o->schedule.base = optimizer_default_rate(o->optimizer.kind);
     if (!o->data)
         return error_set(err, CHEX_ERR_USAGE, "no data set: give its folder with -d");
+    if (train_storage_check_options(cli, err) != CHEX_OK)
+        return err->status;
     if (o->evaluate_only) {
         enum chex_status status = check_evaluation(cli, err);
 
         if (status != CHEX_OK)
             return status;
-    } else if (!o->run && !cli->dry_run) {
+    } else if (!o->run && !cli->dry_run && !o->storage_check) {
         return error_set(err, CHEX_ERR_USAGE, "no folder for the run: give one with -o");
     }
-    if (check_scale(cli, err) != CHEX_OK)
+    if (!o->storage_check && check_scale(cli, err) != CHEX_OK)
         return err->status;
     if (o->limit && o->evaluate_only)
         return error_set(err, CHEX_ERR_USAGE, "--limit goes with training, not with --eval-only");

@@ -18,7 +18,9 @@ struct train_cli {
     unsigned ranks, nodes; /* of the model of scale; 0: not given */
     int network;           /* enum scale_link; -1: not given */
     const char *trace;     /* or NULL */
-    int argc;              /* the command line itself, for run.json */
+    const char *computing; /* the first option given that --device none does not use, or NULL */
+    bool epochs_given;
+    int argc; /* the command line itself, for run.json */
     char **argv;
 };
 

@@ -189,6 +189,24 @@ say(struct train_report *r, const char *line)
         (void)buffer_append(&r->held, line, strlen(line) + 1, NULL);
 }
 
+/* Prints the data and the network of a run. */
+static void
+print_network(const struct train_report *r, const struct trainer_facts *f, const struct trainer_options *o)
+{
+    struct wrap w = {.out = stderr};
+
+    print_data(f, o->evaluate_only);
+    wrap_put(&w, "", "model    %s, %.2f M parameters", f->graph->model, (double)f->graph->param_floats / 1e6);
+    wrap_put(&w, ", ", "input %u x %u", f->side, f->side);
+    wrap_put(&w, " ", "of images of %u x %u", f->source, f->source);
+    wrap_end(&w);
+    print_memory(f);
+    if (r->common->verbose > 0 && *f->engine)
+        print_engine(f);
+    if (r->common->verbose > 0 && *f->sums)
+        print_sums(f, o);
+}
+
 void
 train_report_plan(struct train_report *r, const struct trainer *t)
 {
@@ -206,18 +224,13 @@ train_report_plan(struct train_report *r, const struct trainer *t)
     wrap_put(&w, ", ", "%s", f.device);
     if (f.precision != PRECISION_FP32)
         wrap_put(&w, ", ", "%s", precision_names[f.precision]);
-    wrap_put(&w, ", ", "%s", format_things(o->threads, "thread", text));
+    if (!o->storage_check)
+        wrap_put(&w, ", ", "%s", format_things(o->threads, "thread", text));
     wrap_end(&w);
-    print_data(&f, o->evaluate_only);
-    wrap_put(&w, "", "model    %s, %.2f M parameters", f.graph->model, (double)f.graph->param_floats / 1e6);
-    wrap_put(&w, ", ", "input %u x %u", f.side, f.side);
-    wrap_put(&w, " ", "of images of %u x %u", f.source, f.source);
-    wrap_end(&w);
-    print_memory(&f);
-    if (r->common->verbose > 0 && *f.engine)
-        print_engine(&f);
-    if (r->common->verbose > 0 && *f.sums)
-        print_sums(&f, o);
+    if (o->storage_check)
+        train_report_check(&f, o);
+    else
+        print_network(r, &f, o);
     if (!o->evaluate_only)
         print_batches(&f, o);
     if (!o->evaluate_only) {

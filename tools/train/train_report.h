@@ -54,6 +54,7 @@ struct train_report {
     struct trainer_fit fit[DEVICE_SIZES];
     size_t fits; /* entries of fit */
     struct train_scale scale;
+    struct trainer_storage storage; /* ranks is 0 if no storage check has ended */
 };
 
 /* Format a rate as "1,234", or as "0.7" if it is small.  Returns out. */
@@ -86,6 +87,9 @@ void train_report_scale(const struct train_report *r);
 void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);
 /* Prints how the images are changed at random, if --rotate or --brightness is given. */
 void train_report_augmentation(const struct trainer_options *o);
+
+/* Prints data set and rate of a storage check; a part of its plan. */
+void train_report_check(const struct trainer_facts *f, const struct trainer_options *o);
 
 /* Callbacks of struct trainer_watch; context is the report. */
 void train_report_started(void *context, const struct trainer *t, const struct trainer_start *start);

@@ -18,7 +18,8 @@ train_report_reading(const struct trainer_facts *f, const struct trainer_options
     char text[FORMAT_TEXT], shards[FORMAT_THINGS], stage[PRINTABLE_TEXT];
     struct wrap w = {.out = stderr};
 
-    wrap_put(&w, "", "images   %s%s %s", f->validation < 0 ? "" : "train and val, ", format_bytes(reading->size, text),
+    wrap_put(&w, "", "images   %s%s %s", f->validation < 0 || o->storage_check ? "" : "train and val, ",
+             format_bytes(reading->size, text),
              reading->on_device ? "kept on the device"
              : reading->kept    ? "kept in memory"
                                 : "read in every epoch");
@@ -47,6 +48,24 @@ train_report_augmentation(const struct trainer_options *o)
     if (o->brightness > 0)
         wrap_put(&w, ", ", "brightness %g to %g", 1 - o->brightness, 1 + o->brightness);
     wrap_end(&w);
+}
+
+void
+train_report_check(const struct trainer_facts *f, const struct trainer_options *o)
+{
+    const struct chex_split_info *s = chex_dataset_split(f->ds, (unsigned)f->train);
+    char n[FORMAT_THINGS];
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "data     %s", chex_dataset_info(f->ds)->id);
+    wrap_put(&w, ", ", "split %s of %s", s->name, format_things(s->image_count, "image", n));
+    if (f->images < s->image_count)
+        wrap_put(&w, ", ", "of these %s", format_count(f->images, n));
+    wrap_end(&w);
+    if (o->rate > 0)
+        wrap_line(stderr, "rate", "each rank uses %g img/s and computes nothing", o->rate);
+    else
+        wrap_line(stderr, "rate", "each rank reads as fast as it can and computes nothing");
 }
 
 void

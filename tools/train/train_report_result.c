@@ -12,6 +12,7 @@
 #include "common/wrap.h"
 #include "dataset/dataset.h"
 #include "train/roc_plot.h"
+#include "train/train_storage.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -246,7 +247,7 @@ print_repair(const struct train_report *r, const struct trainer *t)
     char data[SHELL_WORD];
 
     fprintf(stderr, "next     chex-inspect check --full %s\n", shell_word(relative_path(o->data), data));
-    if (o->evaluate_only)
+    if (o->evaluate_only || o->storage_check)
         wrap_line(stderr, "", "names all that is damaged; --on-bad-record skip leaves it out");
     else
         wrap_line(stderr, "",
@@ -274,6 +275,20 @@ describe_damage(const struct trainer *t, char out[DAMAGE])
     return out;
 }
 
+static void
+print_done(const struct train_report *r, const struct trainer *t)
+{
+    if (trainer_result(t)->cut)
+        print_cut(t);
+    else if (r->final.there)
+        print_evaluation(r, t, &r->final);
+    else if (r->best.there) /* the best model, not the last one: the line above names its file */
+        print_evaluation(r, t, &r->best);
+    else
+        wrap_line(stderr, "done", "%s/" TRAINER_BEST, relative_path(trainer_options(t)->run));
+    print_sum(t);
+}
+
 void
 train_report_end(const struct train_report *r, const struct trainer *t, const struct chex_error *err)
 {
@@ -283,6 +298,8 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
 
     if (!t)
         return;
+    if (r->storage.ranks > 0 && !r->common->quiet)
+        train_storage_report(r, t);
     if (r->common->quiet) { /* with -q, only explain an exit status that no error explains */
         if (!err && trainer_result(t)->skipped > 0)
             fprintf(stderr, "%s: %s\n", train_program.name, describe_damage(t, damage));
@@ -291,27 +308,21 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
     if (err) {
         if (cli_exit_of(err->status) == EXIT_DATA)
             print_repair(r, t);
-        if (err->status == CHEX_ERR_STOPPED || err->status == CHEX_ERR_LOST)
+        if (!o->storage_check && (err->status == CHEX_ERR_STOPPED || err->status == CHEX_ERR_LOST))
             wrap_line(stderr, "next", "the same command again resumes from %s",
                       trainer_result(t)->last[0] ? trainer_result(t)->last : "the start");
         return;
     }
-    if (trainer_result(t)->cut)
-        print_cut(t);
-    else if (r->final.there)
-        print_evaluation(r, t, &r->final);
-    else if (r->best.there) /* the best model, not the last one: the line above names its file */
-        print_evaluation(r, t, &r->best);
-    else
-        wrap_line(stderr, "done", "%s/" TRAINER_BEST, relative_path(o->run));
-    print_sum(t);
+    if (!o->storage_check)
+        print_done(r, t);
     if (trainer_result(t)->skipped > 0) {
         wrap_put(&w, "", "         %s:", describe_damage(t, damage));
         wrap_put(&w, " ", "chex-inspect check --full %s", shell_word(relative_path(o->data), data));
         wrap_put(&w, " ", "names all");
         wrap_end(&w);
     }
-    fprintf(stderr, "         %s\n", notice);
+    if (!o->storage_check)
+        fprintf(stderr, "         %s\n", notice);
     if (o->run && !o->evaluate_only && !trainer_result(t)->cut)
         print_next(r, t);
 }
