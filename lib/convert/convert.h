@@ -206,6 +206,32 @@ enum chex_status convert_compare(const struct convert *c, const char *purpose, e
  * CHEX_ERR_LOCKED, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_WRITE (with the needed and the free space), CHEX_ERR_MEMORY
  */
 enum chex_status convert_run(struct convert *c, const struct convert_watch *watch, struct chex_error *err);
+
+/*
+ * Measure the stages of a conversion with options->threads threads, after convert_prepare(): read and decode `images`
+ * images, make their records, and drop them.  Nothing is written, and images that cannot be used are only counted.  The
+ * threads stop when so many images are done; some more may be read.
+ * CHEX_ERR_MISSING  the inputs have no image of the plan
+ * CHEX_ERR_STOPPED, CHEX_ERR_MEMORY, statuses of image_reader_run()
+ */
+enum profile_stage {
+    PROFILE_READ,     /* files and archives into memory */
+    PROFILE_INFLATE,  /* decoding without the next stage; all of the decoding of JPEGs and unusual PNGs */
+    PROFILE_UNFILTER, /* undoing the row filters of PNGs */
+    PROFILE_RESIZE,
+    PROFILE_RECORD, /* fields and checksums of the record, SHA-256 of its shard; without writing */
+    PROFILE_STAGES
+};
+struct convert_profile {
+    unsigned threads;
+    uint64_t images, rejects, bytes; /* images done, also rejects; bytes of their files */
+    double seconds, cpu;             /* CPU seconds of the process */
+    double stage[PROFILE_STAGES];    /* CPU seconds */
+    uint64_t disk_bytes;             /* read from a disk, as the kernel counts them (disk_reads.h) */
+    bool disk_known;
+};
+enum chex_status convert_profile(struct convert *c, size_t images, const struct convert_watch *watch,
+                                 struct convert_profile *out, struct chex_error *err);
 void convert_release(struct convert *c);
 
 #endif

@@ -10,9 +10,12 @@
 
 #include "convert/convert_private.h"
 
+#include "base/clock.h"
 #include "base/number_format.h"
 #include "convert/cross_check.h"
+#include "convert/profile.h"
 #include "image/decode.h"
+#include "io/disk_reads.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -31,7 +34,7 @@
 struct job {
     struct convert *convert;
     const struct convert_watch *watch;
-    struct store *store;
+    struct store *store;   /* NULL with `profile` */
     uint64_t reject_limit; /* more rejects end the run */
     atomic_size_t processed;
     pthread_mutex_t lock; /* protects the counts and the calls of watch->reject, watch->unread and watch->damaged */
@@ -42,6 +45,7 @@ struct job {
     struct threads threads;
     struct image_reader reader;
     struct queue *queue;
+    struct profile *profile; /* convert_profile(): measure, and drop the records; NULL: a conversion */
 };
 
 /* Images that a thread decodes together. */
@@ -55,6 +59,7 @@ struct worker {
     struct image again; /* of cross_check() */
     struct resampler resampler;
     uint8_t *record;
+    struct profile_thread measured;
 };
 
 static void
@@ -68,6 +73,7 @@ worker_release(struct worker *w)
     }
     image_release(&w->again);
     resampler_release(&w->resampler);
+    profile_thread_release(&w->measured);
     free(w->record);
 }
 
@@ -75,9 +81,9 @@ static enum chex_status
 worker_init(struct worker *w, struct job *job, struct chex_error *err)
 {
     *w = (struct worker){.job = job, .record = malloc(job->convert->plan.layout.stride)};
-    return w->record && decoder_init(&w->decoder[0], NULL) == CHEX_OK && decoder_init(&w->decoder[1], NULL) == CHEX_OK
-               ? CHEX_OK
-               : error_memory(err);
+    if (!w->record || decoder_init(&w->decoder[0], NULL) != CHEX_OK || decoder_init(&w->decoder[1], NULL) != CHEX_OK)
+        return error_memory(err);
+    return profile_thread_begin(&w->measured, job->profile, w->decoder, TOGETHER, err);
 }
 
 static bool
@@ -124,6 +130,7 @@ decode_entries(struct worker *w, struct queue_entry *const *e, unsigned count, s
     unsigned i, encoded = 0;
 
     limits.stop = w->job->watch->stop;
+    profile_skip(&w->measured);
     for (i = 0; i < count; i++) {
         job[i] = (struct decode_job){.decoder = &w->decoder[i],
                                      .file = {e[i]->bytes.data, e[i]->bytes.size},
@@ -176,6 +183,7 @@ make_record(struct worker *w, const struct queue_entry *e, const struct decode_j
     if (status == CHEX_OK && e->width == 0)
         status = resampler_run(&w->resampler, plan->spec.resize, job->out, plan->spec.size, plan->spec.size,
                                w->record + plan->layout.pixel_offset, err);
+    profile_end_stage(&w->measured, PROFILE_RESIZE);
     if (status != CHEX_OK)
         return status;
     plan_values(plan, &c->labels.entry[e->row], e->shard, e->index, 1, &values);
@@ -274,6 +282,10 @@ convert_one(struct worker *w, const struct queue_entry *e, const struct decode_j
     bool checked = false;
     enum chex_status status = make_record(w, e, decoded, &checked, &why);
 
+    if (job->profile && (status == CHEX_OK || status_is_of_input(status) || convert_is_read_error(&why))) {
+        profile_image(&w->measured, status == CHEX_OK ? w->record : NULL, c->plan.layout.stride, e->bytes.size);
+        return CHEX_OK;
+    }
     if (status == CHEX_OK) {
         pthread_mutex_lock(&job->lock);
         if (e->width == 0)
@@ -309,6 +321,7 @@ work(void *context, uint64_t *item, struct chex_error *err)
 
     while (status == CHEX_OK && (count = queue_pop(job->queue, e, TOGETHER)) > 0) {
         decode_entries(&w, e, count, decoded);
+        profile_end_stage(&w.measured, PROFILE_INFLATE);
         for (i = 0; i < count; i++) {
             if (status == CHEX_OK) {
                 *item = item_of(e[i]);
@@ -317,6 +330,7 @@ work(void *context, uint64_t *item, struct chex_error *err)
             queue_return(job->queue, e[i]);
         }
     }
+    profile_thread_end(&w.measured);
     worker_release(&w);
     return status;
 }
@@ -348,6 +362,30 @@ work_alone(void *context, uint64_t *item, struct chex_error *err)
     return status;
 }
 
+/* With a profile: read, and count the CPU time of the thread. */
+static enum chex_status
+read_measured(void *context, uint64_t *item, struct chex_error *err)
+{
+    struct job *job = context;
+    struct profile_thread t;
+    enum chex_status status = profile_thread_begin(&t, job->profile, NULL, 0, err);
+
+    if (status == CHEX_OK)
+        status = image_reader_run(&job->reader, item, err);
+    profile_end_stage(&t, PROFILE_READ);
+    profile_thread_end(&t);
+    profile_thread_release(&t);
+    return status;
+}
+
+static unsigned
+start_readers(struct job *job)
+{
+    if (job->profile)
+        return threads_start(&job->threads, job->reader.wanted, read_measured, job);
+    return threads_start(&job->threads, job->reader.wanted, image_reader_run, &job->reader);
+}
+
 static enum chex_status
 run_threads(struct job *job, struct chex_error *err)
 {
@@ -358,12 +396,14 @@ run_threads(struct job *job, struct chex_error *err)
     if (wanted > c->plan.image_count)
         wanted = (unsigned)c->plan.image_count;
     threads_init(&job->threads);
-    if (threads_start(&job->threads, job->reader.wanted, image_reader_run, &job->reader) == 0)
+    if (start_readers(job) == 0)
         threads_call(&job->threads, work_alone, job);
     else if (wanted < 2 || (started = threads_start(&job->threads, wanted, work, job)) == 0)
         threads_call(&job->threads, work, job);
     c->threads_used = started > 0 ? started : 1;
     status = threads_end(&job->threads, err);
+    if (status == CHEX_OK && job->profile && !(job->watch->stop && atomic_load(job->watch->stop)))
+        return CHEX_OK; /* after enough images */
     /* Without an error, only a stop leaves images in the queue. */
     return status == CHEX_OK && !queue_is_drained(job->queue) ? error_stopped(err) : status;
 }
@@ -375,6 +415,8 @@ tick(void *context)
     struct convert *c = job->convert;
     uint64_t rejects;
 
+    if (job->profile && job->watch->stop && atomic_load(job->watch->stop))
+        atomic_store(&job->profile->enough, true);
     if (!job->watch->tick)
         return;
     pthread_mutex_lock(&job->lock);
@@ -435,7 +477,7 @@ list_planned(const struct job *job)
     for (shard = 0; list && shard < plan->shard_count; shard++)
         for (index = 0; index < plan->shard[shard].images; index++, next++)
             *next = (struct planned_image){plan->image[next - list], shard, index,
-                                           store_wants(job->store, shard, index)};
+                                           !job->store || store_wants(job->store, shard, index)};
     return list;
 }
 
@@ -451,7 +493,8 @@ run_pass(struct job *job, struct chex_error *err)
     if (!planned)
         return error_memory(err);
     job->unread = 0;
-    job->threads = (struct threads){.stop = job->watch->stop, .tick = tick, .context = job};
+    job->threads = (struct threads){
+        .stop = job->profile ? &job->profile->enough : job->watch->stop, .tick = tick, .context = job};
     job->reader = (struct image_reader){
         .labels = &c->labels,
         .source = &c->source,
@@ -536,5 +579,30 @@ convert_fill(struct convert *c, struct store *store, const struct convert_watch 
     while (status == CHEX_OK && has_rewrites(&job))
         status = run_pass(&job, err);
     pthread_mutex_destroy(&job.lock);
+    return status;
+}
+
+enum chex_status
+convert_profile(struct convert *c, size_t images, const struct convert_watch *watch, struct convert_profile *out,
+                struct chex_error *err)
+{
+    struct profile profile = {.out = out, .limit = images, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct job job = {.convert = c, .watch = watch, .profile = &profile, .lock = PTHREAD_MUTEX_INITIALIZER};
+    double began = clock_now(), cpu = clock_process();
+    uint64_t before = 0, after = 0;
+    bool counted = disk_reads(&before);
+    enum chex_status status;
+
+    *out = (struct convert_profile){.threads = c->options->threads};
+    convert_forget_archives(c);
+    status = run_pass(&job, err);
+    out->seconds = clock_now() - began;
+    out->cpu = clock_process() - cpu;
+    out->disk_known = counted && disk_reads(&after);
+    out->disk_bytes = out->disk_known ? after - before : 0;
+    pthread_mutex_destroy(&job.lock);
+    pthread_mutex_destroy(&profile.lock);
+    if (status == CHEX_OK && out->images == 0)
+        return error_set(err, CHEX_ERR_MISSING, "the inputs have no image of the plan to measure");
     return status;
 }

@@ -14,6 +14,8 @@ libchexcore_la_SOURCES += \
 	lib/convert/convert_stored.c \
 	lib/convert/cross_check.c \
 	lib/convert/cross_check.h \
+	lib/convert/profile.c \
+	lib/convert/profile.h \
 	lib/convert/rank_work.c \
 	lib/convert/rank_work.h \
 	lib/convert/withdraw.c \

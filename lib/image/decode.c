@@ -20,6 +20,12 @@ decoder_init(struct decoder *d, struct chex_error *err)
 }
 
 void
+decoder_measure(struct decoder *d, double *unfilter)
+{
+    fastpng_measure(d->png, unfilter);
+}
+
+void
 decoder_release(struct decoder *d)
 {
     fastpng_free(d->png);

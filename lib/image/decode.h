@@ -14,6 +14,8 @@ struct decoder {
 };
 
 enum chex_status decoder_init(struct decoder *d, struct chex_error *err);
+/* Add the CPU seconds of undoing the row filters of PNGs to *unfilter from now on. */
+void decoder_measure(struct decoder *d, double *unfilter);
 void decoder_release(struct decoder *d); /* a zero-initialised one is allowed */
 
 /*
