@@ -71,6 +71,7 @@ TESTS += \
 	$(unit_tests_gpu) \
 	tests/train/log/check_events.py \
 	tests/ranks/check_storage.py \
+	tests/cli/check_profile.py \
 	tests/cli/check_scaling.py \
 	tests/cli/check_times.py \
 	tests/cli/check_resume.py \

@@ -17,6 +17,7 @@
 #include "common/wrap.h"
 #include "convert/convert_options.h"
 #include "convert/convert_part.h"
+#include "convert/convert_profile.h"
 #include "convert/convert_report.h"
 #include "convert/convert_withdraw.h"
 #include "ranks/collective.h"
@@ -213,7 +214,7 @@ print_summary(const struct convert_cli *cli, const struct cli_common *common, co
             report_left(c, common);
     }
     if (common->json)
-        report_json(c, status == CHEX_OK ? NULL : err, code, cli->dry_run, NULL);
+        report_json(c, status == CHEX_OK ? NULL : err, code, cli->dry_run, NULL, NULL);
     return code;
 }
 
@@ -233,6 +234,10 @@ convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct
     if (cli->withdraw)
         return convert_withdraw(cli, common, ranks, status, err);
     cli->convert.threads = common->threads;
+    if (cli->profile)
+        return convert_profile_command(cli, common, &c, status, err);
+    if (status == CHEX_OK && common->fewest > 0)
+        status = error_set(err, CHEX_ERR_USAGE, "-j takes a range with --profile only");
     status = cli->dry_run ? dry_run(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);
     convert_cli_suggest(cli, err);
     if (collective_reports_errors(ranks))

@@ -38,6 +38,7 @@ EXTRA_DIST += \
 	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \
 	tests/cli/check_pictures.py \
+	tests/cli/check_profile.py \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
 	tests/cli/check_report.py \

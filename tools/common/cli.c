@@ -60,11 +60,31 @@ put(const struct cli_option *o, const char *value, void *options)
 }
 
 /* Stores a common option here and passes any other option to the tool. */
+/* Parses "8", or a range "1..8". */
+static enum chex_status
+set_threads(const struct cli_program *program, const char *value, struct cli_common *common, struct chex_error *err)
+{
+    const char *dots = program->ranges ? strstr(value, "..") : NULL;
+    uint64_t most = 0, fewest = 0;
+    char first[8] = "";
+    enum chex_status status;
+
+    if (dots && (size_t)(dots - value) < sizeof(first))
+        memcpy(first, value, (size_t)(dots - value));
+    status = cli_number(dots ? dots + 2 : value, 1, 1024, &most, err);
+    if (status == CHEX_OK && dots)
+        status = cli_number(first, 1, most, &fewest, err);
+    if (status == CHEX_OK) {
+        common->threads = (unsigned)most;
+        common->fewest = (unsigned)fewest;
+    }
+    return status;
+}
+
 static enum chex_status
 take(const struct cli_program *program, const struct cli_option *o, const char *value, void *options,
      struct cli_common *common, struct chex_error *err)
 {
-    uint64_t number = 0;
     enum chex_status status = CHEX_OK;
 
     if (o->choices && name_index(o->choices, value) < 0)
@@ -86,10 +106,7 @@ take(const struct cli_program *program, const struct cli_option *o, const char *
         common->progress = (enum cli_progress)name_index(o->choices, value);
         break;
     case ID_THREADS:
-        status = cli_number(value, 1, 1024, &number, err);
-        if (status == CHEX_OK)
-            common->threads = (unsigned)number;
-        break;
+        return set_threads(program, value, common, err);
     default:
         if (o->id < CLI_AT_FLAG)
             return program->apply(options, o, value, err);

@@ -111,6 +111,7 @@ struct cli_common {
     enum cli_when color;
     enum cli_progress progress;
     unsigned threads; /* at least 1; default: cli_cores() */
+    unsigned fewest;  /* of a range -j FEWEST..THREADS; 0: -j was not a range */
 };
 
 struct cli_program {
@@ -125,6 +126,7 @@ struct cli_program {
     const struct cli_words *words;             /* or NULL */
     const struct cli_alias *aliases;           /* or NULL */
     bool threads;                              /* has -j */
+    bool ranges;                               /* -j takes ranges, too: cli_common.fewest */
     bool progress;                             /* has --progress */
 
     /*

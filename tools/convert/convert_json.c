@@ -143,7 +143,8 @@ plan_json(const struct convert *c)
 }
 
 void
-report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run, json_t *withdrawal)
+report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run, const char *key,
+            json_t *value)
 {
     json_t *document = json_pack("{s:s,s:s,s:i,s:o,s:b,s:o}", "tool", "chex-convert", "version", chex_version(),
                                  "exit_code", exit_code, "error", text_json(err ? err->text : NULL), "dry_run", dry_run,
@@ -169,8 +170,8 @@ report_json(const struct convert *c, const struct chex_error *err, int exit_code
                                   "rejects", number(c->counts.rejects), "rejects_by_reason", rejects_json(c), "noticed",
                                   noticed_json(&c->counts), "cross_checked", number(c->counts.cross_checked), "seconds",
                                   c->seconds, "threads", (int)c->threads_used));
-    if (withdrawal)
-        json_object_set_new(document, "withdrawal", withdrawal);
+    if (key)
+        json_object_set_new(document, key, value);
     json_dumpf(document, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(document);

@@ -34,7 +34,8 @@ enum {
     OPT_FINDINGS,
     OPT_COLUMNS,
     OPT_WHERE,
-    OPT_ID_PREFIX
+    OPT_ID_PREFIX,
+    OPT_LIMIT
 };
 
 #define FLAG(member)   CLI_FLAG(struct convert_cli, member)
@@ -63,6 +64,10 @@ static const struct cli_option option_table[] = {
     {TEXT(withdraw), 0, "withdraw", "PATIENT|FILE", NULL, NULL,
      "replace the images of a patient in a data set by padding records; or of all patients in a list, one id per "
      "line"},
+    {FLAG(profile), 0, "profile", NULL, NULL, NULL,
+     "measure the stages of the conversion for several numbers of threads (-j 1..N), and write nothing"},
+    {OPT_LIMIT, 0, "limit", "N", NULL, NULL,
+     "with --profile: number of images for each number of threads; default 1000"},
     {FLAG(convert.break_lock), 0, "break-lock", NULL, NULL, NULL,
      "take over a folder whose owner on another host is dead"},
     {OPT_PART, 0, "part", "I/N", NULL, NULL,
@@ -314,6 +319,8 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     case OPT_INDEX:
         o->index_dali = strcmp(value, "dali") == 0;
         break;
+    case OPT_LIMIT:
+        return cli_number(value, 1, 1000000000, &cli->limit, err);
     case OPT_PART:
         return set_part(&o->part, value, err);
     default:
@@ -342,7 +349,8 @@ static const struct cli_alias aliases[] = {
 const struct cli_program convert_program = {
     .name = "chex-convert",
     .summary = "decode chest X-rays and their labels once, into TFRecord shards",
-    .usage = "-i PATH... [-l LABELS] -o DIR [OPTION...]\n--withdraw PATIENT|FILE SHARDS [-n]",
+    .usage = "-i PATH... [-l LABELS] -o DIR [OPTION...]\n-i PATH... [-l LABELS] --profile [-j 1..N] "
+             "[OPTION...]\n--withdraw PATIENT|FILE SHARDS [-n]",
     .examples = "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards\n"
                 "chex-convert -i images -l Data_Entry_2017_v2020.csv -o shards --dry-run\n"
                 "chex-convert -i images_*.tar.gz -l Data_Entry_2017_v2020.csv -o shards\n"
@@ -351,12 +359,14 @@ const struct cli_program convert_program = {
                 "chex-convert --withdraw 00000013 shards\n"
                 "chex-convert -i shards --where sex=F --where Mass,Nodule -o subset\n"
                 "chex-convert -i images_001 -l Data_Entry_2017.csv -o part --allow-missing\n"
+                "chex-convert -i images -l Data_Entry_2017.csv --profile -j 1..8\n"
                 "chex-inspect check --full shards",
     .notes = "The same command again resumes a run that was stopped or killed.",
     .options = option_table,
     .words = words,
     .aliases = aliases,
     .threads = true,
+    .ranges = true,
     .progress = true,
     .apply = apply,
 };
@@ -384,7 +394,8 @@ static enum chex_status
 check_withdraw(struct convert_cli *cli, struct chex_error *err)
 {
     struct convert_options *o = &cli->convert;
-    const char *other = cli->columns            ? "--columns"
+    const char *other = cli->profile            ? "--profile"
+                        : cli->columns          ? "--columns"
                         : o->label_kind         ? "--label-kind"
                         : o->labels             ? "--labels"
                         : o->out                ? "--output"
@@ -415,6 +426,29 @@ check_withdraw(struct convert_cli *cli, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* Checks the options of --profile, which writes nothing. */
+static enum chex_status
+check_profile(const struct convert_cli *cli, struct chex_error *err)
+{
+    const struct convert_options *o = &cli->convert;
+    const char *other = cli->dry_run         ? "--dry-run"
+                        : o->force           ? "--force"
+                        : o->repair          ? "--repair"
+                        : o->part.count > 0  ? "--part"
+                        : o->verify          ? "--verify"
+                        : o->cross_check > 0 ? "--cross-check"
+                        : o->index_dali      ? "--index"
+                        : o->strict          ? "--strict"
+                                             : NULL;
+
+    if (!cli->profile)
+        return cli->limit > 0 ? error_set(err, CHEX_ERR_USAGE, "--limit goes with --profile") : CHEX_OK;
+    if (other)
+        return error_set(err, CHEX_ERR_USAGE, "%s is for a conversion: not with --profile, which writes nothing",
+                         other);
+    return CHEX_OK;
+}
+
 enum chex_status
 convert_cli_check(struct convert_cli *cli, struct chex_error *err)
 {
@@ -424,8 +458,10 @@ convert_cli_check(struct convert_cli *cli, struct chex_error *err)
         return check_withdraw(cli, err);
     if (o->input_count == 0)
         return error_set(err, CHEX_ERR_USAGE, "no images: give a folder or an archive with -i");
-    if (!o->out)
+    if (!o->out && !cli->profile)
         return error_set(err, CHEX_ERR_USAGE, "no output folder: give one with -o");
+    if (check_profile(cli, err) != CHEX_OK)
+        return err->status;
     if (cli->columns && o->label_kind)
         return error_set(err, CHEX_ERR_USAGE,
                          "--columns describes a label file, --label-kind names one: use one of them");

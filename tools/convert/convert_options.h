@@ -16,7 +16,8 @@ struct convert_cli {
     const char **prefixes;      /* owned array of texts in id_prefix; convert.id_prefix points to it */
     char *id_prefix;            /* --id-prefix, cut at its commas; owned */
     struct label_kind *columns; /* --columns; owned */
-    bool dry_run;
+    bool dry_run, profile;
+    uint64_t limit;       /* images of --profile; 0: not given */
     const char *withdraw; /* a patient, or a list of patients; NULL: convert */
 };
 

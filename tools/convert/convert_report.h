@@ -45,10 +45,10 @@ void report_shortage(const struct chex_error *err, unsigned threads);
 
 /*
  * Print the document of schemas/convert.schema.json to stdout; err is NULL on success.
- * withdrawal   the member of --withdraw, which this function frees; NULL: none
+ * key, value   one more member, which this function frees; NULL: none
  */
-void report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run,
-                 json_t *withdrawal);
+void report_json(const struct convert *c, const struct chex_error *err, int exit_code, bool dry_run, const char *key,
+                 json_t *value);
 
 /* Returns whether --allow-rejects permits the rejects, so that they are not faults of the data. */
 bool rejects_allowed(const struct convert *c);

@@ -188,7 +188,7 @@ convert_withdraw(struct convert_cli *cli, const struct cli_common *common, struc
                       relative_path(cli->convert.out));
     }
     if (common->json)
-        report_json(&none, status == CHEX_OK ? NULL : err, code, cli->dry_run, withdrawal_json(&w));
+        report_json(&none, status == CHEX_OK ? NULL : err, code, cli->dry_run, "withdrawal", withdrawal_json(&w));
     withdraw_release(&w);
     return code;
 }
