@@ -63,6 +63,13 @@ bench-loader: $(loader_loops) chex-convert chex-synth
 bench-readers: chex-convert chex-synth
 	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/readers.py $(READERS_FLAGS)
 
+# make bench-stream: what an image costs in every epoch, from PNGs and from shards.  STREAM_FLAGS as READERS_FLAGS.
+EXTRA_DIST += bench/stream.py
+
+#: bench-stream       shards by chex-train --device none and tf.data beside PNGs by Pillow and DataLoader
+bench-stream: chex-train chex-convert chex-synth
+	BUILDDIR='$(abs_builddir)' $(PYTHON) $(srcdir)/bench/stream.py $(STREAM_FLAGS)
+
 # make bench-collective: a sum of 28 MB over ranks, ours and MPI_Allreduce.  BENCH_FLAGS: floats, floats a bucket,
 # rounds.
 EXTRA_DIST += bench/collective.c
@@ -115,4 +122,4 @@ bench-scaling: chex-train chex-inspect chex-convert chex-synth
 endif
 
 .PHONY: bench-collective bench-convert bench-gpu bench-inspect bench-loader bench-readers bench-scale bench-scaling \
-	bench-train
+	bench-stream bench-train
