@@ -389,7 +389,7 @@ find_conversion(const std::vector<std::string> &words)
 
 /*
  * The opcodes NAME.TYPE and NAME.rn.TYPE.  widths: of the operands' registers; n that of the type, w twice that of the
- * type (64 bits for 32), 4 a 32-bit number or a predicate.
+ * type (64 bits for 32), 4 a 32-bit number, p a predicate.
  */
 static const struct {
     const char *name;
@@ -422,7 +422,7 @@ static const struct {
     {"rcp.approx.ftz", gross_inverse, "nn"},
     {"prmt", permutation, "4444"},
     {"bfi", insertion, "44444"},
-    {"selp", selection, "nnn4"},
+    {"selp", selection, "nnnp"},
     {"mov", move, "nn"},
     {"cvta.to.global", move, "nn"},
 };
@@ -431,11 +431,11 @@ arithmetic
 find_arithmetic(const std::vector<std::string> &words)
 {
     type t = type_of(words.back());
-    unsigned n = width_of(t);
+    unsigned n = t == PRED ? PREDICATE : width_of(t);
     std::string name;
 
     if (words[0] == "setp")
-        return {find_comparison(words), {4, n, n}};
+        return {find_comparison(words), {PREDICATE, n, n}};
     if (words[0] == "cvt")
         return find_conversion(words);
     for (size_t k = 0; k + 1 < words.size(); k++)
@@ -446,7 +446,11 @@ find_arithmetic(const std::vector<std::string> &words)
             arithmetic found = {row.find(t), {}};
 
             for (const char *c = row.widths; *c; c++)
-                found.widths.push_back(*c == '4' ? 4 : *c == 'n' ? n : t == U16 || t == S16 ? 4 : 8);
+                found.widths.push_back(*c == '4'              ? 4
+                                       : *c == 'p'            ? PREDICATE
+                                       : *c == 'n'            ? n
+                                       : t == U16 || t == S16 ? 4
+                                                              : 8);
             return found;
         }
     return {nullptr, {}};

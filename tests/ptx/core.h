@@ -196,6 +196,8 @@ void parse_kernel(const module &from, const std::string &name, kernel &to);
 type type_of(const std::string &name);
 /* Bytes of a lane of a register of this type: 4 or 8. */
 unsigned width_of(type t);
+/* Stands for the width of an operand that is a predicate: a lane has 4 bytes, and they are 0 or 1. */
+static const unsigned PREDICATE = 1;
 
 /* -- decode.cc -- */
 struct operand {

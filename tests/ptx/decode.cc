@@ -67,14 +67,20 @@ class decoder
             maker.refuse(why);
     }
 
+    /* `width`: of the register, or PREDICATE.  A number that stands for a predicate is read as in C. */
     void push(operand &v, unsigned width)
     {
+        bool predicate = width == PREDICATE;
+
+        width = predicate ? 4 : width;
+        need(v.parts.empty(), "a second register that the instruction does not have");
         if (v.what == operand::NUMBER)
-            v.row = maker.constant_row(v.number, width);
+            v.row = maker.constant_row(predicate ? v.number != 0 : v.number, width);
         else if (v.what == operand::NOTHING)
             v.row = maker.new_row(width);
         else
-            need(v.what == operand::REGISTER && v.width == width, "an operand of another kind or width");
+            need(v.what == operand::REGISTER && v.width == width && (v.declared == PRED) == predicate,
+                 "an operand of another kind or width");
         rows.push_back(v.row);
     }
 
@@ -184,13 +190,16 @@ class decoder
 
         need(words.size() == 4 && words[1] == "sync" && words[3] == "b32" && o.size() == (shuffle ? 5 : 3),
              "a form that is not known");
+        std::vector<operand> second;
+        if (shuffle)
+            second.swap(o[0].parts);
         push(o[0], 4);
-        if (shuffle && o[0].parts.empty())
+        if (shuffle && second.empty())
             rows.push_back(maker.new_row(4));
         else if (shuffle)
-            push(o[0].parts[0], 4);
+            push(second[0], PREDICATE);
         for (size_t k = 1; k + 1 < o.size(); k++)
-            push(o[k], 4);
+            push(o[k], shuffle ? 4 : PREDICATE);
         meet_by(o.back());
         i.run = shuffle ? shuffle_operation(words[2]) : vote_operation(words[2]);
     }
@@ -285,8 +294,6 @@ class decoder
     {
         arithmetic a = find_arithmetic(words);
 
-        if (words.back() == "pred" && words[0] == "mov" && o[1].what == operand::NUMBER)
-            o[1].number = o[1].number != 0;
         need(a.run && a.widths.size() == o.size(), "an instruction that is not known");
         for (size_t k = 0; k < o.size(); k++)
             push(o[k], a.widths[k]);

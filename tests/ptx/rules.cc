@@ -102,6 +102,13 @@ static const struct {
     {"setp.lt.s32 %p0, %r2, %r3; selp.u32 %r9, 3, 4, %p0;", 0xffffffff, 0, 0, 3},
     {"setp.lt.u32 %p0, %r2, %r3; selp.u32 %r9, 3, 4, %p0;", 0xffffffff, 0, 0, 4},
     {"setp.eq.s32 %p0, %r2, %r3; not.pred %p1, %p0; @%p1 mov.u32 %r9, 8; @!%p1 mov.u32 %r9, 9;", 1, 1, 0, 9},
+    /* "Predicate Constants": integers are interpreted as in C, so -1 is True */
+    {"setp.ne.s32 %p0, %r2, 0; xor.pred %p0, %p0, -1; selp.u32 %r9, 1, 0, %p0;", 5, 0, 0, 0},
+    {"setp.ne.s32 %p0, %r2, 0; xor.pred %p0, %p0, -1; selp.u32 %r9, 1, 0, %p0;", 0, 0, 0, 1},
+    {"setp.ne.s32 %p0, %r2, 0; and.pred %p1, %p0, 2; selp.u32 %r9, 1, 0, %p1;", 5, 0, 0, 1},
+    {"mov.pred %p0, -1; mov.pred %p1, 4; xor.pred %p2, %p0, %p1; selp.u32 %r9, 1, 0, %p2;", 0, 0, 0, 0},
+    {"mov.u32 %r9, 6; vote.sync.ballot.b32 %r9, -1, 1;", 0, 0, 0, 1},
+    {"selp.u32 %r9, 3, 4, 0;", 0, 0, 0, 4},
     /* a NaN: ordered comparisons are false, unordered ones true */
     {"mov.b32 %f0, %r2; mov.b32 %f1, %r3; setp.neu.f32 %p0, %f0, %f1; selp.u32 %r9, 1, 0, %p0;", 0x7fc00000, 0, 0, 1},
     {"mov.b32 %f0, %r2; mov.b32 %f1, %r3; setp.lt.f32 %p0, %f0, %f1; selp.u32 %r9, 1, 0, %p0;", 0x7fc00000, 0, 0, 0},
