@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	tests/cuda/ptx/mutants.py \
 	tests/cuda/ptx/ptx_executor.cc \
 	tests/cuda/ptx/ptx_files.py \
+	tests/cuda/ptx/ptx_forms.py \
 	tests/cuda/toolkit11.sh
 
 # The C code of the backend is compiled where there is no C++ too.

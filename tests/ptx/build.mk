@@ -1,6 +1,6 @@
 # build.mk - the interpreter of PTX and its own tests (GNU make)
 #
-#     make -f tests/ptx/build.mk check [CXX=g++] [OUT=folder] [PTX_FLAGS=-fsanitize=address,undefined]
+#     make -f tests/ptx/build.mk check-interpreter [CXX=g++] [OUT=folder] [PTX_FLAGS=-fsanitize=address,undefined]
 #
 # Nothing outside this folder is needed.  A makefile that links the interpreter includes this one, for example
 # tests/cuda/emulated.mk.
@@ -21,7 +21,7 @@ check-interpreter: $(OUT)/ptx/rules
 $(OUT)/ptx/%.o: $(PTX)/%.cc
 	mkdir -p $(@D)
 	$(ptx_compile) -c $< -o $@
-$(OUT)/ptx/rules: $(OUT)/ptx/rules.o $(ptx)
+$(OUT)/ptx/rules: $(patsubst %,$(OUT)/ptx/%.o,rules rule_forms rule_values) $(ptx)
 	$(CXX) $(PTX_FLAGS) $^ -o $@
 
 -include $(wildcard $(OUT)/ptx/*.d)

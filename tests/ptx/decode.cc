@@ -75,6 +75,8 @@ class decoder
         width = predicate ? 4 : width;
         need(v.parts.empty(), "a second register that the instruction does not have");
         if (v.what == operand::NUMBER)
+            need(v.width == 0 || v.width == width, "a number of another type");
+        if (v.what == operand::NUMBER)
             v.row = maker.constant_row(predicate ? v.number != 0 : v.number, width);
         else if (v.what == operand::NOTHING)
             v.row = maker.new_row(width);
@@ -248,6 +250,7 @@ class decoder
         if (is({"cp", "async", "commit_group"})) {
             i.run = commit_operation();
         } else if (is({"cp", "async", "wait_group"})) {
+            need(o.size() == 1 && o[0].what == operand::NUMBER, "a wait that is not known");
             i.immediate = (int64_t)o[0].number;
             i.run = wait_operation();
         } else if (is({"cp", "async", "cg", "shared", "global"})) {
@@ -255,7 +258,8 @@ class decoder
 
             all.what = operand::NUMBER;
             all.number = 16;
-            need(o.size() >= 3 && o[2].number == 16 && o[0].width == 4 && o[1].width == 8, "a copy that is not known");
+            need((o.size() == 3 || o.size() == 4) && o[2].number == 16 && o[0].width == 4 && o[1].width == 8,
+                 "a copy that is not known");
             rows.push_back(o[0].row);
             rows.push_back(o[1].row);
             push(o.size() > 3 ? o[3] : all, 4);

@@ -15,7 +15,10 @@ EXTRA_DIST += \
 	tests/ptx/operations.h \
 	tests/ptx/parser.cc \
 	tests/ptx/ptx.h \
+	tests/ptx/rule_forms.cc \
+	tests/ptx/rule_values.cc \
 	tests/ptx/rules.cc \
+	tests/ptx/rules.h \
 	tests/ptx/shared.cc \
 	tests/ptx/text.h \
 	tests/ptx/warp.cc

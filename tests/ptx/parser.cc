@@ -139,7 +139,7 @@ class parser : row_maker
     /* "name(parameters) .maxntid ... { statements }" */
     void parse_body(const span &s, bool is_entry)
     {
-        int depth = 0;
+        int depth = 0; /* -1 after the last brace */
 
         text.move_to(s);
         text.until('(');
@@ -165,6 +165,8 @@ class parser : row_maker
                 parse_statement();
             }
         }
+        if (depth >= 0)
+            refuse("a body that has no end");
         for (const auto &j : jumps) {
             if (!labels.count(j.second))
                 refuse(("there is no label " + j.second).c_str());
@@ -238,6 +240,8 @@ class parser : row_maker
         }
         std::string name = text.label();
         if (!name.empty()) {
+            if (labels.count(name))
+                refuse(("a second label " + name).c_str());
             labels[name] = (uint32_t)to.code.size();
             return;
         }
@@ -379,7 +383,8 @@ class parser : row_maker
             o.parts.push_back(parse_operand(s.substr(bar + 1)));
         } else if (isdigit((unsigned char)s[0]) || s[0] == '-') {
             o.what = operand::NUMBER;
-            o.number = number_of(s);
+            if (!read_number(s, o.number, o.width))
+                refuse(("not a number: " + s).c_str());
         } else if (s != "_") {
             o = parse_name(s);
         }
@@ -396,7 +401,10 @@ class parser : row_maker
         else if (o.what != operand::REGISTER)
             refuse("an address that is not known");
         o.what = operand::ADDRESS;
-        o.number = plus == std::string::npos ? 0 : number_of(s.substr(plus + 1));
+        unsigned width = 0;
+        o.number = 0;
+        if (plus != std::string::npos && (!read_number(s.substr(plus + 1), o.number, width) || width))
+            refuse("an offset that is not a number");
         return o;
     }
 

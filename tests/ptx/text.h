@@ -134,13 +134,24 @@ split_words(const std::string &s, char separator)
     return words;
 }
 
-/* The bits of a number: an integer, 0fXXXXXXXX (float) or 0dXXXXXXXXXXXXXXXX (double). */
-static inline uint64_t
-number_of(const std::string &s)
+/*
+ * The bits of an integer, of 0fXXXXXXXX (float) or of 0dXXXXXXXXXXXXXXXX (double).  `width` is the bytes of a float or
+ * of a double, 0 for an integer.  Returns false for anything else: 1.5, for example, does not become 1.
+ */
+static inline bool
+read_number(const std::string &s, uint64_t &bits, unsigned &width)
 {
-    if (s[0] == '0' && strchr("fFdD", s[1]) && s[1])
-        return strtoull(s.c_str() + 2, nullptr, 16);
-    return s[0] == '-' ? (uint64_t)strtoll(s.c_str(), nullptr, 0) : strtoull(s.c_str(), nullptr, 0);
+    const char *digits = s.c_str();
+    char *end;
+
+    width = s[0] != '0' ? 0 : s[1] == 'f' || s[1] == 'F' ? 4 : s[1] == 'd' || s[1] == 'D' ? 8 : 0;
+    if (width && s.size() != 2 + 2 * width)
+        return false;
+    if (width)
+        bits = strtoull(digits + 2, &end, 16);
+    else
+        bits = s[0] == '-' ? (uint64_t)strtoll(digits, &end, 0) : strtoull(digits, &end, 0);
+    return end != digits && (*end == 0 || (!width && strcmp(end, "U") == 0));
 }
 } // namespace ptx
 

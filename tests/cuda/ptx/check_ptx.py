@@ -6,16 +6,17 @@
 
 The tests of kernels and of complete steps (layout_steps) run with the interpreter of tests/ptx/ in the place of the
 emulator.  It reports races in shared memory.  Lanes, warps and blocks run in their order and in random order.  Each
-launch of the small shapes also runs on the emulator, from the same memory, and the results must agree.  CHEX_SLOW=1
-adds sm_75, sm_80 and all shapes.
+launch of the small shapes also runs on the emulator, from the same memory, and the results must agree.  Each form of
+instruction in the PTX must be in a test of the interpreter.  CHEX_SLOW=1 adds sm_75, sm_80 and all shapes.
 """
+import functools
 import os
-import subprocess
 import sys
 import tempfile
 
 import ptx_files
-from emulator_builds import CORES, build, run
+import ptx_forms
+from emulator_builds import CORES, build, building, run
 from support import BUILD, SOURCE, Cases
 
 PROGRAMS = ["conv_kernels", "finalize_kernels", "fused_kernels", "head_kernels", "input_kernels", "norm_kernels",
@@ -38,15 +39,36 @@ def run_program(name, arch, words, **environment):
     assert result.returncode == 0, result.stdout[-3000:]
 
 
+@functools.lru_cache(None)
+def rules():
+    """The program with the interpreter's own tests."""
+    folder = os.path.join(BUILD, "emulator")
+    path = os.path.join(folder, "ptx", "rules")
+    with building:
+        result = run(["make", "-s", f"-j{CORES}", "-f", os.path.join(SOURCE, "tests", "ptx", "build.mk"),
+                      f"OUT={folder}", path])
+    assert result.returncode == 0, result.stdout[-3000:]
+    return path
+
+
 @case("the interpreter computes what the ISA says, and finds each violation")
 def interpreter(_):
-    result = subprocess.run(["make", "-s", f"-j{CORES}", "-f", os.path.join(SOURCE, "tests", "ptx", "build.mk"),
-                             f"OUT={os.path.join(BUILD, 'emulator')}", "check-interpreter"], stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True, check=False)
+    result = run([rules()])
     assert result.returncode == 0, result.stdout[-3000:]
 
 
 for the_arch in ARCHS:
+    @case(f"sm_{the_arch}: each form of instruction has a test of the interpreter")
+    def is_tested(_, arch=the_arch):
+        tested = ptx_forms.forms(run([rules(), "text"]).stdout)
+        used = set()
+        for path in ptx_files.paths(arch):
+            with open(path, encoding="utf-8") as file:
+                used |= ptx_forms.forms(file.read())
+        assert len(used) > 200, f"{len(used)} forms"
+        missing = sorted(used - tested)
+        assert not missing, "\n".join(missing)
+
     for the_program in PROGRAMS:
         @case(f"sm_{the_arch}: {the_program} small, in random order")
         def in_random_order(_, arch=the_arch, name=the_program):

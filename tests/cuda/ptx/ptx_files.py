@@ -7,6 +7,7 @@ nvcc makes it, if the machine has an nvcc that knows the architecture; otherwise
 import concurrent.futures
 import ctypes
 import functools
+import glob
 import os
 import shutil
 import subprocess
@@ -56,6 +57,11 @@ def by_nvrtc(arch, value, path, to):
     library.nvrtcDestroyProgram(ctypes.byref(program))
     with open(to, "wb") as file:
         file.write(text.value)
+
+
+def paths(arch):
+    """All files of this architecture."""
+    return sorted(glob.glob(os.path.join(make(arch), f"{arch}-*.ptx")))
 
 
 def make(arch):
