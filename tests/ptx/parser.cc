@@ -85,7 +85,7 @@ class parser : row_maker
     void refuse(const char *why) override
     {
         fflush(stdout);
-        fprintf(stderr, "ptx: %s:%u: %s: %s\n", from.name.c_str(), line, why, statement.c_str());
+        fprintf(stderr, "ptx: refused: %s:%u: %s: %s\n", from.name.c_str(), line, why, statement.c_str());
         abort();
     }
 
