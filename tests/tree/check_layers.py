@@ -319,18 +319,34 @@ def check_test_folders(tally):
                 [name for name in found.split() if name not in named and not name.endswith("local.mk")])
 
 
+def asm_instructions(text):
+    """The opcodes in asm statements, up to a word of a macro; "?" if nothing is literal.  Empty texts are left out."""
+    string, found = r'"(?:[^"\\]|\\.)*"', []
+    code = re.sub(r"/\*.*?\*/|//[^\n]*|\\\n", " ", text, flags=re.S)
+    for inside in re.findall(rf"\b(?:__)?asm(?:__)?\b[\s\w]*\(((?:\s|\w|{string})*)", code):
+        parts = re.findall(rf"{string}|\w+", inside)
+        joined = "".join(re.sub(r"\\[nt]", " ", part[1:-1]) if part[0] == '"' else "?" for part in parts)
+        for instruction in joined.split(";"):
+            opcode = re.sub(r"^[\s{}]*(@\S+\s+)?", "", instruction).split(" ")[0].split("?")
+            if opcode != [""]:
+                found.append(opcode[0] or "?")
+    return found
+
+
 def check_mutants(tally):
-    """An asm statement without an instruction only hides a value from the compiler, so it has no mutant."""
+    """Each instruction of an asm statement is written once, and has a mutant."""
     sys.path.insert(0, os.path.join(SOURCE, "tests", "cuda", "ptx"))
     from mutants import MUTANTS
     named = tuple(m.statement for m in MUTANTS if m.statement)
-    faults, found = [], set()
+    faults, found, seen = [], set(), {}
     for path in sources("train/cuda/kernels"):
-        for text in re.findall(r'\basm\b[^("]*\(\s*"([^"]*)"', read(f"train/cuda/kernels/{path}")):
-            statement = text.strip(" ;").split(" ")[0]
+        for statement in asm_instructions(read(f"train/cuda/kernels/{path}")):
             found |= {name for name in named if name.startswith(statement)}
-            if statement and not any(name.startswith(statement) for name in named):
+            if not any(name.startswith(statement) for name in named):
                 faults.append(f"{path}: {statement}")
+            if statement in seen:
+                faults.append(f"{path} and {seen[statement]} have {statement}: one of them may have no mutant")
+            seen[statement] = path
     faults += [f"no kernel has the statement {name}" for name in sorted(set(named) - found)]
     tally.check("each asm statement of the kernels has a mutant of its PTX", faults)
 
