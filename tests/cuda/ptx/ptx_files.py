@@ -2,12 +2,13 @@
 """The PTX of the kernels of train/cuda/, as files ARCH-TYPE-SOURCE.ptx in one folder.
 
 nvcc makes it, if the machine has an nvcc that knows the architecture; otherwise NVRTC 12.9 of PyPI
-(tests/cuda/kernels/nvrtc.py).
+(tests/cuda/kernels/nvrtc.py).  A file is kept until the kernel, a header, the compiler or this script changes.
 """
 import concurrent.futures
 import ctypes
 import functools
 import glob
+import hashlib
 import os
 import shutil
 import subprocess
@@ -71,12 +72,39 @@ def make(arch):
 
 
 @functools.lru_cache(None)
+def compiler(arch):
+    """What changes if the compiler or this script does."""
+    with open(__file__, encoding="utf-8") as file:
+        script = file.read()
+    if nvcc(arch):
+        return script + subprocess.run([nvcc(arch), "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return script + str(os.stat(nvrtc.library()[0]._name).st_mtime_ns)
+
+
+def make_file(arch, value, path, to):
+    """Makes a file, unless the digest beside it says that it is there."""
+    with open(path, encoding="utf-8") as file:
+        made_of = hashlib.sha256((file.read() + nvrtc.headers() + compiler(arch)).encode()).hexdigest()
+    beside = os.path.join(FOLDER, "digests", os.path.basename(to))
+    if os.path.exists(to) and os.path.exists(beside):
+        with open(beside, encoding="utf-8") as file:
+            if file.read() == made_of:
+                return
+        os.remove(beside)
+    (by_nvcc if nvcc(arch) else by_nvrtc)(arch, value, path, to)
+    with open(beside, "w", encoding="utf-8") as file:
+        file.write(made_of)
+
+
+@functools.lru_cache(None)
 def made(arch):
     if not nvcc(arch):
         nvrtc.library()  # Skip if there is none
-    os.makedirs(FOLDER, exist_ok=True)
+    os.makedirs(os.path.join(FOLDER, "digests"), exist_ok=True)
     jobs = [(arch, value, path, os.path.join(FOLDER, f"{arch}-{value}-{os.path.basename(path)[:-3]}.ptx"))
             for value in types_of(arch) for path in nvrtc.FILES]
+    for path in set(glob.glob(os.path.join(FOLDER, f"{arch}-*.ptx"))) - {to for *_, to in jobs}:
+        os.remove(path)  # of a file of kernels that is gone
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda job: (by_nvcc if nvcc(arch) else by_nvrtc)(*job), jobs))
+        list(pool.map(lambda job: make_file(*job), jobs))
     return FOLDER
