@@ -133,7 +133,7 @@ template <typename H> struct pack_halves {
 
 enum rounding { TO_NEAREST, TO_ZERO };
 
-/* Floating point to integers saturates, and NaN becomes 0. */
+/* Floating point to integers saturates.  NaN becomes 0, but the upper bit alone if one of the types has 64 bits. */
 template <rounding R> struct convert {
     template <typename D, typename A> static D of(A a)
     {
@@ -147,7 +147,7 @@ template <rounding R> struct convert {
             A r = R == TO_ZERO ? std::trunc(a) : std::nearbyint(a);
 
             if (a != a)
-                return 0;
+                return sizeof(A) == 8 || sizeof(D) == 8 ? (D)((uint64_t)1 << (sizeof(D) * 8 - 1)) : (D)0;
             if (r <= (A)std::numeric_limits<D>::min())
                 return std::numeric_limits<D>::min();
             return r >= (A)std::numeric_limits<D>::max() ? std::numeric_limits<D>::max() : (D)r;
