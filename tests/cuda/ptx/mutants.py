@@ -106,8 +106,6 @@ MUTANTS = [
     Mutant("cvt.rn.bf16x2: the result is 0", BF16X2, "90-fp16-conv_*", CVT, r"\tmov.b32 \1, 0", THREE),
     Mutant("cvt.rn.bf16x2: the result is 0, only one pass", BF16X2, "90-fp16-conv_one_pass", CVT, r"\tmov.b32 \1, 0",
            ["one_pass_kernels", "layout_steps"]),
-    Mutant("cvt.rn.bf16x2: halves swapped, only pairs", BF16X2, "90-fp16-conv_dgrad_wgrad", CVT,
-           rf"\t{BF16X2} \1, \3, \2", ["fused_kernels"]),
     Mutant("cvt.rn.bf16x2: halves swapped, bf16", BF16X2, "90-bf16-conv_*", CVT, rf"\t{BF16X2} \1, \3, \2", THREE),
     Mutant("ldmatrix: transposed", ROWS, "90-fp16-conv_fprop", of(ROWS), COLUMNS, ["conv_kernels"]),
     Mutant("ldmatrix: registers 1 and 2 swapped", ROWS, "90-fp16-conv_fprop", of(ROWS) + " " + FOUR,
