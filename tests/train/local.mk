@@ -3,6 +3,7 @@
 include tests/train/graph/local.mk
 include tests/train/math/local.mk
 include tests/train/backend/local.mk
+include tests/train/cpu/local.mk
 include tests/train/checkpoint/local.mk
 include tests/train/data/local.mk
 include tests/train/eval/local.mk

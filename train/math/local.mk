@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 libtrain_la_SOURCES += \
+	train/math/bf16.h \
 	train/math/loss.c \
 	train/math/loss.h \
 	train/math/optimizer.c \
