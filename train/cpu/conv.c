@@ -9,13 +9,14 @@
 #include <config.h>
 
 #include "cpu/cpu_plan.h"
+#include "math/bf16.h"
 
 #include <string.h>
 
-#define CACHE_FLOATS  65536 /* inputs of a strip: half of a 512 KiB cache */
-#define BACK_FLOATS   98304 /* everything that a strip of the backward pass holds */
-#define FLAT_FORWARD  336   /* pixels per strip of a 1x1 convolution */
-#define FLAT_LEAST    56    /* with fewer pixels, weights are reloaded from memory too often */
+#define CACHE_BYTES   262144 /* inputs of a strip: half of a 512 KiB cache */
+#define BACK_FLOATS   98304  /* everything that a strip of the backward pass holds; in bf16 it has dy and x twice */
+#define FLAT_FORWARD  336    /* pixels per strip of a 1x1 convolution */
+#define FLAT_LEAST    56     /* with fewer pixels, weights are reloaded from memory too often */
 #define FLAT_BACKWARD 224
 #define BACK_BLOCKS   2   /* input blocks per backward step: as many as conv() writes */
 #define PIECE_PIXELS  784 /* least pixels per partial weight gradient, to justify its memory */
@@ -58,11 +59,11 @@ even_strips(size_t all, size_t most, size_t tile)
     return smaller(all, ((all + strips - 1) / strips + tile - 1) / tile * tile);
 }
 
-/* Returns how many rows of `channels` x columns floats fit in the cache together with `halo` more rows. */
+/* Returns how many rows of `channels` x columns operands fit in the cache together with `halo` more rows. */
 static unsigned
-strip_rows(size_t channels, size_t columns, unsigned halo, unsigned rows)
+strip_rows(const struct plan *plan, size_t channels, size_t columns, unsigned halo, unsigned rows)
 {
-    size_t room = CACHE_FLOATS / (channels * columns);
+    size_t room = CACHE_BYTES / plan->products->size / (channels * columns);
 
     return even_strips(rows, at_least_1(room > halo ? room - halo : 0), 1);
 }
@@ -146,22 +147,23 @@ conv_geometry(struct plan *plan, struct step *step)
     c->channel = plan_take(plan, channels, sizeof(*c->channel));
     floats = conv_weight_floats(step);
     c->gives = plan->host.options.train && !patches;
-    if (!plan_want(plan, &c->forward, floats, sizeof(float)) ||
-        (c->gives && !plan_want(plan, &c->backward, floats, sizeof(float))))
+    if (!plan_want(plan, &c->forward, floats, plan->products->size) ||
+        (c->gives && !plan_want(plan, &c->backward, floats, plan->products->size)))
         return false;
     extra = c->kernel - 1;
     if (c->flat) {
         c->rows = 1;
-        c->columns = even_strips(c->width, smaller(larger(CACHE_FLOATS / channels, FLAT_LEAST), FLAT_FORWARD), 14);
+        c->columns = even_strips(
+            c->width, smaller(larger(CACHE_BYTES / plan->products->size / channels, FLAT_LEAST), FLAT_FORWARD), 14);
         c->strips = (c->width + c->columns - 1) / c->columns;
     } else {
         size_t wide = (size_t)(out->width - 1) * c->stride + c->kernel;
 
         c->columns = out->width;
-        c->rows = strip_rows(channels * c->stride, wide, extra / c->stride + 1, out->height);
+        c->rows = strip_rows(plan, channels * c->stride, wide, extra / c->stride + 1, out->height);
         c->strips = (out->height + c->rows - 1) / c->rows;
         c->weight_rows = c->rows;
-        c->data_rows = strip_rows(outputs, in->width + extra, extra, in->height);
+        c->data_rows = strip_rows(plan, outputs, in->width + extra, extra, in->height);
     }
     c->splits = smaller(plan->host.options.batch, PIECES);
     c->ranges = 1;
@@ -172,30 +174,53 @@ conv_geometry(struct plan *plan, struct step *step)
 }
 
 size_t
+conv_data_bytes(const struct plan *plan, const struct step *step, unsigned rows)
+{
+    const struct conv_plan *c = &step->conv;
+    size_t bytes = (size_t)step->out_blocks * BLOCK * (rows + c->kernel - 1) * ((size_t)c->width + c->kernel - 1) *
+                   plan->products->size;
+
+    return (bytes + 63) / 64 * 64;
+}
+
+/* In bytes. */
+size_t
 conv_scratch(const struct plan *plan, const struct step *step)
 {
     const struct conv_plan *c = &step->conv;
     unsigned k = c->kernel, stride = c->stride;
-    size_t in = (size_t)step->in.blocks * BLOCK, out = (size_t)step->out_blocks * BLOCK, forward, back, data, more = 0;
+    size_t in = (size_t)step->in.blocks * BLOCK, forward, data, more = 0;
 
     if (step->in.patches)
-        more = patches_floats(step->in.patches, (unsigned)larger(c->columns, c->back_columns));
-    forward = in * ((c->rows - 1) * stride + k) * (c->flat ? c->columns : (size_t)(c->out_width - 1) * stride + k) +
+        more = patches_bytes(step->in.patches, (unsigned)larger(c->columns, c->back_columns));
+    forward = in * ((c->rows - 1) * stride + k) * (c->flat ? c->columns : (size_t)(c->out_width - 1) * stride + k) *
+                  plan->products->size +
               more;
     if (!plan->host.options.train)
         return forward;
-    if (c->same) {
-        back = back_wide(step) * (c->back_rows + k - 1) * ((size_t)c->back_columns + k - 1) +
-               back_narrow(step) * c->back_rows * c->back_columns + more;
-        return larger(forward, back);
-    }
-    back = in * ((c->weight_rows - 1) * stride + k) * ((size_t)(c->out_width - 1) * stride + k) +
-           out * c->weight_rows * c->out_width;
-    data = out * (c->data_rows + k - 1) * ((size_t)c->width + k - 1) + 2 * BLOCK * (size_t)c->data_rows * c->width;
-    return larger(forward, larger(back, data));
+    if (c->same)
+        return larger(forward, strip_parts(plan, step, c->back_blocks, c->back_rows + k - 1, c->back_columns + k - 1,
+                                           c->back_rows, c->back_columns, k - 1, c->gives)
+                                       .bytes +
+                                   more);
+    data = conv_data_bytes(plan, step, c->data_rows) + 2 * BLOCK * (size_t)c->data_rows * c->width * sizeof(float);
+    return larger(forward,
+                  larger(data, strip_parts(plan, step, step->in.blocks, (c->weight_rows - 1) * stride + k,
+                                           (c->out_width - 1) * stride + k, c->weight_rows, c->out_width, 0, false)
+                                   .bytes));
 }
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
+
+/* Store the weight between two lanes of a block; conv() sums over `in`. */
+static void
+put_weight(const struct products *as, void *block, size_t in, size_t out, float value)
+{
+    if (as->pair)
+        ((uint16_t *)block)[in / 2 * 2 * BLOCK + out * 2 + in % 2] = bf16_round(value);
+    else
+        ((float *)block)[in * BLOCK + out] = value;
+}
 
 /* Pack one block of outputs with all blocks of inputs, in both orders.  Lanes without a channel stay zero. */
 void
@@ -205,6 +230,7 @@ conv_pack(void *context, size_t block, unsigned thread)
     struct step *step = tasks->step;
     const struct graph_node *node = step->node;
     const struct conv_plan *c = &step->conv;
+    const struct products *as = tasks->plan->products;
     const float *weights = tasks->plan->weights + tasks->plan->graph->param[node->weight].offset;
     size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* per output */
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
@@ -213,8 +239,8 @@ conv_pack(void *context, size_t block, unsigned thread)
     (void)thread;
     for (b = 0; b < step->in.blocks; b++) {
         const int *channel = c->channel + b * BLOCK;
-        float *forward = c->forward + (block * step->in.blocks + b) * taps * size;
-        float *backward = c->backward ? c->backward + (b * (size_t)step->out_blocks + block) * taps * size : NULL;
+        size_t forward = (block * step->in.blocks + b) * taps * size;
+        size_t backward = (b * (size_t)step->out_blocks + block) * taps * size;
 
         for (o = 0; o < node->out.channels; o++) {
             size_t lane = step->out_lane[o] % BLOCK;
@@ -225,9 +251,10 @@ conv_pack(void *context, size_t block, unsigned thread)
                 const float *from = weights + o * row + channel[i];
 
                 for (tap = 0; channel[i] >= 0 && tap < taps; tap++) {
-                    forward[tap * size + i * BLOCK + lane] = from[tap];
-                    if (backward)
-                        backward[(taps - 1 - tap) * size + lane * BLOCK + i] = from[tap];
+                    put_weight(as, operand_at(as, c->forward, forward + tap * size), i, lane, from[tap]);
+                    if (c->backward)
+                        put_weight(as, operand_at(as, c->backward, backward + (taps - 1 - tap) * size), lane, i,
+                                   from[tap]);
                 }
             }
         }
@@ -274,7 +301,8 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
     unsigned k = c->kernel, stride = c->stride, first = strip * (c->flat ? c->columns : c->rows), o, row, rows;
     size_t pixels = conv_strip_pixels(step, strip), slot = slot_of(plan, image, thread);
     size_t at = c->flat ? first : (size_t)first * c->out_width, per_out = conv_weight_floats(step) / step->out_blocks;
-    float *x = plan->scratch + thread * plan->scratch_floats;
+    const struct products *as = plan->products;
+    void *x = plan->scratch + thread * plan->scratch_floats;
     struct box box = {c->height, c->width, 0, 0, 1, (unsigned)pixels};
 
     rows = c->flat ? 1 : (unsigned)(pixels / c->out_width);
@@ -287,7 +315,7 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
                            -(long)c->pad,
                            (rows - 1) * stride + k,
                            (c->out_width - 1) * stride + k};
-    view_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
+    view_fetch(plan, as, &step->in, image, slot, 0, step->in.blocks, &box, x);
     for (o = 0; o < step->out_blocks; o += 2) {
         struct conv_row r = {
             .x_block = (size_t)box.rows * box.columns * BLOCK,
@@ -296,7 +324,7 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
             .kernel = k,
             .blocks = step->in.blocks,
             .last = step->in.last,
-            .w = step->conv.forward + o * per_out,
+            .w = operand_from(as, step->conv.forward, o * per_out),
             .w_out = per_out,
             .y_out = step->out->pixels * BLOCK,
             .outs = smaller(2, step->out_blocks - o),
@@ -304,9 +332,9 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
         };
 
         for (row = 0; row < rows; row++) {
-            r.x = x + row * stride * r.x_row;
+            r.x = operand_from(as, x, row * stride * r.x_row);
             r.y = value_of(step->out, slot, step->out_block + o) + (at + (size_t)row * c->out_width) * BLOCK;
-            plan->kernels->conv(&r);
+            as->conv(&r);
         }
         statistics_add(plan, step, image * c->strips + strip, o, r.outs, slot, at, pixels);
     }

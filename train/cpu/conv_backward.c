@@ -28,48 +28,55 @@ struct backward {
     size_t image;
     unsigned block, end; /* of the input */
     float *dw;           /* for all blocks */
-    float *scratch;
+    char *scratch;
 };
 
-/* Returns the output blocks of the next tile; splits four blocks into 2 + 2 instead of 3 + 1. */
-static unsigned
-outs_of(unsigned left)
-{
-    return left == WEIGHT_OUTS_MAX + 1 ? 2 : smaller(WEIGHT_OUTS_MAX, left);
-}
-
-/* Add the weight gradients of all taps between input blocks first .. first + count - 1 and all output blocks. */
+/* Add the weight gradients of all taps between one input block and all output blocks. */
 static void
-add_weights(const struct backward *at, unsigned first, unsigned count, const float *x, size_t x_block, size_t x_row,
-            const float *dy, size_t dy_block, size_t dy_row, unsigned rows, unsigned columns)
+add_block_weights(const struct plan *plan, const struct step *step, const struct weight_strip *s, unsigned block,
+                  const float *x, float *dw)
 {
-    const struct step *step = at->step;
-    unsigned k = step->conv.kernel, stride = step->conv.stride, b, ky, o;
+    unsigned k = step->conv.kernel, stride = step->conv.stride, ky, o;
     size_t tap = (size_t)step->out_blocks * BLOCK * BLOCK;
 
-    for (b = 0; b < count; b++) {
-        for (ky = 0; ky < k; ky++) {
-            float *dw = at->dw + (((size_t)first + b) * k + ky) * k * tap;
-            struct weight_tile t = {
-                .x = x + b * x_block + ky * x_row,
-                .x_row = stride * x_row,
-                .x_step = (size_t)stride * BLOCK,
-                .dy_out = dy_block,
-                .dy_row = dy_row,
-                .rows = rows,
-                .columns = columns,
-                .inputs = k > 1 || first + b + 1 < step->in.blocks ? k * BLOCK : step->in.last,
-                .dw_tap = tap,
-                .dw_out = (size_t)BLOCK * BLOCK,
-            };
+    for (ky = 0; ky < k; ky++) {
+        struct weight_tile t = {
+            .x = x + ky * s->x_row,
+            .x_row = stride * s->x_row,
+            .x_step = (size_t)stride * BLOCK,
+            .dy_out = s->dy_block,
+            .dy_row = s->dy_row,
+            .rows = s->rows,
+            .columns = s->columns,
+            .inputs = k > 1 || block + 1 < step->in.blocks ? k * BLOCK : step->in.last,
+            .dw_tap = tap,
+            .dw_out = (size_t)BLOCK * BLOCK,
+        };
 
-            for (o = 0; o < step->out_blocks; o += t.outs) {
-                t.outs = outs_of(step->out_blocks - o);
-                t.dy = dy + o * t.dy_out;
-                t.dw = dw + (size_t)o * BLOCK * BLOCK;
-                at->plan->kernels->weights(&t);
-            }
+        for (o = 0; o < step->out_blocks; o += t.outs) {
+            t.outs = outs_of(step->out_blocks - o);
+            t.dy = (const float *)s->dy + o * t.dy_out;
+            t.dw = dw + ky * k * tap + (size_t)o * BLOCK * BLOCK;
+            plan->products->weights(&t);
         }
+    }
+}
+
+/* Add the weight gradients of input blocks first .. first + count - 1. */
+static void
+add_weights(const struct backward *at, const struct weight_strip *s, unsigned first, unsigned count)
+{
+    const struct plan *plan = at->plan;
+    size_t per_block = conv_weight_floats(at->step) / at->step->in.blocks;
+    unsigned b;
+
+    for (b = first; b < first + count; b++) {
+        const void *x = operand_from(plan->products, s->x, (b - first) * s->x_block);
+
+        if (plan->products->pair)
+            add_pair_weights(plan, at->step, s, b, x, at->dw + b * per_block);
+        else
+            add_block_weights(plan, at->step, s, b, x, at->dw + b * per_block);
     }
 }
 
@@ -78,10 +85,11 @@ add_weights(const struct backward *at, unsigned first, unsigned count, const flo
  * `from`.  dy has k - 1 more rows and columns.
  */
 static void
-give_data(const struct backward *at, unsigned first, unsigned count, const float *dy, size_t from, unsigned rows,
+give_data(const struct backward *at, unsigned first, unsigned count, const void *dy, size_t from, unsigned rows,
           unsigned columns, float *g)
 {
     const struct step *step = at->step;
+    const struct products *as = at->plan->products;
     unsigned k = step->conv.kernel, o, row;
     size_t per_block = conv_weight_floats(step) / step->in.blocks, pixels = (size_t)rows * columns;
     struct conv_row r = {
@@ -91,7 +99,7 @@ give_data(const struct backward *at, unsigned first, unsigned count, const float
         .kernel = k,
         .blocks = step->out_blocks,
         .last = step->out_last,
-        .w = step->conv.backward + first * per_block,
+        .w = operand_from(as, step->conv.backward, first * per_block),
         .w_out = per_block,
         .y_out = pixels * BLOCK,
         .outs = count,
@@ -99,9 +107,9 @@ give_data(const struct backward *at, unsigned first, unsigned count, const float
     };
 
     for (row = 0; row < rows; row++) {
-        r.x = dy + row * r.x_row;
+        r.x = operand_from(as, dy, row * r.x_row);
         r.y = g + (size_t)row * columns * BLOCK;
-        at->plan->kernels->conv(&r);
+        as->conv(&r);
     }
     for (o = 0; o < count; o++)
         view_give(at->plan, &step->in, at->image, first + o, from, pixels, g + o * r.y_out);
@@ -111,19 +119,28 @@ give_data(const struct backward *at, unsigned first, unsigned count, const float
 static void
 same_strip(const struct backward *at, unsigned row, unsigned column, unsigned rows, unsigned columns)
 {
+    const struct plan *plan = at->plan;
     const struct step *step = at->step;
     const struct conv_plan *c = &step->conv;
     unsigned k = c->kernel, b, count;
     struct box box = {c->height,    c->width,       (long)row - (long)c->pad, (long)column - (long)c->pad,
                       rows + k - 1, columns + k - 1};
     size_t area = (size_t)box.rows * box.columns * BLOCK, line = (size_t)box.columns * BLOCK;
-    float *dy = at->scratch, *x = dy + step->out_blocks * area, *g = x + c->back_blocks * area;
+    struct strip_parts part = strip_parts(plan, step, c->back_blocks, box.rows, box.columns, rows, columns, k - 1,
+                                          c->gives);
+    void *dy = at->scratch + part.dy, *x = at->scratch + part.x, *g = at->scratch + part.g;
+    struct weight_strip s = {rows, columns, box.columns, x,    operand_at(plan->products, dy, c->pad * (line + BLOCK)),
+                             area, line,    area,        line, (void *)(at->scratch + part.x_pairs),
+                             NULL};
 
-    gradient_fetch(at->plan, step, at->image, 0, step->out_blocks, &box, 1, dy);
+    s.dy_pairs = (void *)(at->scratch + part.dy_pairs);
+    gradient_fetch(plan->products, step, at->image, 0, step->out_blocks, &box, 1, dy);
+    if (plan->products->pair)
+        pair_gradients(plan, step, &s);
     for (b = at->block; b < at->end; b += count) {
         count = smaller(c->back_blocks, at->end - b);
-        view_fetch(at->plan, &step->in, at->image, at->image, b, count, &box, x);
-        add_weights(at, b, count, x, area, line, dy + c->pad * line + c->pad * BLOCK, area, line, rows, columns);
+        view_fetch(plan, plan->products, &step->in, at->image, at->image, b, count, &box, x);
+        add_weights(at, &s, b, count);
         if (c->gives)
             give_data(at, b, count, dy, (size_t)row * c->width + column, rows, columns, g);
     }
@@ -143,44 +160,70 @@ same_image(const struct backward *at)
 
 /* Strides, or an output of another size: weight and input gradients use separate strips. */
 static void
-window_image(const struct backward *at)
+window_weights(const struct backward *at, unsigned from, unsigned rows)
 {
     const struct plan *plan = at->plan;
     const struct step *step = at->step;
     const struct conv_plan *c = &step->conv;
-    unsigned k = c->kernel, stride = c->stride, from, rows, b, count;
+    unsigned k = c->kernel, stride = c->stride;
+    long pad = (long)c->pad;
+    struct box in = {c->height,
+                     c->width,
+                     (long)from * (long)stride - pad,
+                     -pad,
+                     (rows - 1) * stride + k,
+                     (c->out_width - 1) * stride + k};
+    struct box out = {c->out_height, c->out_width, (long)from, 0, rows, c->out_width};
+    struct strip_parts part = strip_parts(plan, step, step->in.blocks, in.rows, in.columns, rows, c->out_width, 0,
+                                          false);
+    struct weight_strip s = {.rows = rows,
+                             .columns = c->out_width,
+                             .x_columns = in.columns,
+                             .x = at->scratch + part.x,
+                             .dy = at->scratch + part.dy,
+                             .x_block = (size_t)in.rows * in.columns * BLOCK,
+                             .x_row = (size_t)in.columns * BLOCK,
+                             .dy_block = (size_t)rows * c->out_width * BLOCK,
+                             .dy_row = (size_t)c->out_width * BLOCK,
+                             .x_pairs = (void *)(at->scratch + part.x_pairs),
+                             .dy_pairs = (void *)(at->scratch + part.dy_pairs)};
+
+    view_fetch(plan, plan->products, &step->in, at->image, at->image, 0, step->in.blocks, &in, at->scratch + part.x);
+    gradient_fetch(plan->products, step, at->image, 0, step->out_blocks, &out, 1, at->scratch + part.dy);
+    if (plan->products->pair)
+        pair_gradients(plan, step, &s);
+    add_weights(at, &s, 0, step->in.blocks);
+}
+
+static void
+window_data(const struct backward *at, unsigned from, unsigned rows)
+{
+    const struct step *step = at->step;
+    const struct conv_plan *c = &step->conv;
+    unsigned k = c->kernel, b, count;
     long pad = (long)c->pad, extra = (long)k - 1;
-    size_t image = at->image;
-    float *x = at->scratch, *dy;
+    /* Output o is at row o * stride of the spread image; input y is read by rows y + pad - extra to y + pad. */
+    struct box out = {c->out_height, c->out_width, (long)from + pad - extra,
+                      pad - extra,   rows + k - 1, c->width + k - 1};
+    void *dy = at->scratch, *g = at->scratch + conv_data_bytes(at->plan, step, rows);
 
-    for (from = 0; from < c->out_height; from += rows) {
-        struct box in = {c->height, c->width, (long)from * (long)stride - pad,
-                         -pad,      0,        (c->out_width - 1) * stride + k};
-        struct box out = {c->out_height, c->out_width, (long)from, 0, 0, c->out_width};
-        size_t line = (size_t)in.columns * BLOCK;
-
-        out.rows = rows = smaller(c->weight_rows, c->out_height - from);
-        in.rows = (rows - 1) * stride + k;
-        dy = x + step->in.blocks * in.rows * line;
-        view_fetch(plan, &step->in, image, image, 0, step->in.blocks, &in, x);
-        gradient_fetch(plan, step, image, 0, step->out_blocks, &out, 1, dy);
-        add_weights(at, 0, step->in.blocks, x, in.rows * line, line, dy, (size_t)rows * c->out_width * BLOCK,
-                    (size_t)c->out_width * BLOCK, rows, c->out_width);
+    gradient_fetch(at->plan->products, step, at->image, 0, step->out_blocks, &out, c->stride, dy);
+    for (b = 0; b < step->in.blocks; b += count) {
+        count = smaller(2, step->in.blocks - b);
+        give_data(at, b, count, dy, (size_t)from * c->width, rows, c->width, g);
     }
-    for (from = 0; c->gives && from < c->height; from += rows) {
-        /* Output o is at row o * stride of the spread image; input y is read by rows y + pad - extra to y + pad. */
-        struct box out = {c->out_height, c->out_width, (long)from + pad - extra, pad - extra, 0, c->width + k - 1};
+}
 
-        rows = smaller(c->data_rows, c->height - from);
-        out.rows = rows + k - 1;
-        dy = at->scratch;
-        gradient_fetch(plan, step, image, 0, step->out_blocks, &out, stride, dy);
-        for (b = 0; b < step->in.blocks; b += count) {
-            count = smaller(2, step->in.blocks - b);
-            give_data(at, b, count, dy, (size_t)from * c->width, rows, c->width,
-                      dy + (size_t)step->out_blocks * out.rows * out.columns * BLOCK);
-        }
-    }
+static void
+window_image(const struct backward *at)
+{
+    const struct conv_plan *c = &at->step->conv;
+    unsigned from;
+
+    for (from = 0; from < c->out_height; from += c->weight_rows)
+        window_weights(at, from, smaller(c->weight_rows, c->out_height - from));
+    for (from = 0; c->gives && from < c->height; from += c->data_rows)
+        window_data(at, from, smaller(c->data_rows, c->height - from));
 }
 
 static void
@@ -198,7 +241,7 @@ backward_task(void *context, size_t task, unsigned thread)
         .block = (unsigned)(range * pairs / ranges * 2),
         .end = smaller(step->in.blocks, (unsigned)((range + 1) * pairs / ranges * 2)),
         .dw = plan->weight_gradients + split * floats,
-        .scratch = plan->scratch + thread * plan->scratch_floats,
+        .scratch = (char *)(plan->scratch + thread * plan->scratch_floats),
     };
 
     memset(at.dw + at.block * per_block, 0, (at.end - at.block) * per_block * sizeof(*at.dw));

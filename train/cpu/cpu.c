@@ -56,6 +56,7 @@ build(const struct device *device, const struct plan_options *o, struct plan **o
     plan->host.options = *o;
     plan->graph = o->graph;
     plan->kernels = kernels_best();
+    plan->products = &plan->kernels->products;
     plan->whole_images = o->batch >= o->threads;
     plan->slots = o->train || !plan->whole_images ? o->batch : o->threads;
     status = plan_build(plan, err);

@@ -95,8 +95,29 @@ struct conv_plan {
     unsigned ranges;                  /* of input blocks; each range is a task */
     int *channel;                     /* [in blocks * 16]: offset of a lane's taps in the weights, or -1 */
     bool gives;                       /* computes the gradient of its input */
-    float *forward;                   /* weights [out block][in block][ky][kx][16 in][16 out] */
-    float *backward;                  /* weights [in block][out block][ky][kx][16 out][16 in], taps reversed */
+    /*
+     * Packed weights, as operands: [out block][in block][ky][kx][16 in][16 out], and [in block][out block][ky][kx]
+     * [16 out][16 in] with the taps reversed.  In bf16 two inputs of conv() are a pair: [8][16][2] instead of [16][16].
+     */
+    void *forward, *backward;
+};
+
+/* The scratch of a strip of the backward pass, in bytes from its start; see strip_parts(). */
+struct strip_parts {
+    size_t dy, x;             /* operands [blocks][rows][columns][16] */
+    size_t dy_pairs, x_pairs; /* bf16: pairs of pixels */
+    size_t g;                 /* gradients of the input, float */
+    size_t bytes;
+};
+
+/* The inputs and the gradients of the outputs of a strip, for the gradients of weights. */
+struct weight_strip {
+    unsigned rows, columns; /* outputs */
+    unsigned x_columns;
+    const void *x, *dy;      /* operands; dy of the first output */
+    size_t x_block, x_row;   /* operands */
+    size_t dy_block, dy_row; /* operands */
+    uint32_t *x_pairs, *dy_pairs;
 };
 
 /* A node. */
@@ -123,6 +144,7 @@ struct plan {
     struct host host; /* the first member */
     const struct graph *graph;
     const struct kernels *kernels;
+    const struct products *products; /* of convolutions; other nodes read floats, by kernels->products */
     struct team *team;
     struct tensor *tensor; /* [buffer_count] */
     struct step *step;     /* [node_count] */
@@ -206,6 +228,19 @@ gradient_of(const struct tensor *s, size_t image, unsigned block)
     return s->gradient + image * s->image + (size_t)block * s->pixels * BLOCK;
 }
 
+/* Returns the address `count` operands after p. */
+static inline void *
+operand_at(const struct products *as, void *p, size_t count)
+{
+    return (char *)p + count * as->size;
+}
+
+static inline const void *
+operand_from(const struct products *as, const void *p, size_t count)
+{
+    return (const char *)p + count * as->size;
+}
+
 /* ---- views (view.c) ------------------------------------------------------------------------------------------ */
 
 /* A box of an image as a convolution reads it: rows and columns outside height x width are zero. */
@@ -216,21 +251,21 @@ struct box {
 };
 
 /*
- * Load blocks first .. first + blocks - 1 of a view to [blocks][rows][columns][16].  For patches the box is one row,
- * and `to` needs patches_floats() more floats at its end, for rows of the image.
+ * Load blocks first .. first + blocks - 1 of a view to [blocks][rows][columns][16], as operands of `as`.  For patches
+ * the box is one row, and `to` needs patches_bytes() more bytes at its end, for rows of the image.
  */
-void view_fetch(const struct plan *plan, const struct view *in, size_t image, size_t slot, unsigned first,
-                unsigned blocks, const struct box *box, float *to);
-size_t patches_floats(const struct patches *p, unsigned columns);
+void view_fetch(const struct plan *plan, const struct products *as, const struct view *in, size_t image, size_t slot,
+                unsigned first, unsigned blocks, const struct box *box, void *to);
+size_t patches_bytes(const struct patches *p, unsigned columns);
 /* Add the gradient of one block of the view, for pixels from .. from + count - 1 of an image. */
 void view_give(const struct plan *plan, const struct view *in, size_t image, unsigned block, size_t from, size_t count,
                const float *g);
 /*
- * Write the final gradient of a step's output to [blocks][rows][columns][16].  If spread > 1, the box belongs to an
- * image that is `spread` times as large and zero except in every spread-th row and column.
+ * Write the final gradient of a step's output to [blocks][rows][columns][16], as operands of `as`.  If spread > 1, the
+ * box belongs to an image that is `spread` times as large and zero except in every spread-th row and column.
  */
-void gradient_fetch(const struct plan *plan, const struct step *step, size_t image, unsigned first, unsigned blocks,
-                    const struct box *box, unsigned spread, float *to);
+void gradient_fetch(const struct products *as, const struct step *step, size_t image, unsigned first, unsigned blocks,
+                    const struct box *box, unsigned spread, void *to);
 /* Prepare gradient_fetch(), after all readers of the step's output are done. */
 void gradient_close(const struct plan *plan, const struct step *step);
 /* Set `first` for the blocks of the view that have no gradient yet, and mark them as accumulated. */
@@ -255,18 +290,34 @@ void norm_backward_finish(struct plan *plan, struct step *step);
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
-/* conv.c, conv_backward.c, patches.c */
+/* conv.c, conv_backward.c, conv_pairs.c, patches.c */
 bool patches_new(struct plan *plan, struct step *step);
-void patches_fetch(const struct plan *plan, const struct patches *p, size_t image, unsigned first, unsigned blocks,
-                   size_t from, size_t count, float *to);
-bool conv_geometry(struct plan *plan, struct step *step); /* false: out of memory */
-size_t conv_scratch(const struct plan *plan, const struct step *step);
-size_t conv_weight_floats(const struct step *step); /* packed */
+void patches_fetch(const struct plan *plan, const struct products *as, const struct patches *p, size_t image,
+                   unsigned first, unsigned blocks, size_t from, size_t count, void *to);
+bool conv_geometry(struct plan *plan, struct step *step);              /* false: out of memory */
+size_t conv_scratch(const struct plan *plan, const struct step *step); /* bytes */
+size_t conv_weight_floats(const struct step *step);                    /* packed: floats or operands */
 void conv_pack(void *tasks, size_t block, unsigned thread);
 void conv_unpack_gradient(void *tasks, size_t block, unsigned thread); /* adds up the splits for one input block */
 void conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread);
 size_t conv_strip_pixels(const struct step *step, unsigned strip);
 void conv_gradients(struct plan *plan, struct step *step);
+/* Lay out the scratch for so many input blocks; dy has halo more rows and columns.  Without g: only for weights. */
+struct strip_parts strip_parts(const struct plan *plan, const struct step *step, unsigned in_blocks, unsigned x_rows,
+                               unsigned x_columns, unsigned rows, unsigned columns, unsigned halo, bool gives);
+/* Returns the bytes of dy for the input gradients of so many rows, if the convolution is not `same`. */
+size_t conv_data_bytes(const struct plan *plan, const struct step *step, unsigned rows);
+/* Make the pairs of dy for all output blocks. */
+void pair_gradients(const struct plan *plan, const struct step *step, const struct weight_strip *s);
+/* Add the weight gradients of all taps between input block `block` and all output blocks to dw; x is of that block. */
+void add_pair_weights(const struct plan *plan, const struct step *step, const struct weight_strip *s, unsigned block,
+                      const void *x, float *dw);
+/* Returns the output blocks of the next tile; splits four blocks into 2 + 2 instead of 3 + 1. */
+static inline unsigned
+outs_of(unsigned left)
+{
+    return left == WEIGHT_OUTS_MAX + 1 ? 2 : left < WEIGHT_OUTS_MAX ? left : WEIGHT_OUTS_MAX;
+}
 
 /* pool.c: forward for one image, backward for the batch */
 size_t pool_scratch(const struct step *step);

@@ -4,56 +4,15 @@
  * The build defines KERNELS_TABLE (name of the table), KERNELS_NAME (its text), LANES (floats per vector) and the
  * register tiles.  conv() accumulates TILE pixels x OUTS blocks of outputs, weights() WEIGHT_INPUTS or WEIGHT_MORE
  * inputs x WEIGHT_OUTS blocks.  Accumulators plus a few operands fill the vector registers.  The vectors use the vector
- * extension of GCC and clang, which contract products and sums to fused multiply-adds.
+ * extension of GCC and clang, which contract products and sums to fused multiply-adds.  With FUSED all tables do, if
+ * necessary by calls of fmaf(); only the functions outside of struct products and its normalise() and finish() are then
+ * of use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "cpu/kernels.h"
-
-#include <string.h>
-
-#define VECTORS (BLOCK / LANES) /* vectors per block */
-#define INLINE  static inline __attribute__((always_inline))
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
-
-typedef float vec __attribute__((vector_size(LANES * sizeof(float))));
-typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(float))));
-
-/* All these addresses are aligned: blocks start at multiples of 64 bytes. */
-INLINE vec
-load(const float *p)
-{
-    return *(const vec *)(const void *)p;
-}
-
-INLINE void
-store(float *p, vec v)
-{
-    *(vec *)(void *)p = v;
-}
-
-/* Load from an unaligned address. */
-INLINE vec
-load_unaligned(const float *p)
-{
-    vec v;
-
-    memcpy(&v, p, sizeof(v));
-    return v;
-}
-
-/* Returns v in the lanes with where > 0, otherwise 0; NaN in `where` gives 0. */
-INLINE vec
-positive(vec v, vec where)
-{
-    return (vec)((ivec)v & (where > 0));
-}
+#include "cpu/kernels_vector.h"
 
 /* ---- convolution ----------------------------------------------------------------------------------------------- */
 
@@ -134,7 +93,7 @@ conv(const struct conv_row *row)
 
         half.outs = 1;
         conv(&half);
-        half.w += half.w_out;
+        half.w = (const float *)half.w + half.w_out;
         half.y += half.y_out;
         conv(&half);
 #endif
@@ -156,7 +115,7 @@ weight_part(const struct weight_tile *t, const size_t first, const size_t inputs
 
     UNROLL for (i = 0; i < inputs; i++) UNROLL for (v = 0; v < outs * VECTORS; v++) sum[i][v] = (vec){0};
     for (row = 0; row < t->rows; row++) {
-        const float *x = t->x + row * t->x_row + first, *dy = t->dy + row * t->dy_row;
+        const float *x = (const float *)t->x + row * t->x_row + first, *dy = (const float *)t->dy + row * t->dy_row;
 
         for (column = 0; column < t->columns; column++, x += step, dy += BLOCK) {
             vec d[WEIGHT_OUTS * VECTORS];
@@ -218,7 +177,7 @@ weights(const struct weight_tile *t)
 
     for (o = 0; o < t->outs; o++) {
         weight_outs(&one, 1);
-        one.dy += t->dy_out;
+        one.dy = (const float *)one.dy + t->dy_out;
         one.dw += t->dw_out;
     }
 #else
@@ -234,17 +193,19 @@ weights(const struct weight_tile *t)
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
 static void
-gather(const struct gather *part, size_t count, size_t step, size_t pixels, float *y)
+gather(const struct gather *part, size_t count, size_t step, size_t pixels, void *to)
 {
+    float *y = to;
     size_t v, p, i;
 
     for (v = 0; v < BLOCK; v += LANES) {
         for (i = 0; i < count; i++) {
+            const float *from = part[i].from;
             ivec mask;
 
             memcpy(&mask, part[i].mask + v, sizeof(mask));
             for (p = 0; p < pixels; p++) {
-                ivec got = (ivec)load_unaligned(part[i].from + p * step + v) & mask;
+                ivec got = (ivec)load_unaligned(from + p * step + v) & mask;
 
                 store(y + p * BLOCK + v, (vec)(i == 0 ? got : got | (ivec)load(y + p * BLOCK + v)));
             }
@@ -255,8 +216,15 @@ gather(const struct gather *part, size_t count, size_t step, size_t pixels, floa
 /* ---- normalisation --------------------------------------------------------------------------------------------- */
 
 static void
-normalise(const struct norm_block *norm, const float *x, size_t pixels, float *y)
+copy(const float *x, size_t pixels, void *y)
 {
+    memcpy(y, x, pixels * BLOCK * sizeof(*x));
+}
+
+static void
+normalise(const struct norm_block *norm, const float *x, size_t pixels, void *to)
+{
+    float *y = to;
     size_t v, p;
 
     for (v = 0; v < BLOCK; v += LANES) {
@@ -264,13 +232,13 @@ normalise(const struct norm_block *norm, const float *x, size_t pixels, float *y
 
         if (norm->relu) {
             for (p = 0; p < pixels; p++) {
-                vec value = scale * (load(x + p * BLOCK + v) - mean) + beta;
+                vec value = normal(load(x + p * BLOCK + v), mean, scale, beta);
 
                 store(y + p * BLOCK + v, positive(value, value));
             }
         } else {
             for (p = 0; p < pixels; p++)
-                store(y + p * BLOCK + v, scale * (load(x + p * BLOCK + v) - mean) + beta);
+                store(y + p * BLOCK + v, normal(load(x + p * BLOCK + v), mean, scale, beta));
         }
     }
 }
@@ -305,10 +273,11 @@ norm_gradient(const struct norm_block *norm, const float *gamma, const float *g,
                 float *out = to + p * BLOCK + v;
 
                 if (norm->relu)
-                    d = positive(d, scale * centred + beta);
+                    d = positive(d, fused(scale, centred, beta));
                 s += d;
-                q += d * centred;
-                store(out, first ? factor * d : load(out) + factor * d);
+                q = fused(d, centred, q);
+                d = rounded(factor * d);
+                store(out, first ? d : load(out) + d);
             }
             add_lanes(sum + v, s);
             add_lanes(product + v, q);
@@ -317,8 +286,9 @@ norm_gradient(const struct norm_block *norm, const float *gamma, const float *g,
 }
 
 static void
-finish(const float *k, const float *mean, const float *a, const float *x, size_t pixels, float *y)
+finish(const float *k, const float *mean, const float *a, const float *x, size_t pixels, void *to)
 {
+    float *y = to;
     size_t v, p;
 
     for (v = 0; v < BLOCK; v += LANES) {
@@ -327,7 +297,7 @@ finish(const float *k, const float *mean, const float *a, const float *x, size_t
         for (p = 0; p < pixels; p++) {
             size_t i = p * BLOCK + v;
 
-            store(y + i, k0 * load(a + i) + (k1 * (load(x + i) - m) + k2));
+            store(y + i, finished(k0, k1, k2, m, load(a + i), load(x + i)));
         }
     }
 }
@@ -347,7 +317,7 @@ measure(const float *x, const float *pivot, size_t pixels, double *sum, double *
                 vec d = load(x + p * BLOCK + v) - from;
 
                 s += d;
-                q += d * d;
+                q = fused(d, d, q);
             }
             add_lanes(sum + v, s);
             add_lanes(squares + v, q);
@@ -467,12 +437,14 @@ max_pool_gradient(const float *x, unsigned height, unsigned width, unsigned kern
 const struct kernels KERNELS_TABLE = {
     .name = KERNELS_NAME,
     .tile = TILE,
-    .conv = conv,
-    .weights = weights,
-    .gather = gather,
-    .normalise = normalise,
+    .products = {.size = sizeof(float),
+                 .conv = conv,
+                 .weights = weights,
+                 .gather = gather,
+                 .copy = copy,
+                 .normalise = normalise,
+                 .finish = finish},
     .norm_gradient = norm_gradient,
-    .finish = finish,
     .measure = measure,
     .accumulate = accumulate,
     .add = add,

@@ -8,6 +8,18 @@
  * A run of pixels is contiguous: pixels x 16 floats.  Pointers to blocks and to per-channel values are aligned to 64
  * bytes.
  *
+ * Convolutions multiply floats or bf16 (math/bf16.h); sums, outputs and everything else are float.  struct products has
+ * the functions that differ.  An operand of a convolution is a value of the strip of x or dy that is loaded, or a
+ * packed weight.  In bf16 operands are pairs in 32-bit words:
+ *
+ * - conv() sums over channels, so pairs are channels: a pixel of a block is 8 pairs, which is the order of the channels
+ *   anyway.  The weights of a block are [8 pairs][16 out][2].
+ * - weights() sums over pixels, so pairs are pixels of a row: pair() makes [pixel pair][16][2] of x and of dy.  A row
+ *   with an odd number of pixels ends with a zero.
+ *
+ * All tables give the same bits in bf16: a product of pairs is bf16_dot(), and the floats of kernels_fused, AVX2 and
+ * AVX-512 have the same fused multiply-adds.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_TRAIN_CPU_KERNELS_H
@@ -25,12 +37,12 @@
  *     i]
  */
 struct conv_row {
-    const float *x;
-    size_t x_block, x_row, step; /* floats */
+    const void *x;               /* operands */
+    size_t x_block, x_row, step; /* operands */
     unsigned kernel, blocks;
     unsigned last; /* channels in use in the last block of x */
-    const float *w;
-    size_t w_out; /* floats between two blocks of outputs */
+    const void *w; /* operands */
+    size_t w_out;  /* operands between two blocks of outputs */
     float *y;
     size_t y_out;
     unsigned outs; /* 1 or 2 */
@@ -42,11 +54,12 @@ struct conv_row {
  *     dw[o][j][.] += sum over rows and columns of x[row * x_row + column * x_step + j] * dy[o * dy_out + row * dy_row
  *     + column * 16 + .]
  * If x_step is 16, the 16 k floats from a pixel on belong to k taps.  x must be readable up to a multiple of 8 inputs.
+ * In bf16, x and dy are words: columns are pairs of pixels, x_step is 16, and a tile has one tap.
  */
 struct weight_tile {
-    const float *x;
+    const void *x;
     size_t x_row, x_step;
-    const float *dy;
+    const void *dy;
     size_t dy_out, dy_row;
     unsigned rows, columns;
     unsigned inputs;
@@ -58,9 +71,9 @@ struct weight_tile {
 
 #define WEIGHT_OUTS_MAX 3
 
-/* One part of gather(): from[pixel * step + lane] for the lanes whose mask is -1. */
+/* One part of gather(): operand from[pixel * step + lane] for the lanes whose mask is -1. */
 struct gather {
-    const float *from;
+    const void *from;
     const int32_t *mask; /* [16] */
 };
 
@@ -70,15 +83,29 @@ struct norm_block {
     bool relu;
 };
 
-struct kernels {
-    const char *name; /* "AVX-512" */
-    size_t tile;      /* conv() is fastest if pixels is a multiple of it */
+/* Products of convolutions and how their operands are made: y is [pixels][16] operands. */
+struct products {
+    size_t size; /* bytes of an operand: 4 or 2 */
 
     void (*conv)(const struct conv_row *row);
     void (*weights)(const struct weight_tile *tile);
     /* Assemble y[p][.] from `count` parts. */
-    void (*gather)(const struct gather *part, size_t count, size_t step, size_t pixels, float *y);
-    void (*normalise)(const struct norm_block *norm, const float *x, size_t pixels, float *y);
+    void (*gather)(const struct gather *part, size_t count, size_t step, size_t pixels, void *y);
+    void (*copy)(const float *x, size_t pixels, void *y);
+    void (*normalise)(const struct norm_block *norm, const float *x, size_t pixels, void *y);
+    /* y = k0 a + k1 (x - mean) + k2; each k is [16] */
+    void (*finish)(const float *k, const float *mean, const float *a, const float *x, size_t pixels, void *y);
+    /*
+     * bf16, otherwise NULL: y[j][.] = (x[2 j step + .], x[(2 j + 1) step + .]) for `pairs` pairs; zero after the first
+     * `pixels` pixels.
+     */
+    void (*pair)(const uint16_t *x, size_t step, size_t pixels, size_t pairs, uint32_t *y);
+};
+
+struct kernels {
+    const char *name; /* "AVX-512" */
+    size_t tile;      /* conv() is fastest if pixels is a multiple of it */
+    struct products products;
 
     /*
      * Backward of one normalised block.  g under the ReLU mask is added: sum[.] += g, product[.] += g (x - mean), to[.]
@@ -86,9 +113,6 @@ struct kernels {
      */
     void (*norm_gradient)(const struct norm_block *norm, const float *gamma, const float *g, const float *x,
                           size_t pixels, bool first, float *to, double *sum, double *product);
-
-    /* y = k0 a + k1 (x - mean) + k2; each k is [16] */
-    void (*finish)(const float *k, const float *mean, const float *a, const float *x, size_t pixels, float *y);
 
     /* sum[.] += x - pivot, squares[.] += (x - pivot)^2 */
     void (*measure)(const float *x, const float *pivot, size_t pixels, double *sum, double *squares);

@@ -4,10 +4,12 @@
 libtrain_la_SOURCES += \
 	train/cpu/conv.c \
 	train/cpu/conv_backward.c \
+	train/cpu/conv_pairs.c \
 	train/cpu/cpu.c \
 	train/cpu/cpu_plan.h \
 	train/cpu/kernels.h \
 	train/cpu/kernels_best.c \
+	train/cpu/kernels_vector.h \
 	train/cpu/norm.c \
 	train/cpu/patches.c \
 	train/cpu/plan_build.c \

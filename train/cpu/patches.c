@@ -43,7 +43,7 @@ patches_new(struct plan *plan, struct step *step)
     step->in.patches = p;
     step->in.blocks = (lanes + BLOCK - 1) / BLOCK;
     step->in.last = (lanes - 1) % BLOCK + 1;
-    p->line = (size_t)(in->width + 2 * node->pad) * INPUT_CHANNELS + 2 * BLOCK;
+    p->line = ((size_t)(in->width + 2 * node->pad) * INPUT_CHANNELS + 3 * BLOCK - 1) / BLOCK * BLOCK;
     p->patch = plan_take(plan, (size_t)step->in.blocks * PARTS_MAX, sizeof(*p->patch));
     p->first = plan_take(plan, step->in.blocks + 1, sizeof(*p->first));
     p->level = plan_take(plan, INPUT_CHANNELS, sizeof(*p->level));
@@ -64,10 +64,11 @@ rows_under(const struct patches *p, unsigned count)
     return ((count + p->out_width - 2) / p->out_width) * p->stride + p->kernel;
 }
 
+/* Rows of floats and of operands; the first address is rounded up. */
 size_t
-patches_floats(const struct patches *p, unsigned columns)
+patches_bytes(const struct patches *p, unsigned columns)
 {
-    return rows_under(p, columns) * p->line;
+    return 64 + 2 * rows_under(p, columns) * p->line * sizeof(float);
 }
 
 /* Fill one image row with its borders; the colours of a pixel are contiguous. */
@@ -94,8 +95,8 @@ fill_line(const struct plan *plan, const struct patches *p, size_t image, long y
 
 /* Gather outputs from .. from + count - 1 of one output row; `line` is the topmost image row under them. */
 static void
-gather_run(const struct plan *plan, const struct patches *p, unsigned block, const float *line, unsigned column,
-           size_t count, float *to)
+gather_run(const struct products *as, const struct patches *p, unsigned block, const void *line, unsigned column,
+           size_t count, void *to)
 {
     struct gather part[PARTS_MAX];
     unsigned i, parts = p->first[block + 1] - p->first[block];
@@ -104,28 +105,43 @@ gather_run(const struct plan *plan, const struct patches *p, unsigned block, con
         const struct patch *patch = &p->patch[p->first[block] + i];
         size_t at = BLOCK + (size_t)column * p->stride * INPUT_CHANNELS;
 
-        part[i] = (struct gather){line + patch->ky * p->line + (size_t)((long)at + patch->offset), patch->mask};
+        part[i] = (struct gather){operand_from(as, line, patch->ky * p->line + (size_t)((long)at + patch->offset)),
+                                  patch->mask};
     }
-    plan->kernels->gather(part, parts, (size_t)p->stride * INPUT_CHANNELS, count, to);
+    as->gather(part, parts, (size_t)p->stride * INPUT_CHANNELS, count, to);
+}
+
+/* Fill image rows from `top` on as operands at `to`; floats come first, in bf16 at `line`. */
+static void
+fill_lines(const struct plan *plan, const struct products *as, const struct patches *p, size_t image, long top,
+           unsigned lines, float *line, void *to)
+{
+    unsigned i;
+
+    for (i = 0; i < lines; i++)
+        fill_line(plan, p, image, top + (long)i, line + i * p->line);
+    if (as->pair)
+        as->copy(line, lines * p->line / BLOCK, to);
 }
 
 void
-patches_fetch(const struct plan *plan, const struct patches *p, size_t image, unsigned first, unsigned blocks,
-              size_t from, size_t count, float *to)
+patches_fetch(const struct plan *plan, const struct products *as, const struct patches *p, size_t image, unsigned first,
+              unsigned blocks, size_t from, size_t count, void *start)
 {
     size_t top = from / p->out_width, last = (from + count - 1) / p->out_width, row, at;
-    unsigned lines = (unsigned)(last - top) * p->stride + p->kernel, b, i;
-    float *line = to + blocks * count * BLOCK;
+    unsigned lines = (unsigned)(last - top) * p->stride + p->kernel, b;
+    uintptr_t end_of = (uintptr_t)operand_at(as, start, blocks * count * BLOCK);
+    float *line = (float *)operand_at(as, start, blocks * count * BLOCK) + (64 - end_of % 64) % 64 / sizeof(float);
+    void *operands = as->pair ? line + lines * p->line : line, *to = start;
 
-    for (i = 0; i < lines; i++)
-        fill_line(plan, p, image, (long)(top * p->stride) + (long)i - (long)p->pad, line + i * p->line);
+    fill_lines(plan, as, p, image, (long)(top * p->stride) - (long)p->pad, lines, line, operands);
     for (b = first; b < first + blocks; b++) {
         for (row = top, at = from; row <= last; row++) {
             size_t end = (row + 1) * p->out_width < from + count ? (row + 1) * p->out_width : from + count;
 
-            gather_run(plan, p, b, line + (row - top) * p->stride * p->line, (unsigned)(at - row * p->out_width),
-                       end - at, to);
-            to += (end - at) * BLOCK;
+            gather_run(as, p, b, operand_from(as, operands, (row - top) * p->stride * p->line),
+                       (unsigned)(at - row * p->out_width), end - at, to);
+            to = operand_at(as, to, (end - at) * BLOCK);
             at = end;
         }
     }

@@ -205,7 +205,8 @@ find_workspace(struct plan *plan)
             continue;
         if (step->node->op == GRAPH_CONV && !make_conv(plan, step))
             return false;
-        floats = step->node->op == GRAPH_CONV ? conv_scratch(plan, step) : pool_scratch(step);
+        floats = step->node->op == GRAPH_CONV ? (conv_scratch(plan, step) + sizeof(float) - 1) / sizeof(float)
+                                              : pool_scratch(step);
         if (floats > plan->scratch_floats)
             plan->scratch_floats = floats;
         doubles = statistics_units(step, plan->host.options.batch) * 3 * step->out_blocks * BLOCK;

@@ -69,10 +69,10 @@ forward_block(struct plan *plan, struct step *step, size_t image, size_t slot, u
     float *y = value_of(out, slot, step->out_block + b), *x2 = x + BLOCK * in->pixels;
     struct box box = whole(in);
 
-    view_fetch(plan, &step->in, image, slot, b, 1, &box, x);
+    view_fetch(plan, &plan->kernels->products, &step->in, image, slot, b, 1, &box, x);
     switch (node->op) {
     case GRAPH_ADD:
-        view_fetch(plan, &step->in2, image, slot, b, 1, &box, x2);
+        view_fetch(plan, &plan->kernels->products, &step->in2, image, slot, b, 1, &box, x2);
         plan->kernels->add(x, x2, out->pixels * BLOCK, node->relu, y);
         break;
     case GRAPH_MAX_POOL:
@@ -100,7 +100,7 @@ linear_forward(struct plan *plan, struct step *step, size_t image, size_t slot, 
     struct box box = {1, 1, 0, 0, 1, 1};
     unsigned o, i;
 
-    view_fetch(plan, &step->in, image, slot, 0, step->in.blocks, &box, x);
+    view_fetch(plan, &plan->kernels->products, &step->in, image, slot, 0, step->in.blocks, &box, x);
     for (o = 0; o < node->out.channels; o++) {
         double sum = (double)bias[o];
 
@@ -154,7 +154,7 @@ backward_block(const struct plan *plan, const struct step *step, size_t image, u
     struct box box_out = whole(out), box_in = whole(in);
     float *dy = scratch, *dx = dy + BLOCK * out->pixels, *x = dx + BLOCK * in->pixels;
 
-    gradient_fetch(plan, step, image, b, 1, &box_out, 1, dy);
+    gradient_fetch(&plan->kernels->products, step, image, b, 1, &box_out, 1, dy);
     switch (node->op) {
     case GRAPH_ADD:
         if (node->relu)
@@ -164,7 +164,7 @@ backward_block(const struct plan *plan, const struct step *step, size_t image, u
         view_give(plan, &step->in2, image, b, 0, in->pixels, dx);
         break;
     case GRAPH_MAX_POOL:
-        view_fetch(plan, &step->in, image, image, b, 1, &box_in, x);
+        view_fetch(plan, &plan->kernels->products, &step->in, image, image, b, 1, &box_in, x);
         memset(dx, 0, in->pixels * BLOCK * sizeof(*dx));
         plan->kernels->max_pool_gradient(x, in->height, in->width, node->kernel, node->stride, node->pad, dy,
                                          out->height, out->width, dx);
@@ -206,7 +206,7 @@ linear_backward(struct plan *plan, struct step *step)
     for (n = 0; n < plan->images; n++) {
         const float *dy = gradient_of(step->out, n, step->out_block);
 
-        view_fetch(plan, &step->in, n, n, 0, step->in.blocks, &box, x);
+        view_fetch(plan, &plan->kernels->products, &step->in, n, n, 0, step->in.blocks, &box, x);
         memset(dx, 0, (size_t)step->in.blocks * BLOCK * sizeof(*dx));
         for (o = 0; o < node->out.channels; o++) {
             float d = dy[step->out_lane[o]];

@@ -33,14 +33,15 @@ inside_columns(const struct box *box, unsigned *from, unsigned *end)
 }
 
 void
-view_fetch(const struct plan *plan, const struct view *in, size_t image, size_t slot, unsigned first, unsigned blocks,
-           const struct box *box, float *to)
+view_fetch(const struct plan *plan, const struct products *as, const struct view *in, size_t image, size_t slot,
+           unsigned first, unsigned blocks, const struct box *box, void *start)
 {
-    size_t line = (size_t)box->columns * BLOCK;
+    size_t pixel = BLOCK * as->size, line = box->columns * pixel;
+    char *to = start;
     unsigned from, end, b, row;
 
     if (in->patches) {
-        patches_fetch(plan, in->patches, image, first, blocks, (size_t)box->left, box->columns, to);
+        patches_fetch(plan, as, in->patches, image, first, blocks, (size_t)box->left, box->columns, to);
         return;
     }
     inside_columns(box, &from, &end);
@@ -52,19 +53,19 @@ view_fetch(const struct plan *plan, const struct view *in, size_t image, size_t 
             const float *x;
 
             if (y < 0 || y >= (long)box->height || from == end) {
-                memset(to, 0, line * sizeof(*to));
+                memset(to, 0, line);
                 continue;
             }
             x = block + ((size_t)y * box->width + (size_t)(box->left + (long)from)) * BLOCK;
-            memset(to, 0, from * BLOCK * sizeof(*to));
+            memset(to, 0, from * pixel);
             if (in->norm) {
                 struct norm_block norm = norm_of(in, b);
 
-                plan->kernels->normalise(&norm, x, end - from, to + from * BLOCK);
+                as->normalise(&norm, x, end - from, to + from * pixel);
             } else {
-                memcpy(to + from * BLOCK, x, (end - from) * BLOCK * sizeof(*to));
+                as->copy(x, end - from, to + from * pixel);
             }
-            memset(to + end * BLOCK, 0, (box->columns - end) * BLOCK * sizeof(*to));
+            memset(to + end * pixel, 0, (box->columns - end) * pixel);
         }
     }
 }
@@ -125,49 +126,51 @@ gradient_close(const struct plan *plan, const struct step *step)
 
 /* Finalize `pixels` contiguous pixels of one block. */
 static void
-fetch_run(const struct plan *plan, const struct tensor *s, size_t image, unsigned block, size_t from, size_t pixels,
-          float *to)
+fetch_run(const struct products *as, const struct tensor *s, size_t image, unsigned block, size_t from, size_t pixels,
+          void *to)
 {
     const float *a = gradient_of(s, image, block) + from * BLOCK;
 
     if (s->normed)
-        plan->kernels->finish(s->finish + (size_t)block * 3 * BLOCK, s->mean + (size_t)block * BLOCK, a,
-                              value_of(s, image, block) + from * BLOCK, pixels, to);
+        as->finish(s->finish + (size_t)block * 3 * BLOCK, s->mean + (size_t)block * BLOCK, a,
+                   value_of(s, image, block) + from * BLOCK, pixels, to);
     else
-        memcpy(to, a, pixels * BLOCK * sizeof(*to));
+        as->copy(a, pixels, to);
 }
 
 void
-gradient_fetch(const struct plan *plan, const struct step *step, size_t image, unsigned first, unsigned blocks,
-               const struct box *box, unsigned spread, float *to)
+gradient_fetch(const struct products *as, const struct step *step, size_t image, unsigned first, unsigned blocks,
+               const struct box *box, unsigned spread, void *start)
 {
+    size_t pixel = BLOCK * as->size, all = box->columns * pixel;
+    char *to = start;
     struct box spaced = *box;
     unsigned from, end, b, row, column;
 
     spaced.width = (box->width - 1) * spread + 1;
     inside_columns(&spaced, &from, &end);
     for (b = first; b < first + blocks; b++) {
-        for (row = 0; row < box->rows; row++, to += (size_t)box->columns * BLOCK) {
+        for (row = 0; row < box->rows; row++, to += all) {
             long y = box->top + (long)row;
             size_t line;
 
             if (y < 0 || y % (long)spread != 0 || y / (long)spread >= (long)box->height || from == end) {
-                memset(to, 0, (size_t)box->columns * BLOCK * sizeof(*to));
+                memset(to, 0, all);
                 continue;
             }
             line = (size_t)(y / (long)spread) * box->width;
             if (spread > 1) {
-                memset(to, 0, (size_t)box->columns * BLOCK * sizeof(*to));
+                memset(to, 0, all);
                 for (column = from; column < end; column++)
                     if ((box->left + (long)column) % (long)spread == 0)
-                        fetch_run(plan, step->out, image, step->out_block + b,
-                                  line + (size_t)(box->left + (long)column) / spread, 1, to + column * BLOCK);
+                        fetch_run(as, step->out, image, step->out_block + b,
+                                  line + (size_t)(box->left + (long)column) / spread, 1, to + column * pixel);
                 continue;
             }
-            memset(to, 0, from * BLOCK * sizeof(*to));
-            fetch_run(plan, step->out, image, step->out_block + b, line + (size_t)(box->left + (long)from), end - from,
-                      to + from * BLOCK);
-            memset(to + end * BLOCK, 0, (box->columns - end) * BLOCK * sizeof(*to));
+            memset(to, 0, from * pixel);
+            fetch_run(as, step->out, image, step->out_block + b, line + (size_t)(box->left + (long)from), end - from,
+                      to + from * pixel);
+            memset(to + end * pixel, 0, (box->columns - end) * pixel);
         }
     }
 }
