@@ -90,3 +90,19 @@ AC_DEFUN([AX_CHEX_PTHREAD], [
   AC_SEARCH_LIBS([pthread_create], [pthread], [], [AC_MSG_ERROR([POSIX threads are needed])])
   AC_SEARCH_LIBS([floor], [m])
 ])
+
+# The products of convolutions in bf16 have a version for AVX-512 BF16 (GCC 10, clang 9).  It runs only where the CPU
+# has these instructions.
+AC_DEFUN([CHEX_AVX512_BF16], [
+  AC_MSG_CHECKING([whether $CC compiles AVX-512 BF16])
+  chex_saved_cflags=$CFLAGS
+  chex_avx512_bf16=no
+  CFLAGS="$CFLAGS -mavx512f -mavx512bf16"
+  AS_IF([test "$host_cpu" = x86_64], [AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <immintrin.h>]],
+    [[__m512 sum = _mm512_setzero_ps();
+    sum = _mm512_dpbf16_ps(sum, (__m512bh)sum, (__m512bh)sum);
+    return __builtin_cpu_supports("avx512bf16") && _mm512_reduce_add_ps(sum) > 0;]])], [chex_avx512_bf16=yes])])
+  CFLAGS=$chex_saved_cflags
+  AC_MSG_RESULT([$chex_avx512_bf16])
+  AM_CONDITIONAL([HAVE_AVX512_BF16], [test "$chex_avx512_bf16" = yes])
+])

@@ -135,12 +135,19 @@ struct kernels {
                               unsigned pad, const float *dy, unsigned out_height, unsigned out_width, float *dx);
 };
 
-extern const struct kernels kernels_plain;
+extern const struct kernels kernels_plain, kernels_fused;
+extern const struct products products_plain;
 #ifdef KERNELS_X86
 extern const struct kernels kernels_avx2, kernels_avx512;
+extern const struct products products_avx2;
+#endif
+#ifdef KERNELS_AVX512_BF16
+extern const struct products products_avx512;
 #endif
 
 /* Returns the fastest table that this CPU supports; CHEX_CPU=plain, avx2 or avx512 selects one (for tests). */
 const struct kernels *kernels_best(void);
+/* The same for bf16.  The products of AVX-512 need a CPU with AVX-512 BF16; others use those of AVX2. */
+const struct kernels *kernels_bf16(const struct products **products);
 
 #endif
