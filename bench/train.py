@@ -7,6 +7,8 @@ the median over all steps but the first ones (--warm).  A training step is forwa
 in training mode.  Beside the time by the clock stands processor time, which other work on the machine changes less, and
 the middle of the ratios of neighbouring steps.  Prints a Markdown table.
 
+With --precision bf16, ours in bf16 stands beside ours in fp32 and PyTorch's bf16 autocast (eager, not compiled).
+
 BUILDDIR holds train-loop.  Without PyTorch its lines are left out by name.
 
 SPDX-License-Identifier: Apache-2.0
@@ -21,9 +23,11 @@ PROGRAM = os.path.join(os.environ.get("BUILDDIR", "."), "train-loop")
 OURS = "chex-tools"
 
 TORCH = r"""
-import resource, sys, time
+import contextlib, resource, sys, time
 import torch, torchvision
-model, side, batch, threads, mode, layout = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5], sys.argv[6]
+model, side, batch, threads, mode, precision, layout = sys.argv[1], *map(int, sys.argv[2:5]), *sys.argv[5:8]
+def cast():
+    return torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else contextlib.nullcontext()
 torch.manual_seed(1)
 torch.set_num_threads(threads)
 net = getattr(torchvision.models, model)(num_classes=14)
@@ -40,13 +44,15 @@ while sys.stdin.readline():
     begin, t = cpu(), [time.monotonic()]
     if mode == "train":
         adam.zero_grad(set_to_none=True)
-        out = loss(net(x), y)
+        with cast():
+            logits = net(x)
+        out = loss(logits.float(), y)
         t.append(time.monotonic())
         out.backward()
         t.append(time.monotonic())
         adam.step()
     else:
-        with torch.no_grad():
+        with torch.no_grad(), cast():
             net(x)
     t.append(time.monotonic())
     print(*(f"{b - a:.4f}" for a, b in zip(t, t[1:])), f"{cpu() - begin:.4f}", flush=True)
@@ -91,17 +97,21 @@ def main():
     p.add_argument("--warm", type=int, default=1, help="steps before those")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--mode", choices=("train", "infer"), action="append", help="default: both")
+    p.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     p.add_argument("--nchw", action="store_true", help="PyTorch without channels last too, which is slower")
     p.add_argument("--no-torch", action="store_true")
     a = p.parse_args()
     torch_runs = not a.no_torch and has_torch()
     if not torch_runs and not a.no_torch:
         print("PyTorch with torchvision is missing (Debian: python3-torch python3-torchvision): left out\n")
-    print(f"{a.model}, {a.side}x{a.side}, batch {a.batch}, float32, {a.threads} threads; median of {a.steps} steps "
-          f"each, in turns; load {os.getloadavg()[0]:.1f}\n")
+    print(f"{a.model}, {a.side}x{a.side}, batch {a.batch}, {a.precision}, {a.threads} threads; median of {a.steps} "
+          f"steps each, in turns; load {os.getloadavg()[0]:.1f}\n")
     for mode in a.mode or ("train", "infer"):
         size = [a.model, str(a.side), str(a.batch), str(a.threads), mode]
-        commands = {OURS: [PROGRAM, "cpu", *size]}
+        commands = {OURS: [PROGRAM, "cpu", *size, a.precision]}
+        if a.precision != "fp32":
+            commands[f"{OURS}, fp32"] = [PROGRAM, "cpu", *size, "fp32"]
+        size.append(a.precision)
         if torch_runs:
             commands["PyTorch, channels last"] = [sys.executable, "-c", TORCH, *size, "last"]
         if torch_runs and a.nchw:

@@ -1,7 +1,7 @@
 /*
  * train_loop.c - runs one backend on random images and prints how long each part of a step takes
  *
- *     train-loop BACKEND MODEL SIDE BATCH THREADS train|infer
+ *     train-loop BACKEND MODEL SIDE BATCH THREADS train|infer [PRECISION]
  *
  * Makes a step for each line of its input.  Prints a line for each: "forward backward update" in seconds (infer: only
  * "forward"), and the processor seconds of the step, of all threads together.  At the end: "memory" with the bytes of
@@ -168,13 +168,15 @@ loop(const struct backend *backend, const struct plan_options *o)
 int
 main(int argc, char **argv)
 {
-    const struct backend *backend = argc == 7 ? backend_find(argv[1]) : NULL;
+    const struct backend *backend = argc == 7 || argc == 8 ? backend_find(argv[1]) : NULL;
     struct chex_error err = {.status = CHEX_OK};
     struct plan_options o = {.loss = {.kind = LOSS_BCE}};
     struct graph *g;
 
+    while (argc == 8 && o.precision < PRECISION_COUNT && strcmp(precision_names[o.precision], argv[7]) != 0)
+        o.precision++;
     if (!backend) {
-        fprintf(stderr, "usage: train-loop BACKEND MODEL SIDE BATCH THREADS train|infer\n");
+        fprintf(stderr, "usage: train-loop BACKEND MODEL SIDE BATCH THREADS train|infer [PRECISION]\n");
         return 2;
     }
     check(graph_new(argv[2], (unsigned)atoi(argv[3]), OUTPUTS, &g, &err), &err);

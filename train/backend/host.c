@@ -35,7 +35,7 @@ host_device_open(const struct backend *backend, const char *text, struct device 
     device->backend = backend;
     snprintf(device->info.text, sizeof(device->info.text), "%s", text);
     device->info.memory = host_memory_available();
-    device->info.precisions = 1u << PRECISION_FP32;
+    device->info.precisions = 1u << PRECISION_FP32 | 1u << PRECISION_BF16;
     device->info.precision = PRECISION_FP32;
     device->info.micro_batch = MICRO_BATCH;
     return CHEX_OK;
@@ -153,8 +153,9 @@ host_facts(const struct device *device, const struct plan_options *o, const char
     struct digest *digest;
     uint8_t hash[DIGEST_SIZE];
 
-    if (o->precision != PRECISION_AUTO && o->precision != PRECISION_FP32)
-        return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend %s computes in fp32 only", device->backend->name);
+    if (o->precision != PRECISION_AUTO && !(device->info.precisions >> o->precision & 1))
+        return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend %s computes in fp32 and bf16 only",
+                         device->backend->name);
     if (o->engine == ENGINE_CUDNN)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend %s has no cuDNN", device->backend->name);
     digest = digest_new();
@@ -164,7 +165,7 @@ host_facts(const struct device *device, const struct plan_options *o, const char
     digest_add(digest, (const uint8_t *)algorithms, strlen(algorithms));
     digest_finish(digest, hash);
     digest_free(digest);
-    facts->precision = PRECISION_FP32;
+    facts->precision = o->precision == PRECISION_AUTO ? device->info.precision : o->precision;
     facts->engine[0] = '\0';
     facts->pdl = false;
     digest_hex(hash, (PLAN_ALGORITHMS - 1) / 2, facts->algorithms);

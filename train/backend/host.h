@@ -107,7 +107,8 @@ uint64_t host_sum_bytes(const struct plan_options *o);
 void host_start(struct host *h, const struct host_ops *ops);
 
 /*
- * Fill in the facts of an fp32 plan; `algorithms` alone determines its bits.  CHEX_ERR_UNSUPPORTED: another precision
+ * Fill in the facts of a plan; `algorithms` and the precision determine its bits.  CHEX_ERR_UNSUPPORTED: a precision
+ * other than fp32 and bf16
  */
 enum chex_status host_facts(const struct device *device, const struct plan_options *o, const char *algorithms,
                             struct plan_facts *facts, struct chex_error *err);

@@ -43,7 +43,9 @@ build(const struct device *device, const struct plan_options *o, struct plan **o
     struct plan *plan;
 
     *out = NULL;
-    snprintf(algorithms, sizeof(algorithms), "cpu 1 %s", kernels_best()->name);
+    /* In bf16 the bits are the same for all instruction sets. */
+    snprintf(algorithms, sizeof(algorithms), "cpu 1 %s",
+             o->precision == PRECISION_BF16 ? "bf16" : kernels_best()->name);
     status = host_facts(device, o, algorithms, facts, err);
     if (status != CHEX_OK)
         return status;
@@ -57,6 +59,8 @@ build(const struct device *device, const struct plan_options *o, struct plan **o
     plan->graph = o->graph;
     plan->kernels = kernels_best();
     plan->products = &plan->kernels->products;
+    if (o->precision == PRECISION_BF16)
+        plan->kernels = kernels_bf16(&plan->products);
     plan->whole_images = o->batch >= o->threads;
     plan->slots = o->train || !plan->whole_images ? o->batch : o->threads;
     status = plan_build(plan, err);

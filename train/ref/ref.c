@@ -1,12 +1,16 @@
 /*
  * ref.c - the reference backend: plain C, one thread; keeps every buffer of the graph as [image][channel][y][x]
  *
+ * In bf16 a convolution rounds what it multiplies (input, weights and the gradient of its output) to bf16 and adds the
+ * products in float.  Everything else is as in fp32.  `cpu` does the same in another order of sums.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "backend/host.h"
 #include "comm/reduce_host.h"
+#include "math/bf16.h"
 #include "ref/ops.h"
 
 #include <stdlib.h>
@@ -20,8 +24,9 @@ struct plan {
     float *mean, *variance;    /* of the batch, with the layout of the arena of statistics */
     float *logits;             /* [batch][outputs] */
     float *logit_gradient;
-    unsigned images; /* images of the last micro-batch without padding; values and gradients exist only for these */
-    unsigned *place; /* [batch]: index of image 0 .. images - 1 in the micro-batch */
+    float *rounded[3]; /* bf16: x, w and dy of a convolution */
+    unsigned images;   /* images of the last micro-batch without padding; values and gradients exist only for these */
+    unsigned *place;   /* [batch]: index of image 0 .. images - 1 in the micro-batch */
 };
 
 static size_t
@@ -65,6 +70,8 @@ ref_free(struct plan *plan)
     free(plan->logits);
     free(plan->logit_gradient);
     free(plan->place);
+    for (i = 0; i < 3; i++)
+        free(plan->rounded[i]);
     free(plan);
 }
 
@@ -78,13 +85,50 @@ take(void *context, void *where, size_t count, size_t size)
     return p;
 }
 
+/* Sizes of the rounded operands of a convolution: x, w, dy, for one image or for the weights. */
+static void
+rounded_floats(const struct graph *g, const struct graph_node *n, size_t floats[3])
+{
+    const struct graph_buffer *in = &g->buffer[n->in.buffer], *out = &g->buffer[n->out.buffer];
+
+    floats[0] = (size_t)n->in.channels * in->height * in->width;
+    floats[1] = g->param[n->weight].count;
+    floats[2] = (size_t)n->out.channels * out->height * out->width;
+}
+
+/* Find the largest operands of all convolutions, in floats: all zero in fp32. */
+static bool
+most_rounded(const struct plan_options *o, size_t most[3])
+{
+    size_t each[3], i, k;
+
+    most[0] = most[1] = most[2] = 0;
+    for (i = 0; i < o->graph->node_count && o->precision == PRECISION_BF16; i++) {
+        if (o->graph->node[i].op != GRAPH_CONV)
+            continue;
+        rounded_floats(o->graph, &o->graph->node[i], each);
+        for (k = 0; k < 3; k++)
+            most[k] = each[k] > most[k] ? each[k] : most[k];
+    }
+    if (!o->train)
+        most[2] = 0;
+    return size_mul(most[0], o->batch, &most[0]) && size_mul(most[2], o->batch, &most[2]);
+}
+
 static bool
 allocate(struct plan *plan)
 {
     const struct graph *g = plan->graph;
     const struct plan_options *o = &plan->host.options;
-    size_t i, bytes;
+    size_t i, bytes, most[3];
 
+    if (!most_rounded(o, most))
+        return false;
+    for (i = 0; i < 3; i++) {
+        plan->rounded[i] = calloc(most[i] ? most[i] : 1, sizeof(float));
+        if (!plan->rounded[i])
+            return false;
+    }
     plan->value = calloc(g->buffer_count, sizeof(*plan->value));
     plan->gradient = calloc(g->buffer_count, sizeof(*plan->gradient));
     plan->mean = calloc(g->stat_floats, sizeof(float));
@@ -112,15 +156,18 @@ static enum chex_status
 ref_size(const struct device *device, const struct plan_options *o, struct plan_facts *facts, struct chex_error *err)
 {
     const struct graph *g = o->graph;
-    size_t input = image_floats(&g->buffer[g->input]), activations = graph_activations(g);
-    enum chex_status status = host_facts(device, o, "ref 1", facts, err);
+    size_t input = image_floats(&g->buffer[g->input]), activations = graph_activations(g), most[3];
+    enum chex_status status = host_facts(device, o, o->precision == PRECISION_BF16 ? "ref 1 bf16" : "ref 1", facts,
+                                         err);
     struct plan_memory *m = &facts->memory;
 
     if (status != CHEX_OK)
         return status;
+    if (!most_rounded(o, most))
+        return error_memory(err);
     host_memory_parts(o, m);
     m->activations = (uint64_t)(activations + (o->train ? activations - input : 0)) * sizeof(float) * o->batch;
-    m->workspace = host_sum_bytes(o) + 2 * g->stat_floats * sizeof(float);
+    m->workspace = host_sum_bytes(o) + (2 * g->stat_floats + most[0] + most[1] + most[2]) * sizeof(float);
     return CHEX_OK;
 }
 
@@ -174,6 +221,37 @@ load_input(struct plan *plan, const struct batch *batch)
     }
 }
 
+/* In bf16: returns the slice rounded, in operand k of the plan.  Otherwise, or without data: returns it as it is. */
+static struct slice
+operand(struct plan *plan, unsigned k, struct slice v)
+{
+    size_t floats = (size_t)v.channels * v.height * v.width, i;
+    struct slice rounded = v;
+    unsigned n;
+
+    if (plan->host.options.precision != PRECISION_BF16 || !v.data)
+        return v;
+    rounded.data = plan->rounded[k];
+    rounded.image = floats;
+    for (n = 0; n < v.images; n++)
+        for (i = 0; i < floats; i++)
+            rounded.data[n * floats + i] = bf16_float(bf16_round(v.data[n * v.image + i]));
+    return rounded;
+}
+
+static const float *
+operand_weights(struct plan *plan, const struct graph_node *node)
+{
+    const struct graph_tensor *t = &plan->graph->param[node->weight];
+    struct slice all = {.data = (float *)plan->weights + t->offset,
+                        .images = 1,
+                        .channels = (unsigned)t->count,
+                        .height = 1,
+                        .width = 1};
+
+    return operand(plan, 1, all).data;
+}
+
 static void
 run_norm(struct plan *plan, const struct graph_node *node, bool train)
 {
@@ -201,7 +279,7 @@ run_forward(struct plan *plan, const struct graph_node *node, bool train)
 
     switch (node->op) {
     case GRAPH_CONV:
-        conv_forward(node, x, params + g->param[node->weight].offset, y);
+        conv_forward(node, operand(plan, 0, x), operand_weights(plan, node), y);
         break;
     case GRAPH_NORM:
         run_norm(plan, node, train);
@@ -280,7 +358,7 @@ run_backward(struct plan *plan, const struct graph_node *node)
 
     switch (node->op) {
     case GRAPH_CONV:
-        conv_backward(node, x, dx, params + w, gradients + w, dy);
+        conv_backward(node, operand(plan, 0, x), dx, operand_weights(plan, node), gradients + w, operand(plan, 2, dy));
         break;
     case GRAPH_NORM:
         norm_backward(node, x, dx, plan->mean + g->stat[node->mean].offset,

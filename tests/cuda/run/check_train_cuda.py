@@ -522,8 +522,8 @@ def _(work):
     done = train(f"{work}/run", "--precision", "fp16", device="auto", devices="", code=2)
     lines = done.stderr.splitlines()
     assert lines[0].startswith("log ") and lines[1].startswith("note     cuda-emulated is not used"), done.stderr
-    assert lines[2] == ("chex-train: --precision fp16: device cpu computes in fp32 only; --device cuda-emulated says "
-                        "why it is not used"), done.stderr
+    assert lines[2] == ("chex-train: --precision fp16: device cpu computes in fp32 and bf16 only; "
+                        "--device cuda-emulated says why it is not used"), done.stderr
 
 
 @case("a precision that the device does not support: the message names the device and its precisions")

@@ -394,6 +394,7 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
                                    .train = true,
                                    .keep = setup->keep,
                                    .threads = setup->threads,
+                                   .precision = setup->precision,
                                    .optimizer = optimizer_default(OPTIMIZER_SGD)};
     struct outcome o = {.params = g->param_floats * sizeof(float),
                         .stats = g->stat_floats * sizeof(float),

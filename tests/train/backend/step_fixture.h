@@ -66,7 +66,8 @@ struct step_setup {
     const unsigned *image; /* [images] numbers of the images, below BATCH_MAX; NULL: 0, 1, ... */
     const float *weight;   /* [images]; NULL: all 1 */
     unsigned threads;
-    bool keep; /* also keep the gradients of buffers */
+    bool keep;                /* also keep the gradients of buffers */
+    enum precision precision; /* PRECISION_AUTO: fp32 */
 };
 
 /* Runs step and evaluation; every call must succeed. */

@@ -356,3 +356,87 @@ TEST(a_row_with_an_odd_number_of_pixels_ends_with_a_zero)
     ck_assert_uint_eq(y[3 * BLOCK], UINT32_MAX);
     free_memory(&m);
 }
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static void
+check_same_bits(const struct outcome *got, const struct outcome *wanted)
+{
+    ck_assert_mem_eq(got->logits, wanted->logits, wanted->logit_count * sizeof(float));
+    ck_assert_mem_eq(got->evaluated, wanted->evaluated, wanted->logit_count * sizeof(float));
+    ck_assert_mem_eq(got->gradients, wanted->gradients, wanted->params);
+    ck_assert_mem_eq(got->after, wanted->after, wanted->params);
+    ck_assert_mem_eq(got->statistics, wanted->statistics, wanted->stats);
+}
+
+LOOP_TEST(a_step_in_bf16_has_the_same_bits_in_every_table_and_with_any_number_of_threads, 0, GRAPHS)
+{
+    struct graph *g = step_graph(_i);
+    struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX, .threads = 1, .precision = PRECISION_BF16};
+    const struct backend *cpu = backend_find("cpu");
+    struct outcome one;
+    int set;
+
+    if (!step_does(cpu, g)) {
+        graph_free(g);
+        return;
+    }
+    setenv("CHEX_CPU", "plain", 1);
+    one = step_run(cpu, g, &setup);
+    for (set = 0; set < SETS; set++) {
+        setenv("CHEX_CPU", sets[set], 1);
+        for (setup.threads = 1; setup.threads <= 4; setup.threads += set == 2 ? 1 : 3) {
+            struct outcome more = step_run(cpu, g, &setup);
+
+            check_same_bits(&more, &one);
+            step_outcome_free(&more, g, BATCH_MAX);
+        }
+    }
+    unsetenv("CHEX_CPU");
+    step_outcome_free(&one, g, BATCH_MAX);
+    graph_free(g);
+}
+
+/* Returns the norm of the difference of two gradients, divided by the norm of the second. */
+static double
+distance(const struct graph *g, const float *got, const float *wanted)
+{
+    double difference = 0, norm = 0;
+    size_t i;
+
+    for (i = 0; i < g->param_floats; i++) {
+        difference += pow((double)got[i] - (double)wanted[i], 2);
+        norm += pow((double)wanted[i], 2);
+    }
+    return sqrt(difference / norm);
+}
+
+/*
+ * The gradients of cpu are near those of ref in bf16, and as far from those in fp32.  A difference in the last bit of a
+ * float decides now and then how a value is rounded to bf16, so they are not equal.
+ */
+LOOP_TEST(the_gradients_in_bf16_are_those_of_the_reference, 0, GRAPHS)
+{
+    struct graph *g = step_graph(_i);
+    struct step_setup setup = {.seed = step_seed[_i], .images = BATCH_MAX, .threads = 1};
+    const struct backend *cpu = backend_find("cpu");
+    struct outcome exact, wanted, got;
+    double rounding, error;
+
+    if (!step_does(cpu, g)) {
+        graph_free(g);
+        return;
+    }
+    exact = step_run(backend_find("ref"), g, &setup);
+    setup.precision = PRECISION_BF16;
+    wanted = step_run(backend_find("ref"), g, &setup);
+    got = step_run(cpu, g, &setup);
+    rounding = distance(g, wanted.gradients, exact.gradients);
+    error = distance(g, got.gradients, wanted.gradients);
+    ck_assert_msg(rounding > 1e-4 && rounding < 0.1, "bf16 and fp32 differ by %g", rounding);
+    ck_assert_msg(error < rounding / 3, "cpu and ref differ by %g, bf16 and fp32 by %g", error, rounding);
+    step_outcome_free(&exact, g, BATCH_MAX);
+    step_outcome_free(&wanted, g, BATCH_MAX);
+    step_outcome_free(&got, g, BATCH_MAX);
+    graph_free(g);
+}
