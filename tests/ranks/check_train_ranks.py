@@ -228,6 +228,19 @@ def _(work):
     same_steps(work, (1, 2, 4), "--rotate", "15", "--brightness", "0.3")
 
 
+@case("in bf16, 1, 2 and 4 ranks have the same weights, and a resumed run has the same bytes")
+def _(work):
+    half, step = ("--precision", "bf16", "--checkpoint-every", "1steps", "--keep", "0"), "step-000003.safetensors"
+    for count in (1, 2, 4):
+        train(count, f"{work}/{count}", *half, "--max-steps", "3")
+        assert furthest(f"{work}/1/{step}", f"{work}/{count}/{step}", False) == 0, f"{count} ranks"
+    train(1, f"{work}/stopped", *half, "--max-steps", "2")
+    train(1, f"{work}/stopped", *half, "--max-steps", "3")
+    assert slurp(f"{work}/1/{step}") == slurp(f"{work}/stopped/{step}")
+    train(1, f"{work}/single", "--checkpoint-every", "1steps", "--keep", "0", "--max-steps", "3")
+    assert furthest(f"{work}/1/{step}", f"{work}/single/{step}", False) > 1e-6, "bf16 changes nothing"
+
+
 @case("running statistics and their counters are those of one process, ragged last steps too, and so is the first "
       "judgement", slow=True)
 def _(work):
