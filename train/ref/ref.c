@@ -1,8 +1,8 @@
 /*
  * ref.c - the reference backend: plain C, one thread; keeps every buffer of the graph as [image][channel][y][x]
  *
- * In bf16 a convolution rounds what it multiplies (input, weights and the gradient of its output) to bf16 and adds the
- * products in float.  Everything else is as in fp32.  `cpu` does the same in another order of sums.
+ * In bf16 a convolution rounds its operands (input, weights, gradient of the output) to bf16 and adds the products in
+ * float.  All other nodes compute as in fp32.  `cpu` rounds the same operands, but adds in another order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -96,7 +96,7 @@ rounded_floats(const struct graph *g, const struct graph_node *n, size_t floats[
     floats[2] = (size_t)n->out.channels * out->height * out->width;
 }
 
-/* Find the largest operands of all convolutions, in floats: all zero in fp32. */
+/* Find the sizes of the buffers for rounded operands, in floats; zero in fp32. */
 static bool
 most_rounded(const struct plan_options *o, size_t most[3])
 {
@@ -221,7 +221,7 @@ load_input(struct plan *plan, const struct batch *batch)
     }
 }
 
-/* In bf16: returns the slice rounded, in operand k of the plan.  Otherwise, or without data: returns it as it is. */
+/* Returns the slice, in bf16 a rounded copy in buffer k of the plan.  A slice without data is returned unchanged. */
 static struct slice
 operand(struct plan *plan, unsigned k, struct slice v)
 {
