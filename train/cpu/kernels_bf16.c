@@ -11,10 +11,6 @@
 #include "cpu/kernels_vector.h"
 #include "math/bf16.h"
 
-#ifdef __AVX512BF16__
-#include <immintrin.h>
-#endif
-
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
 typedef uint32_t uvec __attribute__((vector_size(LANES * sizeof(uint32_t))));

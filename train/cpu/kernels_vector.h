@@ -9,6 +9,9 @@
 #include "cpu/kernels.h"
 
 #include <string.h>
+#if LANES > 4
+#include <immintrin.h>
+#endif
 
 #define VECTORS (BLOCK / LANES) /* vectors per block */
 #define INLINE  static inline __attribute__((always_inline))
@@ -51,11 +54,18 @@ positive(vec v, vec where)
     return (vec)((ivec)v & (where > 0));
 }
 
-/* Returns a b + c, with one rounding if the instruction set has it or FUSED asks for it. */
+/*
+ * Returns a b + c, with one rounding if the instruction set has it or FUSED asks for it.  It is explicit, because a
+ * compiler contracts only with optimisation.
+ */
 INLINE vec
 fused(vec a, vec b, vec c)
 {
-#if defined(FUSED) && !defined(__FP_FAST_FMAF)
+#if LANES == 16
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif LANES == 8
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(FUSED)
     vec v;
     size_t i;
 
