@@ -100,6 +100,9 @@ void mma_16816_twice(float d[8], const float a[8], const float b[8], place at);
 /* fp16 only, as on sm_75. */
 void mma_1688(float d[4], const float a[4], const float b[2], place at);
 void mma_884(float d[8], const float a[4], const float b[4], bool transposed_a, bool transposed_b, place at);
+/* m16n8k8 of tf32, whose lower 13 bits are ignored; twice: two products, as of mma_16816_twice, of b and b + 2. */
+void mma_1688_tf32(float d[4], const float a[4], const float b[2], place at);
+void mma_1688_tf32_twice(float d[8], const float a[4], const float b[4], place at);
 /* `row` is the address of row lane % 8 of matrix lane / 8; p[count * i + k] is set to row first + k of matrix i. */
 void exchange_rows(const void *row, unsigned matrices, unsigned first, unsigned count, const void **p, place at);
 
@@ -243,6 +246,17 @@ ldmatrix(T *out, unsigned matrices, bool transposed, const void *row, place at)
 
             fetch(&out[2 * i + h], from, sizeof(T));
         }
+}
+
+/* ldmatrix of .b16, where a row of a matrix has four words: out[i] is word lane % 4 of row lane / 4 of matrix i. */
+static inline void
+ldmatrix_words(float *out, unsigned matrices, const void *row, place at)
+{
+    const void *p[4];
+
+    exchange_rows(row, matrices, self->lane / 4, 1, p, at);
+    for (unsigned i = 0; i < matrices; i++)
+        fetch(&out[i], (const float *)p[i] + self->lane % 4, sizeof(float));
 }
 
 template <typename T>

@@ -1,5 +1,5 @@
 /*
- * half.h - fp16 and bf16 to float and back, rounded to nearest even
+ * half.h - fp16 and bf16 to float and back, rounded to nearest even; float to tf32
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -102,6 +102,19 @@ from_float(bf16 &h, float f)
         h.bits = (uint16_t)(bits >> 16 | 0x40);
     else
         h.bits = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* PTX ISA, cvt.rna.tf32: to the nearest value of ten bits of mantissa, ties away from zero. */
+static inline float
+to_tf32(float f)
+{
+    uint32_t bits = bits_of(f);
+
+    if (f != f)
+        return float_of(0x7fffffff);
+    if ((bits & 0x7fffffff) == 0x7f800000)
+        return f;
+    return float_of((bits + 0x1000) & ~0x1fffu);
 }
 
 static inline float

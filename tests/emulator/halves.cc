@@ -1,6 +1,6 @@
 /*
  * halves.cc - tests fp16 and bf16: round trip of every value, rounding to nearest even, comparison of our conversion
- * with the processor's
+ * with the processor's; tests how floats become tf32
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,6 +50,21 @@ wrong_between(uint16_t largest)
     return wrong;
 }
 
+/* For two adjacent values of tf32: a float between them rounds to the nearer one, the midpoint to the larger one. */
+static unsigned
+wrong_tf32(uint32_t first, uint32_t last)
+{
+    unsigned wrong = 0;
+
+    for (uint32_t bits = first; bits < last; bits += 0x2000) {
+        float low = float_of(bits), high = float_of(bits + 0x2000), middle = float_of(bits + 0x1000);
+
+        wrong += to_tf32(low) != low || to_tf32(middle) != high || to_tf32(-middle) != -high;
+        wrong += to_tf32(nextafterf(middle, low)) != low || to_tf32(nextafterf(middle, high)) != high;
+    }
+    return wrong;
+}
+
 int
 main(void)
 {
@@ -73,6 +88,9 @@ main(void)
            rounded<fp16>(65520) != 0x7c00 || rounded<fp16>(65519) != 0x7bff ||
                !isnan(to_float(fp16{rounded<fp16>(NAN)})) || rounded<bf16>(3.4e38f) != 0x7f80 ||
                !isnan(to_float(bf16{rounded<bf16>(NAN)})));
+    report("tf32 rounds to nearest, ties away from zero", wrong_tf32(0, 0x800000) + wrong_tf32(0x3f000000, 0x40800000));
+    report("too large a tf32 is infinite, NaN stays NaN",
+           to_tf32(3.4028235e38f) != INFINITY || to_tf32(-INFINITY) != -INFINITY || !isnan(to_tf32(NAN)));
     printf("%u passed, %u failed, 0 skipped\n", passed, failed);
     return failed > 0;
 }

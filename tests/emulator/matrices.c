@@ -162,6 +162,55 @@ check_1688(void)
     report("mma.m16n8k8, every place of A", wrong);
 }
 
+static float
+with_ignored_bits(int value)
+{
+    float f = (float)value;
+    uint32_t bits;
+
+    memcpy(&bits, &f, 4);
+    bits |= 0x1fff;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+/* The same with .tf32: a0, a1 in column threadID_in_group, a2, a3 + 4; rows groupID for a0 and a2, + 8 for others. */
+static void
+check_tf32(void)
+{
+    int a[16][8], b[8][8], want;
+    float fa[32][4], fb[32][2], out[32][4];
+    unsigned lane, i, k, only, wrong = 0;
+
+    for (only = 0; only <= 128; only++) { /* 128: all values */
+        for (i = 0; i < 16; i++)
+            for (k = 0; k < 8; k++)
+                a[i][k] = only == 128 || only == i * 8 + k ? small_number() : 0;
+        for (k = 0; k < 8; k++)
+            for (i = 0; i < 8; i++)
+                b[k][i] = small_number();
+        for (lane = 0; lane < 32; lane++) {
+            unsigned group = lane >> 2, in_group = lane % 4;
+
+            for (i = 0; i < 4; i++)
+                fa[lane][i] = with_ignored_bits(
+                    a[i == 0 || i == 2 ? group : group + 8][i < 2 ? in_group : in_group + 4]);
+            for (i = 0; i < 2; i++)
+                fb[lane][i] = with_ignored_bits(b[i == 0 ? in_group : in_group + 4][group]);
+        }
+        run(product_tf32, (struct product){0}, fa, sizeof(fa), fb, sizeof(fb), out, sizeof(out), 0);
+        for (lane = 0; lane < 32; lane++)
+            for (i = 0; i < 4; i++) {
+                unsigned row = i < 2 ? lane >> 2 : (lane >> 2) + 8, column = lane % 4 * 2 + (i & 1);
+
+                for (want = 0, k = 0; k < 8; k++)
+                    want += a[row][k] * b[k][column];
+                wrong += out[lane][i] != (float)want;
+            }
+    }
+    report("mma.m16n8k8 of tf32, every place of A", wrong);
+}
+
 /* Four products of 8 x 4 by 4 x 8, each of a quad pair. */
 static void
 check_884(bool column_a, bool row_b)
@@ -278,6 +327,7 @@ main(void)
     check_16816(false);
     check_16816(true);
     check_1688();
+    check_tf32();
     for (i = 0; i < 4; i++)
         check_884(i & 1, i & 2);
     for (i = 0; i < 8; i++)

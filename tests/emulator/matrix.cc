@@ -1,6 +1,7 @@
 /*
  * matrix.cc - mma and ldmatrix, following the tables of the PTX ISA, chapters "Matrix Fragments for mma.m16n8k16",
- * "... for mma.m16n8k8" and "... for mma.m8n8k4 with .f16"; ldmatrix in "Warp-level matrix load instruction: ldmatrix"
+ * "... for mma.m16n8k8", which has one table for halves and one for tf32, and "... for mma.m8n8k4 with .f16"; ldmatrix
+ * in "Warp-level matrix load instruction: ldmatrix"
  *
  * The last lane to arrive computes the results of all lanes.  Sums are in float, in the order of k; a tensor core
  * rounds differently.
@@ -88,6 +89,64 @@ void
 mma_1688(float d[4], const float a[4], const float b[2], place at)
 {
     mma_168_of<8, 1>(d, a, b, at);
+}
+
+/*
+ * m16n8k8 of tf32; group = lane / 4, t = lane % 4: a[i] is A[group + 8 (i % 2)][t + 4 (i / 2)], b[i] is
+ * B[t + 4 i][group]; the second B follows the first.
+ */
+template <unsigned PRODUCTS>
+static void
+complete_tf32(meeting *m)
+{
+    float a[16][8], b[8][8 * PRODUCTS];
+
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        const uint32_t *in = m->lane[lane].in;
+        unsigned group = lane / 4, t = lane % 4;
+
+        for (unsigned i = 0; i < 4; i++)
+            a[group + i % 2 * 8][t + i / 2 * 4] = float_of(in[i] & ~0x1fffu);
+        for (unsigned i = 0; i < 2 * PRODUCTS; i++)
+            b[t + i % 2 * 4][group + i / 2 * 8] = float_of(in[8 + i] & ~0x1fffu);
+    }
+    for (unsigned row = 0; row < 16; row++) {
+        float sum[8 * PRODUCTS] = {0};
+
+        for (unsigned k = 0; k < 8; k++)
+            for (unsigned n = 0; n < 8 * PRODUCTS; n++)
+                sum[n] += a[row][k] * b[k][n];
+        for (unsigned n = 0; n < 8 * PRODUCTS; n++)
+            m->lane[row % 8 * 4 + n % 8 / 2].out[n % 2 + row / 8 * 2 + n / 8 * 4] = bits_of(sum[n]);
+    }
+}
+
+template <unsigned PRODUCTS>
+static void
+mma_tf32_of(float *d, const float *a, const float *b, place at)
+{
+    fragments mine = {};
+
+    for (unsigned i = 0; i < 4; i++)
+        mine.a[i] = a[i];
+    for (unsigned i = 0; i < 2 * PRODUCTS; i++)
+        mine.b[i] = b[i];
+    meeting *m = meet(0xffffffffu, at, &mine, (8 + 2 * PRODUCTS) * sizeof(float), complete_tf32<PRODUCTS>, false);
+    for (unsigned i = 0; i < 4 * PRODUCTS; i++)
+        d[i] += word(m->lane[running->seen.lane].out, i);
+    leave(m);
+}
+
+void
+mma_1688_tf32(float d[4], const float a[4], const float b[2], place at)
+{
+    mma_tf32_of<1>(d, a, b, at);
+}
+
+void
+mma_1688_tf32_twice(float d[8], const float a[4], const float b[4], place at)
+{
+    mma_tf32_of<2>(d, a, b, at);
 }
 
 /*

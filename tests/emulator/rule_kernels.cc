@@ -288,6 +288,18 @@ EMULATED_KERNEL(product_1688, product, 32)
         a.out[lane * 4 + i] = d[i];
 }
 
+EMULATED_KERNEL(product_tf32, product, 32)
+{
+    float fa[4], fb[2], d[4] = {0};
+    unsigned lane = threadIdx.x;
+
+    memcpy(fa, a.a + lane * 8, sizeof(fa));
+    memcpy(fb, a.b + lane * 4, sizeof(fb));
+    emulated::mma_1688_tf32(d, fa, fb, EMULATED_HERE);
+    for (unsigned i = 0; i < 4; i++)
+        a.out[lane * 4 + i] = d[i];
+}
+
 EMULATED_KERNEL(product_884, product, 32)
 {
     fp16 fa[4], fb[4];

@@ -54,6 +54,7 @@ struct product {
 };
 void product_16816(const struct product a);
 void product_1688(const struct product a);
+void product_tf32(const struct product a); /* mma.m16n8k8 of tf32, values as pairs of halves of the bits of floats */
 void product_884(const struct product a);
 /* The same with ldmatrix: a [16][16] or transposed, b [8][16] (n by k) or transposed, out [16][8]. */
 void product_loaded(const struct product a);
