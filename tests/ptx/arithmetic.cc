@@ -368,13 +368,15 @@ conversion(type to, type from)
     });
 }
 
-/* cvt[.rn|.rzi].TO.FROM */
+/* cvt[.rn|.rzi].TO.FROM, and cvt.rna.tf32.f32 */
 static arithmetic
 find_conversion(const std::vector<std::string> &words)
 {
     std::string round = words.size() == 4 ? words[1] : "";
     type to = words.size() < 3 ? NO_TYPE : type_of(words[words.size() - 2]), from = type_of(words.back());
 
+    if (words == std::vector<std::string>{"cvt", "rna", "tf32", "f32"})
+        return {one<round_to_tf32, uint32_t, float>, {4, 4}};
     if (words.size() > 4 || (round != "" && round != "rn" && round != "rzi"))
         return {nullptr, {}};
     if (to == F16X2 && from == F32)

@@ -256,6 +256,7 @@ void check_dependency(const warp &w, uint32_t mask);
 /* -- matrix.cc -- */
 operation mma_16816_operation(bool bf16);
 operation mma_1688_operation();
+operation mma_1688_tf32_operation();
 operation mma_884_operation(bool column_a, bool row_b);
 
 /* -- block.cc -- */

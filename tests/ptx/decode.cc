@@ -227,9 +227,10 @@ class decoder
     {
         bool large = words[3] == "m16n8k16", half = words[3] == "m16n8k8", small = words[3] == "m8n8k4";
         const unsigned large_counts[] = {4, 4, 2, 4}, half_counts[] = {4, 2, 1, 4}, small_counts[] = {8, 2, 2, 8};
+        bool tf32 = half && words.size() == 10 && words[7] == "tf32"; /* with as many registers as `large` */
 
         need(words.size() == 10 && (large || half || small) && words[6] == "f32" && words[9] == "f32" &&
-                 words[7] == words[8] && (words[7] == "f16" || (large && words[7] == "bf16")) && o.size() == 4,
+                 words[7] == words[8] && (words[7] == "f16" || (large && words[7] == "bf16") || tf32) && o.size() == 4,
              "a form of mma that is not known");
         need(small || (words[4] == "row" && words[5] == "col"), "a form of mma that is not known");
         i.what = MEETING;
@@ -237,9 +238,10 @@ class decoder
             for (const operand &part : o[k].parts)
                 need(part.what != operand::REGISTER || (part.declared == F32) == (k == 0 || k == 3),
                      "mma with registers of other types");
-            push_all(o[k].parts, large ? large_counts[k] : half ? half_counts[k] : small_counts[k], 4);
+            push_all(o[k].parts, large || tf32 ? large_counts[k] : half ? half_counts[k] : small_counts[k], 4);
         }
         i.run = large  ? mma_16816_operation(words[7] == "bf16")
+                : tf32 ? mma_1688_tf32_operation()
                 : half ? mma_1688_operation()
                        : mma_884_operation(words[4] == "col", words[5] == "row");
     }

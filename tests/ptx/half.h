@@ -1,5 +1,6 @@
 /*
- * half.h - fp16 and bf16 as PTX converts them: cvt.rn rounds to nearest even, and NaN becomes 0x7fff
+ * half.h - fp16, bf16 and tf32 as PTX converts them: cvt.rn rounds to nearest even, cvt.rna to nearest with ties away
+ * from zero; NaN becomes 0x7fff, of tf32 0x7fffffff
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -76,6 +77,15 @@ half_of(float f)
         return {(uint16_t)(sign | (uint16_t)nearbyintf(size * 0x1p24f))};
     uint32_t bits = bits_of(size) - (112u << 23);
     return {(uint16_t)(sign | (bits + 0xfff + (bits >> 13 & 1)) >> 13)};
+}
+
+/* The bits of a register with a tf32, whose lower 13 bits are 0. */
+static inline uint32_t
+tf32_bits(float f)
+{
+    uint32_t bits = bits_of(f);
+
+    return f != f ? 0x7fffffff : fabsf(f) == INFINITY ? bits : (bits + 0x1000) & ~0x1fffu;
 }
 } // namespace ptx
 

@@ -1,6 +1,6 @@
 /*
- * matrix.cc - mma.sync: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "... for mma.m16n8k8"
- * and "... for mma.m8n8k4 with .f16 floating point type"
+ * matrix.cc - mma.sync: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "... for mma.m16n8k8",
+ * of halves and of tf32, and "... for mma.m8n8k4 with .f16 floating point type"
  *
  * The ISA does not say how a tensor core rounds.  Fasi, Higham, Mikaitis and Pranesh ("Numerical behavior of NVIDIA
  * tensor cores", 2021) measured it: products are exact; a group of them and the sum before it are aligned to the
@@ -84,10 +84,11 @@ add_group(float c, const factor *a, const factor *b, unsigned count)
     return fabs((double)f) > fabs(sum) ? nextafterf(f, 0) : f;
 }
 
+/* The group has half as many products if factors have 32 bits. */
 static float
-add_products(float c, const factor *a, const factor *b, unsigned count)
+add_products(float c, const factor *a, const factor *b, unsigned count, unsigned bits = 16)
 {
-    unsigned group = setting().arch >= 90 ? 16 : setting().arch >= 80 ? 8 : 4;
+    unsigned group = (setting().arch >= 90 ? 16 : setting().arch >= 80 ? 8 : 4) * 16 / bits;
 
     if (!setting().mma_as_cores) {
         float sum = 0;
@@ -130,6 +131,34 @@ mma_168(warp &w, const instruction &i, uint32_t)
         for (unsigned k = 0; k < 4; k++)
             d[k][lane] = add_products(w.operand<float>(i, C_AT + k)[lane], a[lane / 4 + (k < 2 ? 0 : 8)],
                                       b[lane % 4 * 2 + k % 2], DEEP);
+    for (unsigned k = 0; k < 4; k++)
+        memcpy(w.operand<float>(i, k), d[k], sizeof(d[k]));
+}
+
+/* The lower 13 bits of a factor are ignored.  Operands: d (4 registers), a (4), b (2), c (4). */
+static void
+mma_1688_tf32(warp &w, const instruction &i, uint32_t)
+{
+    factor a[16][8], b[8][8]; /* b by columns */
+    float d[4][LANES];
+    auto fragment_of = [&](unsigned n, unsigned lane) {
+        float f = float_of_bits(w.operand<uint32_t>(i, n)[lane] & ~0x1fffu);
+
+        return factor{f, exponent_of(f)};
+    };
+
+    for (unsigned lane = 0; lane < LANES; lane++) {
+        unsigned group = lane / 4, in_group = lane % 4;
+
+        for (unsigned k = 0; k < 4; k++)
+            a[k % 2 ? group + 8 : group][k < 2 ? in_group : in_group + 4] = fragment_of(4 + k, lane);
+        for (unsigned k = 0; k < 2; k++)
+            b[group][in_group + 4 * k] = fragment_of(8 + k, lane);
+    }
+    for (unsigned lane = 0; lane < LANES; lane++)
+        for (unsigned k = 0; k < 4; k++)
+            d[k][lane] = add_products(w.operand<float>(i, 10 + k)[lane], a[lane / 4 + (k < 2 ? 0 : 8)],
+                                      b[lane % 4 * 2 + k % 2], 8, 32);
     for (unsigned k = 0; k < 4; k++)
         memcpy(w.operand<float>(i, k), d[k], sizeof(d[k]));
 }
@@ -179,6 +208,12 @@ operation
 mma_1688_operation()
 {
     return mma_168<false, 8>;
+}
+
+operation
+mma_1688_tf32_operation()
+{
+    return mma_1688_tf32;
 }
 
 operation

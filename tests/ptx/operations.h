@@ -131,6 +131,14 @@ template <typename H> struct pack_halves {
     }
 };
 
+/* cvt.rna.tf32.f32 */
+struct round_to_tf32 {
+    template <typename D> static D of(float a)
+    {
+        return tf32_bits(a);
+    }
+};
+
 enum rounding { TO_NEAREST, TO_ZERO };
 
 /* Floating point to integers saturates.  NaN becomes 0, but the upper bit alone if one of the types has 64 bits. */

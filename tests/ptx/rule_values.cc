@@ -86,6 +86,13 @@ static const struct {
     {"mov.b32 {%h0, %h1}, %r2; cvt.f32.f16 %f0, %h0; mov.b32 %r9, %f0;", 0xfc00, 0, 0, 0xff800000},
     {"mul.wide.u32 %rd3, %r2, %r3; shr.u64 %rd4, %rd3, 32; cvt.u32.u64 %r9, %rd4;", 0xffffffff, 0xffffffff, 0,
      0xfffffffe},
+    /* tf32 has ten bits of mantissa; ties go away from zero */
+    {"mov.b32 %f0, %r2; cvt.rna.tf32.f32 %r9, %f0;", 0x3f801000, 0, 0, 0x3f802000},
+    {"mov.b32 %f0, %r2; cvt.rna.tf32.f32 %r9, %f0;", 0xbf801000, 0, 0, 0xbf802000},
+    {"mov.b32 %f0, %r2; cvt.rna.tf32.f32 %r9, %f0;", 0x3f800fff, 0, 0, 0x3f800000},
+    {"mov.b32 %f0, %r2; cvt.rna.tf32.f32 %r9, %f0;", 0x7f7fffff, 0, 0, 0x7f800000},
+    {"mov.b32 %f0, %r2; cvt.rna.tf32.f32 %r9, %f0;", 0xff800000, 0, 0, 0xff800000},
+    {"mov.b32 %f0, %r2; cvt.rna.tf32.f32 %r9, %f0;", 0x7f800001, 0, 0, 0x7fffffff},
     {"cvt.rn.f64.u32 %d0, %r2; div.rn.f64 %d1, %d0, 0d4008000000000000; cvt.rn.f32.f64 %f0, %d1; mov.b32 %r9, %f0;", 1,
      0, 0, 0x3eaaaaab},
     /* ---- the forms in the PTX of kernels: registers or numbers as operands ---- */

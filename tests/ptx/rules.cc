@@ -219,6 +219,43 @@ mma_1688_multiplies()
 }
 
 /*
+ * The same with .tf32: a0, a2 at row groupID, a1, a3 at groupID + 8, columns threadID_in_group for a0, a1, + 4 for a2,
+ * a3; b0 at row threadID_in_group, b1 + 4, column groupID.  The lower 13 bits are ignored.
+ */
+static void
+mma_1688_tf32_multiplies()
+{
+    auto a = [](unsigned r, unsigned k) { return (float)(r * 5 % 7) - (float)(k * 3 % 5); };
+    auto b = [](unsigned k, unsigned n) { return (float)(k * 3 % 8) - (float)n; };
+    auto bits = [](float f) { return ptx::bits_of(f) | 0x1fff; };
+    words in(32 * 8);
+
+    for (unsigned lane = 0; lane < 32; lane++) {
+        unsigned g = lane >> 2, t = lane % 4;
+
+        for (unsigned n = 0; n < 4; n++)
+            in[lane * 8 + n] = bits(a(n == 0 || n == 2 ? g : g + 8, n < 2 ? t : t + 4));
+        for (unsigned n = 0; n < 2; n++)
+            in[lane * 8 + 4 + n] = bits(b(t + 4 * n, g));
+    }
+    words out = run("ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd0]; ld.global.v2.u32 {%r6, %r7}, [%rd0+16];\n"
+                    "cvt.rn.f32.u32 %f0, %r0; add.f32 %f1, %f0, 0f3f800000;\n"
+                    "add.f32 %f2, %f0, 0f40000000; add.f32 %f3, %f1, 0f40000000;\n"
+                    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f4,%f5,%f6,%f7}, {%r2,%r3,%r4,%r5}, "
+                    "{%r6,%r7}, {%f0,%f1,%f2,%f3};\n"
+                    "st.global.v4.f32 [%rd1], {%f4, %f5, %f6, %f7};",
+                    in);
+    for (unsigned lane = 0; lane < 32; lane++)
+        for (unsigned n = 0; n < 4; n++) {
+            float want = (float)(lane + n);
+
+            for (unsigned k = 0; k < 8; k++)
+                want += a(lane / 4 + (n < 2 ? 0 : 8), k) * b(k, lane % 4 * 2 + n % 2);
+            expect(ptx::float_of_bits(out[lane * 8 + n]) == want, "mma.m16n8k8 of tf32 with exact sums");
+        }
+}
+
+/*
  * Lane l % 4 of a group of 8 has row l % 4 (+ 4 in the upper lanes) of a, or column l % 4 if a is "col": its values
  * then are those of rows 0 to 3 (+ 4).  The same holds for columns of b, and its rows if b is "row".
  */
@@ -408,6 +445,7 @@ main(int argc, char **argv)
     mma_16816_multiplies(false);
     mma_16816_multiplies(true);
     mma_1688_multiplies();
+    mma_1688_tf32_multiplies();
     for (int n = 0; n < 4; n++)
         mma_884_multiplies(n / 2 != 0, n % 2 != 0);
     ldmatrix_loads();
