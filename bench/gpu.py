@@ -67,7 +67,7 @@ LIMITS = {True: {"machine": 20, "rates": 60, "steps": 130, "kernels": 30, "torch
           False: {"machine": 20, "rates": 60, "steps": 500, "kernels": 240, "torch": 4500, "ncu": 200}}
 METRICS = ["dram__bytes.sum", "gpu__time_duration.sum"]
 # Words of a kernel's name that its kind has not: the shape of its tiles, the type of its values.
-SHAPE = re.compile(r"_(\d+(x\d+)*|fp16|bf16|float)(?=_|$)")
+SHAPE = re.compile(r"_(\d+(x\d+)*|fp16|bf16|tf32|float)(?=_|$)")
 # A whole page takes longer than a page of ten minutes; max-autotune tries every kernel that it knows.
 WAIT = {"max": 420}
 

@@ -105,8 +105,8 @@ void kernel(int);]], [[int n; return cudaGetDeviceCount(&n) || (void *)kernel ==
 ])
 
 # Machine code for each generation that nvcc knows, and PTX of the newest one, which drivers compile for later GPUs.  A
-# program for 8.0 also runs on 8.6 and 8.9.  bf16 needs 8.0: if all of CUDA_ARCHS are older, its kernels are compiled to
-# PTX for 8.0, which those GPUs never load.
+# program for 8.0 also runs on 8.6 and 8.9.  bf16 and tf32 need 8.0: if all of CUDA_ARCHS are older, their kernels are
+# compiled to PTX for 8.0, which those GPUs never load.
 AC_DEFUN([CHEX_CUDA_CODE], [
   CUDA_CODE_fp16= CUDA_CODE_bf16= chex_archs= chex_newest=
   chex_known=" $(echo $($NVCC --list-gpu-arch 2>/dev/null)) "

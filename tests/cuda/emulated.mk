@@ -15,9 +15,10 @@ kernel_programs = conv_choices conv_kernels finalize_kernels fused_kernels head_
 PROGRAMS = $(kernel_programs) layout_steps layout_lives
 include $(SOURCE)/tests/emulator/build.mk
 include $(SOURCE)/tests/ptx/build.mk
-VALUES = $(if $(filter volta turing asan tsan counted%,$(KIND)),fp16,fp16 bf16 float)
+VALUES = $(if $(filter volta turing asan tsan counted%,$(KIND)),fp16,fp16 bf16 tf32 float)
 BYTES_fp16 = 2
 BYTES_bf16 = 2
+BYTES_tf32 = 4
 BYTES_float = 4
 
 cu = $(notdir $(basename $(wildcard $(KERNELS)/*.cu)))

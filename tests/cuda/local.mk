@@ -24,7 +24,7 @@ libcudaemulated_la_SOURCES = $(cuda_sources) $(cudnn_sources) $(nccl_sources) te
 libcudaemulated_la_CPPFLAGS = $(emulated_cppflags)
 
 if EMULATOR
-check_LTLIBRARIES += libemulator.la libemulated_fp16.la libemulated_bf16.la libemulated_float.la
+check_LTLIBRARIES += libemulator.la libemulated_fp16.la libemulated_bf16.la libemulated_tf32.la libemulated_float.la
 libemulator_la_SOURCES = $(emulator_sources) $(fake_sources)
 libemulator_la_CPPFLAGS = $(emulated_cppflags)
 libemulated_fp16_la_SOURCES = $(cuda_table)
@@ -33,13 +33,17 @@ libemulated_fp16_la_CPPFLAGS = $(emulated_cppflags) $(cuda_fp16)
 libemulated_bf16_la_SOURCES = $(cuda_table)
 nodist_libemulated_bf16_la_SOURCES = $(cuda_kernels:.cu=.cc)
 libemulated_bf16_la_CPPFLAGS = $(emulated_cppflags) $(cuda_bf16)
+libemulated_tf32_la_SOURCES = $(cuda_table)
+nodist_libemulated_tf32_la_SOURCES = $(cuda_kernels:.cu=.cc)
+libemulated_tf32_la_CPPFLAGS = $(emulated_cppflags) $(cuda_tf32)
 libemulated_float_la_SOURCES = $(cuda_table)
 nodist_libemulated_float_la_SOURCES = $(cuda_kernels:.cu=.cc)
 libemulated_float_la_CPPFLAGS = $(emulated_cppflags) $(cuda_float)
 if SANITIZERS
 # The programs with sanitizers test the C code of the backend; `make check-kernels` has the sanitizers for the kernels.
 # Their templates take clang 25 times as long with sanitizers and -O2.
-$(libemulated_fp16_la_OBJECTS) $(libemulated_bf16_la_OBJECTS) $(libemulated_float_la_OBJECTS): \
+$(libemulated_fp16_la_OBJECTS) $(libemulated_bf16_la_OBJECTS) $(libemulated_tf32_la_OBJECTS) \
+$(libemulated_float_la_OBJECTS): \
 	CXXFLAGS = -g -O0 -fno-sanitize=all
 endif
 # A C++ source for each kernel source, which automake compiles.
@@ -50,7 +54,8 @@ endif
 
 # Programs that have the backend stand before libtrain.la with a list of backends of their own, and C++ links them.
 emulated_backends = tests/emulated/train/backends.c tests/emulated/train/backends.h
-emulated_ldadd = libcudaemulated.la libemulated_fp16.la libemulated_bf16.la libemulated_float.la libemulator.la
+emulated_ldadd = libcudaemulated.la libemulated_fp16.la libemulated_bf16.la libemulated_tf32.la libemulated_float.la \
+	libemulator.la
 emulated_link = $(LIBTOOL) $(AM_V_lt) --tag=CXX --mode=link $(CXX) $(CXXFLAGS) $(CFLAGS)
 tests/emulated/train/backends.c: Makefile
 	$(call list_backends,cuda-emulated cpu ref)
@@ -58,7 +63,8 @@ tests/emulated/train/backends.h: Makefile
 	$(call name_backends,cuda-emulated cpu ref)
 CLEANFILES += $(emulated_backends)
 # also where the command line says that there are no check_LTLIBRARIES
-CLEANFILES += libcudaemulated.la libemulator.la libemulated_bf16.la libemulated_float.la libemulated_fp16.la
+CLEANFILES += libcudaemulated.la libemulator.la libemulated_bf16.la libemulated_float.la libemulated_fp16.la \
+	libemulated_tf32.la
 
 if EMULATOR
 check_PROGRAMS += tests/chex-train-emulated tests/train-step-emulated

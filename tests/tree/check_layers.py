@@ -199,7 +199,7 @@ def unit_of(folder, name):
     """The source without its ending that an object file was made from, or None.  Kernels are compiled once for each
     type of value: norm.fp16.o by nvcc, libemulated_fp16_la-norm.o for the emulator."""
     place = os.path.relpath(folder, BUILD).replace("/.libs", "")
-    stem = re.sub(r"^\w+?(_la)?-", "", re.sub(r"(\.fp16|\.bf16)?\.o$", "", name).replace("chex-", "chex_"))
+    stem = re.sub(r"^\w+?(_la)?-", "", re.sub(r"(\.fp16|\.bf16|\.tf32)?\.o$", "", name).replace("chex-", "chex_"))
     found = any(os.path.exists(os.path.join(SOURCE, place, stem + ending)) for ending in (".c", ".cu"))
     return f"{place}/{stem}" if found else None
 

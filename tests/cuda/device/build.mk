@@ -21,7 +21,10 @@ COMMON = -g -MD $(WARNINGS) -Xcompiler -iquote,$(HERE),-iquote,$(SOURCE)/tests/e
 CC17 = $(NVCC) -std=c++17 -O1 $(COMMON) -DON_DEVICE
 C11 = $(NVCC) -x c -Xcompiler -std=c11 -O2 $(COMMON) -D_DEFAULT_SOURCE
 
-VALUES = fp16 bf16
+VALUES = fp16 bf16 tf32
+BYTES_fp16 = 2
+BYTES_bf16 = 2
+BYTES_tf32 = 4
 all_tests = $(notdir $(basename $(wildcard $(HERE)/*_kernels.cc)))
 PROGRAMS = $(all_tests) gpu-rates
 tests_of_kernels = $(patsubst %,$(OUT)/%,$(filter %_kernels,$(PROGRAMS)))
@@ -49,7 +52,7 @@ $$(patsubst %,$$(OUT)/%.$(1).o,$$(cu)): $$(OUT)/%.$(1).o: $$(CUDA)/kernels/%.cu 
 	$$(NVCC) -std=c++17 -O3 -lineinfo -Xfatbin -compress-all -MD -I$$(SOURCE)/train $$(CODE) \
 		-DCUDA_VALUE=$(1) -c $$< -o $$@
 $$(OUT)/table.$(1).o: $$(CUDA)/kernels/table.c | $$(OUT)
-	$$(C11) -DCUDA_VALUE=$(1) -DCUDA_VALUE_BYTES=2 -c $$< -o $$@
+	$$(C11) -DCUDA_VALUE=$(1) -DCUDA_VALUE_BYTES=$$(BYTES_$(1)) -c $$< -o $$@
 endef
 $(foreach v,$(VALUES),$(eval $(call of_value,$(v))))
 

@@ -14,8 +14,8 @@ import sys
 from nvrtc import FILES, compile_file
 from support import Cases
 
-TARGETS = [("sm_70", "fp16"), ("sm_75", "fp16"), ("sm_80", "fp16"), ("sm_80", "bf16"), ("sm_90", "fp16"),
-           ("sm_90", "bf16")]
+TARGETS = [("sm_70", "fp16"), ("sm_75", "fp16"), *((arch, value) for arch in ("sm_80", "sm_90")
+                                                     for value in ("fp16", "bf16", "tf32"))]
 
 case = Cases()
 

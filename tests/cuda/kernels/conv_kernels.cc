@@ -43,7 +43,7 @@ struct problem {
 };
 
 static void
-sum_up(problem &p)
+sum_up(const value_set &set, problem &p)
 {
     const conv_shape &a = p.a;
     unsigned taps = a.kernel_h * a.kernel_w;
@@ -51,9 +51,9 @@ sum_up(problem &p)
     each_tap(a, [&](size_t to, size_t from, unsigned tap) {
         for (unsigned o = 0; o < a.out; o++)
             for (unsigned i = 0; i < a.in; i++) {
-                double w = (double)p.w[((size_t)o * taps + tap) * a.in + i];
-                double x = (double)p.x[from * a.x_ld + p.s->x_more / 2 + i];
-                double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
+                double w = (double)operand(set, p.w[((size_t)o * taps + tap) * a.in + i]);
+                double x = (double)operand(set, p.x[from * a.x_ld + p.s->x_more / 2 + i]);
+                double y = (double)operand(set, p.y[to * a.y_ld + p.s->y_more / 2 + o]);
 
                 p.fprop[to * a.out + o] += w * x;
                 p.dgrad[from * a.in + i] += w * y;
@@ -84,7 +84,7 @@ make_problem(const value_set &set, const shape &s)
     p.fprop.resize((size_t)a.images * a.out_height * a.out_width * a.out);
     p.dgrad.resize((size_t)a.images * a.height * a.width * a.in);
     p.wgrad.resize(p.master.size());
-    sum_up(p);
+    sum_up(set, p);
     return p;
 }
 

@@ -98,14 +98,16 @@ sum_up(const value_set &set, problem &p, bool norm)
         for (unsigned i = 0; i < a.in; i++) {
             double y = norm ? affine_of(p, from, i) : x_at(p, from, i);
 
-            p.seen.push_back(!norm ? y : (double)rounded(set, (float)(p.s->relu && y < 0 ? 0 : y)));
+            y = !norm ? y : (double)rounded(set, (float)(p.s->relu && y < 0 ? 0 : y));
+            p.seen.push_back((double)operand(set, (float)y));
         }
     each_tap(a, [&](size_t to, size_t from, unsigned tap) {
         for (unsigned o = 0; o < a.out; o++)
             for (unsigned i = 0; i < a.in; i++) {
                 size_t weight = ((size_t)o * taps + tap) * a.in + i;
-                double w = (double)p.w[weight], x = stem ? x_at(p, from, i) : p.seen[from * a.in + i];
-                double y = (double)p.y[to * a.y_ld + p.s->y_more / 2 + o];
+                double w = (double)operand(set, p.w[weight]);
+                double x = stem ? (double)operand(set, (float)x_at(p, from, i)) : p.seen[from * a.in + i];
+                double y = (double)operand(set, p.y[to * a.y_ld + p.s->y_more / 2 + o]);
 
                 p.fprop[to * a.out + o] += w * x;
                 if (!stem)
@@ -268,7 +270,10 @@ check_wgrad(const value_set &set, const problem &p, const cuda_conv &c, const ch
     for (size_t i = 0; i < partial.size(); i++)
         sum[i % sum.size()] += partial[i];
     /* a value halfway between two halves may be rounded differently than from double or from float */
-    compare(what, p.wgrad, sum, set.kind == VALUE_FLOAT ? set.sums : partial_error(set, c.splits, set.tolerance / 10));
+    compare(what, p.wgrad, sum,
+            set.kind == VALUE_FLOAT  ? set.sums
+            : set.kind == VALUE_TF32 ? set.tolerance
+                                     : partial_error(set, c.splits, set.tolerance / 10));
 }
 
 static channel_sums

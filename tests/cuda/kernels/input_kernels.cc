@@ -243,7 +243,7 @@ check_forward(const value_set &set, const problem &p)
 
     each_product(p, [&](size_t to, size_t w, double x) {
         want[to] += (double)master[w] * x;
-        rough[to] += (double)rounded(set, master[w]) * (double)rounded(set, (float)x);
+        rough[to] += (double)operand(set, rounded(set, master[w])) * (double)operand(set, rounded(set, (float)x));
     });
     for (size_t i = 0; i < outputs; i++)
         plain[i] = rounded(set, (float)rough[i]);
@@ -267,7 +267,7 @@ check_gradient(const value_set &set, const problem &p, unsigned processors)
     step_state state = {};
 
     state.unscale = 0.25f;
-    each_product(p, [&](size_t from, size_t w, double x) { want[w] += 0.25 * (double)dy[from] * x; });
+    each_product(p, [&](size_t from, size_t w, double x) { want[w] += 0.25 * (double)operand(set, dy[from]) * x; });
     set_operands(c, p.args.cells, NULL, upload(set, dy));
     cuda_conv_choose(&c, processors);
     set_partial(set, c);

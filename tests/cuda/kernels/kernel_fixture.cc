@@ -15,6 +15,9 @@ using namespace emulated;
 /*
  * A tensor core truncates where the emulator rounds, and adds eight or sixteen products at a time.  The longest sum
  * here, of 784 products, may lose 2^-23 of it 98 times.
+ *
+ * tf32 is stored as float, and the reference rounds operands as the kernels do.  But an operand that a kernel computes
+ * in float (BN) may be nearer to another neighbour than the one computed in double: one in about 10,000, by 2^-10.
  */
 #ifdef ON_DEVICE
 #define SUMS 1.2e-5
@@ -26,6 +29,7 @@ const std::vector<value_set> value_sets = {
     {"fp16", cuda_kernels_fp16, VALUE_FP16, 5e-4, SUMS},
 #ifndef ONLY_FP16
     {"bf16", cuda_kernels_bf16, VALUE_BF16, 4e-3, SUMS},
+    {"tf32", cuda_kernels_tf32, VALUE_TF32, 1e-4, SUMS},
 #endif
 #if !defined ONLY_FP16 && !defined ON_DEVICE
     {"float", cuda_kernels_float, VALUE_FLOAT, 1e-6, SUMS},
@@ -75,10 +79,16 @@ rounded(const value_set &set, float f)
     }
 }
 
+float
+operand(const value_set &set, float f)
+{
+    return set.kind == VALUE_TF32 ? to_tf32(f) : f;
+}
+
 unsigned
 value_bytes(const value_set &set)
 {
-    return set.kind == VALUE_FLOAT ? 4 : 2;
+    return set.kind == VALUE_FLOAT || set.kind == VALUE_TF32 ? 4 : 2;
 }
 
 static float
@@ -174,7 +184,7 @@ upload(const value_set &set, const floats &v)
 {
     std::vector<uint16_t> halves;
 
-    if (set.kind == VALUE_FLOAT)
+    if (value_bytes(set) == 4)
         return upload_bytes(v.data(), v.size() * sizeof(float));
     for (float f : v)
         halves.push_back(set.kind == VALUE_FP16 ? value_of<fp16>(f).bits : value_of<bf16>(f).bits);
@@ -210,7 +220,7 @@ partial_set(const value_set &set, unsigned splits)
 {
     value_set partial = set;
 
-    partial.kind = splits > 1 && set.kind != VALUE_FLOAT ? VALUE_BF16 : VALUE_FLOAT;
+    partial.kind = splits > 1 && value_bytes(set) == 2 ? VALUE_BF16 : VALUE_FLOAT;
     return partial;
 }
 
@@ -244,7 +254,7 @@ download(const value_set &set, const void *p, size_t count)
     std::vector<uint16_t> halves(count);
     floats v(count);
 
-    if (set.kind == VALUE_FLOAT)
+    if (value_bytes(set) == 4)
         return download((const float *)p, count);
     download_bytes(halves.data(), p, count * sizeof(uint16_t));
     for (size_t i = 0; i < count; i++)

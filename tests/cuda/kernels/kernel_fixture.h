@@ -23,7 +23,7 @@ extern "C" {
 #include <type_traits>
 #include <vector>
 
-enum value_kind { VALUE_FP16, VALUE_BF16, VALUE_FLOAT };
+enum value_kind { VALUE_FP16, VALUE_BF16, VALUE_TF32, VALUE_FLOAT };
 
 struct value_set {
     const char *name;
@@ -54,8 +54,10 @@ floats random_pivots(size_t count);
 float *upload_pivots(const floats &pivots);
 /* Returns the bytes of a stored value. */
 unsigned value_bytes(const value_set &set);
-/* Rounds to the type of the set. */
+/* Rounds to the type that values of the set have in memory: float for tf32. */
 float rounded(const value_set &set, float f);
+/* Rounds as an operand of a product: tf32 to ten bits of mantissa, other values not. */
+float operand(const value_set &set, float f);
 /* Copies to the device as values of the set, or as floats; release() frees it. */
 void *upload(const value_set &set, const floats &v);
 /* Returns memory that is not written: NaN on the emulator, and with KERNELS_POISON in the environment. */

@@ -154,7 +154,7 @@ sum_up(const value_set &set, problem &p)
 
     for (size_t pixel = 0; pixel < p.pixels; pixel++) {
         for (unsigned o = 0; o < s.out; o++)
-            p.dy.push_back((double)rounded(set, (float)finished(p, pixel, o)));
+            p.dy.push_back((double)operand(set, rounded(set, (float)finished(p, pixel, o))));
         for (unsigned i = 0; i < s.in; i++) {
             double y = !counts(p, pixel) ? 0
                        : p.ask.norm      ? norm_of(p, pixel, i) * (double)p.gamma[i] + (double)p.beta[i]
@@ -163,8 +163,8 @@ sum_up(const value_set &set, problem &p)
             double g = 0;
 
             for (unsigned o = 0; o < s.out; o++)
-                g += p.dy[pixel * s.out + o] * (double)p.w[o * s.in + i];
-            p.seen.push_back((double)rounded(set, (float)(masked ? 0 : y)));
+                g += p.dy[pixel * s.out + o] * (double)operand(set, p.w[o * s.in + i]);
+            p.seen.push_back((double)operand(set, rounded(set, (float)(masked ? 0 : y))));
             p.g.push_back(masked || !counts(p, pixel) ? 0 : (double)rounded(set, (float)g));
             p.end_g.push_back(end_of(p, pixel, i));
         }
@@ -402,7 +402,7 @@ try_tile(const value_set &set, const problem &p, unsigned tile, unsigned process
     /* too little memory for a second stage */
     b.shared = stages == 1 ? (unsigned)set.kernels[CUDA_CONV_ONE_PASS_64x64 + tile].shared : 0;
     expect(cuda_one_pass_fits(&b) && cuda_one_pass_take(&b, tile, processors), "a tile shape that has no room");
-    if (b.args.stages != stages && set.kind == VALUE_FLOAT &&
+    if (b.args.stages != stages && value_bytes(set) == 4 &&
         tile > 0) /* no device has enough memory for a second stage */
         return;
     b.args.stages = stages;

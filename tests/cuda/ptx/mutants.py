@@ -20,6 +20,8 @@ COLUMNS = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
 LARGE = "mma.sync.aligned.m16n8k16.row.col.f32."
 HALF = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 SMALL = "mma.sync.aligned.m8n8k4."
+TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+ROUND = "cvt.rna.tf32.f32"
 
 
 FOUR = r"\{(%\w+),(%\w+),(%\w+),(%\w+)\}"
@@ -43,6 +45,24 @@ def products_16816(value, kind):
                r"\1{\3,\2}", ["conv_kernels"]),
         Mutant(f"mma of {kind}: sums 1 and 2 swapped", mma, files, rf"({of(mma)} ){FOUR}", r"\1{\2,\4,\3,\5}",
                ["conv_kernels"]),
+    ]
+
+
+def products_tf32():
+    """Mutants of mma.m16n8k8 of tf32 and of the rounding of its operands."""
+    files = "90-tf32-conv_fprop"
+    program = ["conv_kernels"]
+    return [
+        Mutant("mma of tf32: registers 1 and 2 of A swapped", TF32, files, rf"({of(TF32)} {ANY}, ){FOUR}",
+               r"\1{\2,\4,\3,\5}", program),
+        Mutant("mma of tf32: registers of B swapped", TF32, files, rf"({of(TF32)} {ANY}, {ANY}, ){TWO}",
+               r"\1{\3,\2}", program),
+        Mutant("mma of tf32: sums 1 and 2 swapped", TF32, files, rf"({of(TF32)} ){FOUR}", r"\1{\2,\4,\3,\5}", program),
+        Mutant("operands of tf32 are truncated", ROUND, files, of(ROUND) + r" (%r\d+), (%f\d+)", r"mov.b32 \1, \2",
+               program),
+        Mutant("ldmatrix of tf32: registers 1 and 2 swapped", ROWS, files, of(ROWS) + " " + FOUR,
+               ROWS + r" {\1,\3,\2,\4}", program),
+        Mutant("a copy of tf32 to the next 16 bytes", COPY, files, rf"({CP} \[%r\d+)\]", r"\1+16]", program),
     ]
 
 
@@ -119,6 +139,7 @@ MUTANTS = [
     *products_16816("bf16", "bf16"),
     Mutant("mma of bf16: it takes f16", LARGE, "90-bf16-conv_fprop", r"f32\.bf16\.bf16\.f32", "f32.f16.f16.f32",
            ["conv_kernels"]),
+    *products_tf32(),
     *products_1688("fprop", "conv_kernels"),
     *products_1688("one_pass", "one_pass_kernels"),
     Mutant("ldmatrix of sm_75: transposed", ROWS, "75-fp16-conv_fprop", of(ROWS), COLUMNS, ["conv_kernels"]),

@@ -25,7 +25,7 @@ making = threading.Lock()
 
 
 def types_of(arch):
-    return ["fp16"] if arch < 80 else ["fp16", "bf16"]
+    return ["fp16"] if arch < 80 else ["fp16", "bf16", "tf32"]
 
 
 @functools.lru_cache(None)

@@ -1,9 +1,10 @@
 /*
  * device.h - the common language of the kernels: one source for nvcc, NVRTC and the emulator
  *
- * CUDA_VALUE is the type of activations and packed weights: fp16, bf16 or, only in the emulator, float.  It is a part
- * of a kernel's name, so one program can contain all three.  DEVICE_ARCH is 700, 750, or 800 and higher.  HAS_LDMATRIX
- * and HAS_ASYNC_COPY say what an architecture has; tile.h and copy8() replace what it lacks.
+ * CUDA_VALUE is the type of activations and packed weights: fp16, bf16, tf32 or, only in the emulator, float.  It is a
+ * part of a kernel's name, so one program can contain all of them.  tf32 values are floats in memory; products round
+ * them to ten bits of mantissa (tile.h).  DEVICE_ARCH is 700, 750, or 800 and higher; tf32 needs 800.  HAS_LDMATRIX and
+ * HAS_ASYNC_COPY say what an architecture has; tile.h and copy8() replace what it lacks.
  *
  * A kernel takes one struct (args.h).  This header and those that use it put everything into an unnamed namespace, so
  * each file has its own copy for its own CUDA_VALUE.
@@ -20,9 +21,11 @@
 #define CUDA_VALUE_IS_fp16  1
 #define CUDA_VALUE_IS_bf16  2
 #define CUDA_VALUE_IS_float 3
+#define CUDA_VALUE_IS_tf32  4
 #define CUDA_JOIN_(a, b)    a##b
 #define CUDA_JOIN(a, b)     CUDA_JOIN_(a, b)
 #define CUDA_VALUE_IS(type) (CUDA_JOIN(CUDA_VALUE_IS_, CUDA_VALUE) == CUDA_VALUE_IS_##type)
+#define VALUE_IS_FLOAT      (CUDA_VALUE_IS(float) || CUDA_VALUE_IS(tf32)) /* in memory */
 #define KERNEL_NAME(name)   CUDA_JOIN(name##_, CUDA_VALUE)
 #define KERNEL_BODY(name)   CUDA_JOIN(name##_body_, CUDA_VALUE)
 
@@ -75,6 +78,18 @@ to_value(float f)
 {
     return __float2bfloat16_rn(f);
 }
+#elif CUDA_VALUE_IS(tf32)
+typedef float value_t;
+DEVICE float
+to_float(value_t v)
+{
+    return v;
+}
+DEVICE value_t
+to_value(float f)
+{
+    return f;
+}
 #else
 typedef __half value_t;
 DEVICE float
@@ -118,9 +133,11 @@ DEVICE void
 copy8(value_t *to, const value_t *from, bool valid)
 {
 #if HAS_ASYNC_COPY
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-                 "r"(valid ? 16 : 0)
-                 : "memory");
+#pragma unroll
+    for (unsigned i = 0; i < 8; i += 16 / sizeof(value_t))
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to + i)), "l"(from + i),
+                     "r"(valid ? 16 : 0)
+                     : "memory");
 #else
     *(uint4 *)to = valid ? *(const uint4 *)from : make_uint4(0, 0, 0, 0);
 #endif
@@ -143,6 +160,47 @@ copy_wait()
 #endif
 }
 
+#if CUDA_VALUE_IS(tf32)
+/* Eight consecutive values: two accesses of 16 bytes. */
+union value8 {
+    float4 half[2];
+    value_t at[8];
+    __device__ value8()
+    {
+    }
+};
+DEVICE void
+load8(value8 &v, const value_t *from)
+{
+    v.half[0] = ((const float4 *)from)[0];
+    v.half[1] = ((const float4 *)from)[1];
+}
+DEVICE void
+store8(value_t *to, const value8 &v)
+{
+    ((float4 *)to)[0] = v.half[0];
+    ((float4 *)to)[1] = v.half[1];
+}
+DEVICE void
+unpack8(float *to, const value8 &v)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        to[i] = v.at[i];
+}
+DEVICE void
+pack8(value8 &v, const float *from)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        v.at[i] = from[i];
+}
+DEVICE void
+store2(value_t *to, float low, float high)
+{
+    *(float2 *)to = make_float2(low, high);
+}
+#else
 /* Eight consecutive values: one access of 16 bytes. */
 union value8 {
     uint4 all;
@@ -201,6 +259,7 @@ store2(value_t *to, float low, float high)
 {
     *(value2 *)to = FLOATS_VALUE2(low, high);
 }
+#endif
 } // namespace
 
 #else /* the emulator */

@@ -188,11 +188,12 @@ pixels_first()
 /*
  * Blocks of a multiprocessor at least: two, with half of the registers for each.  Before sm_80, this is too few for
  * some pairs.  There, tiles of 128 threads have as many blocks as shared memory holds: 96 KiB, 64 KiB on sm_75.  On
- * sm_70, gradients have one block less: with all of them, nvcc 11.8 and 12 spill 8 to 20 bytes of registers.
+ * sm_70, gradients have one block less: with all of them, nvcc 11.8 and 12 spill 8 to 20 bytes of registers.  Pieces
+ * and fragments of tf32 have twice as many registers, so gradients have one block.
  */
 #if HAS_ASYNC_COPY
-#define GEMM_BLOCKS                   2
-#define GEMM_BLOCKS_OF(r, c, ...)     GEMM_BLOCKS
+#define GEMM_BLOCKS                   (CUDA_VALUE_IS(tf32) ? 1 : 2)
+#define GEMM_BLOCKS_OF(r, c, ...)     2
 #define GRADIENT_BLOCKS_OF(r, c, ...) GEMM_BLOCKS
 #else
 #define GEMM_BLOCKS 1

@@ -73,9 +73,13 @@ enum cuda_kernel_id {
 #define CUDA_ONE_MORE(...) +1
 enum { ONE_PASS_SHAPE_COUNT = ONE_PASS_SHAPES(CUDA_ONE_MORE) };
 
+/* The types of values of which machine code is counted (counts.h); float of the emulator counts as fp16. */
+enum cuda_value { CUDA_FP16, CUDA_BF16, CUDA_TF32 };
+
 /* One table of kernels per type; table.c is compiled once for each. */
 extern const struct cuda_kernel cuda_kernels_fp16[CUDA_KERNEL_COUNT];
 extern const struct cuda_kernel cuda_kernels_bf16[CUDA_KERNEL_COUNT];
+extern const struct cuda_kernel cuda_kernels_tf32[CUDA_KERNEL_COUNT];
 extern const struct cuda_kernel cuda_kernels_float[CUDA_KERNEL_COUNT]; /* only in the emulator */
 
 /*

@@ -463,7 +463,8 @@ KERNEL(norm_average_pool, norm_pool_args, NORM_THREADS, 2)
     pool_forward<false>(a, shared);
 }
 
-KERNEL(norm_max_pool_gradient, norm_pool_args, NORM_THREADS, 2)
+/* With two blocks it would spill registers in tf32. */
+KERNEL(norm_max_pool_gradient, norm_pool_args, NORM_THREADS, CUDA_VALUE_IS(tf32) ? 1 : 2)
 {
     SHARED_BYTES(shared);
     pool_backward<true>(a, shared);

@@ -311,8 +311,8 @@ one_pass(const one_pass_args &a, unsigned char *shared)
 }
 } // namespace
 
-/* Two CTAs would need too many registers for sm_70's fragments. */
-#if DEVICE_ARCH >= 800
+/* Two CTAs would need too many registers for the fragments of sm_70 and of tf32. */
+#if DEVICE_ARCH >= 800 && !CUDA_VALUE_IS(tf32)
 #define ONE_PASS_BLOCKS(blocks) blocks
 #else
 #define ONE_PASS_BLOCKS(blocks) 1

@@ -32,7 +32,8 @@ template <int COLUMNS_, int BLOCKS_, int END_> struct one_pass_shape {
         WGRAD_WARPS = 2,
         WGRAD_ACROSS = COLUMNS / 16 / WGRAD_WARPS,
         WGRAD_DOWN = ONE_PASS_OUT / 16 * WGRAD_WARPS / (ONE_PASS_THREADS / 32),
-        HOLDS = BLOCKS == 1 && !(END && COLUMNS > 64), /* one_pass_constants stay in registers */
+        /* one_pass_constants stay in registers */
+        HOLDS = BLOCKS == 1 && !(END && COLUMNS > 64) && !CUDA_VALUE_IS(tf32),
         STAGE = ONE_PASS_STAGE_BYTES(COLUMNS, END, sizeof(value_t))
     };
 };
@@ -365,7 +366,7 @@ one_pass_normalise(const one_pass_stage<SHAPE> &s, const one_pass_constants &c, 
     }
 }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if (defined(__CUDACC__) || defined(__CUDACC_RTC__)) && !VALUE_IS_FLOAT
 /* Returns all bits of each of two values with a sign bit: bit 3 of a digit replicates the sign of that byte. */
 DEVICE unsigned
 one_pass_signs(unsigned two)
@@ -381,7 +382,7 @@ one_pass_signs(unsigned two)
 DEVICE void
 one_pass_mask8(value8 &g, const value8 &x, bool relu)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if (defined(__CUDACC__) || defined(__CUDACC_RTC__)) && !VALUE_IS_FLOAT
     unsigned all = relu ? 0 : ~0u;
 
     g.all.x &= ~one_pass_signs(x.all.x) | all;
@@ -389,8 +390,9 @@ one_pass_mask8(value8 &g, const value8 &x, bool relu)
     g.all.z &= ~one_pass_signs(x.all.z) | all;
     g.all.w &= ~one_pass_signs(x.all.w) | all;
 #else
-    for (unsigned i = 0; relu && i < 8; i++)
-        if (__float_as_uint(to_float(x.at[i])) >> 31)
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        if (relu && __float_as_uint(to_float(x.at[i])) >> 31)
             g.at[i] = to_value(0);
 #endif
 }

@@ -15,7 +15,7 @@
 
 namespace
 {
-#if CUDA_VALUE_IS(float)
+#if VALUE_IS_FLOAT
 typedef float partial_t;
 struct partial8 {
     float4 low, high;
@@ -48,7 +48,7 @@ bf16_floats(unsigned two)
 DEVICE void
 partial_store2(partial_t *to, float low, float high)
 {
-#if CUDA_VALUE_IS(float)
+#if VALUE_IS_FLOAT
     *(float2 *)(void *)to = {low, high};
 #else
     *(unsigned *)(void *)to = bf16_two(low, high);
@@ -58,7 +58,7 @@ partial_store2(partial_t *to, float low, float high)
 DEVICE partial_t
 partial_of(float x)
 {
-#if CUDA_VALUE_IS(float)
+#if VALUE_IS_FLOAT
     return x;
 #else
     return (partial_t)bf16_two(x, x);
@@ -80,7 +80,7 @@ partial_store8(partial_t *to, const partial8 &v)
 DEVICE void
 partial_add8(float *sum, const partial8 &v)
 {
-#if CUDA_VALUE_IS(float)
+#if VALUE_IS_FLOAT
     const float x[8] = {v.low.x, v.low.y, v.low.z, v.low.w, v.high.x, v.high.y, v.high.z, v.high.w};
 #else
     const float2 a = bf16_floats(v.x), b = bf16_floats(v.y), c = bf16_floats(v.z), d = bf16_floats(v.w);
@@ -95,7 +95,7 @@ partial_add8(float *sum, const partial8 &v)
 DEVICE float2
 partial_load2(const partial_t *from)
 {
-#if CUDA_VALUE_IS(float)
+#if VALUE_IS_FLOAT
     return *(const float2 *)(const void *)from;
 #else
     return bf16_floats(*(const unsigned *)(const void *)from);

@@ -7,7 +7,8 @@
  * transposed, its lines are k).  p(line, piece) returns the address of values piece * 8 .. + 7 of a line; lines are
  * 0 .. 15, pieces 0 and 1.  A tile is loaded by ldmatrix and multiplied by mma.m16n8k16.  sm_75 has mma.m16n8k8 only:
  * its fragments are the first and the second halves of those of m16n8k16, so both load the same registers.  sm_70 uses
- * mma.m8n8k4, whose four quad pairs form a square of 2 x 2.
+ * mma.m8n8k4, whose four quad pairs form a square of 2 x 2.  tf32 uses its own mma.m16n8k8, and ldmatrix only if k is
+ * the fast index: it does not transpose values of 32 bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,12 +33,17 @@ struct tile_sum {
  * transposed, four adjacent lines of two adjacent pieces.  WHOLE: a line has a multiple of eight pieces; otherwise, of
  * four.  With WHOLE, the lines and columns of a tile_sum are in different banks, too, if lanes store their values in
  * the order of tile_stored().  Each bit of the result is an XOR of bits of the line.
+ *
+ * Pieces of tf32 have 32 bytes: four adjacent lines of a piece, transposed, are in different banks; of the eight half
+ * pieces that ldmatrix reads at once, two share their banks.
  */
 template <bool WHOLE>
 DEVICE unsigned
 tile_swizzle(unsigned line)
 {
-#if HAS_LDMATRIX
+#if CUDA_VALUE_IS(tf32)
+    return line & 3;
+#elif HAS_LDMATRIX
     return WHOLE ? line & 7 : line / 2 & 3;
 #else
     return WHOLE ? (line & 1) * 2 | ((line * 2 ^ line) & 4) | (line / 8 & 1) : (line & 2) | ((line / 4 ^ line / 8) & 1);
@@ -63,6 +69,128 @@ tile_column(unsigned e)
 }
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+/* Loads four squares of 16-byte lines; a lane gives the address of one line. */
+DEVICE void
+ldmatrix(unsigned (&r)[4], const value_t *line)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(line))
+                 : "memory");
+}
+#endif
+
+#if CUDA_VALUE_IS(tf32)
+/* Values of the two products over eight k: four of A each; of B, two for each of the two squares of columns. */
+struct tile {
+    float at[8];
+};
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+DEVICE void
+tile_fill(float *t, const value_t *line)
+{
+    unsigned r[4];
+
+    ldmatrix(r, line);
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++)
+        t[i] = __uint_as_float(r[i]);
+}
+/* Rounds to the nearest value of ten bits of mantissa, ties away from zero. */
+DEVICE float
+tile_round(float x)
+{
+    unsigned rounded;
+
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+    return __uint_as_float(rounded);
+}
+/* A 16 x 8 square of D. */
+DEVICE void
+tile_mma(float *d, const float *a, const float *b)
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+                   "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+DEVICE void
+tile_multiply(tile_sum &d, const tile &a, const tile &b)
+{
+#pragma unroll
+    for (unsigned k = 0; k < 8; k += 4) {
+        tile_mma(d.at, a.at + k, b.at + k);
+        tile_mma(d.at + 4, a.at + k, b.at + k + 2);
+    }
+}
+#else
+DEVICE void
+tile_fill(float *t, const value_t *line, emulated::place at = EMULATED_HERE)
+{
+    emulated::ldmatrix_words(t, 4, line, at);
+}
+DEVICE float
+tile_round(float x)
+{
+    return emulated::to_tf32(x);
+}
+DEVICE void
+tile_multiply(tile_sum &d, const tile &a, const tile &b, emulated::place at = EMULATED_HERE)
+{
+    for (unsigned k = 0; k < 8; k += 4)
+        emulated::mma_1688_tf32_twice(d.at, a.at + k, b.at + k, at);
+}
+#endif
+
+DEVICE void
+tile_round_all(tile &t)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        t.at[i] = tile_round(t.at[i]);
+}
+/* Returns the line of A whose address a lane provides, if lines are rows. */
+DEVICE unsigned
+tile_line_a()
+{
+    return lane_id() % 16;
+}
+/*
+ * A lane has rows lane / 4 and, in every second value, 8 more; k is lane % 4, then 4 more.  Transposed, a line has one
+ * k and pieces are rows.
+ */
+template <bool transposed, typename P>
+DEVICE void
+tile_load_a(tile &t, P p)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i += transposed ? 1 : 4) {
+        if (transposed)
+            t.at[i] = p(lane_id() % 4 + i / 2 * 4, i % 2)[lane_id() / 4];
+        else
+            tile_fill(t.at + i, p(lane_id() % 16, i / 4) + lane_id() / 16 * 4);
+    }
+    tile_round_all(t);
+}
+/* A lane has columns lane / 4 and, in values 2 and 3, 8 more; k is lane % 4 and, in every second value, 4 more. */
+template <bool transposed, typename P>
+DEVICE void
+tile_load_b(tile &t, P p)
+{
+#pragma unroll
+    for (unsigned i = 0; i < 8; i += transposed ? 1 : 4) {
+        if (transposed)
+            t.at[i] = p(lane_id() % 4 + i / 4 * 8 + i % 2 * 4, i / 2 % 2)[lane_id() / 4];
+        else
+            tile_fill(t.at + i, p(lane_id() % 8 + lane_id() / 16 * 8, i / 4) + lane_id() / 8 % 2 * 4);
+    }
+    tile_round_all(t);
+}
+#else /* halves; in the emulator, also float */
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 struct tile {
     unsigned r[4];
 };
@@ -76,10 +204,7 @@ tile_fill(tile &t, const value_t *line)
                      : "r"(shared_address(line))
                      : "memory");
     else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(t.r[0]), "=r"(t.r[1]), "=r"(t.r[2]), "=r"(t.r[3])
-                     : "r"(shared_address(line))
-                     : "memory");
+        ldmatrix(t.r, line);
 }
 #if CUDA_VALUE_IS(bf16)
 #define TILE_TYPE "bf16"
@@ -160,6 +285,7 @@ tile_load_b(tile &t, P p)
     else
         tile_fill<false>(t, p(lane_id() % 8 + lane_id() / 16 * 8, lane_id() / 8 % 2));
 }
+#endif
 template <bool transposed_a, bool transposed_b>
 DEVICE void
 tile_multiply_as(tile_sum &d, const tile &a, const tile &b)
