@@ -296,7 +296,7 @@ short_name(const char *name)
 static void
 print_row(const cudaDeviceProp &p, const constants &c)
 {
-    printf("{\"%s\", %d, %d, %.3fe9, %.3fe12, %.2fe12, %.0fe12, 0, %g * MIB, %.2fe-6, %zu * KIB, %d, NULL},\n",
+    printf("{\"%s\", %d, %d, %.3fe9, %.3fe12, %.2fe12, %.0fe12, 0, %g * MIB, %.2fe-6, %zu * KIB, %d, NULL, 2},\n",
            short_name(p.name).c_str(), p.major, p.multiProcessorCount, c.clock / 1e9, c.copy / 1e12, c.l2 / 1e12,
            c.mma / 1e12, p.l2CacheSize / 1048576.0, c.gap * 1e6, p.sharedMemPerMultiprocessor / 1024,
            p.maxThreadsPerMultiProcessor / 32);

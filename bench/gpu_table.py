@@ -14,7 +14,7 @@ import sys
 
 FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "train", "cuda", "plan", "gpu.c")
 MARK = "    /* measured by gpu-rates */"
-NAME, MAJOR, CUDNN, MEMBERS = 0, 1, 7, 13
+NAME, MAJOR, CUDNN, MEMBERS = 0, 1, 7, 14
 NUMBERS = range(1, 12)
 
 

@@ -40,7 +40,7 @@ import runs
 from gpu_results import BUILD, HERE, Missing, ROOT, Results, program, python_with, tool
 
 HALVES = ["fp16", "bf16"]
-ROUNDOFF = {"fp16": 2.0 ** -11, "bf16": 2.0 ** -8, "fp32": 2.0 ** -24}
+ROUNDOFF = {"fp16": 2.0 ** -11, "bf16": 2.0 ** -8, "tf32": 2.0 ** -11, "fp32": 2.0 ** -24}
 # (model, side, images, steps, beside): a batch that small sides need, so that a channel has more than two values
 STEPS = [("densenet-micro", 32, 8, 10, "ref"), ("densenet-micro", 32, 8, 10, "cpu"), ("densenet121", 32, 16, 2, "ref"),
          ("resnet50", 64, 8, 2, "cpu"), ("densenet121", 224, 16, 2, "cpu")]

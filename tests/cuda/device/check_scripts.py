@@ -121,7 +121,7 @@ def _(work):
 
     before = put("no row", 1)
     names = re.findall(r'^    \{"(\w+)", \d', before, re.M)
-    figures = "1.755e9, 4.210e12, 5.60e12, 612e12, 0, 50 * MIB, 1.31e-6, 228 * KIB, 64, NULL},"
+    figures = "1.755e9, 4.210e12, 5.60e12, 612e12, 0, 50 * MIB, 1.31e-6, 228 * KIB, 64, NULL, 2},"
     assert put(f'{{"H200", 9, 132, {figures}'.replace("1.755e9", "-1"), 1) == before
     measured = f'{{"H200", 9, 132, {figures}'
     kept = re.search(r'"H200", .*, (0\.70 \* \w+), 50 \* MIB', before).group(1)

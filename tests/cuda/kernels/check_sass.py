@@ -37,7 +37,8 @@ import tempfile
 import nvrtc
 from support import SOURCE, Cases, Skip
 
-TARGETS = [("sm_80", "fp16"), ("sm_80", "bf16"), ("sm_90", "fp16"), ("sm_90", "bf16")]
+TARGETS = [(arch, value) for arch in ("sm_80", "sm_90") for value in ("fp16", "bf16", "tf32")]
+HALVES = [target for target in TARGETS if target[1] != "tf32"]
 TABLE = os.path.join(SOURCE, "tests", "cuda", "kernels", "kernels.txt")
 # Bytes of shared memory of a multiprocessor (CUDA C Programming Guide, "Technical Specifications per Compute
 # Capability"), of which each block takes 1 KiB more than it asks for.
@@ -51,19 +52,20 @@ case = Cases()
 
 
 @functools.lru_cache(None)
-def sizes():
+def sizes(value):
     """{kernel without its type of value: (threads, dynamic shared memory)}."""
     here = os.path.join(SOURCE, "tests", "cuda", "kernels")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "sizes")
-        subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-DCUDA_VALUE=fp16", "-DCUDA_VALUE_BYTES=2", "-iquote",
-                        os.path.join(SOURCE, "train"), "-I" + os.path.join(SOURCE, "tests", "emulator"),
+        subprocess.run([os.environ.get("CC", "cc"), "-std=c11", f"-DCUDA_VALUE={value}",
+                        f"-DCUDA_VALUE_BYTES={4 if value == 'tf32' else 2}", f"-DSIZES_OF=cuda_kernels_{value}",
+                        "-iquote", os.path.join(SOURCE, "train"), "-I" + os.path.join(SOURCE, "tests", "emulator"),
                         "-Wl,--unresolved-symbols=ignore-all",
                         os.path.join(SOURCE, "train", "cuda", "kernels", "table.c"),
                         os.path.join(here, "kernel_sizes.c"), "-o", path], check=True)
         lines = subprocess.run([path], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     rows = [line.split() for line in lines]
-    return {name[:-len("_fp16")]: (int(threads), int(shared)) for name, threads, shared in rows}
+    return {name[:-len(value) - 1]: (int(threads), int(shared)) for name, threads, shared in rows}
 
 
 def blocks_of(arch, registers, threads, shared):
@@ -241,23 +243,23 @@ def stores_of(code, loops, scope, main, pieces):
     return add((pieces / counts["stores"], counts))
 
 
-def halo_step(code, loops, chunk, main):
+def halo_step(code, loops, chunk, main, wide):
     """32 channels: the taps, the copies of lines and weights, and the prologue.  No launch is without it."""
     parts = [(1, path_of(code, chunk, loops)), (HALO_TAPS, path_of(code, main, loops))]
-    lines, weights = HALO_LINES * 4 / HALO_THREADS, HALO_WEIGHTS * 4 / HALO_THREADS
+    lines, weights = (count * 4 * wide / HALO_THREADS for count in (HALO_LINES, HALO_WEIGHTS))
     for loop in loops:
         if loop in (chunk, main) or not (chunk[0] <= loop[0] and loop[1] <= chunk[1]):
             continue
         counts = path_of(code, loop, loops)
         copied = counts["loads"]
-        parts.append(((weights if copied > 1 else lines) / max(copied, 1), counts))
+        parts.append(((weights if copied > wide else lines) / max(copied, 1), counts))
     return add(*parts)
 
 
-def dgrad_halo_step(code, loops, scope, main, shape, threads):
+def dgrad_halo_step(code, loops, scope, main, shape, threads, wide):
     """All nine taps, three in an iteration, and the copies of lines; the weights as if each tile copied them."""
-    lines = (shape[0] + HALO_AROUND) * 4 / threads
-    weights = HALO_WEIGHTS * shape[1] / 8 / threads
+    lines = (shape[0] + HALO_AROUND) * 4 * wide / threads
+    weights = HALO_WEIGHTS * shape[1] / 8 * wide / threads
     parts = [(HALO_TAPS / 3, path_of(code, main, loops))]
     copies = "LDGSTS" if any(operation(w).startswith("LDGSTS") for _, w in code) else r"STS\.128"
     for loop in loops:
@@ -270,8 +272,8 @@ def dgrad_halo_step(code, loops, scope, main, shape, threads):
     return add(*parts)
 
 
-def product_counts(name, code, loops, main, threads):
-    """[counts of a step, counts of a tile without its steps]."""
+def product_counts(name, code, loops, main, threads, wide):
+    """[counts of a step, counts of a tile without its steps]; wide: accesses of 16 bytes for eight values."""
     around = [at for at in loops if at != main and at[0] <= main[0] and main[1] <= at[1]]
     around.sort(key=lambda at: at[1] - at[0])
     step = path_of(code, main, loops)
@@ -279,13 +281,13 @@ def product_counts(name, code, loops, main, threads):
     shape = re.findall(r"(\d+)x(\d+)", name)[0 if around else -1]
     if around and name.endswith("_halo"):
         if "dgrad" in name:
-            step = dgrad_halo_step(code, loops, around[0], main, [int(side) for side in shape], threads)
+            step = dgrad_halo_step(code, loops, around[0], main, [int(side) for side in shape], threads, wide)
         else:
-            step = halo_step(code, loops, around.pop(0), main)
+            step = halo_step(code, loops, around.pop(0), main, wide)
         step["bare"] = step["all"]
     scope = around[0] if around else (code[0][0], code[-1][0])
     rows = 128 if "one_pass" in name else int(shape[0])  # wgrad stores all output channels
-    pieces = rows * int(shape[1]) / 8 / threads
+    pieces = rows * int(shape[1]) / 8 * wide / threads
     return [step, add((1, path_of(code, scope, loops)), (1, stores_of(code, loops, scope, main, pieces)))]
 
 
@@ -311,7 +313,7 @@ def other_counts(name, code, loops):
     return counts
 
 
-def counts_of(name, code, threads):
+def counts_of(name, code, threads, value):
     loops = loops_of(code)
     products = [at for at in loops if any(operation(w).startswith("HMMA") for a, w in code if at[0] <= a <= at[1])]
     inner = [at for at in products if not any(at != m and at[0] <= m[0] and m[1] <= at[1] for m in products)]
@@ -320,17 +322,18 @@ def counts_of(name, code, threads):
     else:  # dgrad, whose tiles are in a loop, comes before wgrad
         inner.sort(key=lambda at: not any(m != at and m[0] <= at[0] and at[1] <= m[1] for m in products))
         assert len(inner) == 1 + ("dgrad_wgrad" in name), (name, inner)
-        parts = [part for main in inner for part in product_counts(name, code, loops, main, threads)]
+        parts = [part for main in inner for part in
+                 product_counts(name, code, loops, main, threads, 2 if value == "tf32" else 1)]
     return parts + [collections.Counter()] * (4 - len(parts))
 
 
 def counts_rows(arch, value):
-    order = list(sizes())
+    order = list(sizes(value))
     lines = []
     for name, registers, _, code in sorted(compiled(arch, value), key=lambda row: order.index(row[0])):
-        threads, shared = sizes()[name]
+        threads, shared = sizes(value)[name]
         parts = ["{" + ", ".join(str(round(part[f])) for f in (*FIELDS, "bare")) + "}" if part["all"] else "NONE"
-                 for part in counts_of(name, code, threads)]
+                 for part in counts_of(name, code, threads, value)]
         lines += [f'    {{"{name}", {registers}, {threads}, {shared}, {parts[0]}, {parts[1]},',
                   f"     {parts[2]}, {parts[3]}}},"]
     return lines
@@ -348,7 +351,7 @@ def kept_rows(arch, value):
     old = part_of(arch, value)
     kept = {re.match(r' *{"(\w+)"', first).group(1): [first, second] for first, second in zip(old[::2], old[1::2])}
     lines = []
-    for name, (threads, shared) in sizes().items():
+    for name, (threads, shared) in sizes(value).items():
         lines += kept.get(name, [f'    {{"{name}", 255, {threads}, {shared}, NONE, NONE,', "     NONE, NONE},"])
     return lines
 
@@ -376,13 +379,12 @@ def counts_table():
                   f"static const struct cuda_counts {arch}_{value}[CUDA_KERNEL_COUNT] = {{", *rows, "};"]
     lines += ["/* clang-format on */", "",
               "const struct cuda_counts *",
-              "cuda_counts_of(unsigned major, bool bf16)",
+              "cuda_counts_of(unsigned major, enum cuda_value value)",
               "{",
-              "    if (major == 7)",
-              "        return sm_70_fp16;",
-              "    if (major == 8)",
-              "        return bf16 ? sm_80_bf16 : sm_80_fp16;",
-              "    return bf16 ? sm_90_bf16 : sm_90_fp16;",
+              "    static const struct cuda_counts *const sm_80[] = {sm_80_fp16, sm_80_bf16, sm_80_tf32};",
+              "    static const struct cuda_counts *const sm_90[] = {sm_90_fp16, sm_90_bf16, sm_90_tf32};",
+              "",
+              "    return major == 7 ? sm_70_fp16 : major == 8 ? sm_80[value] : sm_90[value];",
               "}"]
     return "".join(line + "\n" for line in lines)
 
@@ -396,7 +398,7 @@ def table():
              f" {'div':>4} {'all':>5}"]
     for arch, value in TARGETS:
         for name, registers, spilled, _, loop in read(arch, value):
-            threads, shared = sizes()[name]
+            threads, shared = sizes(value)[name]
             blocks = blocks_of(arch, registers, threads, shared)
             row = (f"{name:38} {arch} {value} {registers:4} {spilled:5} {threads:7} {shared:6} {blocks:6}"
                    f" {100 * blocks * threads // 32 // WARPS:4}%")
@@ -427,7 +429,7 @@ for the_arch, the_value in TARGETS:
             if not name.startswith("conv_"):
                 continue
             seen += 1
-            assert count(loop, "HMMA") and count(loop, "LDSM"), (name, loop)
+            assert count(loop, "HMMA") and count(loop, "LDSM|LDS" if value == "tf32" else "LDSM"), (name, loop)
             # The loop over taps of a halo is inside the one that copies.
             assert count(code if name.endswith("_halo") else loop, GLOBAL + ".*128"), (name, loop)
             narrow = [o for o in loop if re.match(NARROW, o)]
@@ -443,9 +445,9 @@ for the_arch, the_value in TARGETS:
                 assert count(code, GLOBAL + ".*128"), name
 
 
-# (what, file, kernels, index of a step of counts_of(), most instructions for each mma on each target, most accesses of
-# 16 bytes for each mma).  A step is a pass through the loop on its longest path; of the halo kernel it is 32 channels:
-# nine taps, copies and prologue.
+# (what, file, kernels, index of a step of counts_of(), most instructions for each mma on each of HALVES, most accesses
+# of 16 bytes for each mma).  A step is a pass through the loop on its longest path; of the halo kernel it is 32
+# channels: nine taps, copies and prologue.
 HOT = [
     ("3x3 dgrad", "conv_dgrad_wgrad", r"conv_dgrad_wgrad_\d+x\d+_\d+x\d+", 0, (16.25, 16.25, 16.56, 16.56), 0),
     ("3x3 wgrad", "conv_dgrad_wgrad", r"conv_dgrad_wgrad_\d+x\d+_\d+x\d+", 2, (17.25, 17.25, 17.83, 18.17), 0.333),
@@ -463,7 +465,7 @@ def hot_figures(file, pattern, index, target):
     rows = []
     for name, _, _, code in compiled_file(os.path.join(nvrtc.KERNELS, file + ".cu"), *target):
         if re.fullmatch(pattern, name):
-            step = counts_of(name, code, sizes()[name][0])[index]
+            step = counts_of(name, code, sizes(target[1])[name][0], target[1])[index]
             rows.append((name, step["all"] / step["mma"], step["wide"] / step["mma"]))
     assert rows, f"no kernel matches {pattern}"
     return rows
@@ -474,7 +476,7 @@ for the_hot in HOT:
     def hot(_, row=the_hot):
         what, file, pattern, index, limits, wide = row
         above = []
-        for target, limit in zip(TARGETS, limits):
+        for target, limit in zip(HALVES, limits):
             for name, all_each, wide_each in hot_figures(file, pattern, index, target):
                 line = (f"{name} {' '.join(target)}: {all_each:.2f} (at most {limit:.2f}), "
                         f"{wide_each:.3f} (at most {wide:.3f})")

@@ -76,6 +76,32 @@ choices_suit_their_layers()
     finish_case("tile shapes and splits suit their layers");
 }
 
+#ifndef ONLY_FP16
+/* Stages of tf32 have twice the bytes: the largest tiles do not fit on every GPU of a generation. */
+static void
+tiles_of_tf32_fit()
+{
+    static const norm_view norm = {.gamma = (const float *)16};
+
+    for (unsigned major : {8, 9, 12})
+        for (unsigned in : {64, 992, 2048})
+            for (unsigned kernel : {1, 3}) {
+                const conv_shape shape = conv_shape_of(256, 28, 28, in, 32, kernel, 1, kernel / 2);
+                cuda_conv c = cuda_conv_start(CONV_FPROP, &shape, major);
+                cuda_conv_pair pair = {cuda_conv_start(CONV_DGRAD, &shape, major),
+                                       cuda_conv_start(CONV_WGRAD, &shape, major), 0};
+
+                c.fprop.norm = pair.dgrad.dgrad.norm = pair.wgrad.wgrad.norm = norm;
+                c.value = pair.dgrad.value = pair.wgrad.value = CUDA_TF32;
+                cuda_conv_choose(&c, 108);
+                cuda_conv_pair_choose(&pair, 108);
+                for (const cuda_op &op : {cuda_conv_op(&c), cuda_conv_pair_op(&pair)})
+                    expect(cuda_kernels_tf32[op.kernel].shared + op.shared <= cuda_shared_of(major), "shared memory");
+            }
+    finish_case("tile shapes of tf32 fit into shared memory");
+}
+#endif
+
 /* wgrad of the stem: a tile has all outputs and taps, so that dy is read once. */
 static void
 stem_reads_its_gradient_once()
@@ -259,6 +285,9 @@ main()
 {
     what_kernels_do_not_take_is_refused();
     choices_suit_their_layers();
+#ifndef ONLY_FP16
+    tiles_of_tf32_fit();
+#endif
     stem_reads_its_gradient_once();
     halos_have_room();
     choices();

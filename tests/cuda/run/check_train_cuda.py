@@ -228,6 +228,22 @@ def _(work):
     assert tensors(f"{out}/best.safetensors") != tensors(f"{whole()}/best.safetensors")
 
 
+@case("tf32: near the CPU with 1, 2 and 4 ranks, the same bytes in every run, and resumed", slow=True)
+def _(work):
+    both = ("--micro-batch", 2, "--optimizer", "sgd", "--lr", 0.01)  # Adam makes a whole step of rounding
+    more = (*both, "--precision", "tf32", "--epochs", 2)
+    train(f"{work}/cpu", *both, "--epochs", 2, device="cpu")
+    for ranks in (1, 2, 4):
+        out = f"{work}/{ranks}"
+        batch = ("--batch", 8 // ranks)
+        train(out, *more, *batch, ranks=ranks)
+        at = f"{last_step(out)}.safetensors"
+        assert distance(f"{work}/cpu/{at}", f"{out}/{at}") < 0.02, ranks
+        train(f"{out}-again", *more, "--epochs", 1, *batch, ranks=ranks, streams=3)
+        train(f"{out}-again", *more, *batch, ranks=ranks)
+        ends_same(out, f"{out}-again")
+
+
 @case("a run of the CPU resumes on a GPU in half precision, and back, where the user says so")
 def _(work):
     out, more = f"{work}/run", ("--allow-batch-change", "--allow-precision-change")
@@ -430,7 +446,7 @@ def _(work):
 
     weights = edited(f"{on_cpu()}/best.safetensors", f"{work}/bad.safetensors", spoil)
     # In fp16 the loss scale falls to its end first: 16 steps that change nothing.
-    for precision, epochs in (("fp16", 6), ("bf16", 1)):
+    for precision, epochs in (("fp16", 6), ("bf16", 1), ("tf32", 1)):
         out = f"{work}/{precision}"
         done = train(out, "--init", weights, "--precision", precision, "--lr", 1e30, "--epochs", epochs, code=7)
         says(done, r"diverged at step \d+ \(epoch \d\)", r"last good checkpoint step-\d+; try --lr")
@@ -528,8 +544,10 @@ def _(work):
 
 @case("a precision that the device does not support: the message names the device and its precisions")
 def _(work):
-    says(train(f"{work}/run", "-n", "--precision", "tf32", code=2, devices=""),
-         "--precision tf32: device cuda-emulated computes in fp32 and fp16 and bf16 only$")
+    says(train(f"{work}/run", "-n", "--precision", "tf32", code=2, devices="75"),
+         "--precision tf32: device cuda-emulated computes in fp32 and fp16 only$")
+    says(train(f"{work}/run", "-n", "--precision", "tf32", "--engine", "cudnn", code=2),
+         "--engine cudnn does not compute in tf32, but in fp16 and bf16$")
     says(train(f"{work}/run", "--precision", "bf16", code=2, devices="70"),
          "--precision bf16: device cuda-emulated computes in fp32 and fp16 only$")
 

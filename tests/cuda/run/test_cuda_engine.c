@@ -276,6 +276,24 @@ TEST(a_gpu_is_known_by_a_word_of_its_name)
         ck_assert_str_eq(cuda_gpu_like(cases[i].name, cases[i].major).name, cases[i].like);
 }
 
+/* NVIDIA's data sheets: 156 of 312 TFLOP/s (A100), 495 of 989 (H100). */
+TEST(tf32_has_half_the_products_and_counts_of_its_own)
+{
+    const char *const names[] = {"A100", "H100", "H200"};
+    size_t i;
+
+    for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const struct cuda_gpu half = cuda_gpu_like(names[i], 0);
+        struct cuda_gpu gpu = half;
+
+        cuda_gpu_set_value(&gpu, CUDA_TF32);
+        ck_assert(gpu.mma * 2 == half.mma);
+        ck_assert_uint_eq(gpu.value_bytes, 2 * half.value_bytes);
+        ck_assert_uint_eq(gpu.counts[CUDA_CONV_FPROP_128x128].shared, 2 * half.counts[CUDA_CONV_FPROP_128x128].shared);
+        ck_assert_str_eq(gpu.counts[CUDA_WIDEN].name, "widen");
+    }
+}
+
 /* Known values of CUDA's occupancy calculator. */
 TEST(resident_ctas_are_those_of_the_occupancy_calculator)
 {
@@ -311,19 +329,28 @@ TEST(resident_ctas_are_those_of_the_occupancy_calculator)
 /* check_sass.py writes the table in this order. */
 TEST(counts_of_machine_code_are_in_the_order_of_the_kernels)
 {
-    unsigned major, i;
+    static const struct {
+        unsigned major;
+        enum cuda_value value;
+        const struct cuda_kernel *set;
+    } tables[] = {{7, CUDA_FP16, cuda_kernels_fp16}, {8, CUDA_FP16, cuda_kernels_fp16},
+                  {8, CUDA_BF16, cuda_kernels_bf16}, {8, CUDA_TF32, cuda_kernels_tf32},
+                  {9, CUDA_FP16, cuda_kernels_fp16}, {9, CUDA_BF16, cuda_kernels_bf16},
+                  {9, CUDA_TF32, cuda_kernels_tf32}};
+    unsigned n, i;
 
-    for (major = 7; major <= 9; major++)
+    for (n = 0; n < sizeof(tables) / sizeof(*tables); n++)
         for (i = 0; i < CUDA_KERNEL_COUNT; i++) {
-            const struct cuda_counts *k = &cuda_counts_of(major, false)[i];
+            const struct cuda_counts *k = &cuda_counts_of(tables[n].major, tables[n].value)[i];
+            const struct cuda_kernel *kernel = &tables[n].set[i];
 
-            ck_assert_msg(strlen(k->name) + 5 == strlen(cuda_kernels_fp16[i].name) &&
-                              strncmp(k->name, cuda_kernels_fp16[i].name, strlen(k->name)) == 0,
-                          "%s", cuda_kernels_fp16[i].name);
+            ck_assert_msg(strlen(k->name) + 5 == strlen(kernel->name) &&
+                              strncmp(k->name, kernel->name, strlen(k->name)) == 0,
+                          "%s", kernel->name);
             ck_assert_uint_gt(k->registers, 0);
             ck_assert_uint_gt(k->unit.instructions, 0);
-            ck_assert_uint_eq(k->threads, cuda_kernels_fp16[i].threads);
-            ck_assert_uint_eq(k->shared, cuda_kernels_fp16[i].shared);
+            ck_assert_uint_eq(k->threads, kernel->threads);
+            ck_assert_uint_eq(k->shared, kernel->shared);
         }
 }
 

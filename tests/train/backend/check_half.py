@@ -3,14 +3,15 @@
 
     check_half.py [PATTERN]      in make check-compare with densenet-micro; in make check-slow with larger networks too
 
-Gradients: from the same weights and the same images, those of all parameters in fp16 and in bf16 are compared with
+Gradients: from the same weights and the same images, those of all parameters in fp16, bf16 and tf32 are compared with
 PyTorch's in float64, and so are the gradients of PyTorch's own autocast in that precision: the error of all gradients
 together (norm of the difference over the norm), and the median of the errors of the tensors.  Neither may be more than
 1.1 times PyTorch's.  One draw of weights and images says little, so both are means over some.
 
 Autocast on a CPU has bf16 alone in the PyTorch of Debian.  Of fp16 there is a model: Autocast, in which each operator
 computes in float32, takes halves and gives halves, forward and backward, with a loss scale.  That the model is right is
-seen in bf16, where its errors must be those of autocast.
+seen in bf16, where its errors must be those of autocast.  tf32 rounds operands only, to as many bits as fp16: its
+errors are compared with those of fp16.
 
 Few values: where the last maps are one pixel, a normalisation of three values makes large errors of small ones, in
 float too, in every program.  The device may not be farther from float64 there than the backends of the CPU are.
@@ -45,7 +46,7 @@ case = Cases()
 large = case if os.environ.get("CHEX_SLOW", "") not in ("", "0", "compare") or sys.argv[1:] else Cases()
 DEVICE = "cuda-emulated"
 OUTPUTS, LOSS_SCALE = parity.OUTPUTS, 65536.0
-TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float16}  # with as many bits of mantissa
 WORSE = 1.1  # than PyTorch
 SIDE, RATE = 32, 2e-3
 
@@ -220,7 +221,7 @@ def mean_errors(name, precision, draws, batch, side=SIDE, make=emulated):
     single = parity.Network(name)
     single.model.float()
     kind, device = TYPES[precision], make(precision)
-    scale = LOSS_SCALE if precision == "fp16" else 1.0
+    scale = LOSS_SCALE if kind == torch.float16 else 1.0
     seen = {"ours": [], "model": []}
     for seed in range(draws):
         start = fresh(exact, seed)
@@ -253,6 +254,11 @@ def compare(name, precision, draws, batch, side=SIDE, make=emulated):
 @case("gradients of densenet-micro in fp16 are as close to float64 as autocast's", slow=True)
 def _(_work):
     compare("densenet-micro", "fp16", 6, 8)
+
+
+@case("gradients of densenet-micro in tf32 are as close to float64 as those of autocast in fp16", slow=True)
+def _(_work):
+    compare("densenet-micro", "tf32", 6, 8)
 
 
 @case("gradients of densenet-micro in bf16 are as near to float64 as those of autocast, and its model is true",

@@ -34,6 +34,6 @@ struct cuda_counts {
 };
 
 /* Returns the counts of all kernels, [CUDA_KERNEL_COUNT], for the nearest of sm_70, sm_80 and sm_90. */
-const struct cuda_counts *cuda_counts_of(unsigned major, bool bf16);
+const struct cuda_counts *cuda_counts_of(unsigned major, enum cuda_value value);
 
 #endif

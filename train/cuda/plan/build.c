@@ -420,6 +420,7 @@ build_conv(struct cuda_builder *b, const struct graph_node *n, enum conv_kind ki
     if (build_is_stem(b, n))
         shape_stem(&shape, in->height);
     c = cuda_conv_start(kind, &shape, l->chip.major);
+    c.value = l->chip.value;
     if (kind == CONV_FPROP) {
         c.fprop.w = (const void *)b->packed[n - b->graph->node];
         c.fprop.weight = (const float *)l->weight;

@@ -97,13 +97,19 @@ cuda_conv_fits(const struct cuda_conv *c)
 
 /* ---- cost of a launch -------------------------------------------------------------------------------------------- */
 
-static double
-partial_bytes(const struct wgrad_args *a)
+static unsigned
+value_bytes(const struct cuda_conv *c)
 {
-    const struct conv_shape *s = &a->shape;
-    unsigned splits = cuda_wgrad_splits(a);
+    return c->value == CUDA_TF32 ? sizeof(float) : 2;
+}
 
-    return (double)PARTIAL_SIZE(splits, 2) * splits * s->out * s->kernel_h * s->kernel_w * s->in;
+static double
+partial_bytes(const struct cuda_conv *c)
+{
+    const struct conv_shape *s = &c->shape;
+    unsigned splits = cuda_wgrad_splits(&c->wgrad);
+
+    return (double)PARTIAL_SIZE(splits, value_bytes(c)) * splits * s->out * s->kernel_h * s->kernel_w * s->in;
 }
 
 /*
@@ -119,8 +125,9 @@ bytes_of(const struct cuda_conv *c)
     double weights = (double)s->out * s->kernel_h * s->kernel_w * s->in;
 
     if (c->kind == CONV_WGRAD)
-        return 2 * (inputs + outputs) + partial_bytes(&c->wgrad);
-    return 2 * (inputs + outputs + weights) + (c->kind == CONV_DGRAD ? 4 * inputs : 0); /* mask, and A so far */
+        return value_bytes(c) * (inputs + outputs) + partial_bytes(c);
+    /* dgrad: mask, and A so far */
+    return value_bytes(c) * (inputs + outputs + weights + (c->kind == CONV_DGRAD ? 2 * inputs : 0));
 }
 
 /*
@@ -132,7 +139,7 @@ static double
 later_of(const struct cuda_gpu *gpu, const struct cuda_product *p, const struct cuda_conv *c)
 {
     if (c->kind == CONV_WGRAD)
-        return cuda_memory_seconds(gpu, partial_bytes(&c->wgrad));
+        return cuda_memory_seconds(gpu, partial_bytes(c));
     return cuda_blocks(p->down, p->each) > FEW_ROWS * gpu->processors ? gpu->gap : 0;
 }
 
@@ -147,6 +154,14 @@ table_bytes(const struct cuda_conv *c)
     return c->kind == CONV_FPROP   ? GEMM_TABLE_FPROP(c->shape.in)
            : c->kind == CONV_DGRAD ? GEMM_TABLE_DGRAD(t.columns)
                                    : GEMM_TABLE_WGRAD(cuda_has_taps(c) ? t.rows : t.columns);
+}
+
+static unsigned
+pair_table_bytes(const struct cuda_conv_pair *p)
+{
+    unsigned of_dgrad = table_bytes(&p->dgrad), of_wgrad = table_bytes(&p->wgrad);
+
+    return of_dgrad > of_wgrad ? of_dgrad : of_wgrad;
 }
 
 /* Weight of the number of CTAs: decides between choices with the same cost. */
@@ -175,11 +190,10 @@ cost_of_pair(const struct cuda_gpu *gpu, const struct cuda_conv_pair *c, const s
 {
     struct cuda_product dgrad = cuda_product_of(&c->dgrad, t->dgrad);
     struct cuda_product wgrad = cuda_product_of(&c->wgrad, t->wgrad);
-    unsigned of_dgrad = table_bytes(&c->dgrad), of_wgrad = table_bytes(&c->wgrad);
     struct cuda_load load = cuda_pair_load(gpu, cuda_pair_kernel(c), t, &dgrad, &wgrad,
-                                           cuda_conv_norm(&c->wgrad)->gamma, of_dgrad > of_wgrad ? of_dgrad : of_wgrad);
+                                           cuda_conv_norm(&c->wgrad)->gamma, pair_table_bytes(c));
 
-    load.bytes = bytes_of(&c->dgrad) + partial_bytes(&c->wgrad.wgrad);
+    load.bytes = bytes_of(&c->dgrad) + partial_bytes(&c->wgrad);
     return cost_of(gpu, &load, later_of(gpu, &dgrad, &c->dgrad) + later_of(gpu, &wgrad, &c->wgrad));
 }
 
@@ -251,7 +265,7 @@ most_each(const struct cuda_conv *c, struct cuda_tile_shape t)
 static double
 take_best(struct cuda_conv *c, unsigned tile, unsigned processors)
 {
-    const struct cuda_gpu gpu = cuda_gpu_of(c->major, processors);
+    const struct cuda_gpu gpu = cuda_gpu_of(c->major, processors, c->value);
     struct cuda_tile_shape t = *cuda_tile_shape_of(c, tile);
     unsigned n, most;
     struct cuda_conv best;
@@ -291,20 +305,28 @@ tile_like(const struct cuda_conv *c, struct cuda_tile_shape t)
     return tile;
 }
 
+static void
+take_pair(struct cuda_conv_pair *p, unsigned tile_pair)
+{
+    const struct cuda_pair_shapes *t = cuda_pair_shapes_of(p, tile_pair);
+
+    p->tile_pair = tile_pair;
+    p->dgrad.tile = tile_like(&p->dgrad, t->dgrad);
+    p->wgrad.tile = tile_like(&p->wgrad, t->wgrad);
+}
+
 /* Uses up to one wgrad CTA per multiprocessor, because dgrad CTAs fill the rest. */
 static double
 take_best_pair(struct cuda_conv_pair *p, unsigned tile_pair, unsigned processors)
 {
-    const struct cuda_gpu gpu = cuda_gpu_of(p->dgrad.major, processors);
+    const struct cuda_gpu gpu = cuda_gpu_of(p->dgrad.major, processors, p->dgrad.value);
     const struct cuda_pair_shapes *t = cuda_pair_shapes_of(p, tile_pair);
     unsigned n, most, each, tiles_each = 1, splits = 1;
     double least;
 
-    p->tile_pair = tile_pair;
+    take_pair(p, tile_pair);
     begin(&p->dgrad);
     begin(&p->wgrad);
-    p->dgrad.tile = tile_like(&p->dgrad, t->dgrad);
-    p->wgrad.tile = tile_like(&p->wgrad, t->wgrad);
     least = cost_of_pair(&gpu, p, t);
     most = most_splits(&p->wgrad, t->wgrad, processors);
     each = most_each(&p->dgrad, t->dgrad);
@@ -331,25 +353,30 @@ cuda_conv_take(struct cuda_conv *c, unsigned tile, unsigned processors)
     take_best(c, tile, processors);
 }
 
+/* Does a CTA of this tile shape have too little shared memory?  `more`: of the BN table. */
 static bool
-lacks_room(unsigned major, const struct cuda_tile_shape *t)
+lacks_room(const struct cuda_conv *c, enum cuda_kernel_id kernel, const struct cuda_tile_shape *t, unsigned more)
 {
-    return t->halo && major > 0 && major < HALO_MAJOR;
+    const struct cuda_gpu gpu = cuda_gpu_of(c->major, 1, c->value);
+
+    return (t->halo && c->major > 0 && c->major < HALO_MAJOR) ||
+           gpu.counts[kernel].shared + more > cuda_shared_of(c->major);
 }
 
 void
 cuda_conv_choose(struct cuda_conv *c, unsigned processors)
 {
-    double best = 0;
+    double best = -1;
     unsigned tile, chosen = 0;
 
     for (tile = 0; tile < cuda_conv_tile_shapes(c); tile++) {
         double cost;
 
-        if (lacks_room(c->major, cuda_tile_shape_of(c, tile)))
+        c->tile = tile;
+        if (lacks_room(c, cuda_conv_kernel(c), cuda_tile_shape_of(c, tile), table_bytes(c)))
             continue;
         cost = take_best(c, tile, processors);
-        if (tile == 0 || cost < best) {
+        if (best < 0 || cost < best) {
             best = cost;
             chosen = tile;
         }
@@ -366,16 +393,17 @@ cuda_conv_pair_take(struct cuda_conv_pair *p, unsigned tile_pair, unsigned proce
 void
 cuda_conv_pair_choose(struct cuda_conv_pair *p, unsigned processors)
 {
-    double best = 0;
+    double best = -1;
     unsigned tile_pair, chosen = 0;
 
     for (tile_pair = 0; tile_pair < cuda_conv_pair_shapes(p); tile_pair++) {
         double cost;
 
-        if (lacks_room(p->dgrad.major, &cuda_pair_shapes_of(p, tile_pair)->dgrad))
+        take_pair(p, tile_pair);
+        if (lacks_room(&p->dgrad, cuda_pair_kernel(p), &cuda_pair_shapes_of(p, tile_pair)->dgrad, pair_table_bytes(p)))
             continue;
         cost = take_best_pair(p, tile_pair, processors);
-        if (tile_pair == 0 || cost < best) {
+        if (best < 0 || cost < best) {
             best = cost;
             chosen = tile_pair;
         }

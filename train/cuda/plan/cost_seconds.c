@@ -44,7 +44,7 @@ load_pair(const struct cuda_gpu *gpu, const struct cuda_op *op)
 }
 
 static void
-load_one_pass(const struct cuda_op *op, const struct cuda_counts *k, struct cuda_load *load)
+load_one_pass(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct cuda_counts *k, struct cuda_load *load)
 {
     const struct one_pass_args *a = &op->args.one_pass;
     const struct conv_shape *s = &a->dgrad.shape;
@@ -56,7 +56,7 @@ load_one_pass(const struct cuda_op *op, const struct cuda_counts *k, struct cuda
     load->cta = (struct cuda_need){.flop = 2 * 2.0 * ONE_PASS_PIXELS * columns * s->out * tiles,
                                    .instructions = warps * (tiles * k->step.instructions + k->unit.instructions),
                                    .shared = warps * (tiles * k->step.shared + k->unit.shared)};
-    load->l2 = load->ctas * tiles * ONE_PASS_PIXELS * 2 * (2.0 * s->out + 3 * columns);
+    load->l2 = load->ctas * tiles * ONE_PASS_PIXELS * gpu->value_bytes * (2.0 * s->out + 3 * columns);
     load->tiles = a->stages > 1 ? 1 : tiles; /* with two stages, the loads of later tiles overlap with products */
     load->in_flight = k->step.loads * CUDA_WARP_LOAD * cuda_warps_of(k);
 }
@@ -134,7 +134,7 @@ cuda_load_of(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct 
     else if (cuda_is_pair(op))
         load = load_pair(gpu, op);
     else if (cuda_is_one_pass(op))
-        load_one_pass(op, k, &load);
+        load_one_pass(gpu, op, k, &load);
     else
         load_other(op, k, work, &load);
     if (p.sums && p.sums->blocks > 0)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BF16_MAJOR 8
+#define BF16_MAJOR 8 /* and of tf32 */
 
 struct cuda_device *
 cuda_device_new(const struct backend *backend)
@@ -39,7 +39,7 @@ cuda_device_set_precisions(struct cuda_device *d)
 {
     d->device.info.precisions = 1u << PRECISION_FP16;
     if (d->major >= BF16_MAJOR)
-        d->device.info.precisions |= 1u << PRECISION_BF16;
+        d->device.info.precisions |= 1u << PRECISION_BF16 | 1u << PRECISION_TF32;
 #ifdef CUDA_EMULATED
     d->device.info.precisions |= 1u << PRECISION_FP32;
 #endif
@@ -128,11 +128,15 @@ cuda_chip_of(const struct cuda_device *device, enum precision precision, struct 
         .set = cuda_kernels_fp16, .value_bytes = 2, .processors = device->processors, .major = device->major};
     if (precision == PRECISION_BF16)
         out->set = cuda_kernels_bf16;
-#ifdef CUDA_EMULATED
-    if (precision == PRECISION_FP32) {
-        out->set = cuda_kernels_float;
-        out->value_bytes = sizeof(float);
+    if (precision == PRECISION_TF32) {
+        out->set = cuda_kernels_tf32;
+        out->value = CUDA_TF32;
     }
+#ifdef CUDA_EMULATED
+    if (precision == PRECISION_FP32)
+        out->set = cuda_kernels_float;
 #endif
+    if (precision == PRECISION_TF32 || precision == PRECISION_FP32)
+        out->value_bytes = sizeof(float);
     return CHEX_OK;
 }

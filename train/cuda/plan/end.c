@@ -62,6 +62,7 @@ build_one_pass(struct cuda_builder *b, const struct graph_node *n)
                           .sums = {.blocks = pending->blocks, .channels = n->out.channels}},
         .args.end = build_fused_pool_shape(b, n),
         .value_bytes = l->chip.value_bytes,
+        .value = l->chip.value,
         .major = l->chip.major};
 
     one_pass.args.dgrad.add = build_adds(b, build_source(b, n));

@@ -22,18 +22,19 @@
  * sheets; the L2 of a V100 reaches 2.155 TB/s (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
  * Microbenchmarking", 2018), that of an A100 2.3 times as much (its whitepaper), that of an H100 5.5 TB/s (published).
  * Gaps between the nodes of graphs are from publications.  Clocks are the boost clocks of V100 and A100; 1.8 GHz is
- * assumed for Hopper under load.  Shared memory and warps are from the CUDA C Programming Guide.  An unknown GPU uses
- * the last row of its generation; an unknown generation uses the last row.
+ * assumed for Hopper under load.  The data sheets give half as many products in tf32: 156 TFLOP/s (A100) and 495 (H100,
+ * H200); mma.sync is assumed to reach the same part of them.  Shared memory and warps are from the CUDA C Programming
+ * Guide.  An unknown GPU uses the last row of its generation; an unknown generation uses the last row.
  *
  * This project measured none of these figures so far.  On a GPU, `gpu-rates --table` measures all figures of its row
  * but that of cuDNN, and prints the row.  `gpu-rates --table | bench/gpu_table.py` replaces the row here, or adds one,
  * and marks it as measured.
  */
 static const struct cuda_gpu gpus[] = {
-    {"V100", 7, 80, 1.53e9, 790e9, 2.155e12, 0.80 * 100e12, 0, 6 * MIB, 2.0e-6, 96 * KIB, 64, NULL},
-    {"A100", 8, 108, 1.41e9, 1.35e12, 4.96e12, 0.85 * 270e12, 0, 40 * MIB, 1.5e-6, 164 * KIB, 64, NULL},
-    {"H100", 9, 132, 1.8e9, 3.0e12, 5.5e12, 0.62 * 790e12, 0.70 * 989e12, 50 * MIB, 1.2e-6, 228 * KIB, 64, NULL},
-    {"H200", 9, 132, 1.8e9, 4.3e12, 5.5e12, 0.62 * 790e12, 0.70 * 989e12, 50 * MIB, 1.2e-6, 228 * KIB, 64, NULL},
+    {"V100", 7, 80, 1.53e9, 790e9, 2.155e12, 0.80 * 100e12, 0, 6 * MIB, 2.0e-6, 96 * KIB, 64, NULL, 2},
+    {"A100", 8, 108, 1.41e9, 1.35e12, 4.96e12, 0.85 * 270e12, 0, 40 * MIB, 1.5e-6, 164 * KIB, 64, NULL, 2},
+    {"H100", 9, 132, 1.8e9, 3.0e12, 5.5e12, 0.62 * 790e12, 0.70 * 989e12, 50 * MIB, 1.2e-6, 228 * KIB, 64, NULL, 2},
+    {"H200", 9, 132, 1.8e9, 4.3e12, 5.5e12, 0.62 * 790e12, 0.70 * 989e12, 50 * MIB, 1.2e-6, 228 * KIB, 64, NULL, 2},
 };
 #define GPUS (sizeof(gpus) / sizeof(*gpus))
 
@@ -65,8 +66,21 @@ cuda_gpu_like(const char *name, unsigned major)
             like = gpus[i];
             break;
         }
-    like.counts = cuda_counts_of(like.major, false);
+    like.counts = cuda_counts_of(like.major, CUDA_FP16);
     return like;
+}
+
+#define TF32_RATE 0.5 /* of the products in half precision */
+
+void
+cuda_gpu_set_value(struct cuda_gpu *gpu, enum cuda_value value)
+{
+    gpu->counts = cuda_counts_of(gpu->major, value);
+    if (value != CUDA_TF32)
+        return;
+    gpu->mma *= TF32_RATE;
+    gpu->cudnn = 0;
+    gpu->value_bytes = sizeof(float);
 }
 
 const char *
@@ -76,7 +90,7 @@ cuda_gpu_name(size_t i)
 }
 
 struct cuda_gpu
-cuda_gpu_of(unsigned major, unsigned processors)
+cuda_gpu_of(unsigned major, unsigned processors, enum cuda_value value)
 {
     struct cuda_gpu gpu = cuda_gpu_like("", major);
     double part = (double)processors / gpu.processors; /* rates are proportional to the number of multiprocessors */
@@ -85,6 +99,7 @@ cuda_gpu_of(unsigned major, unsigned processors)
     gpu.cudnn *= part;
     gpu.l2 *= part;
     gpu.processors = processors;
+    cuda_gpu_set_value(&gpu, value);
     return gpu;
 }
 

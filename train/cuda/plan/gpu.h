@@ -34,17 +34,21 @@ struct cuda_gpu {
     double cache;                     /* bytes of the L2 */
     double gap;                       /* seconds between two dependent launches of a graph */
     unsigned shared, warps;           /* of a multiprocessor: bytes of shared memory; warps at most */
-    const struct cuda_counts *counts; /* of its kernels in fp16 */
+    const struct cuda_counts *counts; /* of its kernels, in fp16 unless set */
+    unsigned value_bytes;             /* of an activation: 2 unless set */
 };
 
 /* Returns the GPU of this name; otherwise the last one of its generation, or the last of all. */
 struct cuda_gpu cuda_gpu_like(const char *name, unsigned major);
 
+/* Sets all that depends on the type of values; call it once. */
+void cuda_gpu_set_value(struct cuda_gpu *gpu, enum cuda_value value);
+
 /* Returns the name of GPU i of the table, from 0 on; NULL after the last. */
 const char *cuda_gpu_name(size_t i);
 
 /* Returns the last GPU of a generation, scaled to this number of multiprocessors; major 0: the newest generation. */
-struct cuda_gpu cuda_gpu_of(unsigned major, unsigned processors);
+struct cuda_gpu cuda_gpu_of(unsigned major, unsigned processors, enum cuda_value value);
 
 /* Returns the shared memory that a CTA may use on every device of a generation; major 0: the newest. */
 unsigned cuda_shared_of(unsigned major);

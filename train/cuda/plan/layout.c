@@ -510,7 +510,7 @@ start_layout(struct cuda_layout *l, const struct plan_options *options, const st
 {
     struct cuda_builder b = {.layout = l,
                              .graph = options->graph,
-                             .gpu = cuda_gpu_of(chip->major, chip->processors),
+                             .gpu = cuda_gpu_of(chip->major, chip->processors, chip->value),
                              .node = CUDA_NO_NODE,
                              .memory = live,
                              .err = err};

@@ -47,7 +47,8 @@
 /* The properties of a device that determine memory and launches, in addition to the options. */
 struct cuda_chip {
     const struct cuda_kernel *set; /* the kernels of the chosen precision */
-    unsigned value_bytes;          /* of an activation: 2, or 4 in the emulator */
+    unsigned value_bytes;          /* of an activation: 2; 4 for tf32 and float */
+    enum cuda_value value;         /* CUDA_TF32; otherwise plans are chosen by the counts of fp16, also those of bf16 */
     unsigned processors;           /* multiprocessors */
     bool many_sums;                /* tests: plan as if reduce_sums launches took no time, which gives more of them */
     unsigned major;                /* compute capability */

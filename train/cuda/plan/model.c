@@ -27,7 +27,7 @@ cuda_place_of(const struct cuda_layout *l)
 char *
 cuda_kind(const char *kernel, char out[PLAN_KERNEL])
 {
-    static const char *const values[] = {"fp16", "bf16", "float"};
+    static const char *const values[] = {"fp16", "bf16", "tf32", "float"};
     size_t i, used = 0;
 
     out[0] = '\0';

@@ -158,7 +158,7 @@ most_resident(const struct cuda_one_pass *b, const struct cuda_gpu *gpu, unsigne
 static double
 take_best(struct cuda_one_pass *b, unsigned tile, unsigned stages, unsigned processors)
 {
-    const struct cuda_gpu gpu = cuda_gpu_of(b->major, processors);
+    const struct cuda_gpu gpu = cuda_gpu_of(b->major, processors, b->value);
     unsigned ctas, best = 1, most = most_resident(b, &gpu, tile, stages) / slices_of(b, tile);
     double least = 0;
 

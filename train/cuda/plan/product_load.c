@@ -37,11 +37,11 @@ product_need(const struct cuda_counts *k, const struct cuda_product *p, const st
 
 /* Bytes that the tiles of a product read from the L2 and write to it. */
 static double
-product_l2(const struct cuda_product *p)
+product_l2(const struct cuda_gpu *gpu, const struct cuda_product *p)
 {
     double tile = p->depth * (p->lines + p->columns) + (double)p->rows * p->columns;
 
-    return tile * 2 * p->down * p->across * p->splits;
+    return tile * gpu->value_bytes * p->down * p->across * p->splits;
 }
 
 /* On sm_80 and later, two steps are on their way while one is multiplied; before, one step. */
@@ -67,7 +67,7 @@ cuda_product_load(const struct cuda_gpu *gpu, enum cuda_kernel_id kernel, const 
 
     load.cta = product_need(k, p, t, &k->step, &k->unit, has_norm);
     load.ctas = (double)cuda_product_blocks(p);
-    load.l2 = product_l2(p);
+    load.l2 = product_l2(gpu, p);
     load.tiles = p->each;
     load.in_flight = k->step.loads * CUDA_WARP_LOAD * cuda_warps_of(k) *
                      (p->taps_a_step > 0 ? 1 : steps_in_flight(gpu));
@@ -85,7 +85,7 @@ cuda_pair_load(const struct cuda_gpu *gpu, enum cuda_kernel_id kernel, const str
     load.long_cta = product_need(k, wgrad, &t->wgrad, &k->wgrad_step, &k->wgrad_unit, has_norm);
     load.ctas = (double)cuda_product_blocks(dgrad);
     load.long_ctas = (double)cuda_product_blocks(wgrad);
-    load.l2 = product_l2(dgrad) + product_l2(wgrad);
+    load.l2 = product_l2(gpu, dgrad) + product_l2(gpu, wgrad);
     load.tiles = dgrad->each;
     load.in_flight = k->step.loads * CUDA_WARP_LOAD * cuda_warps_of(k) * steps_in_flight(gpu);
     return load;

@@ -87,6 +87,8 @@ cuda_size_layout(const struct cuda_device *device, const struct plan_options *o,
 
     *layout = (struct cuda_layout){.options = NULL};
     chip.refused = refused;
+    if (status == CHEX_OK && o->engine == ENGINE_CUDNN && o->precision == PRECISION_TF32)
+        status = error_set(err, CHEX_ERR_UNSUPPORTED, "--engine cudnn does not compute in tf32, but in fp16 and bf16");
     if (status == CHEX_OK)
         status = measure ? cuda_layout_measure(layout, o, &chip, err)
                          : cuda_layout_make(layout, o, &chip, MODEL_BASE, err);
@@ -129,7 +131,9 @@ cuda_size_model(const struct device *device, const struct plan_options *o, const
     *out = (struct plan_model){.launch = NULL};
     snprintf(out->device, sizeof(out->device), "%s of %u multiprocessors", gpu.name, gpu.processors);
     chosen.precision = cuda_size_precision(device, o->precision);
-    gpu.counts = cuda_counts_of(gpu.major, chosen.precision == PRECISION_BF16);
+    cuda_gpu_set_value(&gpu, chosen.precision == PRECISION_BF16   ? CUDA_BF16
+                             : chosen.precision == PRECISION_TF32 ? CUDA_TF32
+                                                                  : CUDA_FP16);
     if (layout)
         return cuda_model_make(layout, &gpu, out, err);
     status = cuda_size_layout(d, &chosen, NULL, version, false, &made, &facts, err);
