@@ -135,7 +135,7 @@ trainer_report_evaluation(const struct trainer_job *job, const struct trainer_ta
     /* Report the result of hours even if it cannot be written. */
     if (status == CHEX_OK || status == CHEX_ERR_WRITE)
         call_evaluated(job, task, v);
-    if (status == CHEX_OK && job->is_rank_0 && v->final)
+    if (status == CHEX_OK && job->is_rank_0 && v->final && v->evaluation->not_finite == 0)
         note_refused(job, &best->operating);
     return collective_agree(job->all, status, NULL, err);
 }
