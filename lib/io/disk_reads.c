@@ -23,3 +23,11 @@ disk_reads(uint64_t *bytes)
         fclose(f);
     return found;
 }
+
+double
+disk_share(bool known, uint64_t from_disk, uint64_t bytes)
+{
+    if (!known || bytes == 0)
+        return -1;
+    return from_disk < bytes ? (double)from_disk / (double)bytes : 1;
+}

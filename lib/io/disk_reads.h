@@ -15,4 +15,7 @@
 /* Get the bytes since the process began, of all its threads.  Returns false if the kernel does not count them. */
 bool disk_reads(uint64_t *bytes);
 
+/* Returns the share of `bytes` that came from a disk; -1 if the kernel does not count, or nothing was read. */
+double disk_share(bool known, uint64_t from_disk, uint64_t bytes);
+
 #endif

@@ -98,6 +98,9 @@ def _(work):
     assert found["seconds"] >= 0.99 * train_images() / 200, found  # never faster than its rate
     found = result(check(1, "--batch", 16, "--rate", 1e9, "--json"))
     assert found["ranks_waited"] == 1 and found["gpus"] == 0 and found["wait_share_most"] > 0.01, found
+    done = check(1, "--batch", 1, "--rate", 1e9, "--max-steps", 1)
+    says(done, r"done     too short to say how many GPUs this file system.* feeds: 1 of at least 10 steps")
+    assert result(check(1, "--batch", 1, "--rate", 1e9, "--max-steps", 1, "--json"))["gpus"] is None
     done = check(1, "--batch", 16, "--rate", 1e9)
     says(done, "wait     1 of 1 rank waited for images", r"feeds 0 GPUs of 1,000,000,000 img/s: all ranks together got")
 
@@ -158,7 +161,9 @@ def _(work):
                                env=ENVIRONMENT)
     seen = []
     while not any(line.startswith("images ") for line in seen):  # the check begins after the plan
-        seen.append(process.stderr.readline())
+        line = process.stderr.readline()
+        assert line, seen
+        seen.append(line)
     time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
     rest = process.communicate(timeout=PATIENCE)[1]

@@ -12,6 +12,7 @@
 #include "common/table_writer.h"
 #include "common/wrap.h"
 #include "convert/convert_report.h"
+#include "io/disk_reads.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #define IMAGES    1000 /* default of --limit */
 #define MOST_RUNS 16   /* 1, 2, 4 ... 1024, and the largest number */
 #define BUSY      0.8  /* least share of their cores that threads use on a free machine */
-#define COLD      0.1  /* share of the bytes from a disk that makes a run differ from one of the page cache */
+#define COLD      0.1  /* times of runs whose shares of bytes from a disk differ by more are not comparable */
 
 static const char *const stage_names[PROFILE_STAGES] = {"read", "inflate", "unfilter", "resize", "record"};
 
@@ -76,15 +77,6 @@ other_seconds(const struct convert_profile *p)
     return left > 0 ? left : 0;
 }
 
-/* Returns the share of the bytes that came from a disk; negative: unknown. */
-static double
-disk_share(const struct convert_profile *p)
-{
-    if (!p->disk_known || p->bytes == 0)
-        return -1;
-    return p->disk_bytes < p->bytes ? (double)p->disk_bytes / (double)p->bytes : 1;
-}
-
 /* Returns the core-hours for all images of the plan, by the CPU time of the run with the most threads. */
 static double
 core_hours(const struct runs *r, const struct convert *c)
@@ -135,7 +127,9 @@ print_table(const struct runs *r)
 static void
 print_source(const struct runs *r)
 {
-    double first = disk_share(&r->run[0]), last = disk_share(&r->run[r->count - 1]);
+    const struct convert_profile *a = r->run, *b = &r->run[r->count - 1];
+    double first = disk_share(a->disk_known, a->disk_bytes, a->bytes);
+    double last = disk_share(b->disk_known, b->disk_bytes, b->bytes);
 
     if (first < 0 || last < 0)
         wrap_line(stderr, "source", "the kernel does not say what came from the page cache");

@@ -114,7 +114,8 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "pdl", NULL, NULL, NULL,
      "let kernels start before the previous one ends (programmatic dependent launch); GPUs of 9.0 and newer"},
     {OPT_RANKS, 0, "ranks", "N", NULL, NULL,
-     "with -n and --device cuda: also model the training on up to N GPUs, one for each rank"},
+     "with -n and --device cuda: also model the training on up to N GPUs, one for each rank; with --device none: the "
+     "number of ranks that the job must have"},
     {OPT_NODES, 0, "nodes", "N", NULL, NULL, "with --ranks: number of machines that share them; default 1"},
     {OPT_NETWORK, 0, "network", "NAME", scale_network_names, NULL,
      "with --nodes: network between them: edr, hdr or ndr (InfiniBand), or 10g (Ethernet)"},

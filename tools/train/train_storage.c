@@ -11,11 +11,13 @@
 #include "common/shell_word.h"
 #include "common/wrap.h"
 #include "data/staging.h"
+#include "io/disk_reads.h"
 
 #include <math.h>
 #include <string.h>
 
-#define COLD 0.9 /* least share of the bytes from the disk of a cold measurement */
+#define COLD         0.9 /* least share of the bytes from the disk of a cold measurement */
+#define ENOUGH_STEPS 10  /* more than are read ahead */
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
@@ -39,13 +41,11 @@ per_second(double amount, const struct trainer_storage *s)
     return s->seconds > 0 ? amount / s->seconds : 0;
 }
 
-/* Returns the share of the bytes that came from a disk; negative: unknown. */
-static double
-disk_share(const struct trainer_storage *s)
+/* Without a wait, fewer steps may have had all of their images from what was read ahead. */
+static bool
+is_judged(const struct trainer_storage *s)
 {
-    if (!s->disk_known || s->bytes == 0)
-        return -1;
-    return s->disk_bytes < s->bytes ? (double)s->disk_bytes / (double)s->bytes : 1;
+    return s->ranks_waited > 0 || s->steps >= ENOUGH_STEPS;
 }
 
 /* Returns how many GPUs of this rate get all of their images. */
@@ -92,7 +92,7 @@ print_drop(const struct trainer *t)
 static void
 print_source(const struct trainer_storage *s, const struct trainer *t)
 {
-    double share = disk_share(s);
+    double share = disk_share(s->disk_known, s->disk_bytes, s->bytes);
     char bytes[FORMAT_TEXT];
     struct wrap w = {.out = stderr};
 
@@ -123,12 +123,15 @@ print_wait(const struct trainer_storage *s)
 static void
 print_verdict(const struct trainer_storage *s, double rate)
 {
-    const char *who = disk_share(s) >= 0 && disk_share(s) < COLD ? "this file system with its page cache"
-                                                                 : "this file system";
+    double share = disk_share(s->disk_known, s->disk_bytes, s->bytes);
+    const char *who = share >= 0 && share < COLD ? "this file system with its page cache" : "this file system";
     char each[FORMAT_TEXT], all[FORMAT_TEXT], gpus[FORMAT_THINGS];
 
     if (rate <= 0)
         wrap_line(stderr, "done", "%s feeds %s img/s", who, train_report_rate(per_second((double)s->images, s), all));
+    else if (!is_judged(s))
+        wrap_line(stderr, "done", "too short to say how many GPUs %s feeds: %llu of at least %d steps", who,
+                  (unsigned long long)s->steps, ENOUGH_STEPS);
     else if (s->ranks_waited == 0)
         wrap_line(stderr, "done", "%s feeds %s of %s img/s; more ranks show whether it feeds more", who,
                   format_things(gpus_fed(s, rate), "GPU", gpus), train_report_rate(rate, each));
@@ -176,6 +179,6 @@ train_storage_json(const struct train_report *r, const struct trainer *t)
     (void)json_object_set_new(object, "wait_seconds", rate > 0 ? json_real(s->waited) : json_null());
     (void)json_object_set_new(object, "wait_share_most", rate > 0 ? json_real(s->waited_most) : json_null());
     (void)json_object_set_new(object, "ranks_waited", rate > 0 ? json_integer(s->ranks_waited) : json_null());
-    (void)json_object_set_new(object, "gpus", rate > 0 ? json_integer(gpus_fed(s, rate)) : json_null());
+    (void)json_object_set_new(object, "gpus", rate > 0 && is_judged(s) ? json_integer(gpus_fed(s, rate)) : json_null());
     return object;
 }
