@@ -231,13 +231,13 @@ convert_as_rank(struct convert_cli *cli, const struct cli_common *common, struct
     if (status == CHEX_OK && cli->convert.part.count > 0 && collective_size(ranks) > 1)
         status = error_set(err, CHEX_ERR_USAGE, "--part is for processes without MPI: started as one of %d ranks",
                            collective_size(ranks));
+    if (status == CHEX_OK && common->fewest > 0 && !cli->profile)
+        status = error_set(err, CHEX_ERR_USAGE, "-j takes a range with --profile only");
     if (cli->withdraw)
         return convert_withdraw(cli, common, ranks, status, err);
     cli->convert.threads = common->threads;
     if (cli->profile)
         return convert_profile_command(cli, common, &c, status, err);
-    if (status == CHEX_OK && common->fewest > 0)
-        status = error_set(err, CHEX_ERR_USAGE, "-j takes a range with --profile only");
     status = cli->dry_run ? dry_run(cli, common, &c, status, err) : prepare_and_run(cli, common, &c, status, err);
     convert_cli_suggest(cli, err);
     if (collective_reports_errors(ranks))

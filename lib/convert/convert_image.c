@@ -596,6 +596,7 @@ convert_profile(struct convert *c, size_t images, const struct convert_watch *wa
     *out = (struct convert_profile){.threads = c->options->threads};
     convert_forget_archives(c);
     status = run_pass(&job, err);
+    out->threads = c->threads_used; /* fewer than asked for, if there are fewer images */
     out->seconds = clock_now() - began;
     out->cpu = clock_process() - cpu;
     out->disk_known = counted && disk_reads(&after);

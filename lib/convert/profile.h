@@ -26,7 +26,7 @@ struct profile_thread {
     double since;                 /* clock_thread() at the end of the last stage */
 };
 
-/* Begin, also after a failure with profile_thread_release().  CHEX_ERR_MEMORY */
+/* Begin to measure a thread.  Release *t with profile_thread_release(), also after a failure.  CHEX_ERR_MEMORY */
 enum chex_status profile_thread_begin(struct profile_thread *t, struct profile *p, struct decoder *decoder,
                                       unsigned decoders, struct chex_error *err);
 /* The time until now belongs to no stage: the thread waited for images. */

@@ -59,7 +59,6 @@ put(const struct cli_option *o, const char *value, void *options)
     }
 }
 
-/* Stores a common option here and passes any other option to the tool. */
 /* Parses "8", or a range "1..8". */
 static enum chex_status
 set_threads(const struct cli_program *program, const char *value, struct cli_common *common, struct chex_error *err)
@@ -81,6 +80,7 @@ set_threads(const struct cli_program *program, const char *value, struct cli_com
     return status;
 }
 
+/* Stores a common option here and passes any other option to the tool. */
 static enum chex_status
 take(const struct cli_program *program, const struct cli_option *o, const char *value, void *options,
      struct cli_common *common, struct chex_error *err)
