@@ -12,7 +12,7 @@
 
 #include "io/line_reader.h"
 
-#define TABLE_MAX_FIELDS 320 /* a label file has up to 254 columns of findings */
+#define TABLE_MAX_FIELDS 520 /* predictions-SPLIT.csv has two columns for each of up to 254 findings, and 8 more */
 #define TABLE_MAX_LINE   TEXT_MAX_LINE
 #define TABLE_MAX_FILE   TEXT_MAX_FILE
 

@@ -39,14 +39,13 @@ struct comparison {
     struct compared finding[METRICS_OUTPUTS], mean; /* mean: over the defined findings */
 };
 
-/*
- * Compare.  The result does not depend on threads.  CHEX_ERR_USAGE as metrics_compute();  CHEX_ERR_MEMORY
- */
 struct compare_options {
     unsigned replicates, swaps;
     uint64_t seed;
     unsigned threads;
 };
+
+/* Compare.  The result does not depend on threads.  CHEX_ERR_USAGE as metrics_compute();  CHEX_ERR_MEMORY */
 enum chex_status compare_scores(const struct score_pair *s, const struct compare_options *o, struct comparison *out,
                                 struct chex_error *err);
 

@@ -222,6 +222,8 @@ take_document(struct text_reading *r, const json_t *top, const char *const *find
     take_text(r, top, "split", out->split, sizeof(out->split));
     take_text(r, top, "members_sha256", out->members, sizeof(out->members));
     out->precision = (enum precision)take_word(r, top, "precision", precision_names);
+    if (out->precision == PRECISION_AUTO)
+        refuse(r, "precision", json_object_get(top, "precision"));
     out->tta = (enum tta)take_word(r, top, "tta", tta_names);
     out->images = take_count(r, top, "images", UINT32_MAX);
     out->patients = take_count(r, top, "patients", out->images);

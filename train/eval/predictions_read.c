@@ -7,6 +7,7 @@
 
 #include "eval/predictions_read.h"
 
+#include "base/memory.h"
 #include "chex.h"
 #include "io/csv.h"
 
@@ -19,7 +20,7 @@ struct csv_reading {
     bool header; /* it was read */
     int image, patient, short_run;
     int probability[METRICS_OUTPUTS], label[METRICS_OUTPUTS]; /* columns */
-    size_t room;                                              /* images for which there is memory */
+    size_t images, patients, probabilities, labels;           /* capacity of each array of p, in images */
 };
 
 /* ---- header ------------------------------------------------------------------------------------------------------ */
@@ -76,30 +77,20 @@ read_header(struct csv_reading *r, const struct table_row *row, struct chex_erro
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
-static bool
-grow(void **array, size_t count, size_t size)
-{
-    void *larger = realloc(*array, count * size);
-
-    if (larger)
-        *array = larger;
-    return larger != NULL;
-}
-
 static enum chex_status
 make_room(struct csv_reading *r, struct chex_error *err)
 {
     struct predictions *p = r->p;
-    size_t room = r->room ? 2 * r->room : 1024;
+    const char **image = array_grow(p->image, &r->images, p->count, sizeof(*image));
+    const char **patient = array_grow(p->patient, &r->patients, p->count, sizeof(*patient));
+    float *probability = array_grow(p->probability, &r->probabilities, p->count, p->outputs * sizeof(*probability));
+    uint8_t *label = array_grow(p->label, &r->labels, p->count, p->outputs);
 
-    if (p->count < r->room)
-        return CHEX_OK;
-    if (!grow((void **)&p->image, room, sizeof(*p->image)) || !grow((void **)&p->patient, room, sizeof(*p->patient)) ||
-        !grow((void **)&p->probability, room * p->outputs, sizeof(*p->probability)) ||
-        !grow((void **)&p->label, room * p->outputs, 1))
-        return error_memory(err);
-    r->room = room;
-    return CHEX_OK;
+    p->image = image ? image : p->image;
+    p->patient = patient ? patient : p->patient;
+    p->probability = probability ? probability : p->probability;
+    p->label = label ? label : p->label;
+    return image && patient && probability && label ? CHEX_OK : error_memory(err);
 }
 
 static enum chex_status

@@ -76,6 +76,7 @@ static const struct bad {
     {"\"name\":\"A\"", "\"name\":\"C\"", CHEX_ERR_INCOMPATIBLE, "'A'"},
     {"\"name\":\"B\"", "\"name\":7", CHEX_ERR_INCOMPATIBLE, "'B'"},
     {"bf16", "fp8", CHEX_ERR_DAMAGED, "'precision' is \"fp8\""},
+    {"bf16", "auto", CHEX_ERR_DAMAGED, "'precision' is \"auto\""},
     {"flip", "spin", CHEX_ERR_DAMAGED, "'tta'"},
     {"\"images\":60", "\"images\":-1", CHEX_ERR_DAMAGED, "'images'"},
     {"\"images\":60", "\"images\":1e300", CHEX_ERR_DAMAGED, "'images'"},

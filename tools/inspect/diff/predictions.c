@@ -23,11 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DRAWS       1000
-#define SEED        1
-#define CHANGED     20          /* images in the list of the largest changes */
-#define NUMBERS_MAX (64u << 20) /* bytes of metrics-SPLIT.json */
-#define FILE_PATH   4096
+#define DRAWS         1000
+#define SEED          1
+#define CHANGED       20          /* images in the list of the largest changes */
+#define NUMBERS_MAX   (64u << 20) /* bytes of metrics-SPLIT.json */
+#define FILE_PATH     4096
+#define PATH_LONGEST  3000
+#define SPLIT_LONGEST 64
 
 struct change {
     size_t image; /* of the pair */
@@ -90,8 +92,9 @@ read_sides(struct predictions_diff *d, unsigned *failed, struct chex_error *err)
 
     for (i = 0; i < 2 && status == CHEX_OK; i++) {
         *failed = i;
-        if ((size_t)snprintf(d->file[i], FILE_PATH, "%.3000s/predictions-%.64s.csv", d->path[i], d->split) > 3090)
+        if (strlen(d->path[i]) > PATH_LONGEST || strlen(d->split) > SPLIT_LONGEST)
             return error_set(err, CHEX_ERR_USAGE, "the path or the name of the split is too long");
+        snprintf(d->file[i], FILE_PATH, "%s/predictions-%s.csv", d->path[i], d->split);
         status = read_members(d, i, err);
     }
     if (status == CHEX_OK && strcmp(d->members[0], d->members[1]) != 0)
