@@ -4,9 +4,9 @@
  * The build defines KERNELS_TABLE (name of the table), KERNELS_NAME (its text), LANES (floats per vector) and the
  * register tiles.  conv() accumulates TILE pixels x OUTS blocks of outputs, weights() WEIGHT_INPUTS or WEIGHT_MORE
  * inputs x WEIGHT_OUTS blocks.  Accumulators plus a few operands fill the vector registers.  The vectors use the vector
- * extension of GCC and clang, which contract products and sums to fused multiply-adds.  With FUSED all tables do, if
- * necessary by calls of fmaf(); only the functions outside of struct products and its normalise() and finish() are then
- * of use.
+ * extension of GCC and clang, which contract products and sums to fused multiply-adds.  With FUSED, each a b + c is one
+ * fused multiply-add, by fmaf() where the instruction set has none.  Only bf16 uses that table; its products are in
+ * kernels_bf16.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -137,8 +137,8 @@ struct trainer_options {
     bool evaluate_only;  /* the caller will use trainer_evaluate() */
     bool plan_only;      /* the caller will use neither run nor evaluate */
     bool storage_check;  /* the caller will use trainer_check_storage(); `device` is not used */
-    double rate;         /* of it: images per second that each rank uses; 0: as many as it gets */
-    const char *split;   /* of trainer_evaluate(); NULL: test */
+    double rate;       /* of the storage check: images per second that the simulated GPU of a rank uses; 0: no limit */
+    const char *split; /* of trainer_evaluate(); NULL: test */
     const char *predict; /* a CSV for the predictions of the last evaluation, or NULL */
 };
 

@@ -24,7 +24,7 @@ struct cuda_conv {
     unsigned tile,
         splits;     /* tile: index of a tile shape; splits: for CONV_WGRAD, number of partial sums; otherwise 1 */
     unsigned major; /* major compute capability, which selects the figures of the GPU; 0: the newest */
-    enum cuda_value value; /* whose counts the choice uses, and whose bytes */
+    enum cuda_value value; /* type of the values: selects the counts and bytes by which a tile shape is chosen */
 };
 
 /* Returns a convolution of this shape; all other members of its arguments are 0. */

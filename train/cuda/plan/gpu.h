@@ -41,7 +41,7 @@ struct cuda_gpu {
 /* Returns the GPU of this name; otherwise the last one of its generation, or the last of all. */
 struct cuda_gpu cuda_gpu_like(const char *name, unsigned major);
 
-/* Sets all that depends on the type of values; call it once. */
+/* Adapts counts, bytes and product rate to the type of values.  Not twice: for tf32, each call halves the rate. */
 void cuda_gpu_set_value(struct cuda_gpu *gpu, enum cuda_value value);
 
 /* Returns the name of GPU i of the table, from 0 on; NULL after the last. */
