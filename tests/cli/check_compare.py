@@ -60,6 +60,15 @@ def auroc(scores, labels, weights=None):
     return weights[p] @ above @ weights[n] / (weights[p].sum() * weights[n].sum())
 
 
+def ranks(scores, known):
+    """Twice the rank of each known score of a finding among those of the same run; 0: unknown."""
+    found = np.zeros(scores.shape)
+    for k, rows in enumerate(known):
+        _, at, count = np.unique(scores[rows, k], return_inverse=True, return_counts=True)
+        found[rows, k] = (2 * np.cumsum(count) - count)[at]
+    return found
+
+
 def expected(a, b, labels, patient):
     """(difference, low, high, p) of each finding and of the mean, and Holm's p; None: not tested."""
     patients, findings = int(patient.max()) + 1, range(labels.shape[1])
@@ -71,13 +80,14 @@ def expected(a, b, labels, patient):
 
     observed = np.array([difference(k, a, b) for k in findings])
     defined = [k for k in findings if not np.isnan(observed[k])]
+    x, y = ranks(a, known), ranks(b, known)
     draws, swaps = np.full((DRAWS, len(findings)), np.nan), np.full((DRAWS, len(findings)), np.nan)
     for r in range(DRAWS):
         weights = drawn(r, patients)[patient].astype(float)
         flip = (bits(SWAP, r + 1, patients) >> np.uint64(63)).astype(bool)[patient][:, None]
         for k in defined:
             draws[r, k] = difference(k, a, b, weights)
-            swaps[r, k] = difference(k, np.where(flip, b, a), np.where(flip, a, b))
+            swaps[r, k] = difference(k, np.where(flip, y, x), np.where(flip, x, y))
     rows = []
     for value, drawn_, swapped, few in [(observed[k], draws[:, k], swaps[:, k],
                                          len(set(patient[labels[:, k] == 1])) < 5) for k in findings] + [
@@ -190,6 +200,14 @@ def _(work):
     k = FINDINGS.index(top["finding"])
     i = int(top["image"][:5])
     assert abs(top["b"] - top["a"]) == by[i] and top["label"] == (None if labels[i, k] == 255 else labels[i, k])
+
+
+@case("a run whose probabilities are all higher, in the same order, has the same numbers")
+def _(work):
+    (a, b), labels, patient = draw(7)
+    first = diff(make_run(f"{work}/a", a, labels, patient), make_run(f"{work}/b", b, labels, patient))
+    again = diff(f"{work}/a", make_run(f"{work}/c", 0.5 + 0.5 * b.astype(float), labels, patient))
+    assert first["findings"] == again["findings"] and first["mean"] == again["mean"], (first, again)
 
 
 @case("different splits: 6 and both hashes")

@@ -1,8 +1,8 @@
 /*
  * compare.c - implements compare.h
  *
- * Of one finding, the scores of both models are sorted together, once.  A swap is then one pass over them that adds
- * each score to the model that has it after the swap.  Differences of AUROC are compared as integers.
+ * Of one finding, the ranks of the scores of both models are sorted together, once.  A swap is then one pass over them
+ * that adds each rank to the model that has it after the swap.  Differences of AUROC are compared as integers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -101,6 +101,22 @@ by_score(const void *a, const void *b)
     return (x->score < y->score) - (x->score > y->score);
 }
 
+/* Replace sorted scores, the highest first, by twice their ranks; equal scores get the mean of their ranks. */
+static void
+rank_scores(struct paired_score *item, size_t count)
+{
+    size_t first, end, i;
+
+    for (first = 0; first < count; first = end) {
+        float score = item[first].score;
+
+        for (end = first; end < count && item[end].score == score; end++)
+            ;
+        for (i = first; i < end; i++)
+            item[i].score = (float)(2 * count - first - end + 1);
+    }
+}
+
 static void
 sort_finding(struct swap_job *job, unsigned finding)
 {
@@ -109,12 +125,19 @@ sort_finding(struct swap_job *job, unsigned finding)
     uint8_t m;
 
     job->items = 0;
-    for (i = 0; i < s->count; i++) {
-        uint8_t label = s->label[i * s->outputs + finding];
+    for (m = 0; m < 2; m++) {
+        struct paired_score *item = &job->item[job->items];
+        size_t count = 0;
 
-        for (m = 0; m < 2 && label != CHEX_LABEL_UNKNOWN; m++)
-            job->item[job->items++] = (struct paired_score){
-                .score = s->score[m][i * s->outputs + finding], .image = (uint32_t)i, .model = m, .label = label};
+        for (i = 0; i < s->count; i++)
+            if (s->label[i * s->outputs + finding] != CHEX_LABEL_UNKNOWN)
+                item[count++] = (struct paired_score){.score = s->score[m][i * s->outputs + finding],
+                                                      .image = (uint32_t)i,
+                                                      .model = m,
+                                                      .label = s->label[i * s->outputs + finding]};
+        qsort(item, count, sizeof(*item), by_score);
+        rank_scores(item, count);
+        job->items += count;
     }
     qsort(job->item, job->items, sizeof(*job->item), by_score);
     for (i = 0; i < job->items; i++)

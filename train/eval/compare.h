@@ -4,8 +4,10 @@
  * interval   percentiles over bootstrap replicates of patients, as in metrics.h.  Both models get the same draws, so
  *            what they have in common cancels out
  * p          of the swap test: if neither model is better, then for each patient the scores of the two can be
- *            exchanged.  `swaps` times this is done for a random half of the patients; p = (1 + n) / (1 + swaps), where
- *            n counts the exchanges with a difference at least as large, in either direction
+ *            exchanged.  These are the ranks of the scores among those of the model, because one model may have higher
+ *            scores for all images (Venkatraman and Begg, Biometrika 83, 1996).  `swaps` times this is done for a
+ *            random half of the patients; p = (1 + n) / (1 + swaps), where n counts the exchanges with a difference at
+ *            least as large, in either direction
  * holm       p after Holm's correction for the number of tested findings (Scandinavian Journal of Statistics 6, 1979)
  *
  * A finding without positives or negatives has no AUROC.  One whose positives come from fewer than
