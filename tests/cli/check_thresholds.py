@@ -12,7 +12,6 @@ import functools
 import json
 import os
 import shutil
-import struct
 import sys
 
 from support import SOURCE, Cases, says, slurp
@@ -40,15 +39,10 @@ def reference():
     return out
 
 
-def single(text):
-    """A number of the CSV as float32."""
-    return struct.unpack("f", struct.pack("f", float(text)))[0]
-
-
 def predictions(out, split, finding):
     with open(os.path.join(out, f"predictions-{split}.csv"), encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return [(single(r[f"prob_{finding}"]), int(r[f"label_{finding}"])) for r in rows]
+    return [(float(r[f"prob_{finding}"]), int(r[f"label_{finding}"])) for r in rows]
 
 
 def counts(rows, threshold):

@@ -16,6 +16,7 @@
 #include "math/random.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,15 @@ walk(const struct ranking *r, const struct lanes *times, struct pass *out)
 
 /* ---- thresholds ------------------------------------------------------------------------------------------------ */
 
+double
+metrics_threshold(float score)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%.9g", (double)score);
+    return strtod(text, NULL);
+}
+
 /* A threshold below a step with only negatives is never better, for both criteria. */
 static void
 find_thresholds(const struct ranking *r, struct finding_metrics *out)
@@ -133,6 +143,8 @@ find_thresholds(const struct ranking *r, struct finding_metrics *out)
             if (value[k] > out->point[k].value)
                 out->point[k] = (struct operating_point){(double)r->step[i].score, value[k], above_p, above_n};
     }
+    for (k = 0; k < CRITERION_COUNT; k++)
+        out->point[k].threshold = metrics_threshold((float)out->point[k].threshold);
 }
 
 static const struct measured no_value = {(double)NAN, (double)NAN, (double)NAN};

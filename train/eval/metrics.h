@@ -64,6 +64,12 @@ enum criterion {
 };
 extern const char *const criterion_name[CRITERION_COUNT];
 
+/*
+ * Returns the threshold that is this score: the number that predictions-SPLIT.csv has for it, so that `>=` on that file
+ * gives the same counts.
+ */
+double metrics_threshold(float score);
+
 /* The best threshold: an image is predicted positive if its score >= threshold. */
 struct operating_point {
     double threshold, value; /* value: the maximum; NaN if undefined */

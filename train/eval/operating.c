@@ -191,7 +191,7 @@ find_sensitivity(const struct ranking *r, uint64_t positives, uint64_t negatives
         if (10 * tp >= 9 * positives)
             break;
     }
-    return (struct operating_point){(double)r->step[i].score,
+    return (struct operating_point){metrics_threshold(r->step[i].score),
                                     value_of(OPERATING_SENSITIVITY, tp, fp, positives, negatives), tp, fp};
 }
 
@@ -254,7 +254,7 @@ operating_apply(const struct evaluation *e, unsigned finding, enum operating_rul
     for (i = 0; i < e->count; i++) {
         size_t at = i * e->outputs + finding;
 
-        if ((double)e->probability[at] >= threshold) {
+        if (e->probability[at] >= (float)threshold) {
             out.true_positives += e->label[at] == 1;
             out.false_positives += e->label[at] == 0;
         }

@@ -129,14 +129,14 @@ TEST(a_patient_out_of_range_is_refused)
 
 TEST(thresholds_are_existing_scores)
 {
-    /* At >= .4: both positives, one of three negatives: J = 1 - 1/3, F1 = 4/5. */
+    /* At >= .4, a float with these nine digits: both positives, one of three negatives: J = 1 - 1/3, F1 = 4/5. */
     const float score[] = {0.1f, 0.3f, 0.4f, 0.5f, 0.6f};
     const uint8_t label[] = {0, 0, 1, 0, 1};
     struct finding_metrics f = metrics_of(5, score, label).finding[0];
 
-    ck_assert_double_eq(f.point[CRITERION_YOUDEN].threshold, (double)0.4f);
+    ck_assert_double_eq(f.point[CRITERION_YOUDEN].threshold, 0.400000006);
     ck_assert_double_eq_tol(f.point[CRITERION_YOUDEN].value, 2.0 / 3, 1e-15);
-    ck_assert_double_eq(f.point[CRITERION_F1].threshold, (double)0.4f);
+    ck_assert_double_eq(f.point[CRITERION_F1].threshold, 0.400000006);
     ck_assert_double_eq_tol(f.point[CRITERION_F1].value, 0.8, 1e-15);
     ck_assert_uint_eq(f.point[CRITERION_YOUDEN].true_positives, 2);
     ck_assert_uint_eq(f.point[CRITERION_YOUDEN].false_positives, 1);
