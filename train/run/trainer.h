@@ -320,9 +320,9 @@ struct trainer_storage {
     double first;           /* of them, until the slowest rank had its first images */
     double cpu;             /* CPU seconds of all ranks, without those of waiting for each other */
     double waited;          /* seconds that the GPUs waited for images, all ranks, without `first` */
-    double waited_most;     /* share of its seconds that a rank waited, of the rank that waited most */
+    double waited_most;     /* share of its seconds after `first` that a rank waited, of the rank that waited most */
     char order[ORDER_HASH]; /* of the last epoch, equal to that of a run */
-    int ranks_waited;       /* ranks that waited for more than TRAINER_STORAGE_WAIT of their seconds */
+    int ranks_waited;       /* ranks that waited for more than TRAINER_STORAGE_WAIT of these seconds */
 };
 #define TRAINER_STORAGE_WAIT 0.01
 enum chex_status trainer_check_storage(struct trainer *t, struct trainer_storage *out, struct chex_error *err);

@@ -218,7 +218,7 @@ add_up(const struct trainer *t, const struct rank_reading *own, struct trainer_s
         double share;
 
         memcpy(&one, all.data + (size_t)i * sizeof(one), sizeof(one));
-        share = one.seconds > 0 ? one.waited / one.seconds : 0;
+        share = one.seconds > one.first ? one.waited / (one.seconds - one.first) : 0;
         out->images += one.images;
         out->bytes += one.bytes;
         out->disk_bytes += one.disk_bytes;
