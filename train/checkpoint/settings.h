@@ -82,19 +82,21 @@ struct settings_change {
 };
 
 /*
- * Compare with the settings of a checkpoint.  A name that only one of the two has is not a difference.  allowed kinds
- * that may differ at the user's request, bits 1 << enum setting_kind CHEX_ERR_INCOMPATIBLE "it was made with other
- * options: crop 224 -> 192", and the option that allows it, if there is one
+ * Compare with the settings of a checkpoint.  A name that only one of the two has is not a difference.
+ *     allowed   kinds that may differ at the user's request: bits 1 << enum setting_kind
+ * CHEX_ERR_INCOMPATIBLE with "it was made with other options: crop 224 -> 192", and the option that allows it, if there
+ * is one
  */
 enum chex_status settings_compare(const struct settings *s, const char *kept, unsigned allowed,
                                   struct settings_change *out, struct chex_error *err);
 
-/*
- * List the training-only settings that differ from those of a checkpoint, as in settings_change.text.  kinds bits 1 <<
- * enum setting_kind
- */
 /* Append "NAME BEFORE -> NOW" to a text. */
 void settings_note(char *out, size_t size, const char *name, const char *before, const char *now);
+
+/*
+ * List the training-only settings of these kinds (bits 1 << enum setting_kind) that differ from those of a checkpoint,
+ * as in settings_change.text.
+ */
 void settings_compare_training(const struct settings *s, const char *kept, unsigned kinds, char out[SETTINGS_CHANGE]);
 
 /* Returns a number from the settings of a checkpoint; `otherwise` if the name is missing. */
