@@ -8,6 +8,7 @@ Cases with several ranks are skipped where there is no mpirun, or the programs w
 """
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -169,6 +170,8 @@ def _(work):
     rest = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 75, rest
     assert "stopped after" in rest and "img/s" in rest and "resumes" not in rest, rest
+    images, seconds = re.search(r"read +(\d+) images? in ([0-9.]+) s", rest).groups()
+    assert int(images) <= 8 * (float(seconds) + 0.05) + 1, rest  # not all of a micro-batch that it has begun
 
 
 if __name__ == "__main__":

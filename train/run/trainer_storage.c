@@ -234,6 +234,16 @@ add_up(const struct trainer *t, const struct rank_reading *own, struct trainer_s
     return status;
 }
 
+/* After a stop, the simulated GPU has not used all of the images that it has. */
+static void
+give_back(struct storage *s)
+{
+    double left = s->pace.rate * (s->pace.ready - clock_now());
+
+    if (left > 0)
+        s->own.images -= left < (double)s->own.images ? (uint64_t)left : s->own.images;
+}
+
 /* Read all epochs, and measure them. */
 static enum chex_status
 measure(struct trainer *t, struct storage *s, struct chex_error *err)
@@ -254,6 +264,7 @@ measure(struct trainer *t, struct storage *s, struct chex_error *err)
     }
     if (status == CHEX_OK) /* the work on the last images counts, too */
         status = pause_until(&t->job, s->pace.ready, err);
+    give_back(s);
     own->seconds = clock_now() - s->began;
     own->cpu = clock_process() - collective_waited_cpu(t->job.all) - cpu;
     own->waited = s->pace.waited;
