@@ -99,7 +99,8 @@ def _(work):
     os.mkdir(empty)
     says(profile(inputs=empty, code=3), "none of the 120 images")
     for words, text in ((["-n"], "--dry-run is for a conversion"), (["--verify"], "--verify is for a conversion"),
-                        (["-j", "4..2"], "takes a number from 1 to 2, not '4'"), (["-j", "1.."], "takes a number"),
+                        (["-j", "4..2"], "takes a number or a range such as 1..8, up to 1024, not '4..2'"),
+                        (["-j", "1.."], "takes a number"),
                         (["-j", "..2"], "takes a number"), (["--limit", "0"], "--limit")):
         says(profile(*words, code=2), text)
 

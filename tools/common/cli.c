@@ -72,7 +72,9 @@ set_threads(const struct cli_program *program, const char *value, struct cli_com
         memcpy(first, value, (size_t)(dots - value));
     status = cli_number(dots ? dots + 2 : value, 1, 1024, &most, err);
     if (status == CHEX_OK && dots)
-        status = cli_number(first, 1, most, &fewest, err);
+        status = cli_number(first, 1, 1024, &fewest, err);
+    if (dots && (status != CHEX_OK || fewest > most))
+        return error_set(err, CHEX_ERR_USAGE, "takes a number or a range such as 1..8, up to 1024, not '%.40s'", value);
     if (status == CHEX_OK) {
         common->threads = (unsigned)most;
         common->fewest = (unsigned)fewest;
