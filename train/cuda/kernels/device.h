@@ -181,6 +181,13 @@ store8(value_t *to, const value8 &v)
     ((float4 *)to)[0] = v.half[0];
     ((float4 *)to)[1] = v.half[1];
 }
+/* As below; only the host code of nvcc, which belongs to no architecture, refers to it. */
+DEVICE void
+fetch8(value8 &v, const value_t *from, bool valid)
+{
+    v.half[0] = valid ? ((const float4 *)from)[0] : make_float4(0, 0, 0, 0);
+    v.half[1] = valid ? ((const float4 *)from)[1] : make_float4(0, 0, 0, 0);
+}
 DEVICE void
 unpack8(float *to, const value8 &v)
 {
