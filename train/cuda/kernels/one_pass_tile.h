@@ -61,14 +61,14 @@ one_pass_move(unsigned offset, unsigned lines, unsigned pieces)
 
 /*
  * Hides a number from the compiler if registers are scarce.  The compiler then computes what depends on it again in
- * each tile, instead of keeping it in registers that the sums need.
+ * each tile, instead of keeping it in registers that the sums need.  On sm_70, nvcc 11.8 has too few for 64 x 128.
  */
 template <typename SHAPE>
 DEVICE unsigned
 one_pass_recompute(unsigned n)
 {
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    if (SHAPE::BLOCKS > 1)
+    if (SHAPE::BLOCKS > 1 || (!HAS_LDMATRIX && __CUDACC_VER_MAJOR__ < 12))
         asm volatile("" : "+r"(n));
 #endif
     return n;
