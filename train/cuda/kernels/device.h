@@ -306,6 +306,20 @@ lane_id()
 {
     return emulated::self->lane;
 }
+/* Before sm_80 it is an ordinary access: it orders nothing and needs no wait. */
+DEVICE void
+copy8(value_t *to, const value_t *from, bool valid, emulated::place at = EMULATED_HERE)
+{
+    for (unsigned i = 0; i < 8; i += 16 / sizeof(value_t)) {
+#if HAS_ASYNC_COPY
+        emulated::copy_async(to + i, from + i, 16, valid ? 16 : 0, at);
+#else
+        emulated::check_aligned(valid ? from : to, 16, at);
+        for (unsigned k = 0; k < 16 / sizeof(value_t); k++)
+            to[i + k] = valid ? from[i + k] : value_t{};
+#endif
+    }
+}
 DEVICE void
 copy_commit()
 {
@@ -336,20 +350,6 @@ fetch8(value8 &v, const value_t *from, bool valid, emulated::place at = EMULATED
     v = value8{};
     if (valid)
         emulated::load_whole(v, from, at);
-}
-/* Before sm_80 it is an ordinary access: it orders nothing and needs no wait. */
-DEVICE void
-copy8(value_t *to, const value_t *from, bool valid, emulated::place at = EMULATED_HERE)
-{
-#if HAS_ASYNC_COPY
-    for (unsigned i = 0; i < 8; i += 16 / sizeof(value_t))
-        emulated::copy_async(to + i, from + i, 16, valid ? 16 : 0, at);
-#else
-    value8 v;
-
-    fetch8(v, from, valid, at);
-    store8(to, v, at);
-#endif
 }
 DEVICE void
 unpack8(float *to, const value8 &v)

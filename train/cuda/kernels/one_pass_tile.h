@@ -38,25 +38,28 @@ template <int COLUMNS_, int BLOCKS_, int END_> struct one_pass_shape {
     };
 };
 
-/* Where a group of eight of a line is stored, without bank conflicts. */
+/*
+ * Group q of line l is stored at q ^ (l & 7).  So eight lines of a group, and eight groups of a line, are in different
+ * banks.
+ */
 template <int PIECES>
 DEVICE unsigned
 one_pass_offset(unsigned line, unsigned piece)
 {
     static_assert(PIECES % 8 == 0, "a line meets all banks");
-    return (line * PIECES + (piece ^ tile_swizzle<true>(line))) * 8;
+    return (line * PIECES + (piece ^ (line & 7))) * 8;
 }
 
 /*
- * Moves an offset down by lines and across by pieces, without computing it again.  The last four bits of the line must
- * be 0 where those of `lines` are 1, and the same holds for the last three bits of the piece.  With constants this is
- * one XOR for several offsets, and the rest is part of the instruction that accesses memory.
+ * Moves an offset down by lines and across by pieces, without computing it again.  The last three bits of the line must
+ * be 0 where those of `lines` are 1, and the same holds for the piece.  With constants this is one XOR for several
+ * offsets, and the rest is part of the instruction that accesses memory.
  */
 template <int PIECES>
 DEVICE unsigned
 one_pass_move(unsigned offset, unsigned lines, unsigned pieces)
 {
-    return (offset ^ (tile_swizzle<true>(lines) ^ pieces) % 8 * 8) + (lines * PIECES + pieces / 8 * 8) * 8;
+    return (offset ^ (lines ^ pieces) % 8 * 8) + (lines * PIECES + pieces / 8 * 8) * 8;
 }
 
 /*
@@ -407,8 +410,7 @@ one_pass_dgrad(const value_t *w, const one_pass_stage<SHAPE> &s, unsigned out)
     unsigned warp = one_pass_recompute<SHAPE>(threadIdx.x) / 32,
              m0 = warp / SHAPE::DGRAD_WARPS * SHAPE::DGRAD_DOWN * 16;
     unsigned n0 = warp % SHAPE::DGRAD_WARPS * SHAPE::DGRAD_ACROSS * 16, first = n0 + tile_column(0);
-    unsigned turn = tile_stored();
-    unsigned corner = one_pass_offset<SHAPE::X_PIECES>(m0 + tile_row(0), first / 8) + (first % 8 ^ turn);
+    unsigned corner = one_pass_offset<SHAPE::X_PIECES>(m0 + tile_row(0), first / 8) + first % 8;
     tile_sum sum[SHAPE::DGRAD_DOWN][SHAPE::DGRAD_ACROSS];
     unsigned i, j;
 
@@ -451,10 +453,8 @@ one_pass_dgrad(const value_t *w, const one_pass_stage<SHAPE> &s, unsigned out)
             for (unsigned e = 0; e < 8; e += 2) {
                 unsigned down = i * 16 + tile_row(e) - tile_row(0), right = j * 16 + tile_column(e) - tile_column(0);
 
-                const float *at = sum[i][j].at;
-
-                store2(s.values + (one_pass_move<SHAPE::X_PIECES>(corner, down, right / 8) ^ right % 8),
-                       turn ? at[e ^ 4] : at[e], turn ? at[(e ^ 4) + 1] : at[e + 1]);
+                store2(s.values + one_pass_move<SHAPE::X_PIECES>(corner, down, right / 8) + right % 8, sum[i][j].at[e],
+                       sum[i][j].at[e + 1]);
             }
 }
 

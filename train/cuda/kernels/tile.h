@@ -31,11 +31,8 @@ struct tile_sum {
  * In shared memory, piece q of line l is stored at q ^ tile_swizzle(l), so what lanes read at once is in different
  * banks: eight adjacent lines of a piece (ldmatrix); on sm_70 lines l .. l + 3 and l + 8 .. l + 11 of a piece, or,
  * transposed, four adjacent lines of two adjacent pieces.  WHOLE: a line has a multiple of eight pieces; otherwise, of
- * four.  With WHOLE, the lines and columns of a tile_sum are in different banks, too, if lanes store their values in
- * the order of tile_stored().  Each bit of the result is an XOR of bits of the line.
- *
- * Pieces of tf32 have 32 bytes: four adjacent lines of a piece, transposed, are in different banks; of the eight half
- * pieces that ldmatrix reads at once, two share their banks.
+ * four.  Pieces of tf32 have 32 bytes: four adjacent lines of a piece, transposed, are in different banks; of the eight
+ * half pieces that ldmatrix reads at once, two share their banks.
  */
 template <bool WHOLE>
 DEVICE unsigned
@@ -46,17 +43,11 @@ tile_swizzle(unsigned line)
 #elif HAS_LDMATRIX
     return WHOLE ? line & 7 : line / 2 & 3;
 #else
-    return WHOLE ? (line & 1) * 2 | ((line * 2 ^ line) & 4) | (line / 8 & 1) : (line & 2) | ((line / 4 ^ line / 8) & 1);
+    return WHOLE ? (line & 3) * 2 | ((line / 4 ^ line / 8) & 1) : (line & 2) | ((line / 4 ^ line / 8) & 1);
 #endif
 }
 
 #if HAS_LDMATRIX
-/* Returns what to XOR with e, so that the lanes of a warp store value e of a tile_sum to different banks. */
-DEVICE unsigned
-tile_stored()
-{
-    return 0;
-}
 DEVICE unsigned
 tile_row(unsigned e)
 {
@@ -294,11 +285,6 @@ tile_multiply_as(tile_sum &d, const tile &a, const tile &b)
 }
 
 #else /* sm_70 */
-DEVICE unsigned
-tile_stored()
-{
-    return lane_id() & 4;
-}
 DEVICE unsigned
 tile_row(unsigned e)
 {
