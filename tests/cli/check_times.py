@@ -225,7 +225,7 @@ def _(work):
     warning = r"warning: 4 ranks of 1 thread each share 1 core;"
     assert "warning" not in said[1], said[1]
     shows(said[4], warning, r"^         ranks had \d+ % of their cores", r"^ranks    parallel efficiency 0\.[0-3]")
-    assert 0.05 < last[4]["factors"]["parallel_efficiency"] < 0.3, last[4]["factors"]
+    assert 0 < last[4]["factors"]["parallel_efficiency"] < 0.3, last[4]["factors"]  # near 0 on a busy machine
     assert last[4]["factors"]["core_share"] < 0.5, last[4]["factors"]
     computation, whole = scaling(last[1], last[4])
     if pop(last[1])["parallel_efficiency"] > 0.8:

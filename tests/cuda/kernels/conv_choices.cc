@@ -81,8 +81,9 @@ choices_suit_their_layers()
 static void
 tiles_of_tf32_fit()
 {
-    static const norm_view norm = {.gamma = (const float *)16};
+    norm_view norm = {};
 
+    norm.gamma = (const float *)16;
     for (unsigned major : {8, 9, 12})
         for (unsigned in : {64, 992, 2048})
             for (unsigned kernel : {1, 3}) {

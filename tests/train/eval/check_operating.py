@@ -86,12 +86,12 @@ def _(work):
 
 
 def points(logits, labels):
-    """All thresholds, by definition: an image is positive if its probability is at least the threshold."""
+    """All thresholds, of nine digits: an image is positive if its probability is at least the threshold."""
     p = (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
     rows = []
     for t in np.unique(p):
         tp, fp = int(((p >= t) & (labels == 1)).sum()), int(((p >= t) & (labels == 0)).sum())
-        rows.append((float(t), tp, fp, tp / (labels == 1).sum(), fp / (labels == 0).sum()))
+        rows.append((float(f"{t:.9g}"), tp, fp, tp / (labels == 1).sum(), fp / (labels == 0).sum()))
     return rows
 
 
