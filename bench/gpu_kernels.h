@@ -1,5 +1,5 @@
 /*
- * gpu_kernels.h - the kernels of a step for gpu-loop: their model, and measured times beside it, as JSON or as a table
+ * gpu_kernels.h - the kernels of a step for gpu-loop: their modelled and measured times, as JSON or as a table
  *
  * SPDX-License-Identifier: Apache-2.0
  */

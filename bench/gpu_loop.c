@@ -13,7 +13,7 @@
  * plan's cost model, as in chex-train -n -v.  Nothing is measured.
  *
  * kernels: runs each launch of a training step 20 times (RUNS) between two events, five times over, and prints the
- * median time of one run beside the model's: of each launch, and of all launches of each kernel.  This needs no
+ * median time of one run and the modelled time: of each launch, and of all launches of each kernel.  This needs no
  * profiler.  graph: the runs are the nodes of a graph, as launches are in a step.  Without it, the host queues each
  * run, and a launch that takes less time than that is measured too long.  table: a table for people instead of JSON.
  *

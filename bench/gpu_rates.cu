@@ -7,8 +7,8 @@
  * per thread, counting bytes read and written; between pinned host memory and the device.  L2: all multiprocessors read
  * a buffer of about a quarter of the L2 again and again, past their L1.  Products: mma.m16n8k16 of values in
  * registers, on all multiprocessors, in fp16 and bf16, which is the limit for every kernel that uses mma.  Clock:
- * cycles per second of a multiprocessor in that kernel.  Gap: time per node of a graph of empty kernels, each of which
- * depends on the previous one.  Medians.
+ * cycles per second of a multiprocessor in that kernel.  Gap: time per node of a graph of empty kernels that
+ * run one after the other.  Medians.
  *
  * --table: prints only the row of this device in the table of train/cuda/plan/gpu.c; gpu_table.py puts it there.  The
  * figure of cuDNN is not measured: 0.

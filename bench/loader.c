@@ -9,7 +9,7 @@
  *     cache=none    none; host: kept in memory; or a backend whose device keeps them (cpu, cuda-emulated); filled
  *                   before the clock starts
  *     crc=always    never, first, always
- *     expect=256    images for which readahead is requested
+ *     expect=256    images to request by readahead
  *     batch=16      images of a micro-batch
  *     images=0      of an epoch: the split is repeated up to this number; 0: each image once
  *     rate=0        images per second that a consumer uses, like a GPU that works on one micro-batch while the next is

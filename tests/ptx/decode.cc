@@ -67,7 +67,7 @@ class decoder
             maker.refuse(why);
     }
 
-    /* `width`: of the register, or PREDICATE.  A number that stands for a predicate is read as in C. */
+    /* `width`: of the register, or PREDICATE.  As a predicate, the number 0 is false and all others are true. */
     void push(operand &v, unsigned width)
     {
         bool predicate = width == PREDICATE;

@@ -141,7 +141,7 @@ struct round_to_tf32 {
 
 enum rounding { TO_NEAREST, TO_ZERO };
 
-/* Floating point to integers saturates.  NaN becomes 0, but the upper bit alone if one of the types has 64 bits. */
+/* Floating point to integers saturates.  NaN becomes 0; if one of the types has 64 bits, only the upper bit is 1. */
 template <rounding R> struct convert {
     template <typename D, typename A> static D of(A a)
     {

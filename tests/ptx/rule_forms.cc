@@ -167,7 +167,7 @@ static const struct {
      "mov.b32 %r9, %f6;", 0x80000001},
 };
 
-/* What is stored is loaded, and the bytes beside it stay as they are. */
+/* A load returns what was stored, and the bytes before and after it do not change. */
 static void
 accesses_are_right()
 {

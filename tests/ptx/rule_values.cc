@@ -177,7 +177,7 @@ static const struct {
     {FLOATS "cvt.f64.f32 %d2, %f0;" HIGH, 0x3fc00000, 0, 0, 0x3ff80000},
     {DOUBLES "cvt.rzi.f64.f64 %d2, %d0;" HIGH, 0xc0060000, 0, 0, 0xc0000000}, /* -2.75 */
     {HALVES "cvt.rn.f32.u16 %f0, %h0; mov.b32 %r9, %f0;", 0xffff, 0, 0, 0x477fff00},
-    /* a NaN: 0 from a float to 32 bits, otherwise the upper bit alone */
+    /* a NaN: 0 from a float to 32 bits; otherwise only the upper bit is 1 */
     {FLOATS "cvt.rzi.s32.f32 %r9, %f0;", 0x7fc00000, 0, 0, 0},
     {FLOATS "cvt.rzi.s64.f32 %rd5, %f0; mov.b64 {%r8, %r9}, %rd5;", 0x7fc00000, 0, 0, 0x80000000},
     {DOUBLES "cvt.rzi.s32.f64 %r9, %d0;", 0x7ff80000, 0, 0, 0x80000000},

@@ -103,7 +103,7 @@ lanes_exchange()
         expect(got[3] == lane / 8 * 8 + 1, "shfl.idx counts in its segment");
         expect(got[5] == 0x1f, "vote.ballot");
     }
-    /* the same with registers; the mask has only the lower half of the warp */
+    /* shfl with registers; the mask has only the lower half of the warp */
     out = run("setp.lt.u32 %p3, %r0, 16; @!%p3 bra end; mov.u32 %r2, 65535; mov.u32 %r3, 31; mov.u32 %r4, 3;\n"
               "shfl.sync.bfly.b32 %r5|%p0, %r0, %r4, %r3, %r2; setp.lt.u32 %p1, %r0, 5;\n"
               "vote.sync.ballot.b32 %r6, %p1, %r2; bar.warp.sync 65535; st.global.v2.u32 [%rd1], {%r5, %r6}; end:",
@@ -219,7 +219,7 @@ mma_1688_multiplies()
 }
 
 /*
- * The same with .tf32: a0, a2 at row groupID, a1, a3 at groupID + 8, columns threadID_in_group for a0, a1, + 4 for a2,
+ * mma.m16n8k8 of .tf32: a0, a2 at row groupID, a1, a3 at groupID + 8, columns threadID_in_group for a0, a1, + 4 for a2,
  * a3; b0 at row threadID_in_group, b1 + 4, column groupID.  The lower 13 bits are ignored.
  */
 static void

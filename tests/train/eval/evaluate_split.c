@@ -5,11 +5,15 @@
  *
  *     evaluate-split data=FOLDER out=FOLDER [NAME=VALUE ...]
  *
- * split=val model=densenet-micro backend=NAME side=N (0: that of the images) batch=8 threads=2 tta=none replicates=200
- * seed=1 skip=0 weights=FILE  otherwise random; head=new: the last layer of the file may have another number of
- * outputs; it stays random spread=X      multiplies the random weights of the last layer by X save=NAME     first write
- * the weights to a file of the folder Writes predictions.csv, metrics.json and auroc.svg; prints "loss AUROC seconds
- * wait gather computing".
+ *     split=val  model=densenet-micro  batch=8  threads=2  tta=none  replicates=200  seed=1  skip=0
+ *     backend=cpu
+ *     side=0        of the input; 0: that of the images
+ *     weights=FILE  otherwise random
+ *     head=new      the last layer of the file may have another number of outputs; then it is random
+ *     spread=X      multiplies the random weights of the last layer by X
+ *     save=NAME     writes the weights to a file of the folder first
+ *
+ * Writes predictions.csv, metrics.json and auroc.svg.  Prints "loss AUROC seconds wait gather computing".
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,6 +1,6 @@
 /*
- * test_operating.c - operating points as text: what is parsed and what is refused; check_operating.py compares the
- * numbers with scikit-learn and SciPy
+ * test_operating.c - parses and refuses operating points as text; check_operating.py compares the numbers with
+ * scikit-learn and SciPy
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -255,7 +255,7 @@ void build_launch_sums(struct cuda_builder *b, const struct graph_slice *s);
 
 /* Call before a launch that applies a BN: appends a reduce_sums launch if needed. */
 void build_reduce_before_conv(struct cuda_builder *b, const struct graph_node *norm, struct build_readers readers);
-/* The same for a kernel with groups of NORM_CHANNELS channels and `strides` CTAs per group. */
+/* As build_reduce_before_conv(), for a kernel with groups of NORM_CHANNELS channels and `strides` CTAs per group. */
 void build_reduce_before_norm_kernel(struct cuda_builder *b, const struct graph_node *norm, enum cuda_kernel_id kernel,
                                      unsigned strides);
 struct norm_view build_prologue(struct cuda_builder *b, const struct graph_node *norm);
@@ -274,8 +274,8 @@ void build_finalize_pending(struct cuda_builder *b, const struct graph_node *nor
 struct channel_sums build_norm_gradient_sums(struct cuda_builder *b, const struct graph_node *norm,
                                              const struct graph_slice *s, unsigned blocks);
 /*
- * The same for a second BN in the same launch; build_finalize_second() appends the launch that reduces its partial
- * sums.
+ * Returns the partial sums for a second BN in the same launch; build_finalize_second() appends the launch that reduces
+ * them.
  */
 struct channel_sums build_second_gradient_sums(struct cuda_builder *b, const struct graph_node *norm,
                                                const struct graph_slice *s, unsigned blocks, struct build_sums *too);

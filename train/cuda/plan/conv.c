@@ -12,7 +12,7 @@ cuda_conv_start(enum conv_kind kind, const struct conv_shape *shape, unsigned ma
 {
     struct cuda_conv c = {.kind = kind, .splits = 1, .major = major};
 
-    /* an empty initialiser may leave a part of a union as it is */
+    /* an empty initialiser may leave a part of a union uninitialised */
     switch (kind) {
     case CONV_FPROP:
         c.fprop = (struct fprop_args){.shape = *shape};

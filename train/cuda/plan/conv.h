@@ -24,7 +24,7 @@ struct cuda_conv {
     unsigned tile,
         splits;     /* tile: index of a tile shape; splits: for CONV_WGRAD, number of partial sums; otherwise 1 */
     unsigned major; /* major compute capability, which selects the figures of the GPU; 0: the newest */
-    enum cuda_value value; /* type of the values: selects the counts and bytes by which a tile shape is chosen */
+    enum cuda_value value; /* type of the values; the choice of a tile shape uses its counts and bytes */
 };
 
 /* Returns a convolution of this shape; all other members of its arguments are 0. */
@@ -33,7 +33,7 @@ struct cuda_conv cuda_conv_start(enum conv_kind kind, const struct conv_shape *s
 /* Do channels, lds, sides and pointers meet the requirements of the kernels? */
 bool cuda_conv_fits(const struct cuda_conv *c);
 
-/* Returns the BN through which it reads x, and the sums that it writes; NULL for wgrad, which writes none. */
+/* Return the BN that it applies to x, and the sums that it writes; the sums of wgrad are NULL. */
 const struct norm_view *cuda_conv_norm(const struct cuda_conv *c);
 const struct channel_sums *cuda_conv_sums(const struct cuda_conv *c);
 

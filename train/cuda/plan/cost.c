@@ -257,7 +257,7 @@ work_fold_weights(const struct cuda_place *l, const struct cuda_op *op, struct c
     }
 }
 
-/* Counts the first micro-batch, in which gradients are only written, not read. */
+/* Counts the first micro-batch: it only writes gradients and does not read them. */
 static void
 work_sum_all(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {

@@ -192,7 +192,7 @@ cuda_add_view(struct cuda_work *w, const struct norm_view *v, size_t channels)
     cuda_add_floats(&w->written, v->variance + first, fresh);
 }
 
-/* Counts the first micro-batch, in which gradients of parameters are only written, not read. */
+/* Counts the first micro-batch: it only writes gradients of parameters and does not read them. */
 void
 cuda_add_finalize(const struct cuda_place *l, const struct finalize_view *f, size_t pixels, size_t channels,
                   struct cuda_work *w)

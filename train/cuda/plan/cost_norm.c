@@ -47,7 +47,7 @@ cuda_work_reduce_sums(const struct cuda_place *l, const struct cuda_op *op, stru
 
 /*
  * Adds the work for all channels that the BN read, and for those that are finalized, except their values and gradients.
- * Counts the first micro-batch, in which gradients of parameters are only written, not read.
+ * Counts the first micro-batch: it only writes gradients of parameters and does not read them.
  */
 static void
 add_finalize(const struct norm_finalize_args *a, struct cuda_work *w)

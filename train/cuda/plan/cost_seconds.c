@@ -163,7 +163,7 @@ cuda_seconds(const struct cuda_gpu *gpu, const struct cuda_op *op, const struct 
 double
 cuda_reduce_seconds(const struct cuda_gpu *gpu, unsigned from, unsigned to, unsigned channels)
 {
-    float *const somewhere = (float *)(uintptr_t)CUDA_SECTOR; /* only sizes count: what it reads, and what it writes */
+    float *const somewhere = (float *)(uintptr_t)CUDA_SECTOR; /* only sizes count */
     const struct channel_sums before = {.partial = somewhere, .blocks = from, .channels = channels},
                               after = {.partial = somewhere, .blocks = to, .channels = channels};
     const struct cuda_op op = {.kernel = CUDA_REDUCE_SUMS,

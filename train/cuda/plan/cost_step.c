@@ -1,5 +1,5 @@
 /*
- * cost_step.c - see cost.h: what the kernels of the head and of a step read and write
+ * cost_step.c - counts the bytes of the kernels of the head and of a step; see cost.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -49,8 +49,9 @@ cuda_device_set_precisions(struct cuda_device *d)
 #define IMAGINED "H200" /* if no model is given */
 
 /*
- * The memory of each GPU, from its data sheet.  The driver reports at least 5 % more than so many GB of 1e9 bytes, for
- * example 16,160 MiB for 16 GB.  The context of CUDA and the buffers of NCCL need the difference (assumption).
+ * The memory of each GPU, from its data sheet.  The driver reports at least 5 % more than this number of GB (1e9
+ * bytes), for example 16,160 MiB for 16 GB.  The context of CUDA and the buffers of NCCL need the difference
+ * (assumption).
  */
 static const struct {
     const char *name;

@@ -30,7 +30,10 @@ struct cuda_fold {
  * CHEX_ERR_MEMORY
  */
 enum chex_status cuda_fold_make(struct cuda_fold *f, const struct graph *g, const bool *plain, struct chex_error *err);
-/* The same for scoring: a BN is also folded into the convolution that writes its input, unless that one is plain. */
+/*
+ * As cuda_fold_make(), for scoring: a BN is also folded into the convolution that writes its input, unless that
+ * convolution is plain.
+ */
 enum chex_status cuda_fold_make_scoring(struct cuda_fold *f, const struct graph *g, const bool *plain,
                                         struct chex_error *err);
 void cuda_fold_free(struct cuda_fold *f);

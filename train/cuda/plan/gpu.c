@@ -156,8 +156,8 @@ cuda_resident(const struct cuda_gpu *gpu, unsigned threads, unsigned registers, 
 
 /*
  * Instructions that a scheduler issues per clock, with this number of resident warps: 0.38, 0.56, 0.71 and 0.83 for 1,
- * 2, 4 and 8 warps.  Assumed: the experience of an expert, not a measurement.  w / (w + c): each warp waits for c times
- * the time in which it issues.
+ * 2, 4 and 8 warps.  Assumed: the experience of an expert, not a measurement.  w / (w + c): each warp waits c times as
+ * long as it issues.
  */
 #define WAITS 1.6
 static double
@@ -186,7 +186,7 @@ cuda_memory_seconds(const struct cuda_gpu *gpu, double bytes)
     return bytes / memory_rate(gpu, bytes);
 }
 
-/* Seconds in which a multiprocessor executes `resident` CTAs at a time. */
+/* Returns the time of a multiprocessor that executes `resident` CTAs at a time. */
 static double
 pipes_seconds(const struct cuda_gpu *gpu, const struct cuda_need *cta, double resident, double warps,
               enum cuda_limit *limit)
@@ -219,8 +219,8 @@ rounds_seconds(const struct cuda_gpu *gpu, const struct cuda_need *cta, double m
 }
 
 /*
- * Seconds of long CTAs, one on a multiprocessor, which shares it with the others for `shared` seconds and then has it
- * alone.
+ * Returns the time of long CTAs, one on each multiprocessor.  Other CTAs run there, too, for `shared` seconds; then a
+ * long CTA runs by itself.
  */
 static double
 long_seconds(const struct cuda_gpu *gpu, const struct cuda_need *cta, double shared, double resident, double warps)

@@ -68,7 +68,7 @@ struct cuda_load {
     double bytes, l2; /* of the launch */
     double ctas, long_ctas;
     struct cuda_need cta, long_cta; /* a pair has CTAs of dgrad, and longer ones of wgrad that start first */
-    double tiles;                   /* tiles of a CTA, each of which waits for its first loads; at least 1 */
+    double tiles;                   /* tiles of a CTA; each waits for its first loads; at least 1 */
     double in_flight;               /* bytes that a CTA requests before it waits for them; 0: as many as needed */
     double before;                  /* seconds of the prologue */
     unsigned threads, registers, shared_bytes;
@@ -81,8 +81,8 @@ double cuda_load_seconds(const struct cuda_gpu *gpu, const struct cuda_load *loa
 double cuda_memory_seconds(const struct cuda_gpu *gpu, double bytes);
 
 /*
- * Returns the seconds in which `ctas` CTAs, `resident` at a time on a multiprocessor, each reduce `rows` rows of
- * per-channel partial sums of `channels` channels.
+ * Returns the time of `ctas` CTAs, `resident` at a time on a multiprocessor, that each reduce `rows` rows of partial
+ * sums of `channels` channels.
  */
 double cuda_rows_seconds(const struct cuda_gpu *gpu, double ctas, double resident, double rows, double channels);
 

@@ -15,7 +15,7 @@ struct cuda_one_pass {
     unsigned tile,
         ctas; /* tile: index of a tile shape; ctas: along the pixels, rows of args.partial and of args.dgrad.sums */
     unsigned value_bytes;  /* of an activation; 0: 2 */
-    enum cuda_value value; /* type of the values: selects the counts by which a tile shape is chosen */
+    enum cuda_value value; /* type of the values; the choice of a tile shape uses its counts */
     unsigned major;        /* major compute capability; 0: the newest */
     unsigned shared;       /* bytes available to a CTA; 0: the amount that all devices of that generation have */
 };

@@ -39,7 +39,7 @@ build_sums_at(struct cuda_builder *b, const struct build_sums *sums)
                                  .channels = sums->channels};
 }
 
-/* Returns the seconds in which the readers reduce `rows` rows in their prologue. */
+/* Returns the time of the readers for reducing `rows` rows in their prologue. */
 static double
 prologue_seconds(const struct cuda_builder *b, unsigned rows, const struct build_readers *r)
 {
