@@ -151,6 +151,7 @@ static const struct {
     uint32_t want;
 } accesses[] = {
     {"u8", "%h0", "mov.u16 %h0, 4660;", "%h1", "cvt.u32.u16 %r9, %h1;", 0x34},
+    {"u8", "%r2", "", "%r9", "", 1},
     {"u16", "%h0", "mov.u16 %h0, -2;", "%h1", "cvt.u32.u16 %r9, %h1;", 0xfffe},
     {"u16", "%h0", "mov.u16 %h0, -2;", "%r9", "", 0xfffe},
     {"u16", "%r2", "", "%h1", "cvt.u32.u16 %r9, %h1;", 1},
