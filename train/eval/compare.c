@@ -245,20 +245,29 @@ test_mean(const double *mean, unsigned swaps, struct comparison *out)
     out->mean.p = (1 + (double)as_large) / (1 + (double)swaps);
 }
 
+/* Returns the finding with the smallest p of those not yet corrected, or NULL. */
+static struct compared *
+smallest_p(struct comparison *c)
+{
+    struct compared *smallest = NULL;
+    unsigned k;
+
+    for (k = 0; k < c->outputs; k++)
+        if (!isnan(c->finding[k].p) && isnan(c->finding[k].holm) && (!smallest || c->finding[k].p < smallest->p))
+            smallest = &c->finding[k];
+    return smallest;
+}
+
 /* The smallest p times the number of tests, the next one times one less, and so on; never below an earlier one. */
 static void
 correct(struct comparison *c)
 {
+    unsigned left = c->tested;
+    struct compared *next;
     double least = 0;
-    unsigned done, k;
 
-    for (done = 0; done < c->tested; done++) {
-        struct compared *next = NULL;
-
-        for (k = 0; k < c->outputs; k++)
-            if (!isnan(c->finding[k].p) && isnan(c->finding[k].holm) && (!next || c->finding[k].p < next->p))
-                next = &c->finding[k];
-        least = fmax(least, fmin(1, next->p * (c->tested - done)));
+    while ((next = smallest_p(c)) != NULL) {
+        least = fmax(least, fmin(1, next->p * left--));
         next->holm = least;
     }
 }

@@ -112,7 +112,8 @@ note_refused(const struct trainer_job *job, const struct operating *o)
     unsigned refused = 0, k;
 
     for (k = 0; o->there && k < o->outputs; k++)
-        refused += isnan(o->finding[k].point[OPERATING_YOUDEN].threshold);
+        if (isnan(o->finding[k].point[OPERATING_YOUDEN].threshold))
+            refused++;
     if (refused > 0)
         trainer_note(job,
                      "%u of %u findings have no thresholds and no calibration: %s has fewer than %d positives or "
