@@ -243,20 +243,27 @@ weights(const struct weight_tile *t)
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
+/* One pixel of a block. */
+typedef uint16_t pixel __attribute__((vector_size(BLOCK * sizeof(uint16_t))));
+
 static void
 gather(const struct gather *part, size_t count, size_t step, size_t pixels, void *to)
 {
-    uint16_t *y = to, mask[BLOCK];
+    pixel *y = to;
     size_t p, i, c;
 
     for (i = 0; i < count; i++) {
         const uint16_t *from = part[i].from;
+        pixel mask;
 
         for (c = 0; c < BLOCK; c++)
             mask[c] = (uint16_t)part[i].mask[c];
-        for (p = 0; p < pixels; p++)
-            for (c = 0; c < BLOCK; c++)
-                y[p * BLOCK + c] = (uint16_t)((i == 0 ? 0 : y[p * BLOCK + c]) | (from[p * step + c] & mask[c]));
+        for (p = 0; p < pixels; p++) {
+            pixel got;
+
+            memcpy(&got, from + p * step, sizeof(got));
+            y[p] = i == 0 ? got & mask : y[p] | (got & mask);
+        }
     }
 }
 
