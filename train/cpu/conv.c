@@ -212,14 +212,21 @@ conv_scratch(const struct plan *plan, const struct step *step)
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
-/* Store the weight between two lanes of a block; conv() sums over `in`. */
+/* Store a block of weights as operands; conv() sums over its rows. */
 static void
-put_weight(const struct products *as, void *block, size_t in, size_t out, float value)
+put_block(const struct products *as, float from[BLOCK][BLOCK], void *to)
 {
-    if (as->pair)
-        ((uint16_t *)block)[in / 2 * 2 * BLOCK + out * 2 + in % 2] = bf16_round(value);
+    uint16_t *half = to;
+    size_t i, o;
+
+    if (!as->pair)
+        memcpy(to, from, BLOCK * sizeof(*from));
     else
-        ((float *)block)[in * BLOCK + out] = value;
+        for (i = 0; i < BLOCK; i += 2, half += 2 * BLOCK)
+            for (o = 0; o < BLOCK; o++) {
+                half[2 * o] = bf16_round(from[i][o]);
+                half[2 * o + 1] = bf16_round(from[i + 1][o]);
+            }
 }
 
 /* Pack one block of outputs with all blocks of inputs, in both orders.  Lanes without a channel stay zero. */
@@ -231,32 +238,30 @@ conv_pack(void *context, size_t block, unsigned thread)
     const struct graph_node *node = step->node;
     const struct conv_plan *c = &step->conv;
     const struct products *as = tasks->plan->products;
-    const float *weights = tasks->plan->weights + tasks->plan->graph->param[node->weight].offset;
+    const float *weights = tasks->plan->weights + tasks->plan->graph->param[node->weight].offset, *of_lane[BLOCK] = {0};
     size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* per output */
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
+    float forward[BLOCK][BLOCK] = {{0}}, backward[BLOCK][BLOCK] = {{0}};
     unsigned b, i, o;
 
     (void)thread;
+    for (o = 0; o < node->out.channels; o++)
+        if (step->out_lane[o] / BLOCK == block)
+            of_lane[step->out_lane[o] % BLOCK] = weights + o * row;
     for (b = 0; b < step->in.blocks; b++) {
         const int *channel = c->channel + b * BLOCK;
-        size_t forward = (block * step->in.blocks + b) * taps * size;
-        size_t backward = (b * (size_t)step->out_blocks + block) * taps * size;
+        size_t at = (block * step->in.blocks + b) * taps, back = (b * (size_t)step->out_blocks + block + 1) * taps - 1;
 
-        for (o = 0; o < node->out.channels; o++) {
-            size_t lane = step->out_lane[o] % BLOCK;
-
-            if (step->out_lane[o] / BLOCK != block)
-                continue;
-            for (i = 0; i < BLOCK; i++) {
-                const float *from = weights + o * row + channel[i];
-
-                for (tap = 0; channel[i] >= 0 && tap < taps; tap++) {
-                    put_weight(as, operand_at(as, c->forward, forward + tap * size), i, lane, from[tap]);
-                    if (c->backward)
-                        put_weight(as, operand_at(as, c->backward, backward + (taps - 1 - tap) * size), lane, i,
-                                   from[tap]);
-                }
-            }
+        for (tap = 0; tap < taps; tap++) {
+            for (o = 0; o < BLOCK; o++)
+                for (i = 0; i < BLOCK; i++)
+                    backward[o][i] = of_lane[o] && channel[i] >= 0 ? of_lane[o][(size_t)channel[i] + tap] : 0;
+            for (i = 0; i < BLOCK; i++)
+                for (o = 0; o < BLOCK; o++)
+                    forward[i][o] = backward[o][i];
+            put_block(as, forward, operand_at(as, c->forward, (at + tap) * size));
+            if (c->backward)
+                put_block(as, backward, operand_at(as, c->backward, (back - tap) * size));
         }
     }
 }
