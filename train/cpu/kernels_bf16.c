@@ -132,52 +132,8 @@ conv_tile(const struct conv_row *row, const uint16_t *x0, float *y, const size_t
         store(y + v / VECTORS * row->y_out + p * BLOCK + v % VECTORS * LANES, sum[p][v]);
 }
 
-INLINE void
-conv_tiles(const struct conv_row *row, const size_t outs, const size_t step)
-{
-    const uint16_t *x = row->x;
-    float *y = row->y;
-    size_t left = row->pixels;
-
-#define TILES(count)                                                                \
-    for (; left >= (count); left -= (count), x += (count)*step, y += (count)*BLOCK) \
-    conv_tile(row, x, y, count, outs, step)
-    TILES(TILE);
-#if TILE > 7
-    TILES(7);
-#endif
-#if TILE > 4
-    TILES(4);
-#endif
-#if TILE > 2
-    TILES(2);
-#endif
-    TILES(1);
-#undef TILES
-}
-
-static void
-conv(const struct conv_row *row)
-{
-    if (row->outs > OUTS) {
-        struct conv_row half = *row;
-
-        half.outs = 1;
-        conv(&half);
-        half.w = (const uint16_t *)half.w + half.w_out;
-        half.y += half.y_out;
-        conv(&half);
-    } else if (row->outs == OUTS) {
-        if (row->step == BLOCK)
-            conv_tiles(row, OUTS, BLOCK);
-        else
-            conv_tiles(row, OUTS, row->step);
-    } else if (row->step == BLOCK) {
-        conv_tiles(row, 1, BLOCK);
-    } else {
-        conv_tiles(row, 1, row->step);
-    }
-}
+#define OPERAND uint16_t
+#include "cpu/kernels_tiles.h"
 
 /* ---- gradient of weights --------------------------------------------------------------------------------------- */
 

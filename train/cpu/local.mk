@@ -10,6 +10,7 @@ libtrain_la_SOURCES += \
 	train/cpu/cpu_plan.h \
 	train/cpu/kernels.h \
 	train/cpu/kernels_best.c \
+	train/cpu/kernels_tiles.h \
 	train/cpu/kernels_vector.h \
 	train/cpu/norm.c \
 	train/cpu/patches.c \
