@@ -7,7 +7,7 @@ the median over all steps but the first ones (--warm).  A training step is forwa
 in training mode.  Beside the time by the clock stands processor time, which other work on the machine changes less, and
 the middle of the ratios of neighbouring steps.  Prints a Markdown table.
 
-With --precision bf16, ours in bf16 stands beside ours in fp32 and PyTorch's bf16 autocast (eager, not compiled).
+With --precision bf16, ours in bf16 stands beside ours in fp32 and PyTorch's bf16 autocast.
 
 BUILDDIR holds train-loop.  Without PyTorch its lines are left out by name.
 
@@ -31,12 +31,14 @@ def cast():
 torch.manual_seed(1)
 torch.set_num_threads(threads)
 net = getattr(torchvision.models, model)(num_classes=14)
-format = torch.channels_last if layout == "last" else torch.contiguous_format
+format = torch.contiguous_format if layout == "first" else torch.channels_last
 net = net.to(memory_format=format)
 x = torch.rand(batch, 3, side, side).contiguous(memory_format=format)
 y = (torch.rand(batch, 14) < 0.1).float()
 loss, adam = torch.nn.BCEWithLogitsLoss(), torch.optim.Adam(net.parameters(), 1e-4)
 net.train(mode == "train")
+if layout == "compiled":
+    net = torch.compile(net)
 def cpu():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
@@ -99,6 +101,7 @@ def main():
     p.add_argument("--mode", choices=("train", "infer"), action="append", help="default: both")
     p.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     p.add_argument("--nchw", action="store_true", help="PyTorch without channels last too, which is slower")
+    p.add_argument("--compile", action="store_true", help="PyTorch with its compiler too, which needs minutes first")
     p.add_argument("--no-torch", action="store_true")
     a = p.parse_args()
     torch_runs = not a.no_torch and has_torch()
@@ -116,6 +119,8 @@ def main():
             commands["PyTorch, channels last"] = [sys.executable, "-c", TORCH, *size, "last"]
         if torch_runs and a.nchw:
             commands["PyTorch, NCHW"] = [sys.executable, "-c", TORCH, *size, "first"]
+        if torch_runs and a.compile:
+            commands["PyTorch, compiled"] = [sys.executable, "-c", TORCH, *size, "compiled"]
         candidates = {name: Candidate(command) for name, command in commands.items()}
         for _ in range(a.warm + a.steps):
             for c in candidates.values():
