@@ -11,6 +11,7 @@
 #include "base/number_format.h"
 #include "checkpoint/checkpoint_private.h"
 #include "dataset/dataset.h"
+#include "run/device_choice.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -198,95 +199,32 @@ open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
 
-/* The words of --device: a backend, and after a colon the model of an imagined GPU. */
-struct device_words {
-    char backend[32];
-    const char *model; /* or NULL */
-};
-
-static struct device_words
-device_words(const char *text)
+static void
+note_device(void *context, const char *text)
 {
-    const char *colon = strchr(text, ':');
-    struct device_words w = {.model = colon ? colon + 1 : NULL};
-
-    snprintf(w.backend, sizeof(w.backend), "%.*s", (int)strcspn(text, ":"), text);
-    return w;
+    trainer_note(context, "%s", text);
 }
 
-/*
- * Open a device; the ranks of a machine use its devices in turn.  A dry run imagines a missing device, or a given
- * model.  *expected: no device was found, which is normal for most machines.
- */
+/* Open the device; the ranks of a machine use its devices in turn.  The storage check has one of its own. */
 static enum chex_status
-open_device(const struct trainer_job *job, struct trainer_engine *engine, const struct backend *backend,
-            const struct device_words *named, bool *expected, struct chex_error *err)
+find_device(const struct trainer_job *job, struct trainer_engine *engine, struct chex_error *err)
 {
-    unsigned count = backend->device_count();
-    char why[BACKEND_LIBRARY] = "";
-
-    *expected = false;
-    if (named && named->model && !job->o->plan_only)
-        return error_set(err, CHEX_ERR_USAGE, "a model of a GPU is for a dry run (-n); train with --device %s",
-                         backend->name);
-    if (backend->device_imagine && named && (named->model || (count == 0 && job->o->plan_only)))
-        return backend->device_imagine(named->model, &engine->device, err);
-    if (count == 0) {
-        *expected = backend->device_absence && !backend->device_absence(why);
-        return error_set(err, CHEX_ERR_USAGE, "%s", why);
-    }
-    return backend->device_open((unsigned)collective_local_rank(job->all) % count, &engine->device, err);
-}
-
-static enum chex_status
-find_backend(const struct trainer_job *job, struct trainer_engine *engine, struct chex_error *err)
-{
-    const struct device_words words = device_words(job->o->device);
-    bool automatic = strcmp(words.backend, "auto") == 0, expected;
-    enum chex_status status = CHEX_ERR_UNSUPPORTED;
-    size_t i;
+    struct trainer_job notes = *job;
+    const struct device_request request = {.device = job->o->device,
+                                           .precision = job->o->precision,
+                                           .number = (unsigned)collective_local_rank(job->all),
+                                           .imagine = job->o->plan_only,
+                                           .note = note_device,
+                                           .context = &notes};
+    enum chex_status status;
 
     if (job->o->storage_check) {
         engine->backend = &trainer_storage_backend;
-        return engine->backend->device_open(0, &engine->device, err);
+        status = engine->backend->device_open(0, &engine->device, err);
+    } else {
+        status = device_choose(&request, &engine->backend, &engine->device, err);
     }
-    for (i = 0; backends[i] && status != CHEX_OK; i++) {
-        if (!automatic && strcmp(words.backend, backends[i]->name) != 0)
-            continue;
-        status = open_device(job, engine, backends[i], automatic ? NULL : &words, &expected, err);
-        if (status == CHEX_OK)
-            engine->backend = backends[i];
-        else if (!automatic)
-            return error_context(err, status == CHEX_ERR_UNSUPPORTED ? CHEX_ERR_INCOMPATIBLE : status, "--device %s",
-                                 job->o->device);
-        else if (!expected)
-            trainer_note(job, "%s is not used: %s", backends[i]->name, err->text);
-    }
-    if (!engine->backend)
-        return error_set(err, CHEX_ERR_USAGE, "--device %s: this build has no such backend", job->o->device);
-    return CHEX_OK;
-}
-
-/* Check the precision against the chosen device; the error uses the words of the command line. */
-static enum chex_status
-check_precision(const struct trainer_job *job, const struct trainer_engine *engine, struct chex_error *err)
-{
-    const struct device_info *info = &engine->device->info;
-    const char *best = backends[0]->name;
-    bool passed_over = strcmp(job->o->device, "auto") == 0 && engine->backend != backends[0];
-    char names[64] = "";
-    size_t used = 0;
-    int i;
-
-    if (job->o->precision == PRECISION_AUTO || info->precisions >> job->o->precision & 1)
-        return CHEX_OK;
-    for (i = 0; precision_names[i]; i++)
-        if (info->precisions >> i & 1)
-            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? " and " : "",
-                                     precision_names[i]);
-    return error_set(err, CHEX_ERR_USAGE, "--precision %s: device %s computes in %s only%s%s%s",
-                     precision_names[job->o->precision], engine->backend->name, names, passed_over ? "; --device " : "",
-                     passed_over ? best : "", passed_over ? " says why it is not used" : "");
+    return status == CHEX_OK ? device_check_precision(&request, engine->backend, engine->device, err) : status;
 }
 
 /* ---- the network ------------------------------------------------------------------------------------------------- */
@@ -480,9 +418,7 @@ look(const struct trainer_job *job, struct trainer_task *task, struct trainer_en
     enum chex_status status = open_data(job, task, err);
 
     if (status == CHEX_OK)
-        status = find_backend(job, engine, err);
-    if (status == CHEX_OK)
-        status = check_precision(job, engine, err);
+        status = find_device(job, engine, err);
     if (status == CHEX_OK && job->o->cache == CACHE_DEVICE && !engine->device->info.own_memory)
         status = error_set(err, CHEX_ERR_USAGE, "--cache device needs a GPU; this is %s", engine->device->info.text);
     if (status == CHEX_OK)

@@ -1,7 +1,7 @@
 /*
  * trainer_private.h - shared by the files of the trainer
  *
- *     trainer_prepare.c   converts options to a plan of the backend
+ *     trainer_prepare.c   converts options to a plan of the backend; device_choice.c opens the device
  *     trainer_settings.c  the table of settings, by name
  *     trainer_preview.c   estimates of a dry run
  *     trainer_storage.c   the storage check
