@@ -54,6 +54,24 @@ evaluate_views(enum tta tta, unsigned side, unsigned source, struct crop view[EV
     return 10;
 }
 
+void
+evaluate_join_views(unsigned views, size_t count, const float *logits, float *logit, float *probability)
+{
+    size_t i;
+    unsigned v;
+
+    for (i = 0; i < count; i++) {
+        double yes = 0, no = 0; /* sums of p and of 1 - p */
+
+        for (v = 0; v < views; v++) {
+            yes += sigmoid((double)logits[v * count + i]);
+            no += sigmoid(-(double)logits[v * count + i]);
+        }
+        probability[i] = (float)(yes / views);
+        logit[i] = views > 1 ? (float)(log(yes) - log(no)) : logits[i];
+    }
+}
+
 /* ---- the part of one rank ---------------------------------------------------------------------------------------- */
 
 /* A micro-batch that the plan scores. */
@@ -75,7 +93,6 @@ struct share_of_scores {
     uint32_t *order;            /* 0, 1, ... */
     struct crop *crop;          /* [views][batch] */
     float *logit, *probability; /* [batch][outputs] */
-    double *yes, *no;           /* as probability: sums of p and of 1 - p over the views */
     struct buffer entries;
 };
 
@@ -91,8 +108,6 @@ share_release(struct share_of_scores *s)
     free(s->crop);
     free(s->logit);
     free(s->probability);
-    free(s->yes);
-    free(s->no);
     buffer_release(&s->entries);
 }
 
@@ -111,9 +126,7 @@ share_allocate(struct share_of_scores *s, struct chex_error *err)
     s->crop = malloc((size_t)s->views * s->o->batch * sizeof(*s->crop));
     s->logit = malloc(values * sizeof(*s->logit));
     s->probability = malloc(values * sizeof(*s->probability));
-    s->yes = malloc(values * sizeof(*s->yes));
-    s->no = malloc(values * sizeof(*s->no));
-    return logits && s->order && s->crop && s->logit && s->probability && s->yes && s->no ? CHEX_OK : error_memory(err);
+    return logits && s->order && s->crop && s->logit && s->probability ? CHEX_OK : error_memory(err);
 }
 
 static enum chex_status
@@ -147,29 +160,6 @@ share_start(struct share_of_scores *s, struct chex_error *err)
     for (i = 0; i < (size_t)s->views * o->batch; i++)
         s->crop[i] = s->view[i / o->batch];
     return loader_start(&loader, &s->loader, err);
-}
-
-/* Average over the views; a single view keeps its logit unchanged. */
-static void
-join_views(struct share_of_scores *s, const float *logits)
-{
-    size_t values = (size_t)s->o->batch * s->outputs, i;
-    unsigned v;
-
-    memset(s->yes, 0, values * sizeof(*s->yes));
-    memset(s->no, 0, values * sizeof(*s->no));
-    for (v = 0; v < s->views; v++) {
-        for (i = 0; i < values; i++) {
-            s->logit[i] = logits[v * values + i];
-            s->yes[i] += sigmoid((double)s->logit[i]);
-            s->no[i] += sigmoid(-(double)s->logit[i]);
-        }
-    }
-    for (i = 0; i < values; i++) {
-        s->probability[i] = (float)(s->yes[i] / s->views);
-        if (s->views > 1)
-            s->logit[i] = (float)(log(s->yes[i]) - log(s->no[i]));
-    }
 }
 
 /* Leave out positions after the last sample, and positions whose damaged record the loader replaced. */
@@ -232,7 +222,7 @@ finish_batch(struct share_of_scores *s, struct chex_error *err)
     if (status == CHEX_OK && o->collective)
         status = collective_poll(o->collective, err);
     if (status == CHEX_OK) {
-        join_views(s, f->logits);
+        evaluate_join_views(s->views, (size_t)s->o->batch * s->outputs, f->logits, s->logit, s->probability);
         status = keep_scores(s, f->loaded, (s->first + number * s->ranks) * o->batch, err);
     }
     loader_return(s->loader, f->loaded);

@@ -43,6 +43,12 @@ extern const char *const tta_names[];
 /* Fill view[]; returns the number of views. */
 unsigned evaluate_views(enum tta tta, unsigned side, unsigned source, struct crop view[EVALUATE_VIEWS]);
 
+/*
+ * Average `count` outputs over the views, as described above; a single view keeps its logit.
+ * logits  [views][count], as score_start() writes them;  logit, probability  [count]
+ */
+void evaluate_join_views(unsigned views, size_t count, const float *logits, float *logit, float *probability);
+
 /* ---- a split ----------------------------------------------------------------------------------------------------- */
 
 struct evaluate_options {

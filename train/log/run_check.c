@@ -180,6 +180,7 @@ static const struct member dataset_members[] = {
     {"leaky_patients", COUNT, .added = true},
     {"height", COUNT},
     {"width", COUNT},
+    {"resize", TEXT, .added = true},
     {"images", COUNT},
     {"splits", .form = FORM_LIST, .of = &a_split},
     {"certificate", .form = FORM_OBJECT, .of = certificate_members, OR_NULL, .added = true},

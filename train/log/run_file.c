@@ -8,6 +8,7 @@
 #include "log/run_file.h"
 
 #include "dataset/certificate.h"
+#include "dataset/dataset.h"
 #include "dataset/findings.h"
 #include "log/run_json.h"
 
@@ -150,6 +151,7 @@ format_dataset(const struct run_facts *f)
         run_json_count(&j, "leaky_patients", info->leaky_patients);
     run_json_count(&j, "height", info->height);
     run_json_count(&j, "width", info->width);
+    run_json_text(&j, "resize", f->dataset->manifest.resize);
     run_json_count(&j, "images", info->image_count);
     for (i = 0; i < info->split_count; i++)
         if (json_array_append_new(splits, format_split(f, chex_dataset_split(f->dataset, i))) != 0)
@@ -212,6 +214,21 @@ run_file_is_leaky(int folder_fd, bool *leaky, struct chex_error *err)
     enum chex_status status = read_earlier(folder_fd, &run, err);
 
     *leaky = json_is_true(json_object_get(run, "leaky"));
+    json_decref(run);
+    return status;
+}
+
+enum chex_status
+run_file_images(int folder_fd, unsigned *side, char *resize, size_t size, struct chex_error *err)
+{
+    json_t *run = NULL;
+    enum chex_status status = read_earlier(folder_fd, &run, err);
+    const json_t *dataset = json_object_get(run, "dataset");
+    double width = json_number_value(json_object_get(dataset, "width"));
+    const char *method = json_string_value(json_object_get(dataset, "resize"));
+
+    *side = width >= 1 && width <= RECORD_MAX_SIDE ? (unsigned)width : 0;
+    snprintf(resize, size, "%s", method ? method : "");
     json_decref(run);
     return status;
 }

@@ -72,6 +72,13 @@ enum chex_status run_file_init(const struct folder *folder, char *out, size_t si
  */
 enum chex_status run_file_train_split(const struct folder *folder, char *out, size_t size, struct chex_error *err);
 
+/*
+ * Read the images that the run in this folder was trained on: their side in pixels, 0 if its run.json is missing or
+ * invalid, and the method that made them this small (image/resample.h), "" if run.json does not name it.
+ * CHEX_ERR_MEMORY
+ */
+enum chex_status run_file_images(int folder_fd, unsigned *side, char *resize, size_t size, struct chex_error *err);
+
 /* The result of one split. */
 struct run_result {
     const char *split, *sha256; /* members_sha256 */
