@@ -15,6 +15,7 @@
 #include "convert/cross_check.h"
 #include "convert/profile.h"
 #include "image/decode.h"
+#include "input/entry_decode.h"
 #include "io/disk_reads.h"
 
 #include <pthread.h>
@@ -48,14 +49,11 @@ struct job {
     struct profile *profile; /* convert_profile(): measure, and drop the records; NULL: a conversion */
 };
 
-/* Images that a thread decodes together. */
-#define TOGETHER 2
-
 /* Per-thread buffers and decoders, reused for every image. */
 struct worker {
     struct job *job;
-    struct decoder decoder[TOGETHER];
-    struct image image[TOGETHER];
+    struct decoder decoder[ENTRIES_TOGETHER];
+    struct image image[ENTRIES_TOGETHER];
     struct image again; /* of cross_check() */
     struct resampler resampler;
     uint8_t *record;
@@ -67,7 +65,7 @@ worker_release(struct worker *w)
 {
     int i;
 
-    for (i = 0; i < TOGETHER; i++) {
+    for (i = 0; i < ENTRIES_TOGETHER; i++) {
         decoder_release(&w->decoder[i]);
         image_release(&w->image[i]);
     }
@@ -83,7 +81,7 @@ worker_init(struct worker *w, struct job *job, struct chex_error *err)
     *w = (struct worker){.job = job, .record = malloc(job->convert->plan.layout.stride)};
     if (!w->record || decoder_init(&w->decoder[0], NULL) != CHEX_OK || decoder_init(&w->decoder[1], NULL) != CHEX_OK)
         return error_memory(err);
-    return profile_thread_begin(&w->measured, job->profile, w->decoder, TOGETHER, err);
+    return profile_thread_begin(&w->measured, job->profile, w->decoder, ENTRIES_TOGETHER, err);
 }
 
 static bool
@@ -110,45 +108,15 @@ count_traits(struct convert_counts *n, const struct image_traits *t, const char 
     n->mismatched += !name_matches(name, t->container);
 }
 
-/* Write the pixels of a record of a data set to w->record: as they are, or smaller. */
-static enum chex_status
-use_pixels(struct worker *w, const struct queue_entry *e, struct chex_error *err)
-{
-    const struct slot_plan *plan = &w->job->convert->plan;
-    const struct image image = {.width = e->width, .height = e->height, .stride = e->width, .data = e->bytes.data};
-    bool smaller = e->width > plan->spec.size;
-
-    return resampler_run(&w->resampler, smaller ? plan->spec.resize : RESAMPLE_NONE, &image, plan->spec.size,
-                         plan->spec.size, w->record + plan->layout.pixel_offset, err);
-}
-
 /* Decode the images of entries that have one, and store the result of each entry in its job. */
 static void
 decode_entries(struct worker *w, struct queue_entry *const *e, unsigned count, struct decode_job *job)
 {
     struct decode_limits limits = w->job->convert->plan.spec.limits;
-    unsigned i, encoded = 0;
 
     limits.stop = w->job->watch->stop;
     profile_skip(&w->measured);
-    for (i = 0; i < count; i++) {
-        job[i] = (struct decode_job){.decoder = &w->decoder[i],
-                                     .file = {e[i]->bytes.data, e[i]->bytes.size},
-                                     .out = &w->image[i],
-                                     .status = e[i]->reason.status,
-                                     .err = e[i]->reason};
-        encoded += job[i].status == CHEX_OK && e[i]->width == 0;
-    }
-    if (encoded == TOGETHER) {
-        decode_two(job, &limits);
-        return;
-    }
-    for (i = 0; i < count; i++) {
-        struct decode_job *j = &job[i];
-
-        if (j->status == CHEX_OK && e[i]->width == 0)
-            j->status = decode_image(j->decoder, j->file.data, j->file.size, &limits, j->out, &j->traits, &j->err);
-    }
+    entries_decode(e, count, &limits, w->decoder, w->image, job);
 }
 
 /* Decode an image again with libpng if --cross-check includes it, and compare. */
@@ -176,13 +144,11 @@ make_record(struct worker *w, const struct queue_entry *e, const struct decode_j
 
     if (status != CHEX_OK)
         *err = job->err;
-    else if (e->width > 0)
-        status = use_pixels(w, e, err);
-    else
+    else if (e->width == 0)
         status = check_entry(w, e, job, checked, err);
-    if (status == CHEX_OK && e->width == 0)
-        status = resampler_run(&w->resampler, plan->spec.resize, job->out, plan->spec.size, plan->spec.size,
-                               w->record + plan->layout.pixel_offset, err);
+    if (status == CHEX_OK)
+        status = entry_shrink(e, job, &w->resampler, plan->spec.resize, plan->spec.size,
+                              w->record + plan->layout.pixel_offset, err);
     profile_end_stage(&w->measured, PROFILE_RESIZE);
     if (status != CHEX_OK)
         return status;
@@ -314,12 +280,12 @@ work(void *context, uint64_t *item, struct chex_error *err)
 {
     struct job *job = context;
     struct worker w;
-    struct queue_entry *e[TOGETHER];
-    struct decode_job decoded[TOGETHER];
+    struct queue_entry *e[ENTRIES_TOGETHER];
+    struct decode_job decoded[ENTRIES_TOGETHER];
     unsigned count, i;
     enum chex_status status = worker_init(&w, job, err);
 
-    while (status == CHEX_OK && (count = queue_pop(job->queue, e, TOGETHER)) > 0) {
+    while (status == CHEX_OK && (count = queue_pop(job->queue, e, ENTRIES_TOGETHER)) > 0) {
         decode_entries(&w, e, count, decoded);
         profile_end_stage(&w.measured, PROFILE_INFLATE);
         for (i = 0; i < count; i++) {
@@ -513,7 +479,8 @@ run_pass(struct job *job, struct chex_error *err)
      * Entries: the images in progress of each decoding thread, as many waiting (of 16 threads at most), and one per
      * reading thread.  Bytes: room for images of 1 MiB.
      */
-    job->queue = queue_new(&job->threads, TOGETHER * (threads + (threads < 16 ? threads : 16)) + job->reader.wanted + 2,
+    job->queue = queue_new(&job->threads,
+                           ENTRIES_TOGETHER * (threads + (threads < 16 ? threads : 16)) + job->reader.wanted + 2,
                            (uint64_t)(32 + threads) << 20);
     if (status == CHEX_OK && !job->queue)
         status = error_memory(err);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 libchexcore_la_SOURCES += \
 	lib/input/archive.h \
+	lib/input/entry_decode.c \
+	lib/input/entry_decode.h \
 	lib/input/image_name.c \
 	lib/input/image_name.h \
 	lib/input/image_reader.c \
