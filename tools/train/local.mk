@@ -2,6 +2,9 @@
 run_times_sources = \
 	tools/train/run_times.c \
 	tools/train/run_times.h
+train_values_sources = \
+	tools/train/train_values.c \
+	tools/train/train_values.h
 train_sources = \
 	tools/train/roc_plot.c \
 	tools/train/roc_plot.h \
@@ -17,7 +20,5 @@ train_sources = \
 	tools/train/train_storage.h \
 	tools/train/train_storage_options.c \
 	tools/train/train_storage_options.h \
-	tools/train/train_values.c \
-	tools/train/train_values.h \
 	tools/train/train_watch.c \
 	tools/train/train_watch.h

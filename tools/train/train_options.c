@@ -546,7 +546,7 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
         return CHEX_OK;
     cli->train.given = cli->given;
     cli->train.given_path = cli->positive_file;
-    return value_weights(cli->positive_file, cli->given, &cli->train.given_count, err);
+    return value_weights(cli->positive_file, "Hernia,57.3", cli->given, &cli->train.given_count, err);
 }
 
 enum chex_status

@@ -98,8 +98,8 @@ value_duration(const char *text, double *out, struct chex_error *err)
 
 /* Parses "Hernia,57.3". */
 static enum chex_status
-take_weight(const char *path, const struct text_line *line, struct given_weight out[CHEX_FINDINGS_MAX], size_t *count,
-            struct chex_error *err)
+take_weight(const char *path, const char *example, const struct text_line *line,
+            struct given_weight out[CHEX_FINDINGS_MAX], size_t *count, struct chex_error *err)
 {
     struct given_weight *given = &out[*count];
     char text[FINDING_NAME_MAX + 64];
@@ -123,11 +123,12 @@ take_weight(const char *path, const struct text_line *line, struct given_weight 
             return CHEX_OK;
         }
     }
-    return error_set(err, CHEX_ERR_USAGE, "%s:%lu: not a line such as 'Hernia,57.3'", path, line->number);
+    return error_set(err, CHEX_ERR_USAGE, "%s:%lu: not a line such as '%s'", path, line->number, example);
 }
 
 enum chex_status
-value_weights(const char *path, struct given_weight out[CHEX_FINDINGS_MAX], size_t *count, struct chex_error *err)
+value_weights(const char *path, const char *example, struct given_weight out[CHEX_FINDINGS_MAX], size_t *count,
+              struct chex_error *err)
 {
     struct text_line line = {.data = NULL};
     struct line_reader *text;
@@ -139,7 +140,7 @@ value_weights(const char *path, struct given_weight out[CHEX_FINDINGS_MAX], size
     do {
         status = text_next(text, &line, err);
         if (status == CHEX_OK && line.data)
-            status = take_weight(path, &line, out, count, err);
+            status = take_weight(path, example, &line, out, count, err);
     } while (status == CHEX_OK && line.data);
     text_close(text);
     return status;

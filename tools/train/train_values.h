@@ -1,5 +1,5 @@
 /*
- * train_values.h - parses option values that only chex-train has: real numbers, durations, weights of findings
+ * train_values.h - parses option values of chex-train: real numbers, durations, weights of findings (also for chex-predict)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,11 +16,12 @@ enum chex_status value_real(const char *text, double min, double max, double *ou
 enum chex_status value_duration(const char *text, double *out, struct chex_error *err);
 
 /*
- * Reads a file with weights of findings: lines "Hernia,57.3" (or with a blank), in any order.  Empty lines and lines
- * that begin with # are ignored.  The trainer compares the names with the findings of the data set.
+ * Reads a file with a number above 0 for each finding: lines "Hernia,57.3" (or with a blank), in any order.  Empty
+ * lines and lines that begin with # are ignored.  The caller compares the names with its findings.
+ * example: such a line, for messages
  * CHEX_ERR_USAGE: "FILE:3: ...", or too many lines;  CHEX_ERR_MISSING;  CHEX_ERR_MEMORY
  */
-enum chex_status value_weights(const char *path, struct given_weight out[CHEX_FINDINGS_MAX], size_t *count,
-                               struct chex_error *err);
+enum chex_status value_weights(const char *path, const char *example, struct given_weight out[CHEX_FINDINGS_MAX],
+                               size_t *count, struct chex_error *err);
 
 #endif
