@@ -469,7 +469,8 @@ check_kinds(const struct source *s, struct chex_error *err)
     if (s->dataset_count == 0)
         return CHEX_OK;
     if (s->dataset_count < s->input_count)
-        return error_set(err, CHEX_ERR_USAGE, "'%s' is a data set, and another input is not: convert them separately",
+        return error_set(err, CHEX_ERR_USAGE,
+                         "'%s' is a data set, and another input is not: use them in separate commands",
                          s->dataset[0]->folder.path);
     if (s->dataset_count > SOURCES_MAX)
         return error_set(err, CHEX_ERR_USAGE, "%zu data sets: at most %d can be merged", s->dataset_count, SOURCES_MAX);

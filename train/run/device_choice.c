@@ -36,7 +36,7 @@ open_device(const struct device_request *request, const struct backend *backend,
 
     *expected = false;
     if (named && named->model && !request->imagine)
-        return error_set(err, CHEX_ERR_USAGE, "a model of a GPU is for a dry run (-n); train with --device %s",
+        return error_set(err, CHEX_ERR_USAGE, "a model of a GPU is for a dry run of chex-train (-n); use --device %s",
                          backend->name);
     if (backend->device_imagine && named && (named->model || (count == 0 && request->imagine)))
         return backend->device_imagine(named->model, out, err);
