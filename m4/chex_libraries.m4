@@ -129,7 +129,7 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   sanitizers    $enable_sanitizers
   |   hardening     $enable_hardening
   |
-  |   programs      chex-convert, chex-inspect, chex-synth, chex-train
+  |   programs      chex-convert, chex-inspect, chex-predict, chex-synth, chex-train
   |   archives      $have_libarchive (libarchive, liblzma: images straight from .tar.gz and .zip)
   |   unit tests    $have_check (Check)
   |   mpi           $have_mpi (several machines)

@@ -23,5 +23,6 @@ dist_schemas_DATA = \
 	schemas/inspect.schema.json \
 	schemas/manifest.schema.json \
 	schemas/metrics.schema.json \
+	schemas/predict.schema.json \
 	schemas/run.schema.json \
 	schemas/train.schema.json

@@ -102,6 +102,7 @@ TESTS += \
 	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \
 	tests/cli/check_pictures.py \
+	tests/cli/check_predict.py \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
 	tests/cli/check_reshard.py \
@@ -185,6 +186,7 @@ AM_TESTS_ENVIRONMENT = \
 	TRAIN_STEP='$(abs_builddir)/train-step'; export TRAIN_STEP; \
 	COLLECTIVE_RANKS='$(abs_builddir)/collective-ranks'; export COLLECTIVE_RANKS; \
 	WRITE_RUN='$(abs_builddir)/write-run'; export WRITE_RUN; \
+	CHEX_PREDICT='$(abs_builddir)/chex-predict'; export CHEX_PREDICT; \
 	CHEX_SYNTH='$(abs_builddir)/chex-synth'; export CHEX_SYNTH; \
 	CHEX_TRAIN='$(abs_builddir)/chex-train'; export CHEX_TRAIN; \
 	CHEX_TRAIN_EMULATED='$(abs_builddir)/tests/chex-train-emulated'; export CHEX_TRAIN_EMULATED; \

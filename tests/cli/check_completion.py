@@ -21,7 +21,7 @@ import time
 from support import BUILD, FINDINGS, PATIENCE, Cases, Skip, helps, program, run, slurp, write
 
 case = Cases()
-TOOLS = ["chex-convert", "chex-inspect", "chex-synth", "chex-train"]
+TOOLS = ["chex-convert", "chex-inspect", "chex-predict", "chex-synth", "chex-train"]
 
 
 def shell(name):

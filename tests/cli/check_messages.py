@@ -24,7 +24,7 @@ from support import Cases, cache_folder, helps, next_command, nih, png, program,
 
 case = Cases()
 CACHE = cache_folder("messages", harness.SCRATCH)  # in memory: it is many files
-TOOLS = ["chex-convert", "chex-inspect", "chex-synth", "chex-train"]
+TOOLS = ["chex-convert", "chex-inspect", "chex-predict", "chex-synth", "chex-train"]
 RED, YELLOW, OFF = "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
 

@@ -38,6 +38,7 @@ EXTRA_DIST += \
 	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \
 	tests/cli/check_pictures.py \
+	tests/cli/check_predict.py \
 	tests/cli/check_profile.py \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
@@ -62,6 +63,7 @@ EXTRA_DIST += \
 	tests/cli/commands/convert.txt \
 	tests/cli/commands/inspect.txt \
 	tests/cli/commands/mistakes.txt \
+	tests/cli/commands/predict.txt \
 	tests/cli/commands/synth.txt \
 	tests/cli/commands/train.txt \
 	tests/cli/nvtx_injection.c \

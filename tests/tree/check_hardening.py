@@ -9,7 +9,7 @@ import sys
 import support
 
 check = support.Cases()
-PROGRAMS = ["chex-convert", "chex-inspect", "chex-synth", "chex-train"]
+PROGRAMS = ["chex-convert", "chex-inspect", "chex-predict", "chex-synth", "chex-train"]
 
 
 def configured():

@@ -1,5 +1,5 @@
 /*
- * train_values.h - parses option values of chex-train: real numbers, durations, weights of findings (also for chex-predict)
+ * train_values.h - parses option values: real numbers, durations, numbers for findings
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -15,7 +15,7 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
-programs='chex-train chex-synth chex-convert chex-inspect train-step gpu-steps gpu-loop'
+programs='chex-train chex-synth chex-convert chex-inspect chex-predict train-step gpu-steps gpu-loop'
 scripts='tests/cuda/device/check_gpu.py tests/cuda/device/curve.py tests/cuda/device/gpu_ranks.py
     tests/cuda/device/gpu_results.py tests/cuda/device/parity.py tests/cuda/device/runs.py
     bench/gpu.py bench/gpu_torch.py'

@@ -1,0 +1,208 @@
+/*
+ * chex-predict.c - scores images with trained networks, without labels
+ *
+ * predict_options.c has the options; predict_model.c and predict_images.c read the inputs, predict_run.c scores,
+ * predict_write.c and predict_report.c have the output.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "base/json.h"
+#include "common/progress_line.h"
+#include "common/stop_signals.h"
+#include "predict/predict_report.h"
+
+#include <string.h>
+
+/* A run of the program: what its callbacks need. */
+struct prediction_run {
+    const struct cli_common *common;
+    struct progress_line line;
+    struct progress progress;
+};
+
+static void
+on_note(void *context, const char *text)
+{
+    struct prediction_run *run = context;
+
+    if (!run->common->quiet)
+        progress_line_print(&run->line, "note     %s", text);
+}
+
+static void
+on_tick(void *context, uint64_t done, uint64_t refused)
+{
+    struct prediction_run *run = context;
+    char text[256];
+
+    progress_update(&run->progress, done);
+    if (!progress_line_due(&run->line))
+        return;
+    report_scoring(&run->progress, refused, text, sizeof(text));
+    progress_line_update(&run->line, text);
+}
+
+static void
+on_refuse(void *context, const char *name, const char *why)
+{
+    struct prediction_run *run = context;
+
+    if (!run->common->quiet)
+        progress_line_fault(&run->line, "refused  %s: %s", name, why);
+}
+
+static void
+on_damaged(void *context, const char *path, const struct archive_fault *fault)
+{
+    struct prediction_run *run = context;
+
+    if (!run->common->quiet)
+        progress_line_fault(&run->line, "damaged  '%s' at byte %llu: %s", path, (unsigned long long)fault->offset,
+                            fault->error.text);
+}
+
+/* Write to standard output: the document with --json, otherwise the CSV if there is no folder for it. */
+static enum chex_status
+print(const struct prediction *p, const struct cli_common *common, int code, struct chex_error *err)
+{
+    struct buffer text = {0};
+    enum chex_status status = CHEX_OK;
+    json_t *top;
+
+    if (common->json) {
+        top = prediction_json(p);
+        if (top && json_object_set_new(top, "exit_code", json_integer(code)) != 0) {
+            json_decref(top);
+            top = NULL;
+        }
+        status = append_json(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
+        json_decref(top);
+    } else if (!p->options->out) {
+        status = prediction_csv(p, &text, err);
+    }
+    if (status == CHEX_OK && text.size > 0 && fwrite(text.data, 1, text.size, stdout) != text.size)
+        status = error_set(err, CHEX_ERR_WRITE, "cannot write to standard output");
+    buffer_release(&text);
+    return status;
+}
+
+static void
+print_failure(const struct chex_error *why, int code)
+{
+    json_t *top = json_pack("{s:s,s:s,s:i,s:o}", "tool", "chex-predict", "version", chex_version(), "exit_code", code,
+                            "error", text_json(why->text));
+
+    if (top)
+        json_dumpf(top, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(top);
+}
+
+static int
+exit_code_of(const struct prediction *p)
+{
+    return p->results->refused > 0 || prediction_damaged(p->images) > 0 ? EXIT_DATA : EXIT_GOOD;
+}
+
+/* Read the models and list the images; nothing is written yet. */
+static enum chex_status
+prepare(struct predict_options *o, const struct cli_common *common, const atomic_bool *stop, struct models *models,
+        struct flags *flags, struct images *images, struct chex_error *err)
+{
+    enum chex_status status = predict_sort_operands(o, err);
+
+    if (status == CHEX_OK && o->out)
+        status = prediction_check_output(o, err);
+    if (status == CHEX_OK)
+        status = models_read(o, models, err);
+    if (status == CHEX_OK)
+        status = flags_choose(o, models, flags, err);
+    if (status == CHEX_OK)
+        status = images_list(o, models->size, models->resize, common->threads, stop, images, err);
+    return status == CHEX_OK ? models_open(o, common->threads, models, err) : status;
+}
+
+/* Score the images and write the results; *code is the exit code without an error. */
+static enum chex_status
+score(struct prediction_run *run, const struct prediction *p, struct images *images, struct results *results,
+      const atomic_bool *stop, int *code, struct chex_error *err)
+{
+    const struct cli_common *common = run->common;
+    const struct predict_watch watch = {
+        .tick = on_tick, .refuse = on_refuse, .damaged = on_damaged, .context = run, .stop = stop};
+    enum chex_status status;
+
+    if (!common->quiet) {
+        progress_line_begin_log(common, predict_program.name);
+        report_plan(p, common->threads);
+    }
+    progress_start(&run->progress, images->count);
+    status = predict_run(p->options, common->threads, p->models, images, &watch, results, err);
+    stop_signals_may_exit(0);
+    progress_line_clear(&run->line);
+    *code = exit_code_of(p);
+    if (status == CHEX_OK && p->options->out)
+        status = prediction_write(p, err);
+    if (status == CHEX_OK)
+        status = print(p, common, *code, err);
+    if (status == CHEX_OK && !common->quiet)
+        report_done(p, common);
+    return status;
+}
+
+static void
+suggest(const struct predict_options *o, struct chex_error *err)
+{
+    size_t i;
+
+    for (i = 0; i < o->operands; i++)
+        cli_suggest_path(err, o->operand[i]);
+}
+
+static int
+predict(struct predict_options *o, const struct cli_common *common)
+{
+    const atomic_bool *stop = stop_signals_catch("stopping after the current images");
+    struct prediction_run run = {.common = common};
+    struct models models = {.note = on_note, .context = &run};
+    struct images images = {.count = 0};
+    struct results results = {.count = 0};
+    struct flags flags;
+    const struct prediction p = {
+        .options = o, .models = &models, .flags = &flags, .images = &images, .results = &results};
+    struct chex_error err = {.status = CHEX_OK};
+    int code = EXIT_GOOD;
+    enum chex_status status;
+
+    stop_signals_may_exit(EXIT_STOPPED);
+    progress_line_init(&run.line, common);
+    status = prepare(o, common, stop, &models, &flags, &images, &err);
+    if (status == CHEX_OK)
+        status = score(&run, &p, &images, &results, stop, &code, &err);
+    progress_line_release(&run.line);
+    if (status != CHEX_OK) {
+        suggest(o, &err);
+        code = cli_error(&predict_program, common, &err);
+        if (common->json)
+            print_failure(&err, code);
+    }
+    results_release(&results);
+    images_release(&images);
+    models_release(&models);
+    return code;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct predict_options options = predict_options_default();
+    struct cli_common common;
+    int code = cli_parse(&predict_program, argc, argv, &options, &common);
+
+    if (code == CLI_GO_ON)
+        code = cli_finish(&predict_program, &common, predict(&options, &common));
+    predict_options_release(&options);
+    return code;
+}

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+predict_sources = \
+	tools/predict/predict_batches.c \
+	tools/predict/predict_batches.h \
+	tools/predict/predict_flags.c \
+	tools/predict/predict_flags.h \
+	tools/predict/predict_images.c \
+	tools/predict/predict_images.h \
+	tools/predict/predict_model.c \
+	tools/predict/predict_model.h \
+	tools/predict/predict_options.c \
+	tools/predict/predict_options.h \
+	tools/predict/predict_report.c \
+	tools/predict/predict_report.h \
+	tools/predict/predict_run.c \
+	tools/predict/predict_run.h \
+	tools/predict/predict_score.c \
+	tools/predict/predict_score.h \
+	tools/predict/predict_write.c \
+	tools/predict/predict_write.h

@@ -1,0 +1,41 @@
+/*
+ * predict_images.h - the images of a prediction: lists those of all PATHs by name, before the first is decoded
+ *
+ * The list is sorted by name, so no result depends on the order of the PATHs.  Archives are read once for their names
+ * and later again for their images.  `names` is the form in which image_reader.h takes a list of names: its entries
+ * have a name and nothing else, because there are no labels.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_PREDICT_IMAGES_H
+#define CHEX_TOOLS_PREDICT_IMAGES_H
+
+#include "input/image_reader.h"
+#include "predict/predict_options.h"
+
+struct images {
+    struct source source;
+    struct labels names;           /* [count], sorted */
+    struct planned_image *planned; /* [count] of each name; its index is the row */
+    size_t count;
+    struct unlabeled *member;        /* [source.archive_count] names in each archive */
+    struct archive_content *content; /* as `member`; set by the reader */
+    struct unlabeled others;         /* names in archives that are not in the list; set by the reader */
+    locale_t utf8;                   /* for names in archives */
+};
+
+/*
+ * List the images.  size: side of the images of the models, which must not be smaller than those of a data set.  Zero
+ * *out before the call; free it with images_release(), also after a failure.
+ * CHEX_ERR_USAGE    --split without a data set, or a data set without this split; errors of source_scan()
+ * CHEX_ERR_MISSING  there are no images;  CHEX_ERR_INCOMPATIBLE  a data set of smaller images
+ * CHEX_ERR_STOPPED, CHEX_ERR_READ, CHEX_ERR_MEMORY and other errors of source_scan() and image_archive_open()
+ */
+enum chex_status images_list(const struct predict_options *o, unsigned size, enum resample_method resize,
+                             unsigned threads, const atomic_bool *stop, struct images *out, struct chex_error *err);
+void images_release(struct images *images);
+
+/* Returns the options with which the archives are read. */
+struct image_archive_options images_archive_options(const struct images *images, const atomic_bool *stop);
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * predict_report.c - see predict_report.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "predict/predict_report.h"
+
+#include "base/number_format.h"
+#include "common/color.h"
+#include "common/printable.h"
+#include "common/shell_word.h"
+#include "common/wrap.h"
+
+#include <string.h>
+
+/* ---- plan -------------------------------------------------------------------------------------------------------- */
+
+static void
+report_models(const struct models *models)
+{
+    char path[PRINTABLE_TEXT], n[FORMAT_THINGS];
+    size_t i;
+
+    for (i = 0; i < models->count; i++) {
+        const struct predict_model *m = &models->model[i];
+        struct wrap w = {.out = stderr};
+
+        wrap_put(&w, "", "%-8s %s", i == 0 ? "model" : "", printable_text(relative_path(m->path), path));
+        wrap_put(&w, "  ", "%s of %ux%u", m->state.model, m->state.side, m->state.side);
+        wrap_put(&w, ", ", "%s", format_things(m->findings.count, "finding", n));
+        wrap_put(&w, ", ", "step %s", COUNT_TEXT(m->state.step));
+        wrap_end(&w);
+    }
+    if (models->leaky)
+        wrap_line(stderr, "leaky", "a model is marked: a patient or image was in two of its splits");
+    if (models->short_run[0])
+        wrap_line(stderr, "short", "a model is of a short run (%s)", models->short_run);
+    if (models->resize_assumed)
+        wrap_line(stderr, "note",
+                  "run.json does not say how the images of the model were shrunk: %s is assumed "
+                  "(--resize)",
+                  resample_names[models->resize]);
+}
+
+static void
+report_flags(const struct prediction *p)
+{
+    const struct flags *f = p->flags;
+    unsigned outputs = p->models->outputs;
+
+    if (f->rule && strcmp(f->rule, "file") == 0)
+        wrap_line(stderr, "flags", "%u of %u findings, thresholds of '%s'", f->findings, outputs,
+                  p->options->threshold);
+    else if (f->rule)
+        wrap_line(stderr, "flags", "%u of %u findings, thresholds %s, chosen on %s; %u calibrated", f->findings,
+                  outputs, f->rule, f->calibration->split, f->calibrated);
+    else if (p->models->count > 1)
+        wrap_line(stderr, "flags",
+                  "none, and no calibration: those of a single model do not hold for the mean of "
+                  "several (--threshold FILE)");
+    else
+        wrap_line(stderr, "flags",
+                  "none, and no calibration: the model was trained without a split val that could "
+                  "choose them (--threshold FILE)");
+}
+
+static void
+report_images(const struct prediction *p)
+{
+    const struct source *s = &p->images->source;
+    char n[FORMAT_THINGS];
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "images   %s", format_things(p->images->count, "image", n));
+    if (s->dataset_count > 0)
+        wrap_put(&w, " in ", "%s", format_things(s->dataset_count, "data set", n));
+    if (s->folder_count > 0)
+        wrap_put(&w, " in ", "%s", format_things(s->folder_count, "folder", n));
+    if (s->archive_count > 0)
+        wrap_put(&w, s->folder_count > 0 ? " and " : " in ", "%s", format_things(s->archive_count, "archive", n));
+    wrap_put(&w, ", ", "shrunk to %ux%u (%s)", p->models->size, p->models->size, resample_names[p->models->resize]);
+    if (!part_is_whole(p->options->part))
+        wrap_put(&w, ", ", "part %u of %u", p->options->part.index + 1, p->options->part.count);
+    wrap_end(&w);
+    if (s->repeated > 0)
+        wrap_line(stderr, "", "%s identical %s ignored", COUNT_TEXT(s->repeated), s->repeated == 1 ? "copy" : "copies");
+    if (s->unopened > 0)
+        wrap_line(stderr, "", "%s in these folders not looked into; give archives by name",
+                  format_things(s->unopened, "archive", n));
+    if (s->unreadable > 0)
+        wrap_line(stderr, "", "%s that may not be read left out", format_things(s->unreadable, "folder", n));
+}
+
+void
+report_plan(const struct prediction *p, unsigned threads)
+{
+    const struct models *m = p->models;
+    char n[FORMAT_THINGS];
+    struct wrap w = {.out = stderr};
+
+    report_models(m);
+    report_flags(p);
+    report_images(p);
+    wrap_put(&w, "", "device   %s", m->device->info.text);
+    wrap_put(&w, ", ", "%s", precision_names[m->model[0].facts.precision]);
+    wrap_put(&w, ", ", "micro-batches of %u", m->batch);
+    wrap_put(&w, ", ", "%s", format_things(threads, "thread", n));
+    wrap_end(&w);
+}
+
+/* ---- progress and end -------------------------------------------------------------------------------------------- */
+
+void
+report_scoring(const struct progress *p, uint64_t refused, char *text, size_t size)
+{
+    char done[FORMAT_TEXT], total[FORMAT_TEXT], rate[FORMAT_TEXT], left[FORMAT_TEXT], bad[FORMAT_TEXT];
+    double seconds = progress_left(p);
+
+    snprintf(text, size, "predict  %3u %%  %s/%s  %s img/s  refused %s  %s left",
+             (unsigned)(p->total ? p->done * 100 / p->total : 100), format_count(p->done, done),
+             format_count(p->total, total), format_count((uint64_t)p->rate, rate), format_count(refused, bad),
+             seconds < 0 ? "?" : format_seconds(seconds, left));
+}
+
+static void
+report_refused(const struct prediction *p, const struct cli_common *common)
+{
+    const struct results *r = p->results;
+    struct color color = color_for(common, stderr);
+    char out[PRINTABLE_TEXT], n[FORMAT_THINGS];
+    size_t damaged = prediction_damaged(p->images);
+    struct wrap w = {.out = stderr};
+
+    if (r->refused == 0 && damaged == 0)
+        return;
+    wrap_put(&w, "", "         %s%s refused%s", color.red, format_things(r->refused, "image", n), color.off);
+    if (damaged > 0)
+        wrap_put(&w, ", ", "%s damaged", format_things(damaged, "archive", n));
+    if (p->options->out)
+        wrap_put(&w, "      ", "%s/" PREDICT_REFUSED, printable_text(relative_path(p->options->out), out));
+    wrap_end(&w);
+}
+
+static void
+report_doubts(const struct results *r)
+{
+    char n[FORMAT_THINGS];
+    struct wrap w = {.out = stderr};
+    bool first = true;
+    unsigned k;
+    size_t i;
+
+    if (r->doubtful == 0)
+        return;
+    wrap_put(&w, "", "         %s scored although doubtful:", format_things(r->doubtful, "image", n));
+    for (k = 0; k < DOUBTS; k++) {
+        uint64_t count = 0;
+
+        for (i = 0; i < r->count; i++)
+            count += r->image[i].refused == CHEX_OK && (r->image[i].doubts >> k & 1);
+        if (count > 0) {
+            wrap_put(&w, first ? " " : ", ", "%s %s", format_count(count, n), doubt_names[k]);
+            first = false;
+        }
+    }
+    wrap_end(&w);
+}
+
+void
+report_done(const struct prediction *p, const struct cli_common *common)
+{
+    const struct results *r = p->results;
+    double seconds = r->seconds > 0.001 ? r->seconds : 0.001;
+    uint64_t scored = r->count - r->refused, tenths = (uint64_t)(seconds * 10 + 0.5);
+    char n[FORMAT_THINGS], out[PRINTABLE_TEXT];
+    struct wrap w = {.out = stderr};
+
+    wrap_put(&w, "", "done     %s in %s.%u s", format_things(scored, "image", n), COUNT_TEXT(tenths / 10),
+             (unsigned)(tenths % 10));
+    wrap_put(&w, ", ", "%s img/s", COUNT_TEXT((double)scored / seconds + 0.5));
+    if (p->options->out)
+        wrap_put(&w, "      ", "%s/" PREDICT_CSV, printable_text(relative_path(p->options->out), out));
+    wrap_end(&w);
+    report_refused(p, common);
+    report_doubts(r);
+    wrap_line(stderr, "", "research use only, not for diagnosis");
+}

@@ -1,0 +1,51 @@
+/*
+ * predict_write.h - the results of a prediction as CSV and JSON (schemas/predict.schema.json)
+ *
+ * The bytes depend on the models, the images and the options, and on nothing else: they contain no time, host or path.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_PREDICT_WRITE_H
+#define CHEX_TOOLS_PREDICT_WRITE_H
+
+#include "predict/predict_flags.h"
+#include "predict/predict_run.h"
+
+#include <jansson.h>
+
+#define PREDICT_CSV     "predictions.csv"
+#define PREDICT_REFUSED "refused.csv"
+#define PREDICT_JSON    "predictions.json"
+
+/* Everything that a document is made of. */
+struct prediction {
+    const struct predict_options *options;
+    const struct models *models;
+    const struct flags *flags;
+    const struct images *images;
+    const struct results *results;
+};
+
+/* Returns the number of damaged archives. */
+size_t prediction_damaged(const struct images *images);
+
+/*
+ * Append a line per image, ordered by name: image, status, prob_ of each finding, with several models sd_, then cal_
+ * and flag_.  Numbers have nine digits.  CHEX_ERR_MEMORY
+ */
+enum chex_status prediction_csv(const struct prediction *p, struct buffer *out, struct chex_error *err);
+/* Append a line per refused image or damaged archive: image, reason, detail.  CHEX_ERR_MEMORY */
+enum chex_status prediction_refused(const struct prediction *p, struct buffer *out, struct chex_error *err);
+/* Returns the document; the caller owns it.  NULL when out of memory. */
+json_t *prediction_json(const struct prediction *p);
+
+/*
+ * Check that the folder of the results has none yet, before the work.
+ * CHEX_ERR_USAGE  it has, and options->force is not set;  CHEX_ERR_WRITE
+ */
+enum chex_status prediction_check_output(const struct predict_options *o, struct chex_error *err);
+
+/* Write the three files, the JSON last: a folder that has it is complete.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
+enum chex_status prediction_write(const struct prediction *p, struct chex_error *err);
+
+#endif
