@@ -193,8 +193,8 @@ images_list(const struct predict_options *o, unsigned size, enum resample_method
     if (status == CHEX_OK)
         status = merge_names(out, err);
     if (status == CHEX_OK && out->names.count == 0)
-        return error_set(err, CHEX_ERR_MISSING, "'%s'%s: no PNG or JPEG images", o->path[0],
-                         o->paths > 1 ? " and the other paths" : "");
+        return error_set(err, CHEX_ERR_MISSING, "'%s'%s: no PNG or JPEG images (for DICOM files see chex-predict(1))",
+                         o->path[0], o->paths > 1 ? " and the other paths" : "");
     return status == CHEX_OK ? plan_names(out, o->part, err) : status;
 }
 

@@ -1,5 +1,5 @@
 /*
- * predict_images.h - the images of a prediction: lists those of all PATHs by name, before the first is decoded
+ * predict_images.h - lists the images of all PATHs by name, before the first is decoded
  *
  * The list is sorted by name, so no result depends on the order of the PATHs.  Archives are read once for their names
  * and later again for their images.  `names` is the form in which image_reader.h takes a list of names: its entries
@@ -35,7 +35,7 @@ enum chex_status images_list(const struct predict_options *o, unsigned size, enu
                              unsigned threads, const atomic_bool *stop, struct images *out, struct chex_error *err);
 void images_release(struct images *images);
 
-/* Returns the options with which the archives are read. */
+/* Returns the options for reading the archives. */
 struct image_archive_options images_archive_options(const struct images *images, const atomic_bool *stop);
 
 #endif

@@ -298,7 +298,7 @@ results_init(struct results *r, const struct models *models, size_t count, struc
     return CHEX_OK;
 }
 
-/* Refuse the images that never came: they are behind the damage of an archive.  Count the doubtful ones. */
+/* Refuse the images that never came, because their archive is damaged.  Count the doubtful ones. */
 static enum chex_status
 end_results(struct predict_job *job, struct chex_error *err)
 {
