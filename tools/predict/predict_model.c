@@ -180,8 +180,8 @@ choose_images(const struct predict_options *o, struct models *m, struct chex_err
                              "the images of '%s' were shrunk by %s, those of '%s' by %s: --resize gives all the same",
                              m->model[0].path, resample_names[resize], model->path, resample_names[model->resize]);
         if (model->state.side > m->size)
-            return error_set(err, CHEX_ERR_USAGE, "'%s' needs images of at least %u x %u, not --size %u", model->path,
-                             model->state.side, model->state.side, m->size);
+            return error_set(err, CHEX_ERR_USAGE, "'%s' needs images of at least %u x %u, not of %u x %u", model->path,
+                             model->state.side, model->state.side, m->size, m->size);
     }
     m->resize_assumed = resize < 0;
     m->resize = resize < 0 ? spec_default().resize : (enum resample_method)resize;
