@@ -339,7 +339,8 @@ def _(work):
 
 @case("a signal stops with 75 and writes nothing")
 def _(work):
-    command = [program("chex-predict"), whole(), fixture("larger"), "-o", f"{work}/out", "-j", "1", "--device", "ref"]
+    command = [program("chex-predict"), whole(), fixture("larger"), "-o", f"{work}/out", "-j", "1", "--device", "ref",
+               "--tta", "tencrop"]  # ten times the work: seconds
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
             if line.startswith("device"):
