@@ -3,8 +3,10 @@ libchexcore_la_SOURCES += \
 	lib/convert/convert.c \
 	lib/convert/convert.h \
 	lib/convert/convert_image.c \
+	lib/convert/convert_image.h \
 	lib/convert/convert_index.c \
 	lib/convert/convert_missing.c \
+	lib/convert/convert_pass.c \
 	lib/convert/convert_private.h \
 	lib/convert/convert_publish.c \
 	lib/convert/convert_ranks.c \
