@@ -8,7 +8,7 @@
 #include "data/limit.h"
 
 #include "base/sha256.h"
-#include "dataset/dataset.h"
+#include "data/sample_texts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,12 +40,9 @@ limit_parse(const char *text, struct sample_limit *out, struct chex_error *err)
 /* ---- the patients ------------------------------------------------------------------------------------------------ */
 
 struct keys {
-    const struct samples *samples;
-    uint64_t *key; /* [samples->count]: the hash of its patient */
-    size_t next;   /* the next sample, in the order of the shards */
+    uint64_t *key; /* the hash of each sample's patient */
     struct digest *digest;
     char prefix[40];
-    bool skip_bad;
 };
 
 static uint64_t
@@ -65,53 +62,13 @@ hash_patient(const struct keys *k, struct chex_bytes patient)
 }
 
 static enum chex_status
-visit_record(void *context, const struct scanned_record *record, struct chex_error *err)
+take_key(void *context, size_t i, const struct record_values *values, struct chex_error *err)
 {
     struct keys *k = context;
 
-    if (k->next == k->samples->count || k->samples->place[k->next].index != record->index)
-        return CHEX_OK; /* padding */
-    if (record->fault != RECORD_GOOD && !k->skip_bad)
-        return record_fail(record, err);
-    k->key[k->next++] = record->fault == RECORD_GOOD ? hash_patient(k, record->values.patient) : NOT_READABLE;
+    (void)err;
+    k->key[i] = values ? hash_patient(k, values->patient) : NOT_READABLE;
     return CHEX_OK;
-}
-
-/* Read the records of one shard. */
-static enum chex_status
-read_shard(const struct chex_dataset *ds, unsigned number, struct keys *k, struct chex_error *err)
-{
-    const struct chex_shard_info *info = chex_dataset_shard(ds, number);
-    struct shard_scan scan = {.shard = dataset_shard_identity(ds, number),
-                              .records = info->record_count,
-                              .texts = true,
-                              .visit = visit_record,
-                              .context = k};
-    struct chex_shard *file;
-    enum chex_status status = chex_shard_open(ds, number, &file, err);
-
-    if (status != CHEX_OK)
-        return status;
-    scan.fd = file->fd;
-    status = shard_scan(&scan, err);
-    chex_shard_close(file);
-    return status == CHEX_OK ? status : error_context(err, status, "'%s' record %u", info->name, scan.next);
-}
-
-static enum chex_status
-read_keys(const struct chex_dataset *ds, struct keys *k, struct chex_error *err)
-{
-    enum chex_status status = CHEX_OK;
-
-    while (status == CHEX_OK && k->next < k->samples->count) {
-        unsigned shard = k->samples->place[k->next].shard;
-
-        status = read_shard(ds, shard, k, err);
-        if (status == CHEX_OK && k->next < k->samples->count && k->samples->place[k->next].shard == shard)
-            status = error_set(err, CHEX_ERR_DAMAGED, "'%s' has fewer records than the manifest says",
-                               chex_dataset_shard(ds, shard)->name);
-    }
-    return status;
 }
 
 /* ---- the choice -------------------------------------------------------------------------------------------------- */
@@ -142,7 +99,7 @@ enum chex_status
 samples_limit(const struct chex_dataset *ds, const struct sample_limit *limit, uint64_t seed, bool skip_bad,
               struct samples *s, struct chex_error *err)
 {
-    struct keys k = {.samples = s, .skip_bad = skip_bad};
+    struct keys k = {.key = NULL};
     size_t bytes = (s->count > 0 ? s->count : 1) * sizeof(*k.key), kept = 0, i;
     uint64_t *sorted = malloc(bytes), last;
     enum chex_status status = CHEX_OK;
@@ -153,7 +110,7 @@ samples_limit(const struct chex_dataset *ds, const struct sample_limit *limit, u
     if (!sorted || !k.key || !k.digest)
         status = error_memory(err);
     if (status == CHEX_OK)
-        status = read_keys(ds, &k, err);
+        status = samples_read_texts(ds, s, skip_bad, take_key, &k, err);
     if (status == CHEX_OK) {
         memcpy(sorted, k.key, s->count * sizeof(*sorted));
         last = last_key(sorted, s->count, limit);

@@ -10,6 +10,8 @@ libtrain_la_SOURCES += \
 	train/data/pace.h \
 	train/data/reader.c \
 	train/data/reader.h \
+	train/data/sample_texts.c \
+	train/data/sample_texts.h \
 	train/data/staging.c \
 	train/data/staging.h \
 	train/data/staging_private.h \
