@@ -63,6 +63,8 @@ static const struct cli_option option_table[] = {
      "multiply the gray levels of training images by a random factor from 1 - X to 1 + X; default 0"},
 
     {OPT_SETTING, 0, "epochs", "N", NULL, "Training", "number of passes over the training split; default 10"},
+    {OPT_SETTING, 0, "fold", "K/N", NULL, NULL,
+     "cross-validation: divide the patients of train and val into N folds, and validate with fold K; --fold 3/5"},
     {OPT_SETTING, 0, "limit", "N", NULL, NULL,
      "train on, and validate with, only N images of each split, or P%, as whole patients: a short run"},
     {OPT_SETTING, 0, "max-steps", "N", NULL, NULL,
@@ -513,6 +515,7 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
 {
     struct trainer_options *o = &cli->train;
     struct sample_limit limit;
+    struct fold_choice fold;
 
     o->threads = common->threads;
     o->plan_only = cli->dry_run;
@@ -536,6 +539,8 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
         return err->status;
     if (o->limit && o->evaluate_only)
         return error_set(err, CHEX_ERR_USAGE, "--limit goes with training, not with --eval-only");
+    if (o->fold && fold_parse(o->fold, &fold, err) != CHEX_OK)
+        return error_context(err, CHEX_ERR_USAGE, "--fold");
     if (o->limit && limit_parse(o->limit, &limit, err) != CHEX_OK)
         return error_context(err, CHEX_ERR_USAGE, "--limit");
     if (o->patience > 0 && o->evaluate_every == 0)

@@ -65,6 +65,20 @@ print_certificate(const struct trainer_facts *f)
 }
 
 static void
+print_fold(const struct fold *f)
+{
+    char images[FOLD_PARTS][FORMAT_THINGS], patients[FOLD_PARTS][FORMAT_THINGS];
+    int p;
+
+    for (p = 0; p < FOLD_PARTS; p++) {
+        format_things(f->samples[p].count, "image", images[p]);
+        format_things(f->patients[p], "patient", patients[p]);
+    }
+    wrap_line(stderr, "fold", "%u/%u: train has %s of %s, val %s of %s", f->choice.index + 1, f->choice.count,
+              images[FOLD_TRAIN], patients[FOLD_TRAIN], images[FOLD_VALIDATION], patients[FOLD_VALIDATION]);
+}
+
+static void
 print_data(const struct trainer_facts *f, bool evaluate_only)
 {
     struct wrap w = {.out = stderr};
@@ -78,6 +92,8 @@ print_data(const struct trainer_facts *f, bool evaluate_only)
     }
     print_split(&w, f, evaluate_only ? "" : "test", f->test);
     wrap_end(&w);
+    if (f->fold)
+        print_fold(f->fold);
     print_certificate(f);
     if (f->ds->info.leaky_patients > 0)
         wrap_line(stderr, "", "leaky: %s in two splits, so every number and figure is marked leaky",

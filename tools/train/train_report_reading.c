@@ -31,7 +31,7 @@ train_report_reading(const struct trainer_facts *f, const struct trainer_options
         wrap_put(&w, "; ", "shuffled as a whole");
     else
         wrap_put(&w, "; ", "shuffled by windows of %s of %s", format_count(reading->window, text),
-                 format_things(chex_dataset_split(f->ds, (unsigned)f->train)->shard_count, "shard", shards));
+                 format_things(reading->shards, "shard", shards));
     wrap_end(&w);
 }
 

@@ -12,10 +12,9 @@
 #define DEVICE_NONE "none"
 
 /* The options that change which images are read, and how. */
-static const char *const used[] = {"data",        "device",  "rate",          "ranks",      "epochs",
-                                   "limit",       "seed",    "max-steps",     "batch",      "accumulate",
-                                   "micro-batch", "stage",   "cache",         "break-lock", "shuffle",
-                                   "crc",         "timeout", "on-bad-record", NULL};
+static const char *const used[] = {"data",       "device",    "rate",  "ranks",      "epochs",        "fold",  "limit",
+                                   "seed",       "max-steps", "batch", "accumulate", "micro-batch",   "stage", "cache",
+                                   "break-lock", "shuffle",   "crc",   "timeout",    "on-bad-record", NULL};
 
 void
 train_storage_note_option(struct train_cli *cli, const char *name)

@@ -141,9 +141,8 @@ settings_keep(const struct settings *s, char out[SETTINGS_TEXT], struct chex_err
 
 #define KEPT_TEXT SETTINGS_TEXT
 
-/* Find the value after "NAME " in the lines of a text; returns false if there is none. */
-static bool
-find_kept(const char *kept, const char *name, char *out, size_t size)
+bool
+settings_kept_text(const char *kept, const char *name, char *out, size_t size)
 {
     size_t length = strlen(name);
 
@@ -161,7 +160,7 @@ settings_kept_number(const char *kept, const char *name, double otherwise)
 {
     char text[SETTINGS_NUMBER];
 
-    return find_kept(kept, name, text, sizeof(text)) ? strtod(text, NULL) : otherwise;
+    return settings_kept_text(kept, name, text, sizeof(text)) ? strtod(text, NULL) : otherwise;
 }
 
 void
@@ -198,7 +197,7 @@ differs(const struct settings *s, size_t i, const char *kept, char before[KEPT_T
 {
     char number[SETTINGS_NUMBER];
 
-    return s->kind[i] >= SETTING_FREE && find_kept(kept, s->value[i].name, before, KEPT_TEXT) &&
+    return s->kind[i] >= SETTING_FREE && settings_kept_text(kept, s->value[i].name, before, KEPT_TEXT) &&
            strncmp(before, value_text(&s->value[i], number), KEPT_TEXT - 1) != 0;
 }
 

@@ -99,6 +99,8 @@ void settings_note(char *out, size_t size, const char *name, const char *before,
  */
 void settings_compare_training(const struct settings *s, const char *kept, unsigned kinds, char out[SETTINGS_CHANGE]);
 
+/* Find the text after a name in the settings of a checkpoint; returns false if the name is missing. */
+bool settings_kept_text(const char *kept, const char *name, char *out, size_t size);
 /* Returns a number from the settings of a checkpoint; `otherwise` if the name is missing. */
 double settings_kept_number(const char *kept, const char *name, double otherwise);
 

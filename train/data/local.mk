@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libtrain_la_SOURCES += \
+	train/data/fold.c \
+	train/data/fold.h \
 	train/data/limit.c \
 	train/data/limit.h \
 	train/data/loader.c \

@@ -9,6 +9,7 @@ libtrain_la_SOURCES += \
 	train/run/trainer_artifacts.c \
 	train/run/trainer_common.c \
 	train/run/trainer_data.c \
+	train/run/trainer_dataset.c \
 	train/run/trainer_evaluate.c \
 	train/run/trainer_folder.c \
 	train/run/trainer_order.c \

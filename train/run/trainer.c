@@ -269,6 +269,7 @@ trainer_free(struct trainer *t)
     buffer_release(&t->images.told);
     trainer_times_release(&t->times);
     chex_dataset_close(t->task.ds);
+    fold_free(t->task.fold);
     folder_close(&t->run.folder);
     settings_release(&t->task.settings);
     collective_free(t->job.all);
@@ -287,6 +288,7 @@ trainer_facts(const struct trainer *t, struct trainer_facts *out)
         .train = t->task.train,
         .validation = t->task.validation,
         .test = t->task.test,
+        .fold = t->task.fold,
         .graph = t->task.graph,
         .backend = t->engine.backend,
         .device = t->engine.device ? t->engine.device->info.text : "",

@@ -36,6 +36,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/settings.h"
 #include "checkpoint/weights.h"
+#include "data/fold.h"
 #include "data/loader.h"
 #include "dataset/certificate.h"
 #include "dataset/findings.h"
@@ -77,6 +78,7 @@ struct trainer_options {
 
     uint32_t epochs;
     const char *limit;       /* limit.h: train on, and validate with, a part of the patients; NULL: all */
+    const char *fold;        /* fold.h: "3/5"; NULL: the splits of the data set, or with evaluate_only of the run */
     uint64_t max_steps;      /* steps in total after which the run saves and ends, without an evaluation; 0: none */
     uint32_t evaluate_every; /* epochs between two validations; the last epoch has one; 0: only the last epoch */
     unsigned batch; /* images of a rank per accumulation; a step accumulates the gradients of `accumulate` x batch */
@@ -335,6 +337,7 @@ bool trainer_free(struct trainer *t);
 /* How images are read. */
 struct trainer_reading {
     unsigned window;    /* of the order; of a resumed run its own, when known */
+    unsigned shards;    /* that hold the training images; 0 with evaluate_only */
     uint64_t size;      /* bytes of the splits that every epoch reads */
     bool kept;          /* in memory */
     bool on_device;     /* in device memory */
@@ -348,6 +351,7 @@ struct trainer_facts {
     const struct chex_dataset *ds;
     const struct certificate *certificate; /* of its split; without a hash if there is none */
     int train, validation, test;           /* splits; -1: none */
+    const struct fold *fold;               /* or NULL; ds already describes it */
     const struct graph *graph;
     const struct backend *backend;
     const char *device;                  /* description by the backend */

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void call_back(const struct trainer_job *job, void (*callback)(void *, const struct trainer *, const char *),
                       const char *format, va_list args) __attribute__((format(printf, 3, 0)));
@@ -113,12 +114,30 @@ trainer_free_arrays(struct checkpoint_arrays *a)
     *a = (struct checkpoint_arrays){.params = NULL};
 }
 
+/* List the samples of a split, without a limit. */
+static enum chex_status
+list_whole(const struct trainer_task *task, int split, struct samples *out, struct chex_error *err)
+{
+    const struct samples *part;
+    size_t bytes;
+
+    if (!task->fold || (split != task->train && split != task->validation))
+        return samples_list(task->ds, (unsigned)split, out, err);
+    part = &task->fold->samples[split == task->train ? FOLD_TRAIN : FOLD_VALIDATION];
+    bytes = part->count * sizeof(*part->place);
+    *out = (struct samples){malloc(bytes), part->count};
+    if (!out->place)
+        return error_memory(err);
+    memcpy(out->place, part->place, bytes);
+    return CHEX_OK;
+}
+
 enum chex_status
 trainer_list_samples(const struct trainer_job *job, const struct trainer_task *task, int split, struct samples *out,
                      struct chex_error *err)
 {
     bool limited = job->o->limit && !job->o->evaluate_only && (split == task->train || split == task->validation);
-    enum chex_status status = samples_list(task->ds, (unsigned)split, out, err);
+    enum chex_status status = list_whole(task, split, out, err);
     struct sample_limit limit;
 
     if (status == CHEX_OK && limited)

@@ -46,7 +46,7 @@ choose_window(const struct trainer_job *job, const struct trainer_task *task, st
 {
     struct buffer all = {0};
     enum chex_status status = collective_allgather(job->all, &available, sizeof(available), &all, NULL, err);
-    uint64_t least = available, one;
+    uint64_t least = available, one, size;
     int i;
 
     for (i = 0; status == CHEX_OK && i < collective_size(job->all); i++) {
@@ -55,10 +55,14 @@ choose_window(const struct trainer_job *job, const struct trainer_task *task, st
     }
     buffer_release(&all);
     images->reading.window = job->o->window;
+    images->reading.shards = chex_dataset_split(task->ds, (unsigned)task->train)->shard_count;
+    size = split_size(task, task->train);
+    if (task->fold) { /* its images are in the shards of both splits */
+        images->reading.shards += chex_dataset_split(task->ds, (unsigned)task->validation)->shard_count;
+        size += split_size(task, task->validation);
+    }
     if (job->o->choose_window)
-        images->reading.window = order_choose_window(split_size(task, task->train),
-                                                     chex_dataset_split(task->ds, (unsigned)task->train)->shard_count,
-                                                     usable(least));
+        images->reading.window = order_choose_window(size, images->reading.shards, usable(least));
     return status;
 }
 
@@ -99,11 +103,11 @@ choose_device_cache(const struct trainer_job *job, const struct trainer_task *ta
                      format_bytes_compared(size, there, needed), format_bytes_compared(there, size, left));
 }
 
-/* Returns the validation split if every epoch reads it, or -1. */
+/* Returns the validation split if every epoch reads its shards, or -1. */
 static int
 validation_of_epochs(const struct trainer_job *job, const struct trainer_task *task)
 {
-    return job->o->storage_check ? -1 : task->validation;
+    return job->o->storage_check && !task->fold ? -1 : task->validation;
 }
 
 /* Keep the splits of every epoch in memory if they fit, once per rank of the node. */
@@ -282,6 +286,8 @@ trainer_open_data(struct trainer *t, struct chex_error *err)
             split[t->task.validation] = true;
         if (t->task.test >= 0)
             split[t->task.test] = true;
+        if (t->task.fold && (t->task.test == t->task.train || t->task.test == t->task.validation))
+            split[t->task.train] = split[t->task.validation] = true;
         status = stage(&t->job, &t->task, &t->images, split, err);
     }
     if (status == CHEX_OK)

@@ -19,8 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SIDE        224 /* of the crop, default */
-#define LOADER_RING 4   /* micro-batches */
+#define LOADER_RING 4 /* micro-batches */
 
 unsigned
 trainer_micro_batch(unsigned batch, unsigned largest)
@@ -33,168 +32,6 @@ trainer_micro_batch(unsigned batch, unsigned largest)
         if (batch % size == 0 && (size <= largest || best < largest / 2))
             best = size;
     return best;
-}
-
-/* ---- data set ---------------------------------------------------------------------------------------------------- */
-
-static bool
-has_known_label(const struct chex_dataset *ds, unsigned split)
-{
-    const struct chex_split_info *s = chex_dataset_split(ds, split);
-    unsigned findings = chex_dataset_info(ds)->finding_count, i;
-
-    for (i = 0; i < findings; i++)
-        if (s->known[i] > 0)
-            return true;
-    return false;
-}
-
-static enum chex_status
-find_splits(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
-{
-    const char *wanted = job->o->split ? job->o->split : "test";
-
-    task->train = chex_dataset_find_split(task->ds, "train");
-    task->validation = chex_dataset_find_split(task->ds, "val");
-    task->test = chex_dataset_find_split(task->ds, job->o->evaluate_only ? wanted : "test");
-    if (task->train < 0)
-        task->train = chex_dataset_find_split(task->ds, "all");
-    if (job->o->evaluate_only && task->test < 0)
-        return error_set(err, CHEX_ERR_USAGE, "'%s' has no split '%s'", job->o->data, wanted);
-    if (!job->o->evaluate_only &&
-        (task->train < 0 || chex_dataset_split(task->ds, (unsigned)task->train)->image_count == 0))
-        return error_set(err, CHEX_ERR_USAGE, "'%s' has no split 'train' with images to train on", job->o->data);
-    if (!job->o->evaluate_only && !has_known_label(task->ds, (unsigned)task->train))
-        return error_set(err, CHEX_ERR_USAGE, "the split '%s' of '%s' has no known label to train on",
-                         chex_dataset_split(task->ds, (unsigned)task->train)->name, job->o->data);
-    /* A validation split without images or without known labels counts as missing, and a test split without images. */
-    if (task->validation >= 0 && !has_known_label(task->ds, (unsigned)task->validation))
-        task->validation = -1;
-    if (!job->o->evaluate_only && task->test >= 0 &&
-        chex_dataset_split(task->ds, (unsigned)task->test)->image_count == 0)
-        task->test = -1;
-    if (job->o->patience > 0 && task->validation < 0)
-        return error_set(err, CHEX_ERR_USAGE, "--early-stop needs a split 'val', and '%s' has none", job->o->data);
-    return CHEX_OK;
-}
-
-/* Select by loss if no finding of the validation split can have an AUROC. */
-static enum select_metric
-choose_select(const struct trainer_job *job, const struct trainer_task *task)
-{
-    const struct chex_split_info *s = task->validation >= 0 ? chex_dataset_split(task->ds, (unsigned)task->validation)
-                                                            : NULL;
-    unsigned findings = chex_dataset_info(task->ds)->finding_count, i;
-
-    for (i = 0; s && i < findings; i++)
-        if (s->positives[i] > 0 && s->positives[i] < s->known[i])
-            return job->o->select;
-    return SELECT_LOSS;
-}
-
-/* Before the first step: check that every shard of the split exists, with its size, and belongs to this data set. */
-static enum chex_status
-check_shards(const struct trainer_task *task, int split, struct chex_error *err)
-{
-    const struct chex_split_info *s = split >= 0 ? chex_dataset_split(task->ds, (unsigned)split) : NULL;
-    enum chex_status status = CHEX_OK;
-    unsigned i;
-
-    for (i = 0; s && status == CHEX_OK && i < s->shard_count; i++)
-        status = dataset_check_shard(task->ds, s->first_shard + i, err);
-    /* A shard of another size counts as a missing input. */
-    if (chex_status_is_data(status)) {
-        status = CHEX_ERR_MISSING;
-        if (err)
-            err->status = status;
-    }
-    return status;
-}
-
-/* Each finding of the data set must be in the user's list once, and no other name. */
-static enum chex_status
-take_given_weights(const struct trainer_options *o, struct trainer_task *task, struct chex_error *err)
-{
-    struct findings list = {.name = NULL};
-    bool seen[CHEX_FINDINGS_MAX] = {false};
-    unsigned i;
-
-    list.name = chex_dataset_findings(task->ds, &list.count);
-    for (i = 0; i < o->given_count; i++) {
-        const struct given_weight *given = &o->given[i];
-        int finding = finding_index(&list, given->name, strlen(given->name));
-
-        if (finding < 0)
-            return error_set(err, CHEX_ERR_USAGE, "%s:%lu: '%s' is not a finding of '%s'", o->given_path, given->line,
-                             given->name, o->data);
-        if (seen[finding])
-            return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s a second time", o->given_path, given->line,
-                             list.name[finding]);
-        seen[finding] = true;
-        task->positive[finding] = given->weight;
-    }
-    for (i = 0; i < list.count; i++)
-        if (!seen[i])
-            return error_set(err, CHEX_ERR_USAGE, "%s: no weight for %s", o->given_path, list.name[i]);
-    return CHEX_OK;
-}
-
-/*
- * auto: negatives / positives of the known labels of the training split; 1 if a finding has no positives or no
- * negatives, or without such a split.
- */
-static enum chex_status
-choose_positive_weight(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
-{
-    const struct chex_split_info *s = task->train >= 0 ? chex_dataset_split(task->ds, (unsigned)task->train) : NULL;
-    unsigned findings = chex_dataset_info(task->ds)->finding_count, i;
-
-    for (i = 0; i < findings; i++) {
-        task->positive[i] = 1;
-        if (job->o->positive == POSITIVE_AUTO && s && s->positives[i] > 0 && s->positives[i] < s->known[i])
-            task->positive[i] = (double)(s->known[i] - s->positives[i]) / (double)s->positives[i];
-    }
-    return job->o->positive == POSITIVE_GIVEN ? take_given_weights(job->o, task, err) : CHEX_OK;
-}
-
-/* Rank 0: read the certificate of the split.  Without a valid one the run continues, and its results name none. */
-static enum chex_status
-read_certificate(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
-{
-    struct chex_error why;
-    enum chex_status status = job->is_rank_0 ? certificate_read(task->ds, &task->certificate, &why) : CHEX_OK;
-
-    if (status == CHEX_ERR_MEMORY)
-        return error_memory(err);
-    if (status != CHEX_OK && status != CHEX_ERR_MISSING)
-        trainer_warn(job, "%s: not used (chex-inspect check --near --certificate writes one)", why.text);
-    task->leaky = chex_dataset_info(task->ds)->leaky_patients > 0 || task->certificate.images > 0;
-    return CHEX_OK;
-}
-
-static enum chex_status
-open_data(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
-{
-    const struct chex_dataset_info *info;
-    enum chex_status status = chex_dataset_open(job->o->data, &task->ds, err);
-
-    if (chex_status_is_data(status)) /* not a manifest; a data fault is a fault of a record */
-        err->status = status = CHEX_ERR_INCOMPATIBLE;
-    if (status == CHEX_OK)
-        status = find_splits(job, task, err);
-    if (status != CHEX_OK)
-        return status;
-    info = chex_dataset_info(task->ds);
-    if (info->width != info->height || info->channels != 1)
-        return error_set(err, CHEX_ERR_USAGE, "images of %u x %u with %u channels: square gray ones are needed",
-                         info->width, info->height, info->channels);
-    if (task->side == 0)
-        task->side = info->width < SIDE ? info->width : SIDE; /* small images are used whole */
-    if (task->side > info->width)
-        return error_set(err, CHEX_ERR_USAGE, "--crop %u of images of %u x %u", task->side, info->width, info->height);
-    task->select = choose_select(job, task);
-    status = read_certificate(job, task, err);
-    return status == CHEX_OK ? choose_positive_weight(job, task, err) : status;
 }
 
 /* ---- device ------------------------------------------------------------------------------------------------------ */
@@ -340,10 +177,11 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
 
 /* ---- the model in a checkpoint ----------------------------------------------------------------------------------- */
 
-/* Model and input size from the state of a checkpoint. */
+/* Model, input size and fold from the state of a checkpoint. */
 struct kind {
     char model[sizeof(((struct checkpoint_state *)0)->model)];
     unsigned side;
+    struct weights_origin origin;
 };
 
 /* Read them from a checkpoint; a missing file, or one without a state of a run, does not change *kind. */
@@ -356,7 +194,7 @@ look_into_checkpoint(const struct trainer_job *job, struct kind *kind, struct ch
     size_t length = strlen(name), suffix = strlen(CHECKPOINT_SUFFIX);
     struct checkpoint_state state;
     struct folder folder = {.fd = -1};
-    char parent[4096] = ".", base[CHECKPOINT_NAME];
+    char parent[4096] = ".", base[CHECKPOINT_NAME], fold[FOLD_TEXT];
     struct chex_error why;
     enum chex_status status;
 
@@ -375,6 +213,9 @@ look_into_checkpoint(const struct trainer_job *job, struct kind *kind, struct ch
     if (status == CHEX_OK) {
         memcpy(kind->model, state.model, sizeof(kind->model));
         kind->side = state.side;
+        memcpy(kind->origin.data_set, state.dataset_id, sizeof(kind->origin.data_set));
+        if (settings_kept_text(state.settings, "fold", fold, sizeof(fold)) && strcmp(fold, "none") != 0)
+            memcpy(kind->origin.fold, fold, sizeof(fold));
     }
     if (!chex_status_is_data(status))
         return CHEX_OK;
@@ -383,21 +224,34 @@ look_into_checkpoint(const struct trainer_job *job, struct kind *kind, struct ch
     return trainer_not_usable(status, err);
 }
 
+/* An evaluation uses the fold of the model's run. */
+static void
+choose_fold(const struct trainer_job *job, struct trainer_task *task, const struct kind *kind)
+{
+    const char *own = job->o->evaluate_only ? kind->origin.fold : "";
+
+    snprintf(task->fold_text, sizeof(task->fold_text), "%s", job->o->fold ? job->o->fold : own);
+    task->origin = kind->origin;
+}
+
 static enum chex_status
 find_model(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err)
 {
     struct kind kind = {.model = ""};
+    bool probed = job->o->evaluate_only || job->o->init;
     enum chex_status status = CHEX_OK;
 
-    if (job->o->evaluate_only && job->is_rank_0)
+    if (probed && job->is_rank_0)
         status = look_into_checkpoint(job, &kind, err);
-    if (job->o->evaluate_only)
+    if (!job->o->evaluate_only)
+        status = CHEX_OK; /* the start reports a file that is not usable, if the run does not resume */
+    if (probed)
         status = collective_agree(job->all, status, NULL, err);
-    if (status == CHEX_OK && job->o->evaluate_only)
+    if (status == CHEX_OK && probed)
         status = collective_broadcast(job->all, &kind, sizeof(kind), err);
     if (status != CHEX_OK)
         return status;
-    if (kind.model[0]) {
+    if (job->o->evaluate_only && kind.model[0]) {
         memcpy(task->model, kind.model, sizeof(task->model));
         task->side = kind.side;
     } else {
@@ -407,7 +261,8 @@ find_model(const struct trainer_job *job, struct trainer_task *task, struct chex
         snprintf(task->model, sizeof(task->model), "%s", job->o->model);
     if (job->o->side > 0)
         task->side = job->o->side;
-    return status;
+    choose_fold(job, task, &kind);
+    return CHEX_OK;
 }
 
 /* ---- public functions -------------------------------------------------------------------------------------------- */
@@ -415,7 +270,7 @@ find_model(const struct trainer_job *job, struct trainer_task *task, struct chex
 static enum chex_status
 look(const struct trainer_job *job, struct trainer_task *task, struct trainer_engine *engine, struct chex_error *err)
 {
-    enum chex_status status = open_data(job, task, err);
+    enum chex_status status = trainer_open_dataset(job, task, err);
 
     if (status == CHEX_OK)
         status = find_device(job, engine, err);
@@ -437,12 +292,12 @@ compare_course(const struct trainer_job *job, enum chex_status status, struct ch
     const struct trainer_options *o = job->o;
     char text[512];
 
-    snprintf(
-        text, sizeof(text),
-        "version %s\ndevice-none %s\nrate %g\ndry-run %s\neval-only %s\nsplit %.200s\ninit %s\nstage %s\ntrace %s\n",
-        chex_version(), o->storage_check ? "yes" : "no", o->rate, o->plan_only ? "yes" : "no",
-        o->evaluate_only ? "yes" : "no", o->split ? o->split : "test", o->evaluate_only && o->init ? "yes" : "no",
-        o->stage ? "yes" : "no", job->w->spans ? "yes" : "no");
+    snprintf(text, sizeof(text),
+             "version %s\ndevice-none %s\nrate %g\ndry-run %s\neval-only %s\nsplit %.200s\nfold %.16s\ninit %s\nstage "
+             "%s\ntrace %s\n",
+             chex_version(), o->storage_check ? "yes" : "no", o->rate, o->plan_only ? "yes" : "no",
+             o->evaluate_only ? "yes" : "no", o->split ? o->split : "test", o->fold ? o->fold : "none",
+             o->init ? "yes" : "no", o->stage ? "yes" : "no", job->w->spans ? "yes" : "no");
     return collective_compare(job->all, status, text, err);
 }
 
@@ -455,6 +310,25 @@ compare(const struct trainer_job *job, const struct trainer_task *task, enum che
         status = settings_common(&task->settings, &text, err);
     status = collective_compare(job->all, status, status == CHEX_OK ? (const char *)text.data : "", err);
     buffer_release(&text);
+    return status;
+}
+
+/* Before the first step: check that every shard of the split exists, with its size, and belongs to this data set. */
+static enum chex_status
+check_shards(const struct trainer_task *task, int split, struct chex_error *err)
+{
+    const struct chex_split_info *s = split >= 0 ? chex_dataset_split(task->ds, (unsigned)split) : NULL;
+    enum chex_status status = CHEX_OK;
+    unsigned i;
+
+    for (i = 0; s && status == CHEX_OK && i < s->shard_count; i++)
+        status = dataset_check_shard(task->ds, s->first_shard + i, err);
+    /* A shard of another size counts as a missing input. */
+    if (chex_status_is_data(status)) {
+        status = CHEX_ERR_MISSING;
+        if (err)
+            err->status = status;
+    }
     return status;
 }
 

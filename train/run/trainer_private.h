@@ -1,6 +1,7 @@
 /*
  * trainer_private.h - shared by the files of the trainer
  *
+ *     trainer_dataset.c   the data set and its splits
  *     trainer_prepare.c   converts options to a plan of the backend; device_choice.c opens the device
  *     trainer_settings.c  the table of settings, by name
  *     trainer_preview.c   estimates of a dry run
@@ -68,12 +69,20 @@ struct trainer_times {
     struct rank_times all;  /* rank 0: since the start of this process */
 };
 
+/* The run that trained given weights, from the state in their file. */
+struct weights_origin {
+    char data_set[CHEX_ID_LENGTH + 1], fold[FOLD_TEXT]; /* data set "": not known */
+};
+
 /* The task: images and network, and the number of images per step. */
 struct trainer_task {
     struct chex_dataset *ds;
-    int train, validation, test; /* splits; -1: none */
-    struct samples samples;      /* of train */
-    struct samples evaluated;    /* of validation, if already used */
+    int train, validation, test;  /* splits; -1: none */
+    char fold_text[FOLD_TEXT];    /* "3/5"; "": none.  With evaluate_only that of the checkpoint, without --fold */
+    struct fold *fold;            /* NULL: the splits are those of the data set */
+    struct weights_origin origin; /* of --init */
+    struct samples samples;       /* of train */
+    struct samples evaluated;     /* of validation, if already used */
     char model[32];
     struct graph *graph;
     unsigned side, micro, each;         /* of the input; images per micro-batch; micro-batches per step of this rank */
@@ -233,11 +242,19 @@ bool trainer_is_cut(const struct trainer_job *job, const struct trainer_task *ta
  */
 void trainer_mark_short(const struct trainer_job *job, uint64_t steps_of_run, struct checkpoint_state *state);
 
-/* List the samples of a split; of train and val only those of options->limit, unless with evaluate_only. */
+/* List the samples of a split, or of the fold; of train and val only those of options->limit, unless evaluate_only. */
 enum chex_status trainer_list_samples(const struct trainer_job *job, const struct trainer_task *task, int split,
                                       struct samples *out, struct chex_error *err);
 /* Returns the images of an evaluation; of val those of options->limit, if its samples are already listed. */
 uint64_t trainer_evaluated_images(const struct trainer_task *task, int split);
+
+/* ---- trainer_dataset.c ------------------------------------------------------------------------------------------- */
+
+/*
+ * Open the data set of a run, find its splits or divide them for --fold, and compute what depends only on them.
+ * CHEX_ERR_USAGE, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_MISSING, CHEX_ERR_MEMORY; statuses of fold_new()
+ */
+enum chex_status trainer_open_dataset(const struct trainer_job *job, struct trainer_task *task, struct chex_error *err);
 
 /* ---- trainer_settings.c ------------------------------------------------------------------------------------------ */
 

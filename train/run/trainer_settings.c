@@ -65,6 +65,7 @@ const struct setting trainer_settings[] = {
     {"on-bad-record", SETTING_SHARED, SETTING_CHOICE, O(skip_bad), .names = bad_record_names},
     {"eval-only", SETTING_SHARED, SETTING_FLAG, O(evaluate_only)},
     {"epochs", SETTING_FREE, SETTING_NUMBER, O(epochs), .min = 1, EPOCHS, .training = true},
+    {"fold", SETTING_FIXED, SETTING_TEXT, O(fold), .none = "none"},
     {"limit", SETTING_FIXED, SETTING_TEXT, O(limit), .none = "all", .training = true},
     {"max-steps", SETTING_SHARED, SETTING_NUMBER, O(max_steps), .min = 1, .max = CHECKPOINT_MAX_COUNT,
      .training = true},
@@ -164,6 +165,7 @@ trainer_make_settings(const struct trainer_job *job, struct trainer_task *task, 
     };
     const struct setting *s;
 
+    e.o.fold = task->fold_text[0] ? task->fold_text : NULL;
     e.o.model = task->graph->model;
     e.o.side = task->side;
     e.o.device = engine->backend->name;
