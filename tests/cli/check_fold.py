@@ -48,7 +48,8 @@ def rows(path):
 
 def epoch_of(out, number=1):
     """The line of the last epoch in metrics.jsonl, which has this number."""
-    *_, found = [line for line in map(json.loads, slurp(f"{out}/metrics.jsonl").splitlines()) if line["kind"] == "epoch"]
+    lines = map(json.loads, slurp(f"{out}/metrics.jsonl").splitlines())
+    *_, found = [line for line in lines if line["kind"] == "epoch"]
     assert found["epoch"] == number, found
     return found
 
@@ -133,6 +134,21 @@ def _(work):
         assert last_step(out) == f"step-{steps:06}"
     train(out, "-q", "--fold", "2/3", "--shuffle", 2)
     same_as_whole(out, reference, but={"metrics-val.json", "predictions-val.csv", "auroc.svg"})
+
+
+@case("list --trained-on knows the images of a fold, and those of --limit")
+def _(work):
+    for name, words in (("fold", ["--fold", "2/3"]), ("limit", ["--limit", "40%"]),
+                        ("both", ["--fold", "2/3", "--limit", "20"])):
+        out = run_folder(work, name)
+        train(out, "-q", "--epochs", 2, "--shuffle", 1, *words)
+        listed = run([program("chex-inspect"), "list", "--trained-on", out, "--format", "json", data()])
+        found = json.loads(listed.stdout)["results"][0]
+        uses = collections.Counter(use["name"] for use in found["uses"])
+        assert set(uses.values()) == {2} and len(uses) == epoch_of(out, 2)["images"], (name, uses)
+        assert not set(uses) & {row["image"] for row in rows(f"{out}/predictions-val.csv")}, name
+        if name == "fold":
+            assert set(uses) == {image for image, patient in everyone().items() if fold_of(patient, 3) != 2}
 
 
 @case("a run keeps its fold: another one, or none, is refused with 6 and changes nothing")

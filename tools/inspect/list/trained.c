@@ -10,7 +10,8 @@
 #include "base/ascii.h"
 #include "base/memory.h"
 #include "checkpoint/checkpoint.h"
-#include "data/order.h"
+#include "data/fold.h"
+#include "data/limit.h"
 #include "dataset/format.h"
 #include "log/run_file.h"
 
@@ -153,6 +154,48 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
     return s->name && s->patient ? CHEX_OK : error_memory(err);
 }
 
+/* List the training images of the fold; a record that is damaged was in none. */
+static enum chex_status
+list_fold(struct trained *r, unsigned split, const char *text, struct chex_error *err)
+{
+    int validation = chex_dataset_find_split(r->target->dataset, "val");
+    struct fold_choice choice;
+    struct fold *fold = NULL;
+    enum chex_status status = fold_parse(text, &choice, err);
+
+    if (status == CHEX_OK && validation < 0)
+        status = error_set(err, CHEX_ERR_USAGE, "'%s' has no split 'val'", r->target->path);
+    if (status == CHEX_OK)
+        status = fold_new(r->target->dataset, split, (unsigned)validation, &choice, true, &fold, err);
+    if (status == CHEX_OK) {
+        r->samples = fold->samples[FOLD_TRAIN];
+        fold->samples[FOLD_TRAIN] = (struct samples){.count = 0};
+    }
+    fold_free(fold);
+    return status;
+}
+
+/* List the samples of an epoch: of the training split, or what --fold and --limit of the run make of it. */
+static enum chex_status
+list_trained(struct trained *r, unsigned split, struct chex_error *err)
+{
+    const char *kept = r->state.settings;
+    char fold[FOLD_TEXT], text[LIMIT_TEXT + 2];
+    struct sample_limit limit;
+    enum chex_status status = CHEX_OK;
+
+    if (settings_kept_text(kept, "fold", fold, sizeof(fold)) && strcmp(fold, "none") != 0)
+        status = list_fold(r, split, fold, err);
+    else
+        status = samples_list(r->target->dataset, split, &r->samples, err);
+    if (status == CHEX_OK && settings_kept_text(kept, "limit", text, sizeof(text)) && strcmp(text, "all") != 0) {
+        status = limit_parse(text, &limit, err);
+        if (status == CHEX_OK)
+            status = samples_limit(r->target->dataset, &limit, r->state.seed, true, &r->samples, err);
+    }
+    return status == CHEX_ERR_USAGE ? error_context(err, CHEX_ERR_INCOMPATIBLE, "'%s'", r->run.path) : status;
+}
+
 static enum chex_status
 select_images(struct trained *r, struct walk *w, struct chex_error *err)
 {
@@ -162,7 +205,7 @@ select_images(struct trained *r, struct walk *w, struct chex_error *err)
     if (split < 0)
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' was trained on split '%s', which '%s' does not have",
                          r->run.path, r->split, r->target->path);
-    status = samples_list(r->target->dataset, (unsigned)split, &r->samples, err);
+    status = list_trained(r, (unsigned)split, err);
     if (status != CHEX_OK)
         return status;
     r->selected = calloc(r->samples.count ? r->samples.count : 1, sizeof(*r->selected));
