@@ -19,6 +19,10 @@ except ImportError:
     print("skip: NumPy is missing\n0 passed, 0 failed, 1 skipped")
     sys.exit(77)
 try:
+    from sklearn.metrics import cohen_kappa_score
+except ImportError:
+    cohen_kappa_score = None
+try:
     import jsonschema
 except ImportError:
     jsonschema = None
@@ -120,6 +124,14 @@ def make_run(folder, scores, labels, patient, members=HASH, names=None, more="")
     return folder
 
 
+def put_thresholds(folder, thresholds):
+    """Write thresholds of val, as chex-train does; None: refused."""
+    document = json.loads(open(f"{folder}/metrics-test.json", encoding="utf-8").read())
+    document["findings"] = [{"name": f, "operating": x and {"youden": {"threshold": x, "chosen_on": "val"}}}
+                            for f, x in zip(FINDINGS, thresholds)]
+    write(f"{folder}/metrics-test.json", json.dumps(document).encode())
+
+
 def draw(seed, patients=60, each=3, levels=0, gain=0.5):
     """Scores of A and B, labels, patients.  Patients are numbered in the order of first appearance."""
     rng = np.random.default_rng(seed)
@@ -208,6 +220,33 @@ def _(work):
     first = diff(make_run(f"{work}/a", a, labels, patient), make_run(f"{work}/b", b, labels, patient))
     again = diff(f"{work}/a", make_run(f"{work}/c", 0.5 + 0.5 * b.astype(float), labels, patient))
     assert first["findings"] == again["findings"] and first["mean"] == again["mean"], (first, again)
+
+
+@case("kappa of the flags is scikit-learn's; without a threshold, or if no flag differs, there is none")
+def _(work):
+    (a, b), labels, patient = draw(11, levels=40)
+    make_run(f"{work}/a", a, labels, patient)
+    make_run(f"{work}/b", b, labels, patient)
+    thresholds = [(0.6, 0.7), (0.525, 0.5), (None, 0.5)]  # 0.525 is a probability of the file
+    for side, folder in enumerate("ab"):
+        put_thresholds(f"{work}/{folder}", [pair[side] for pair in thresholds])
+    found = diff(f"{work}/a", f"{work}/b")["findings"]
+    for k in (0, 1):
+        x, y = a[:, k] >= np.float32(thresholds[k][0]), b[:, k] >= np.float32(thresholds[k][1])
+        got = [found[k][name] for name in ("flagged_a", "flagged_b", "flagged_both")]
+        assert got == [x.sum(), y.sum(), (x & y).sum()], (k, got)
+        agreed, chance = (x == y).mean(), x.mean() * y.mean() + (1 - x.mean()) * (1 - y.mean())
+        assert abs(found[k]["kappa"] - (agreed - chance) / (1 - chance)) < 1e-12, (k, found[k])
+        if cohen_kappa_score:
+            assert abs(found[k]["kappa"] - cohen_kappa_score(x, y)) < 1e-12, (k, found[k])
+    assert (a[:, 1] == np.float32(0.525)).any(), "a probability at the threshold is a flag"
+    assert not {"kappa", "flagged_a"} & set(found[2]), found[2]
+    text = run([program("chex-inspect"), "diff", "--split", "test", f"{work}/a", f"{work}/b"]).stdout
+    assert f" {found[0]['kappa']:.3f}\n" in text and "at its own threshold of val" in text, text
+    put_thresholds(f"{work}/a", [1e-6, 0.5, 0.5])
+    put_thresholds(f"{work}/b", [1e-7, 0.5, 0.5])
+    found = diff(f"{work}/a", f"{work}/b")["findings"][0]
+    assert "kappa" not in found and found["flagged_both"] == len(a), found
 
 
 @case("different splits: 6 and both hashes")

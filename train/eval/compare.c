@@ -299,3 +299,27 @@ compare_scores(const struct score_pair *s, const struct compare_options *o, stru
     free(job.lost);
     return status;
 }
+
+/* ---- flags ------------------------------------------------------------------------------------------------------- */
+
+void
+compare_flags(const struct score_pair *s, unsigned finding, const double threshold[2], struct flag_agreement *out)
+{
+    double n = (double)s->count, agreed, expected, flagged[2];
+    size_t i;
+
+    *out = (struct flag_agreement){.kappa = (double)NAN};
+    if (isnan(threshold[0]) || isnan(threshold[1]))
+        return;
+    for (i = 0; i < s->count; i++) {
+        size_t at = i * s->outputs + finding;
+
+        out->count[s->score[0][at] >= (float)threshold[0]][s->score[1][at] >= (float)threshold[1]]++;
+    }
+    flagged[0] = (double)(out->count[1][0] + out->count[1][1]) / n;
+    flagged[1] = (double)(out->count[0][1] + out->count[1][1]) / n;
+    agreed = (double)(out->count[0][0] + out->count[1][1]) / n;
+    expected = flagged[0] * flagged[1] + (1 - flagged[0]) * (1 - flagged[1]);
+    if (expected < 1)
+        out->kappa = (agreed - expected) / (1 - expected);
+}

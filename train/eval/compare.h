@@ -51,4 +51,18 @@ struct compare_options {
 enum chex_status compare_scores(const struct score_pair *s, const struct compare_options *o, struct comparison *out,
                                 struct chex_error *err);
 
+/* ---- flags ------------------------------------------------------------------------------------------------------- */
+
+/* Whether two models call an image positive, each at its own threshold: its probability >= threshold. */
+struct flag_agreement {
+    uint64_t count[2][2]; /* images: [flag of A][flag of B]; their labels do not matter */
+    double kappa;         /* Cohen's; NaN: a threshold is NaN, or both models call all images the same */
+};
+
+/*
+ * Count the flags of a finding.  Cohen's kappa is (o - e) / (1 - e): o is the share of images on which the flags agree,
+ * e the one expected if they were independent (Educational and Psychological Measurement 20, 1960).
+ */
+void compare_flags(const struct score_pair *s, unsigned finding, const double threshold[2], struct flag_agreement *out);
+
 #endif

@@ -2,9 +2,6 @@
  * predictions.c - `diff --split NAME A B`: AUROC of two runs on the same images, with intervals and a test; see
  * eval/compare.h
  *
- * Both runs must have evaluated the same split: the hashes of its members, in metrics-SPLIT.json, are equal.  Images
- * are matched by name.  An image may be missing in one of the runs, because it was damaged there; it is left out.
- *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
@@ -14,238 +11,31 @@
 #include "base/json.h"
 #include "common/printable.h"
 #include "eval/compare.h"
-#include "eval/predictions_read.h"
-#include "io/file.h"
-#include "labels/patient_ids.h"
+#include "inspect/diff/scored_run.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DRAWS         1000
-#define SEED          1
-#define CHANGED       20          /* images in the list of the largest changes */
-#define NUMBERS_MAX   (64u << 20) /* bytes of metrics-SPLIT.json */
-#define FILE_PATH     4096
-#define PATH_LONGEST  3000
-#define SPLIT_LONGEST 64
+#define CHANGED 20 /* images in the list of the largest changes */
 
 struct change {
-    size_t image; /* of the pair */
+    size_t image; /* of the matched images */
     unsigned finding;
     float by;
 };
 
 struct predictions_diff {
     struct inspect *in;
-    const char *path[2], *split;
-    char file[2][FILE_PATH], members[2][80];
-    struct predictions side[2];
-    size_t only[2]; /* images that the other run lacks */
-
+    const char *split;
+    struct scored_run side[2];
+    struct matched images;
     struct score_pair pair;
-    float *score[2];
-    uint8_t *label;
-    uint32_t *patient;
-    size_t *row[2]; /* of the CSV file, for each image of the pair */
     struct comparison result;
+    struct flag_agreement flags[METRICS_OUTPUTS];
+    bool flagged; /* some finding has thresholds in both runs */
     struct change *change;
-    struct arena strings;
 };
-
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
-
-/* Read the hash of the members of the split from metrics-SPLIT.json. */
-static enum chex_status
-read_members(struct predictions_diff *d, unsigned i, struct chex_error *err)
-{
-    static const struct parse_bounds bounds = {.size = NUMBERS_MAX, .depth = 8, .values = 1000000, .reals = true};
-    char name[FILE_PATH];
-    struct buffer text = {0};
-    json_t *top = NULL;
-    const char *hash;
-    enum chex_status status;
-
-    snprintf(name, sizeof(name), "%.3000s/metrics-%.64s.json", d->path[i], d->split);
-    status = file_read(AT_FDCWD, name, NUMBERS_MAX, &text, err);
-    if (status != CHEX_OK)
-        error_context(err, status, "'%s'", name);
-    if (status == CHEX_OK)
-        status = parse_json(text.data, text.size, &bounds, &top, err);
-    hash = json_string_value(json_object_get(json_object_get(top, "split"), "members_sha256"));
-    if (status == CHEX_OK && (!hash || strlen(hash) >= sizeof(d->members[i])))
-        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' has no hash of its split", name);
-    if (status == CHEX_OK)
-        snprintf(d->members[i], sizeof(d->members[i]), "%s", hash);
-    json_decref(top);
-    buffer_release(&text);
-    return chex_status_is_data(status) ? error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is not a file of chex-train", name)
-                                       : status;
-}
-
-static enum chex_status
-read_sides(struct predictions_diff *d, unsigned *failed, struct chex_error *err)
-{
-    enum chex_status status = CHEX_OK;
-    unsigned i;
-
-    for (i = 0; i < 2 && status == CHEX_OK; i++) {
-        *failed = i;
-        if (strlen(d->path[i]) > PATH_LONGEST || strlen(d->split) > SPLIT_LONGEST)
-            return error_set(err, CHEX_ERR_USAGE, "the path or the name of the split is too long");
-        snprintf(d->file[i], FILE_PATH, "%s/predictions-%s.csv", d->path[i], d->split);
-        status = read_members(d, i, err);
-    }
-    if (status == CHEX_OK && strcmp(d->members[0], d->members[1]) != 0)
-        return error_set(err, CHEX_ERR_INCOMPATIBLE,
-                         "the runs have different splits '%s': members %.64s in A, %.64s in B", d->split, d->members[0],
-                         d->members[1]);
-    for (i = 0; i < 2 && status == CHEX_OK; i++) {
-        *failed = i;
-        status = predictions_read(d->file[i], &d->side[i], err);
-    }
-    return status;
-}
-
-/* ---- matching ---------------------------------------------------------------------------------------------------- */
-
-struct named_row {
-    const char *name;
-    size_t row;
-};
-
-static int
-by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct named_row *)a)->name, ((const struct named_row *)b)->name);
-}
-
-/* Sort the rows of a file by image.  CHEX_ERR_INCOMPATIBLE: an image is in two of them. */
-static enum chex_status
-sort_rows(const struct predictions_diff *d, unsigned side, struct named_row **out, struct chex_error *err)
-{
-    const struct predictions *p = &d->side[side];
-    struct named_row *row = malloc(p->count * sizeof(*row));
-    char name[INSPECT_TEXT];
-    size_t i;
-
-    *out = row;
-    if (!row)
-        return error_memory(err);
-    for (i = 0; i < p->count; i++)
-        row[i] = (struct named_row){p->image[i], i};
-    qsort(row, p->count, sizeof(*row), by_name);
-    for (i = 1; i < p->count; i++)
-        if (strcmp(row[i - 1].name, row[i].name) == 0)
-            return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' has the image '%.200s' twice", d->file[side],
-                             inspect_text(inspect_bytes(row[i].name), name));
-    return CHEX_OK;
-}
-
-static enum chex_status
-compare_findings(const struct predictions_diff *d, struct chex_error *err)
-{
-    const struct predictions *a = &d->side[0], *b = &d->side[1];
-    unsigned k;
-
-    for (k = 0; k < a->outputs && k < b->outputs && strcmp(a->finding[k], b->finding[k]) == 0; k++)
-        ;
-    if (k == a->outputs && k == b->outputs)
-        return CHEX_OK;
-    return error_set(err, CHEX_ERR_INCOMPATIBLE,
-                     "the runs have different findings: number %u is '%.60s' in A, '%.60s' in B", k + 1,
-                     k < a->outputs ? a->finding[k] : "", k < b->outputs ? b->finding[k] : "");
-}
-
-/* Check that both runs have the same patient and labels for an image. */
-static enum chex_status
-check_image(const struct predictions_diff *d, size_t i, size_t j, struct chex_error *err)
-{
-    const struct predictions *a = &d->side[0], *b = &d->side[1];
-    char name[INSPECT_TEXT];
-    unsigned k;
-
-    inspect_text(inspect_bytes(a->image[i]), name);
-    if (strcmp(a->patient[i], b->patient[j]) != 0)
-        return error_set(err, CHEX_ERR_INCOMPATIBLE, "the image '%.200s' has different patients in A and B", name);
-    for (k = 0; k < a->outputs; k++)
-        if (a->label[i * a->outputs + k] != b->label[j * a->outputs + k])
-            return error_set(err, CHEX_ERR_INCOMPATIBLE,
-                             "the image '%.200s' has different labels of '%.60s' in A and B", name, a->finding[k]);
-    return CHEX_OK;
-}
-
-static enum chex_status
-add_image(struct predictions_diff *d, size_t i, size_t j, struct patients *patients, struct chex_error *err)
-{
-    const struct predictions *a = &d->side[0], *b = &d->side[1];
-    size_t outputs = a->outputs, at = d->pair.count * outputs;
-    enum chex_status status = check_image(d, i, j, err);
-
-    if (status == CHEX_OK)
-        status = patients_add(patients, a->patient[i], &d->strings, &d->patient[d->pair.count], err);
-    if (status != CHEX_OK)
-        return status;
-    memcpy(d->score[0] + at, a->probability + i * outputs, outputs * sizeof(float));
-    memcpy(d->score[1] + at, b->probability + j * outputs, outputs * sizeof(float));
-    memcpy(d->label + at, a->label + i * outputs, outputs);
-    d->row[0][d->pair.count] = i;
-    d->row[1][d->pair.count] = j;
-    d->pair.count++;
-    return CHEX_OK;
-}
-
-static bool
-make_room(struct predictions_diff *d)
-{
-    size_t images = d->side[0].count, values = images * d->side[0].outputs;
-    unsigned i;
-
-    for (i = 0; i < 2; i++) {
-        d->score[i] = malloc(values * sizeof(float));
-        d->row[i] = malloc(images * sizeof(size_t));
-    }
-    d->label = malloc(values);
-    d->patient = malloc(images * sizeof(*d->patient));
-    return d->score[0] && d->score[1] && d->row[0] && d->row[1] && d->label && d->patient;
-}
-
-/* Match the images, in the order of A's file: with this order the draws are those of the run's own intervals. */
-static enum chex_status
-match_images(struct predictions_diff *d, struct chex_error *err)
-{
-    struct named_row *other = NULL, *own = NULL;
-    struct patients patients = {0};
-    enum chex_status status = compare_findings(d, err);
-    size_t i;
-
-    if (status == CHEX_OK)
-        status = make_room(d) ? sort_rows(d, 0, &own, err) : error_memory(err);
-    if (status == CHEX_OK)
-        status = sort_rows(d, 1, &other, err);
-    for (i = 0; i < d->side[0].count && status == CHEX_OK; i++) {
-        const struct named_row key = {.name = d->side[0].image[i]};
-        const struct named_row *found = bsearch(&key, other, d->side[1].count, sizeof(key), by_name);
-
-        if (found)
-            status = add_image(d, i, found->row, &patients, err);
-    }
-    d->only[0] = d->side[0].count - d->pair.count;
-    d->only[1] = d->side[1].count - d->pair.count;
-    if (status == CHEX_OK && d->pair.count == 0)
-        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "no image is in both runs");
-    d->pair.outputs = d->side[0].outputs;
-    d->pair.score[0] = d->score[0];
-    d->pair.score[1] = d->score[1];
-    d->pair.label = d->label;
-    d->pair.patient = d->patient;
-    d->pair.patients = (uint32_t)patients.count;
-    patients_release(&patients);
-    free(own);
-    free(other);
-    return status;
-}
 
 /* ---- images that changed most ------------------------------------------------------------------------------------ */
 
@@ -295,6 +85,34 @@ changes(const struct predictions_diff *d)
     return count;
 }
 
+/* ---- flags ------------------------------------------------------------------------------------------------------- */
+
+static void
+compare_all_flags(struct predictions_diff *d)
+{
+    unsigned k;
+
+    for (k = 0; k < d->pair.outputs; k++) {
+        const double threshold[2] = {d->side[0].threshold[k], d->side[1].threshold[k]};
+
+        compare_flags(&d->pair, k, threshold, &d->flags[k]);
+        d->flagged |= !isnan(threshold[0]) && !isnan(threshold[1]);
+    }
+}
+
+/* Returns the images that a run flags; 0 is A. */
+static uint64_t
+flagged_by(const struct flag_agreement *f, int run)
+{
+    return f->count[1][1] + (run == 0 ? f->count[1][0] : f->count[0][1]);
+}
+
+static bool
+has_flags(const struct predictions_diff *d, unsigned finding)
+{
+    return !isnan(d->side[0].threshold[finding]) && !isnan(d->side[1].threshold[finding]);
+}
+
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 #define NUMBER_TEXT 40
@@ -319,15 +137,23 @@ difference_text(const struct compared *c, char out[NUMBER_TEXT])
 }
 
 static void
-print_row(int width, const char *name, const char *positives, const struct compared *c)
+print_row(int width, const char *name, const char *positives, const struct compared *c, const char *kappa)
 {
     char difference[NUMBER_TEXT], p[NUMBER_TEXT], holm[NUMBER_TEXT];
 
     if (isnan(c->auroc[0]))
-        printf("%-*s %9s  n/a\n", width, name, positives);
+        printf("%-*s %9s  %-6s  %-6s  %-27s %6s %6s", width, name, positives, "n/a", "", "", "", "");
     else
-        printf("%-*s %9s  %.4f  %.4f  %-27s %6s %6s\n", width, name, positives, c->auroc[0], c->auroc[1],
+        printf("%-*s %9s  %.4f  %.4f  %-27s %6s %6s", width, name, positives, c->auroc[0], c->auroc[1],
                difference_text(c, difference), p_text(c->p, p), p_text(c->holm, holm));
+    printf(" %6s\n", kappa);
+}
+
+static const char *
+kappa_text(const struct flag_agreement *f, char out[NUMBER_TEXT])
+{
+    snprintf(out, NUMBER_TEXT, "%.3f", f->kappa);
+    return isnan(f->kappa) ? "n/a" : out;
 }
 
 static void
@@ -339,12 +165,12 @@ print_changes(const struct predictions_diff *d)
     for (i = 0; i < count; i++) {
         const struct change *c = &d->change[i];
         size_t at = c->image * d->pair.outputs + c->finding;
-        const char *label = d->label[at] == 1 ? "1" : d->label[at] == 0 ? "0" : "unknown";
+        const char *label = d->images.label[at] == 1 ? "1" : d->images.label[at] == 0 ? "0" : "unknown";
 
         printf("%-8s %s  %s %.3f -> %.3f, label %s\n", i == 0 ? "changed" : "",
-               inspect_text(inspect_bytes(d->side[0].image[d->row[0][c->image]]), name),
-               inspect_text(inspect_bytes(d->side[0].finding[c->finding]), finding), (double)d->score[0][at],
-               (double)d->score[1][at], label);
+               inspect_text(inspect_bytes(d->side[0].p.image[d->images.row[c->image]]), name),
+               inspect_text(inspect_bytes(d->side[0].p.finding[c->finding]), finding), (double)d->images.score[0][at],
+               (double)d->images.score[1][at], label);
     }
 }
 
@@ -355,11 +181,11 @@ print_marks(const struct predictions_diff *d)
     int i;
 
     for (i = 0; i < 2; i++) {
-        if (d->side[i].leaky)
+        if (d->side[i].p.leaky)
             printf("leaky    %c is of a leaky run: its results are too good\n", 'A' + i);
-        if (d->side[i].short_run[0])
+        if (d->side[i].p.short_run[0])
             printf("short    %c is of a short run: %s\n", 'A' + i,
-                   inspect_text(inspect_bytes(d->side[i].short_run), name));
+                   inspect_text(inspect_bytes(d->side[i].p.short_run), name));
     }
 }
 
@@ -368,44 +194,54 @@ print_text(void *result)
 {
     const struct predictions_diff *d = result;
     char file[PRINTABLE_TEXT], both[FORMAT_THINGS], patients[FORMAT_THINGS], a[FORMAT_TEXT], b[FORMAT_TEXT],
-        mean[NUMBER_TEXT], name[INSPECT_TEXT];
+        mean[NUMBER_TEXT], name[INSPECT_TEXT], kappa[NUMBER_TEXT];
     int width = 20, i;
     unsigned k;
 
     if (d->in->common->quiet)
         return;
     for (i = 0; i < 2; i++)
-        printf("%c        %s\n", 'A' + i, printable_text(d->file[i], file));
+        printf("%c        %s\n", 'A' + i, printable_text(d->side[i].file, file));
     printf("images   %s of %s in both, %s only in A, %s only in B\n", format_things(d->pair.count, "image", both),
-           format_things(d->pair.patients, "patient", patients), format_count(d->only[0], a),
-           format_count(d->only[1], b));
+           format_things(d->pair.patients, "patient", patients), format_count(d->images.only[0], a),
+           format_count(d->images.only[1], b));
     print_marks(d);
     for (k = 0; k < d->pair.outputs; k++) {
-        int length = (int)strlen(inspect_text(inspect_bytes(d->side[0].finding[k]), name));
+        int length = (int)strlen(inspect_text(inspect_bytes(d->side[0].p.finding[k]), name));
 
         width = length > width ? length : width;
     }
-    printf("%-*s %9s  %-6s  %-6s  %-27s %6s %6s\n", width, "AUROC", "positives", "A", "B", "B - A", "p", "Holm");
+    printf("%-*s %9s  %-6s  %-6s  %-27s %6s %6s %6s\n", width, "AUROC", "positives", "A", "B", "B - A", "p", "Holm",
+           "kappa");
     for (k = 0; k < d->pair.outputs; k++)
-        print_row(width, inspect_text(inspect_bytes(d->side[0].finding[k]), name),
-                  format_count(d->result.positives[k], a), &d->result.finding[k]);
+        print_row(width, inspect_text(inspect_bytes(d->side[0].p.finding[k]), name),
+                  format_count(d->result.positives[k], a), &d->result.finding[k], kappa_text(&d->flags[k], kappa));
     snprintf(mean, sizeof(mean), "mean of %u", d->result.defined);
-    print_row(width, mean, "", &d->result.mean);
+    print_row(width, mean, "", &d->result.mean, "");
+    printf("kappa    %s\n", d->flagged ? "agreement of the flags of A and B, each at its own threshold of val (Youden)"
+                                       : "n/a: a run has no thresholds of val");
     print_changes(d);
     printf("         research use only, not for diagnosis\n");
 }
 
 /* ---- for programs ------------------------------------------------------------------------------------------------ */
 
-static const struct table_column columns[] = {{.name = "finding"}, {.name = "positives"}, {.name = "negatives"},
-                                              {.name = "a"},       {.name = "b"},         {.name = "difference"},
-                                              {.name = "low"},     {.name = "high"},      {.name = "p"},
-                                              {.name = "holm"},    {.name = NULL}};
+static const struct table_column columns[] = {
+    {.name = "finding"},   {.name = "positives"},    {.name = "negatives"}, {.name = "a"},
+    {.name = "b"},         {.name = "difference"},   {.name = "low"},       {.name = "high"},
+    {.name = "p"},         {.name = "holm"},         {.name = "kappa"},     {.name = "flagged_a"},
+    {.name = "flagged_b"}, {.name = "flagged_both"}, {.name = NULL}};
 
 static struct cell
 number_cell(double x)
 {
     return isnan(x) ? cell_none() : cell_number(x);
+}
+
+static struct cell
+flag_cell(const struct predictions_diff *d, unsigned finding, uint64_t count)
+{
+    return has_flags(d, finding) ? cell_count(count) : cell_none();
 }
 
 static void
@@ -417,12 +253,15 @@ put_rows(struct table_writer *t, void *result)
 
     for (k = 0; k < d->pair.outputs; k++) {
         const struct compared *c = &d->result.finding[k];
+        const struct flag_agreement *f = &d->flags[k];
 
-        table_row(t, (struct cell[]){inspect_name(t, d->side[0].finding[k], name, sizeof(name)),
-                                     cell_count(d->result.positives[k]), cell_count(d->result.negatives[k]),
-                                     number_cell(c->auroc[0]), number_cell(c->auroc[1]),
-                                     number_cell(c->difference.value), number_cell(c->difference.low),
-                                     number_cell(c->difference.high), number_cell(c->p), number_cell(c->holm)});
+        table_row(t,
+                  (struct cell[]){inspect_name(t, d->side[0].p.finding[k], name, sizeof(name)),
+                                  cell_count(d->result.positives[k]), cell_count(d->result.negatives[k]),
+                                  number_cell(c->auroc[0]), number_cell(c->auroc[1]), number_cell(c->difference.value),
+                                  number_cell(c->difference.low), number_cell(c->difference.high), number_cell(c->p),
+                                  number_cell(c->holm), number_cell(f->kappa), flag_cell(d, k, flagged_by(f, 0)),
+                                  flag_cell(d, k, flagged_by(f, 1)), flag_cell(d, k, f->count[1][1])});
     }
 }
 
@@ -434,13 +273,14 @@ changes_json(const struct predictions_diff *d)
 
     for (i = 0; i < count; i++) {
         const struct change *c = &d->change[i];
-        size_t at = c->image * d->pair.outputs + c->finding, row = d->row[0][c->image];
+        size_t at = c->image * d->pair.outputs + c->finding, row = d->images.row[c->image];
 
-        inspect_json_push(&list, json_pack("{s:o, s:o, s:o, s:f, s:f, s:o}", "image", text_json(d->side[0].image[row]),
-                                           "patient", text_json(d->side[0].patient[row]), "finding",
-                                           text_json(d->side[0].finding[c->finding]), "a", (double)d->score[0][at], "b",
-                                           (double)d->score[1][at], "label",
-                                           d->label[at] > 1 ? json_null() : json_integer(d->label[at])));
+        inspect_json_push(&list,
+                          json_pack("{s:o, s:o, s:o, s:f, s:f, s:o}", "image", text_json(d->side[0].p.image[row]),
+                                    "patient", text_json(d->side[0].p.patient[row]), "finding",
+                                    text_json(d->side[0].p.finding[c->finding]), "a", (double)d->images.score[0][at],
+                                    "b", (double)d->images.score[1][at], "label",
+                                    d->images.label[at] > 1 ? json_null() : json_integer(d->images.label[at])));
     }
     return list;
 }
@@ -449,8 +289,8 @@ static json_t *
 marks_json(const struct predictions_diff *d, bool leaky)
 {
     if (leaky)
-        return json_pack("[b, b]", d->side[0].leaky, d->side[1].leaky);
-    return json_pack("[o, o]", text_json(d->side[0].short_run), text_json(d->side[1].short_run));
+        return json_pack("[b, b]", d->side[0].p.leaky, d->side[1].p.leaky);
+    return json_pack("[o, o]", text_json(d->side[0].p.short_run), text_json(d->side[1].p.short_run));
 }
 
 static json_t *
@@ -464,54 +304,46 @@ result_json(void *result)
                              real_json(m->difference.high), "p", real_json(m->p));
 
     return json_pack("{s:s, s:s, s:[o, o], s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o}",
-                     "kind", "predictions", "use", "research only, not for diagnosis", "paths", text_json(d->path[0]),
-                     text_json(d->path[1]), "split", text_json(d->split), "members_sha256", d->members[0], "images",
-                     count_json(d->pair.count), "patients", count_json(d->pair.patients), "only_a",
-                     count_json(d->only[0]), "only_b", count_json(d->only[1]), "leaky", marks_json(d, true),
-                     "short_run", marks_json(d, false), "replicates", DRAWS, "swaps", DRAWS, "seed", SEED, "findings",
+                     "kind", "predictions", "use", "research only, not for diagnosis", "paths",
+                     text_json(d->side[0].path), text_json(d->side[1].path), "split", text_json(d->split),
+                     "members_sha256", d->side[0].members, "images", count_json(d->pair.count), "patients",
+                     count_json(d->pair.patients), "only_a", count_json(d->images.only[0]), "only_b",
+                     count_json(d->images.only[1]), "leaky", marks_json(d, true), "short_run", marks_json(d, false),
+                     "replicates", DIFF_DRAWS, "swaps", DIFF_DRAWS, "seed", DIFF_SEED, "findings",
                      inspect_rows_json(columns, put_rows, d), "mean", mean, "changed", changes_json(d));
 }
 
 static const struct inspect_result how = {columns, put_rows, result_json, print_text};
 
-static void
-release(struct predictions_diff *d)
-{
-    unsigned i;
-
-    for (i = 0; i < 2; i++) {
-        predictions_release(&d->side[i]);
-        free(d->score[i]);
-        free(d->row[i]);
-    }
-    free(d->label);
-    free(d->patient);
-    free(d->change);
-    arena_release(&d->strings);
-}
-
 int
 inspect_predictions_diff(struct inspect *in, const char *a, const char *b, const char *split)
 {
-    struct predictions_diff d = {.in = in, .path = {a, b}, .split = split};
+    struct predictions_diff d = {
+        .in = in, .split = split, .side = {{.path = a, .label = "A"}, {.path = b, .label = "B"}}};
     const struct compare_options options = {
-        .replicates = DRAWS, .swaps = DRAWS, .seed = SEED, .threads = in->common->threads};
+        .replicates = DIFF_DRAWS, .swaps = DIFF_DRAWS, .seed = DIFF_SEED, .threads = in->common->threads};
     struct chex_error err;
     unsigned failed = 1;
-    enum chex_status status = read_sides(&d, &failed, &err);
+    enum chex_status status = scored_runs_read(d.side, 2, split, &failed, &err);
     int code;
 
     if (status == CHEX_OK)
-        status = match_images(&d, &err);
-    if (status == CHEX_OK)
+        status = matched_make(d.side, 2, &d.images, &err);
+    if (status == CHEX_OK) {
+        d.pair = matched_pair(&d.images, d.images.score[0], d.images.score[1]);
         status = compare_scores(&d.pair, &options, &d.result, &err);
+        compare_all_flags(&d);
+    }
     if (status == CHEX_OK)
         status = find_changes(&d, &err);
     if (status == CHEX_OK)
         inspect_print_result(in, &how, &d);
-    code = status != CHEX_OK           ? inspect_fail(in, d.path[failed], &err)
-           : d.only[0] + d.only[1] > 0 ? EXIT_DATA
-                                       : EXIT_GOOD;
-    release(&d);
+    code = status != CHEX_OK                 ? inspect_fail(in, d.side[failed].path, &err)
+           : matched_left_out(&d.images) > 0 ? EXIT_DATA
+                                             : EXIT_GOOD;
+    scored_run_release(&d.side[0]);
+    scored_run_release(&d.side[1]);
+    matched_release(&d.images);
+    free(d.change);
     return code;
 }
