@@ -7,6 +7,7 @@
 The runs are folders with CSV files that are made here.  NumPy draws the same patients and swaps (Philox4x32-10, Salmon
 et al. 2011) and computes every AUROC by counting pairs.
 """
+import csv
 import json
 import os
 import sys
@@ -148,8 +149,8 @@ def draw(seed, patients=60, each=3, levels=0, gain=0.5):
     return [s.astype(np.float32) for s in scores], labels, patient
 
 
-def diff(a, b, *more, code=0):
-    done = run([program("chex-inspect"), "diff", "--split", "test", "--json", a, b, *more], code)
+def diff(*words, code=0):
+    done = run([program("chex-inspect"), "diff", "--split", "test", "--json", *words], code)
     found = json.loads(done.stdout)
     if jsonschema:
         jsonschema.validate(found, json.loads(open(os.path.join(SOURCE, "schemas", "inspect.schema.json"),
@@ -247,6 +248,109 @@ def _(work):
     put_thresholds(f"{work}/b", [1e-7, 0.5, 0.5])
     found = diff(f"{work}/a", f"{work}/b")["findings"][0]
     assert "kappa" not in found and found["flagged_both"] == len(a), found
+
+
+def mean_auroc(scores, labels, patient):
+    """(value, low, high) of the mean AUROC."""
+    findings = range(labels.shape[1])
+    known = [labels[:, k] != 255 for k in findings]
+
+    def mean(weights=None):
+        return np.nanmean([auroc(scores[known[k], k], labels[known[k], k],
+                                 None if weights is None else weights[known[k]]) for k in findings])
+
+    draws = [mean(drawn(r, int(patient.max()) + 1)[patient].astype(float)) for r in range(DRAWS)]
+    return mean(), *np.percentile(draws, [2.5, 97.5])
+
+
+def put_options(folder, **options):
+    write(f"{folder}/run.json", json.dumps({"options": options}).encode())
+
+
+@case("the table of four runs has NumPy's numbers, the options that differ, seeds and the ensemble")
+def _(work):
+    (a, b), labels, patient = draw(12, patients=40, levels=50)
+    (c, d), *_ = draw(13, patients=40, gain=1.0)
+    runs = [a, b, c, d]
+    common = {"crop": 224, "output": "x", "ema": 0, "limit": "all", "augment": "flip"}
+    for i, (scores, lr, seed) in enumerate(zip(runs, (0.001, 0.001, 0.01, 0.001), ("1", "2", "2", "3"))):
+        make_run(f"{work}/{i}", scores, labels, patient)
+        put_options(f"{work}/{i}", **{**common, "output": str(i), "threads": i}, lr=lr, seed=seed)
+    paths = [f"{work}/{i}" for i in range(4)]
+    found = diff(*paths)
+    assert (found["kind"], found["images"], found["patients"], found["findings"]) == ("runs", 120, 40, 3)
+    ensemble = np.mean([s.astype(np.float64) for s in runs], 0).astype(np.float32)
+    tested = []
+    for i, (row, scores) in enumerate(zip([*found["runs"], found["ensemble"]], [*runs, ensemble])):
+        wanted = mean_auroc(scores, labels, patient)
+        assert np.allclose([row["auroc"], row["low"], row["high"]], wanted, atol=1e-9), (i, row, wanted)
+        each = [auroc(scores[labels[:, k] != 255, k], labels[labels[:, k] != 255, k]) for k in range(3)]
+        assert row["lowest"]["finding"] == FINDINGS[int(np.argmin(each))]
+        assert abs(row["lowest"]["auroc"] - min(each)) < 1e-9
+        if i == 0:
+            assert row["difference"] is row["p"] is row["holm"] is row["difference_low"] is None, row
+            continue
+        wanted = expected(a, scores, labels, patient)[0][-1]
+        got = [row[name] for name in ("difference", "difference_low", "difference_high", "p")]
+        assert np.allclose(got, wanted, atol=1e-9), (i, got, wanted)
+        tested.append((row["p"], row["holm"]))
+    least = 0
+    for i, (p, holm) in enumerate(sorted(tested)):
+        least = max(least, min(1, (len(tested) - i) * p))
+        assert abs(holm - least) < 1e-12, tested
+    assert [run["options"] for run in found["runs"]] == [
+        {"lr": "0.001", "seed": "1"}, {"lr": "0.001", "seed": "2"}, {"lr": "0.01", "seed": "2"},
+        {"lr": "0.001", "seed": "3"}], found["runs"]
+    group, = found["seeds"]
+    values = np.array([found["runs"][i]["auroc"] for i in (0, 1, 3)])
+    assert group["runs"] == [1, 2, 4]
+    assert np.allclose([group[n] for n in ("mean", "sd", "min", "max")],
+                       [values.mean(), values.std(ddof=1), values.min(), values.max()], atol=1e-12), group
+    assert diff(*paths, "-j", "3") == found
+    text = run([program("chex-inspect"), "diff", "--split", "test", *paths]).stdout
+    assert "runs 1, 2 and 4 differ only in their seed" in text and "not the variance" in text, text
+    assert "research use only" in text and "best" not in text.lower() and f"{work}/2: lr 0.01, seed 2" in text, text
+    table = run([program("chex-inspect"), "diff", "--split", "test", "--format", "csv", *paths]).stdout.splitlines()
+    rows = list(csv.DictReader(table))
+    assert [row["run"] for row in rows] == ["1", "2", "3", "4", "ensemble"]
+    assert rows[2]["options"] == "lr=0.01 seed=2" and rows[4]["path"] == rows[0]["p"] == ""
+    assert abs(float(rows[3]["difference"]) - found["runs"][3]["difference"]) < 1e-8
+
+
+@case("a table of runs: other splits are 6, missing images 1; a run of another program has no options")
+def _(work):
+    (a, b), labels, patient = draw(14)
+    make_run(f"{work}/a", a, labels, patient)
+    make_run(f"{work}/b", b[3:], labels[3:], patient[3:], names=[f"{i:05d}.png" for i in range(3, len(b))])
+    make_run(f"{work}/c", b, labels, patient, members="f" * 64)
+    make_run(f"{work}/d", b, labels, patient, more=",1")
+    says(run([program("chex-inspect"), "diff", "--split", "test", *(f"{work}/{n}" for n in "abc")], 6),
+         f"{HASH} in run 1, {'f' * 64} in run 3")
+    for name, seed in (("a", "1"), ("b", "2")):
+        put_options(f"{work}/{name}", seed=seed)
+    found = diff(f"{work}/a", f"{work}/d", f"{work}/b", code=1)
+    assert found["images"] == 177 and [r["left_out"] for r in found["runs"]] == [3, 3, 0], found
+    assert [r["options"] for r in found["runs"]] == [{"seed": "1"}, None, {"seed": "2"}]
+    assert [r["leaky"] for r in found["runs"]] == [False, True, False] and found["seeds"][0]["runs"] == [1, 3]
+    done = run([program("chex-inspect"), "diff", "--split", "test", *(f"{work}/{n}" for n in "adb")], 1)
+    assert "options not known" in done.stdout and "leaky" in done.stdout, done.stdout
+    write(f"{work}/d/run.json", b'{"options": {"a\x1b[31m": "\xff"}}')
+    says(run([program("chex-inspect"), "diff", "--split", "test", *(f"{work}/{n}" for n in "adb")], 6), "run.json")
+    write(f"{work}/d/run.json", b'{"options": {"a\\u001b[31m": "b\\u001b[31m", "seed": [1], "x": {}, "y": true}}')
+    for form in ("table", "csv"):
+        done = run([program("chex-inspect"), "diff", "--split", "test", "--format", form,
+                    *(f"{work}/{n}" for n in "adb")], 1)
+        assert "\x1b" not in done.stdout and "a\\x1b[31m" in done.stdout, done.stdout
+    few = np.array([[1, 0, 255], [0, 0, 255], [0, 0, 255]], np.uint8)
+    for name in "xyz":
+        make_run(f"{work}/{name}", np.full((3, 3), 0.5, np.float32), few, np.arange(3))
+    found = diff(*(f"{work}/{n}" for n in "xyz"))
+    assert found["ensemble"]["auroc"] == 0.5 and found["ensemble"]["p"] is found["ensemble"]["low"] is None, found
+    for name in "uvw":
+        make_run(f"{work}/{name}", np.full((3, 3), 0.5, np.float32), few * 0, np.arange(3))
+    found = diff(*(f"{work}/{n}" for n in "uvw"))
+    assert found["findings"] == 0 and found["ensemble"]["auroc"] is found["ensemble"]["lowest"] is None, found
+    assert "n/a" in run([program("chex-inspect"), "diff", "--split", "test", *(f"{work}/{n}" for n in "uvw")]).stdout
 
 
 @case("different splits: 6 and both hashes")

@@ -20,9 +20,12 @@
 
 /* ---- bootstrap --------------------------------------------------------------------------------------------------- */
 
-/* Compute AUROC and intervals: the replicates of B minus those of A, with the draws of one seed. */
+/*
+ * Compute AUROC and intervals with the draws of one seed.  m: of A, of B, and of the difference, which has the
+ * replicates of B minus those of A.
+ */
 static enum chex_status
-bootstrap(const struct score_pair *s, const struct compare_options *o, struct metrics m[2], struct chex_error *err)
+bootstrap(const struct score_pair *s, const struct compare_options *o, struct metrics m[3], struct chex_error *err)
 {
     const struct bootstrap_options options = {
         .replicates = o->replicates, .seed = o->seed, .threads = o->threads, .parts = 1};
@@ -35,16 +38,15 @@ bootstrap(const struct score_pair *s, const struct compare_options *o, struct me
 
         status = metrics_begin(&one, &options, &m[i], &draws[i], err);
     }
+    for (i = 0; i < 2 && status == CHEX_OK; i++)
+        status = metrics_end(&m[i], &draws[i], o->threads, err);
     if (status == CHEX_OK) {
         double *a = (double *)(void *)draws[0].data, *b = (double *)(void *)draws[1].data;
-        struct metrics difference = m[1];
 
         for (i = 0; i < draws[1].size / sizeof(*b); i++)
             b[i] -= a[i];
-        status = metrics_end(&difference, &draws[1], o->threads, err);
-        for (i = 0; i < s->outputs; i++)
-            m[1].finding[i].metric[METRIC_AUROC] = difference.finding[i].metric[METRIC_AUROC];
-        m[1].mean[METRIC_AUROC] = difference.mean[METRIC_AUROC];
+        m[2] = m[1];
+        status = metrics_end(&m[2], &draws[1], o->threads, err);
     }
     buffer_release(&draws[0]);
     buffer_release(&draws[1]);
@@ -52,19 +54,23 @@ bootstrap(const struct score_pair *s, const struct compare_options *o, struct me
 }
 
 static void
-take_metrics(const struct score_pair *s, const struct metrics m[2], struct comparison *out)
+take_metrics(const struct score_pair *s, const struct metrics m[3], struct comparison *out)
 {
     unsigned k;
 
     out->outputs = s->outputs;
     out->defined = m[0].defined;
     for (k = 0; k <= s->outputs; k++) {
-        const struct measured *a = k < s->outputs ? m[0].finding[k].metric : m[0].mean;
-        const struct measured *b = k < s->outputs ? m[1].finding[k].metric : m[1].mean;
+        const struct measured *x[3];
         struct compared *c = k < s->outputs ? &out->finding[k] : &out->mean;
+        int i;
 
-        *c = (struct compared){.auroc = {a[METRIC_AUROC].value, b[METRIC_AUROC].value},
-                               .difference = b[METRIC_AUROC],
+        for (i = 0; i < 3; i++)
+            x[i] = k < s->outputs ? &m[i].finding[k].metric[METRIC_AUROC] : &m[i].mean[METRIC_AUROC];
+        *c = (struct compared){.auroc = {x[0]->value, x[1]->value},
+                               .low = {x[0]->low, x[1]->low},
+                               .high = {x[0]->high, x[1]->high},
+                               .difference = *x[2],
                                .p = (double)NAN,
                                .holm = (double)NAN};
         c->difference.value = c->auroc[1] - c->auroc[0];
@@ -238,6 +244,7 @@ test_mean(const double *mean, unsigned swaps, struct comparison *out)
 
     if (out->tested == 0) {
         out->mean.difference.low = out->mean.difference.high = (double)NAN;
+        out->mean.low[0] = out->mean.low[1] = out->mean.high[0] = out->mean.high[1] = (double)NAN;
         return;
     }
     for (i = 1; i <= swaps; i++)
@@ -245,38 +252,51 @@ test_mean(const double *mean, unsigned swaps, struct comparison *out)
     out->mean.p = (1 + (double)as_large) / (1 + (double)swaps);
 }
 
-/* Returns the finding with the smallest p of those not yet corrected, or NULL. */
-static struct compared *
-smallest_p(struct comparison *c)
+/* Returns the index of the smallest p of those not yet corrected, or count. */
+static unsigned
+smallest_p(const double *p, const double *holm, unsigned count)
 {
-    struct compared *smallest = NULL;
-    unsigned k;
+    unsigned smallest = count, k;
 
-    for (k = 0; k < c->outputs; k++)
-        if (!isnan(c->finding[k].p) && isnan(c->finding[k].holm) && (!smallest || c->finding[k].p < smallest->p))
-            smallest = &c->finding[k];
+    for (k = 0; k < count; k++)
+        if (!isnan(p[k]) && isnan(holm[k]) && (smallest == count || p[k] < p[smallest]))
+            smallest = k;
     return smallest;
 }
 
 /* The smallest p times the number of tests, the next one times one less, and so on; never below an earlier one. */
+void
+compare_holm(const double *p, double *holm, unsigned count)
+{
+    unsigned left = 0, k;
+    double least = 0;
+
+    for (k = 0; k < count; k++) {
+        holm[k] = (double)NAN;
+        left += !isnan(p[k]);
+    }
+    while ((k = smallest_p(p, holm, count)) < count)
+        holm[k] = least = fmax(least, fmin(1, p[k] * left--));
+}
+
 static void
 correct(struct comparison *c)
 {
-    unsigned left = c->tested;
-    struct compared *next;
-    double least = 0;
+    double p[METRICS_OUTPUTS], holm[METRICS_OUTPUTS];
+    unsigned k;
 
-    while ((next = smallest_p(c)) != NULL) {
-        least = fmax(least, fmin(1, next->p * left--));
-        next->holm = least;
-    }
+    for (k = 0; k < c->outputs; k++)
+        p[k] = c->finding[k].p;
+    compare_holm(p, holm, c->outputs);
+    for (k = 0; k < c->outputs; k++)
+        c->finding[k].holm = holm[k];
 }
 
 enum chex_status
 compare_scores(const struct score_pair *s, const struct compare_options *o, struct comparison *out,
                struct chex_error *err)
 {
-    struct metrics *m = calloc(2, sizeof(*m));
+    struct metrics *m = calloc(3, sizeof(*m));
     struct swap_job job = {.s = s, .o = o};
     double *mean = calloc((size_t)o->swaps + 1, sizeof(*mean));
     enum chex_status status;

@@ -30,9 +30,9 @@ struct score_pair {
 };
 
 struct compared {
-    double auroc[2];
-    struct measured difference; /* B - A */
-    double p, holm;             /* NaN: not tested; the mean has no holm */
+    double auroc[2], low[2], high[2]; /* of A and of B; the interval is that of metrics.h, NaN: none */
+    struct measured difference;       /* B - A */
+    double p, holm;                   /* NaN: not tested; the mean has no holm */
 };
 
 struct comparison {
@@ -50,6 +50,9 @@ struct compare_options {
 /* Compare.  The result does not depend on threads.  CHEX_ERR_USAGE as metrics_compute();  CHEX_ERR_MEMORY */
 enum chex_status compare_scores(const struct score_pair *s, const struct compare_options *o, struct comparison *out,
                                 struct chex_error *err);
+
+/* Correct p values by Holm's method; NaN: not tested, and its holm is NaN too. */
+void compare_holm(const double *p, double *holm, unsigned count);
 
 /* ---- flags ------------------------------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "inspect/command.h"
 #include "inspect/diff/predictions.h"
+#include "inspect/diff/runs.h"
 #include "plan/split.h"
 
 #include <math.h>
@@ -256,9 +257,14 @@ compare_paths(struct inspect *in)
 
 /* ---- command line ------------------------------------------------------------------------------------------------ */
 
+#define DIFF_OPERANDS "two PATHs, A and B; with --split, two runs or more, up to 100"
+_Static_assert(SCORED_RUNS == 100, "the text above names it");
+
 static enum chex_status
 check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
 {
+    if (!o->split && o->path_count > 2)
+        return error_set(err, CHEX_ERR_USAGE, "'diff' takes %s", DIFF_OPERANDS);
     return inspect_wants_rows(o) && common->json ? error_set(err, CHEX_ERR_USAGE, "--json goes with --format json")
                                                  : CHEX_OK;
 }
@@ -268,12 +274,14 @@ compare_command(struct inspect *in)
 {
     const struct inspect_options *o = in->options;
 
+    if (o->split && o->path_count > 2)
+        return inspect_runs_diff(in, o->path, (unsigned)o->path_count, o->split);
     return o->split ? inspect_predictions_diff(in, o->path[0], o->path[1], o->split) : compare_paths(in);
 }
 
 static const struct cli_option options[] = {
     {AT_TEXT(split), 0, "split", "NAME", NULL, NULL,
-     "compare the predictions of two runs on this split: difference of AUROC, with intervals and a test"},
+     "compare the predictions of runs on this split: difference of AUROC, with intervals and a test"},
     ROW_FORMAT,
     ROW_END};
 
@@ -281,17 +289,18 @@ const struct inspect_command inspect_diff_command = {
     .cli = {.name = "diff",
             .summary = "compare two data sets, checkpoints or runs",
             .usage = "[--format HOW] A B\n"
-                     "--split NAME [--format HOW] A B",
+                     "--split NAME [--format HOW] A B [RUN...]",
             .examples = "chex-inspect diff shards-2017 shards-2020  # changes by the new label file\n"
                         "chex-inspect diff runs/a runs/b            # the newest checkpoints\n"
-                        "chex-inspect diff --split test runs/a runs/b  # is B better than A?",
+                        "chex-inspect diff --split test runs/a runs/b  # is B better than A?\n"
+                        "chex-inspect diff --split test runs/seed*  # a table of runs",
             .notes = "The exit status is 1 if A and B differ; with --split, if they have other\n"
                      "images.",
             .options = options},
     .action = INSPECT_DIFF,
     .min = 2,
-    .max = 2,
-    .operands = "two PATHs, A and B",
+    .max = SCORED_RUNS,
+    .operands = DIFF_OPERANDS,
     .check = check_options,
     .all = compare_command,
 };

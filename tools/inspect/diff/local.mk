@@ -7,6 +7,9 @@ inspect_diff_sources = \
 	tools/inspect/diff/predictions.c \
 	tools/inspect/diff/predictions.h \
 	tools/inspect/diff/report.c \
+	tools/inspect/diff/runs.c \
+	tools/inspect/diff/runs.h \
+	tools/inspect/diff/runs_report.c \
 	tools/inspect/diff/scored_run.c \
 	tools/inspect/diff/scored_run.h \
 	tools/inspect/diff/walk.c

@@ -146,7 +146,7 @@ print_row(int width, const char *name, const char *positives, const struct compa
     else
         printf("%-*s %9s  %.4f  %.4f  %-27s %6s %6s", width, name, positives, c->auroc[0], c->auroc[1],
                difference_text(c, difference), p_text(c->p, p), p_text(c->holm, holm));
-    printf(" %6s\n", kappa);
+    printf(kappa[0] ? " %6s\n" : "%s\n", kappa);
 }
 
 static const char *

@@ -158,6 +158,22 @@ scored_runs_read_options(struct scored_run *run, unsigned count, unsigned *faile
     return status;
 }
 
+const char *
+scored_run_option(const struct scored_run *run, const char *name, char out[SCORED_OPTION])
+{
+    const json_t *value = json_object_get(run->options, name);
+
+    if (json_is_string(value))
+        snprintf(out, SCORED_OPTION, "%s", json_string_value(value));
+    else if (json_is_number(value))
+        snprintf(out, SCORED_OPTION, "%.15g", json_number_value(value));
+    else if (json_is_boolean(value))
+        snprintf(out, SCORED_OPTION, "%s", json_is_true(value) ? "yes" : "no");
+    else
+        snprintf(out, SCORED_OPTION, "none");
+    return out;
+}
+
 void
 scored_run_release(struct scored_run *run)
 {

@@ -43,6 +43,9 @@ enum chex_status scored_runs_read(struct scored_run *run, unsigned count, const 
 /* Read the options too.  Statuses as above. */
 enum chex_status scored_runs_read_options(struct scored_run *run, unsigned count, unsigned *failed,
                                           struct chex_error *err);
+/* Write the value of an option, "none" if it is null or missing; returns out. */
+#define SCORED_OPTION 256
+const char *scored_run_option(const struct scored_run *run, const char *name, char out[SCORED_OPTION]);
 void scored_run_release(struct scored_run *run);
 
 /* ---- images that all runs have (match.c) ------------------------------------------------------------------------- */
