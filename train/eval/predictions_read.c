@@ -7,6 +7,7 @@
 
 #include "eval/predictions_read.h"
 
+#include "base/ascii.h"
 #include "base/memory.h"
 #include "chex.h"
 #include "io/csv.h"
@@ -22,6 +23,14 @@ struct csv_reading {
     int probability[METRICS_OUTPUTS], label[METRICS_OUTPUTS]; /* columns */
     size_t images, patients, probabilities, labels;           /* capacity of each array of p, in images */
 };
+
+#define SHOWN 64 /* bytes of a text of the file in a message */
+
+static const char *
+show(const char *text, char out[SHOWN])
+{
+    return ascii_escape(text, strlen(text), out, SHOWN);
+}
 
 /* ---- header ------------------------------------------------------------------------------------------------------ */
 
@@ -43,13 +52,14 @@ add_finding(struct csv_reading *r, const struct table_row *row, size_t at, struc
     struct predictions *p = r->p;
     const char *name = row->field[at] + strlen("prob_");
     int label = column(row, "label_", name);
+    char shown[SHOWN];
 
     if (p->outputs == METRICS_OUTPUTS)
         return table_fail(row, err, "more than %d findings", METRICS_OUTPUTS);
     if (label < 0)
-        return table_fail(row, err, "no column 'label_%.60s'", name);
+        return table_fail(row, err, "no column 'label_%s'", show(name, shown));
     if (column(row, "prob_", name) != (int)at)
-        return table_fail(row, err, "two columns 'prob_%.60s'", name);
+        return table_fail(row, err, "two columns 'prob_%s'", show(name, shown));
     r->probability[p->outputs] = (int)at;
     r->label[p->outputs] = label;
     p->finding[p->outputs] = arena_copy(&p->strings, name, strlen(name));
@@ -97,6 +107,7 @@ static enum chex_status
 read_values(const struct csv_reading *r, const struct table_row *row, struct chex_error *err)
 {
     const struct predictions *p = r->p;
+    char finding[SHOWN], shown[SHOWN];
     unsigned k;
 
     for (k = 0; k < p->outputs; k++) {
@@ -106,9 +117,10 @@ read_values(const struct csv_reading *r, const struct table_row *row, struct che
 
         p->probability[at] = strtof(text, &end);
         if (end == text || *end || !(p->probability[at] >= 0 && p->probability[at] <= 1))
-            return table_fail(row, err, "the probability of '%.60s' is '%.40s'", p->finding[k], text);
+            return table_fail(row, err, "the probability of '%s' is '%s'", show(p->finding[k], finding),
+                              show(text, shown));
         if (label[0] && (strspn(label, "01") != 1 || label[1]))
-            return table_fail(row, err, "the label of '%.60s' is '%.40s'", p->finding[k], label);
+            return table_fail(row, err, "the label of '%s' is '%s'", show(p->finding[k], finding), show(label, shown));
         p->label[at] = label[0] ? (uint8_t)(label[0] - '0') : CHEX_LABEL_UNKNOWN;
     }
     return CHEX_OK;

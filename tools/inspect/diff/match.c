@@ -50,7 +50,7 @@ static enum chex_status
 check_image(const struct scored_run *x, size_t i, const struct scored_run *y, size_t j, struct chex_error *err)
 {
     const struct predictions *a = &x->p, *b = &y->p;
-    char name[INSPECT_TEXT];
+    char name[INSPECT_TEXT], finding[INSPECT_TEXT];
     unsigned k;
 
     inspect_text(inspect_bytes(a->image[i]), name);
@@ -60,8 +60,8 @@ check_image(const struct scored_run *x, size_t i, const struct scored_run *y, si
     for (k = 0; k < a->outputs; k++)
         if (a->label[i * a->outputs + k] != b->label[j * a->outputs + k])
             return error_set(err, CHEX_ERR_INCOMPATIBLE,
-                             "the image '%.200s' has different labels of '%.60s' in %s and %s", name, a->finding[k],
-                             x->label, y->label);
+                             "the image '%.200s' has different labels of '%.100s' in %s and %s", name,
+                             inspect_text(inspect_bytes(a->finding[k]), finding), x->label, y->label);
     return CHEX_OK;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "eval/operating.h"
+#include "inspect/inspect.h"
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -51,8 +52,9 @@ find_threshold(const json_t *metrics, const char *finding)
                                               operating_rule_name[OPERATING_YOUDEN]);
         const json_t *threshold = json_object_get(point, "threshold");
 
-        if (name && strcmp(name, finding) == 0 && json_is_number(threshold))
-            return json_number_value(threshold);
+        if (name && strcmp(name, finding) == 0 && json_number_value(threshold) >= 0 &&
+            json_number_value(threshold) <= 1)
+            return json_is_number(threshold) ? json_number_value(threshold) : (double)NAN;
     }
     return (double)NAN;
 }
@@ -104,6 +106,7 @@ static enum chex_status
 compare_findings(const struct scored_run *x, const struct scored_run *y, struct chex_error *err)
 {
     const struct predictions *a = &x->p, *b = &y->p;
+    char name[2][INSPECT_TEXT];
     unsigned k;
 
     for (k = 0; k < a->outputs && k < b->outputs && strcmp(a->finding[k], b->finding[k]) == 0; k++)
@@ -111,8 +114,9 @@ compare_findings(const struct scored_run *x, const struct scored_run *y, struct 
     if (k == a->outputs && k == b->outputs)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_INCOMPATIBLE,
-                     "the runs have different findings: number %u is '%.60s' in %s, '%.60s' in %s", k + 1,
-                     k < a->outputs ? a->finding[k] : "", x->label, k < b->outputs ? b->finding[k] : "", y->label);
+                     "the runs have different findings: number %u is '%.100s' in %s, '%.100s' in %s", k + 1,
+                     inspect_text(inspect_bytes(k < a->outputs ? a->finding[k] : ""), name[0]), x->label,
+                     inspect_text(inspect_bytes(k < b->outputs ? b->finding[k] : ""), name[1]), y->label);
 }
 
 enum chex_status
