@@ -112,10 +112,10 @@ def expected(a, b, labels, patient):
 # ---- runs ----------------------------------------------------------------------------------------------------------
 
 
-def make_run(folder, scores, labels, patient, members=HASH, names=None, more=""):
+def make_run(folder, scores, labels, patient, members=HASH, names=None, more="", findings=FINDINGS):
     os.makedirs(folder)
-    lines = ["image,patient,split,age,sex,view," + ",".join([f"prob_{f}" for f in FINDINGS] +
-                                                            [f"label_{f}" for f in FINDINGS]) + (more and ",leaky")]
+    lines = ["image,patient,split,age,sex,view," + ",".join([f"prob_{f}" for f in findings] +
+                                                            [f"label_{f}" for f in findings]) + (more and ",leaky")]
     for i, row in enumerate(scores):
         name = names[i] if names else f"{i:05d}.png"
         lines.append(f"{name},{patient[i]:08d},test,50,F,PA," + ",".join(
@@ -125,11 +125,11 @@ def make_run(folder, scores, labels, patient, members=HASH, names=None, more="")
     return folder
 
 
-def put_thresholds(folder, thresholds):
+def put_thresholds(folder, thresholds, findings=FINDINGS):
     """Write thresholds of val, as chex-train does; None: refused."""
     document = json.loads(open(f"{folder}/metrics-test.json", encoding="utf-8").read())
     document["findings"] = [{"name": f, "operating": x and {"youden": {"threshold": x, "chosen_on": "val"}}}
-                            for f, x in zip(FINDINGS, thresholds)]
+                            for f, x in zip(findings, thresholds)]
     write(f"{folder}/metrics-test.json", json.dumps(document).encode())
 
 
@@ -351,6 +351,42 @@ def _(work):
     found = diff(*(f"{work}/{n}" for n in "uvw"))
     assert found["findings"] == 0 and found["ensemble"]["auroc"] is found["ensemble"]["lowest"] is None, found
     assert "n/a" in run([program("chex-inspect"), "diff", "--split", "test", *(f"{work}/{n}" for n in "uvw")]).stdout
+
+
+@case("254 findings: each has NumPy's numbers, Holm counts all of them, and 255 are refused")
+def _(work):
+    rng, count = np.random.default_rng(15), 254
+    findings = [f"Finding {i}" for i in range(count + 1)]
+    patient = np.repeat(np.arange(20), 2)
+    labels = (rng.random((40, count)) < 0.5).astype(np.uint8)
+    labels[:, 7] = 0
+    runs = [(rng.random((40, count)).round(2) + labels * gain).astype(np.float32) / 2 for gain in (0.1, 0.6, 0.3)]
+    for name, scores in zip("abc", runs):
+        make_run(f"{work}/{name}", scores, labels, patient, findings=findings[:count])
+        put_thresholds(f"{work}/{name}", [0.3] * count, findings)
+    found = diff(f"{work}/a", f"{work}/b")
+    rows = found["findings"]
+    assert [row["finding"] for row in rows] == findings[:count] and found["mean"]["findings"] == count - 1
+    some = [0, 7, 100, 253]
+    wanted, _holm = expected(runs[0][:, some], runs[1][:, some], labels[:, some], patient)
+    for k, theirs in zip(some, wanted):
+        for name, value in zip(("difference", "low", "high", "p"), theirs):
+            assert (value is None or np.isnan(value)) == (name not in rows[k]), (k, name)
+            assert name not in rows[k] or abs(rows[k][name] - value) < 1e-9, (k, name, rows[k], value)
+    tested = sorted((row["p"], row["holm"]) for row in rows if "p" in row)
+    assert len(tested) == count - 1
+    least = 0
+    for i, (p, holm) in enumerate(tested):
+        least = max(least, min(1, (len(tested) - i) * p))
+        assert abs(holm - least) < 1e-12, (i, p, holm, least)
+    assert abs(found["mean"]["difference"] - np.mean([row["difference"] for row in rows if "difference" in row])) < 1e-9
+    x, y = (scores >= np.float32(0.3) for scores in runs[:2])
+    assert [row["flagged_both"] for row in rows] == (x & y).sum(0).tolist()
+    table = diff(f"{work}/a", f"{work}/b", f"{work}/c")
+    assert table["runs"][1]["difference"] == found["mean"]["difference"] and table["findings"] == count - 1
+    make_run(f"{work}/d", np.full((40, 255), 0.5), np.zeros((40, 255), np.uint8), patient, findings=findings)
+    says(run([program("chex-inspect"), "diff", "--split", "test", f"{work}/a", f"{work}/d"], 6),
+         "more than 254 findings")
 
 
 @case("different splits: 6 and both hashes")

@@ -14,6 +14,7 @@ fuzz_programs = \
 	tests/fuzz/manifest \
 	tests/fuzz/options \
 	tests/fuzz/png \
+	tests/fuzz/predictions \
 	tests/fuzz/record \
 	tests/fuzz/resample
 check_PROGRAMS += $(fuzz_programs) tests/fuzz/self_test
@@ -68,6 +69,10 @@ tests_fuzz_options_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libdraw.la libcli.
 tests_fuzz_png_SOURCES = tests/fuzz/png.c tests/fuzz/png_file.c tests/fuzz/png_file.h
 tests_fuzz_png_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_png_LDADD = $(fuzz_ldadd) $(ZLIB_LIBS)
+tests_fuzz_predictions_SOURCES = tests/fuzz/predictions.c
+tests_fuzz_predictions_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS)
+tests_fuzz_predictions_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_predictions_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la $(JANSSON_LIBS)
 tests_fuzz_record_SOURCES = tests/fuzz/record.c
 tests_fuzz_record_CPPFLAGS = $(AM_CPPFLAGS) $(PROTOBUF_C_CFLAGS)
 tests_fuzz_record_LDFLAGS = $(fuzz_ldflags)
@@ -106,6 +111,7 @@ EXTRA_DIST += \
 	tests/fuzz/dictionaries/manifest.dict \
 	tests/fuzz/dictionaries/options.dict \
 	tests/fuzz/dictionaries/png.dict \
+	tests/fuzz/dictionaries/predictions.dict \
 	tests/fuzz/dictionaries/record.dict \
 	tests/fuzz/finds/jpeg.txt \
 	tests/fuzz/finds/journal.txt \
