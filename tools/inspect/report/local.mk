@@ -13,12 +13,11 @@ inspect_report_sources = \
 	tools/inspect/report/report.h \
 	tools/inspect/report/scan.c \
 	tools/inspect/report/sentence.c \
-	tools/inspect/report/tables.c \
-	tools/inspect/report/template.h
+	tools/inspect/report/tables.c
 # The page: its lines as C.
 inspect_made = tools/inspect/report/template.c
-tools/inspect/report/template.c: tools/inspect/report/page.html tools/inspect/report/template.awk
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(AWK) -f $(srcdir)/tools/inspect/report/template.awk \
+tools/inspect/report/template.c: tools/inspect/report/page.html tools/draw/template.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(AWK) -v name=report_template -f $(srcdir)/tools/draw/template.awk \
 	  $(srcdir)/tools/inspect/report/page.html > $@.tmp && mv $@.tmp $@
 CLEANFILES += tools/inspect/report/template.c tools/inspect/report/template.c.tmp
-EXTRA_DIST += tools/inspect/report/page.html tools/inspect/report/template.awk
+EXTRA_DIST += tools/inspect/report/page.html

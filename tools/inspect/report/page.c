@@ -14,51 +14,21 @@
 #include "base/number_format.h"
 #include "common/spec_words.h"
 #include "draw/canvas.h"
-#include "inspect/report/template.h"
+#include "draw/template.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 #define TEXT(number) format_count(number, (char[FORMAT_TEXT]){0})
 #define SIZE(number) format_bytes(number, (char[FORMAT_TEXT]){0})
-#define VALUES       64
-#define VALUE_SIZE   256 /* a title has up to 200 characters */
+#define add          template_add
+#define add_some     template_add_some
 
-/* The values of {{name}}; an empty one is false in {{?name}}. */
-struct values {
-    struct {
-        const char *name;
-        char text[VALUE_SIZE];
-    } of[VALUES];
-    unsigned count;
-};
-
-static void add(struct values *v, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+extern const char *const report_template[]; /* page.html */
 
 static void
-add(struct values *v, const char *name, const char *format, ...)
-{
-    unsigned i = v->count < VALUES - 1 ? v->count++ : VALUES - 1;
-    va_list args;
-
-    va_start(args, format);
-    v->of[i].name = name;
-    vsnprintf(v->of[i].text, VALUE_SIZE, format, args);
-    va_end(args);
-}
-
-/* Add a number, or "" for 0: then {{?name}} leaves the text out. */
-static void
-add_some(struct values *v, const char *name, uint64_t n)
-{
-    add(v, name, "%s", n > 0 ? TEXT(n) : "");
-}
-
-static void
-add_levels(struct values *v, const struct html_report *r)
+add_levels(struct template_values *v, const struct html_report *r)
 {
     unsigned level[REPORT_LEVELS] = {0}, i;
 
@@ -75,7 +45,7 @@ add_levels(struct values *v, const struct html_report *r)
 }
 
 static void
-add_counts(struct values *v, const struct html_report *r)
+add_counts(struct template_values *v, const struct html_report *r)
 {
     const struct chex_dataset_info *info = &r->dataset->info;
     uint64_t flagged = 0;
@@ -115,7 +85,7 @@ report_label_file(const char *sha256)
 }
 
 static void
-add_card(struct values *v, const struct html_report *r)
+add_card(struct template_values *v, const struct html_report *r)
 {
     const struct manifest *m = &r->dataset->manifest;
     const struct chex_dataset_info *info = &r->dataset->info;
@@ -269,81 +239,28 @@ put_part(struct html *h, const struct html_report *r, const struct page_part *pa
 
 /* ---- the page -------------------------------------------------------------------------------------------------- */
 
-struct page {
-    struct html *h;
-    const struct html_report *r;
-    struct values values;
-    bool skip; /* within a condition that is false */
-};
-
-static const char *
-find_value(const struct values *v, const char *name, size_t length)
-{
-    unsigned i;
-
-    for (i = 0; i < v->count; i++)
-        if (strlen(v->of[i].name) == length && memcmp(v->of[i].name, name, length) == 0)
-            return v->of[i].text;
-    return NULL;
-}
-
-/* Replace a tag, which is between "{{" and "}}". */
 static enum chex_status
-put_tag(struct page *p, const char *tag, size_t length, struct chex_error *err)
+put_named_part(struct html *h, const void *context, const char *name, size_t length, bool *found,
+               struct chex_error *err)
 {
-    bool condition = tag[0] == '?' || tag[0] == '^';
-    const char *value = find_value(&p->values, tag + condition, length - condition);
     size_t i;
 
-    if (tag[0] == '/') {
-        p->skip = false;
-        return CHEX_OK;
+    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (strlen(parts[i].name) != length || memcmp(parts[i].name, name, length) != 0)
+            continue;
+        *found = true;
+        return put_part(h, context, &parts[i], err);
     }
-    if (condition && value) {
-        p->skip = (value[0] != '\0') != (tag[0] == '?');
-        return CHEX_OK;
-    }
-    if (value) {
-        if (!p->skip)
-            html_text(p->h, value);
-        return CHEX_OK;
-    }
-    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        if (strlen(parts[i].name) == length && memcmp(parts[i].name, tag, length) == 0)
-            return p->skip ? CHEX_OK : put_part(p->h, p->r, &parts[i], err);
-    return error_set(err, CHEX_ERR_BUG, "page.html: no value for '%.*s'", (int)length, tag);
-}
-
-static enum chex_status
-put_line(struct page *p, const char *line, struct chex_error *err)
-{
-    enum chex_status status = CHEX_OK;
-    const char *tag, *end;
-
-    while (status == CHEX_OK && (tag = strstr(line, "{{")) != NULL && (end = strstr(tag, "}}")) != NULL) {
-        if (!p->skip)
-            html_format(p->h, "%.*s", (int)(tag - line), line);
-        status = put_tag(p, tag + 2, (size_t)(end - tag - 2), err);
-        if (tag == line && strcmp(end, "}}\n") == 0) /* a tag alone adds no line */
-            return status;
-        line = end + 2;
-    }
-    if (!p->skip)
-        html_raw(p->h, line);
-    return status;
+    return CHEX_OK;
 }
 
 enum chex_status
 report_page(struct html_report *r, struct html *h, struct chex_error *err)
 {
-    struct page p = {.h = h, .r = r};
-    const char *const *line;
-    enum chex_status status = CHEX_OK;
+    struct template_values values = {.count = 0};
 
-    add_levels(&p.values, r);
-    add_counts(&p.values, r);
-    add_card(&p.values, r);
-    for (line = report_template; *line && status == CHEX_OK; line++)
-        status = put_line(&p, *line, err);
-    return status == CHEX_OK && h->failed ? error_memory(err) : status;
+    add_levels(&values, r);
+    add_counts(&values, r);
+    add_card(&values, r);
+    return template_fill(report_template, &values, put_named_part, r, h, err);
 }

@@ -1,15 +1,16 @@
-# template.awk - converts the template of a page to C: an array of its lines, each with its newline; NULL ends it
+# template.awk - converts a template to C: an array of its lines, each with its newline; NULL ends it
 #
-#     awk -f template.awk page.html
+#     awk -v name=report_template -f template.awk page.html
+#
+# It removes indentation and lines that begin with a comment.
 #
 # SPDX-License-Identifier: Apache-2.0
 BEGIN {
-    print "/* Made from page.html by template.awk. */"
-    print "#include \"inspect/report/template.h\""
-    print ""
+    print "/* Made by template.awk. */"
     print "#include <stddef.h>"
     print ""
-    print "const char *const report_template[] = {"
+    print "extern const char *const " name "[];"
+    print "const char *const " name "[] = {"
 }
 {
     sub(/^ +/, "")
