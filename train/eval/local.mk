@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 libtrain_la_SOURCES += \
+	train/eval/calibration.c \
+	train/eval/calibration.h \
 	train/eval/compare.c \
 	train/eval/compare.h \
 	train/eval/evaluate.c \
 	train/eval/evaluate.h \
 	train/eval/evaluate_compute.c \
 	train/eval/evaluate_private.h \
+	train/eval/floor.c \
+	train/eval/floor.h \
+	train/eval/logistic.c \
+	train/eval/logistic.h \
 	train/eval/metrics.c \
 	train/eval/metrics.h \
 	train/eval/metrics_document.c \

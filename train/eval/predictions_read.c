@@ -12,16 +12,20 @@
 #include "chex.h"
 #include "io/csv.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define AGE_MOST 1000 /* years */
+
 struct csv_reading {
     struct predictions *p;
     bool header; /* it was read */
-    int image, patient, short_run;
+    int image, patient, short_run, age, sex, view;
     int probability[METRICS_OUTPUTS], label[METRICS_OUTPUTS]; /* columns */
     size_t images, patients, probabilities, labels;           /* capacity of each array of p, in images */
+    size_t views, sexes, ages;
 };
 
 #define SHOWN 64 /* bytes of a text of the file in a message */
@@ -76,6 +80,10 @@ read_header(struct csv_reading *r, const struct table_row *row, struct chex_erro
     r->image = column(row, "", "image");
     r->patient = column(row, "", "patient");
     r->short_run = column(row, "", "short_run");
+    r->age = column(row, "", "age");
+    r->sex = column(row, "", "sex");
+    r->view = column(row, "", "view");
+    r->p->people = r->age >= 0 && r->sex >= 0 && r->view >= 0;
     r->p->leaky = column(row, "", "leaky") >= 0;
     if (r->image < 0 || r->patient < 0)
         return table_fail(row, err, "no column '%s'", r->image < 0 ? "image" : "patient");
@@ -95,12 +103,18 @@ make_room(struct csv_reading *r, struct chex_error *err)
     const char **patient = array_grow(p->patient, &r->patients, p->count, sizeof(*patient));
     float *probability = array_grow(p->probability, &r->probabilities, p->count, p->outputs * sizeof(*probability));
     uint8_t *label = array_grow(p->label, &r->labels, p->count, p->outputs);
+    const char **view = array_grow(p->view, &r->views, p->count, sizeof(*view));
+    char *sex = array_grow(p->sex, &r->sexes, p->count, sizeof(*sex));
+    float *age = array_grow(p->age, &r->ages, p->count, sizeof(*age));
 
     p->image = image ? image : p->image;
     p->patient = patient ? patient : p->patient;
     p->probability = probability ? probability : p->probability;
     p->label = label ? label : p->label;
-    return image && patient && probability && label ? CHEX_OK : error_memory(err);
+    p->view = view ? view : p->view;
+    p->sex = sex ? sex : p->sex;
+    p->age = age ? age : p->age;
+    return image && patient && probability && label && view && sex && age ? CHEX_OK : error_memory(err);
 }
 
 static enum chex_status
@@ -126,11 +140,35 @@ read_values(const struct csv_reading *r, const struct table_row *row, struct che
     return CHEX_OK;
 }
 
+/* Returns the text of a column that may be missing. */
+static const char *
+optional(const struct table_row *row, int at)
+{
+    return at >= 0 && (size_t)at < row->count ? row->field[at] : "";
+}
+
+static enum chex_status
+read_person(const struct csv_reading *r, const struct table_row *row, struct chex_error *err)
+{
+    struct predictions *p = r->p;
+    const char *age = optional(row, r->age), *sex = optional(row, r->sex), *view = optional(row, r->view);
+    char *end;
+
+    p->age[p->count] = age[0] ? strtof(age, &end) : (float)NAN;
+    if (age[0] && (*end || !(p->age[p->count] >= 0 && p->age[p->count] <= AGE_MOST)))
+        return table_fail(row, err, "the age is '%.40s'", age);
+    if (sex[0] && (strspn(sex, "MFU") != 1 || sex[1]))
+        return table_fail(row, err, "the sex is '%.40s'", sex);
+    p->sex[p->count] = sex[0] ? sex[0] : 'U';
+    p->view[p->count] = arena_copy(&p->strings, view, strlen(view));
+    return p->view[p->count] ? CHEX_OK : error_memory(err);
+}
+
 static enum chex_status
 read_image(struct csv_reading *r, const struct table_row *row, struct chex_error *err)
 {
     struct predictions *p = r->p;
-    const char *short_run = r->short_run >= 0 && (size_t)r->short_run < row->count ? row->field[r->short_run] : "";
+    const char *short_run = optional(row, r->short_run);
     int last = r->image > r->patient ? r->image : r->patient;
     enum chex_status status;
     unsigned k;
@@ -146,6 +184,8 @@ read_image(struct csv_reading *r, const struct table_row *row, struct chex_error
     status = make_room(r, err);
     if (status == CHEX_OK)
         status = read_values(r, row, err);
+    if (status == CHEX_OK)
+        status = read_person(r, row, err);
     if (status != CHEX_OK)
         return status;
     if (p->count == 0)
@@ -188,6 +228,9 @@ predictions_release(struct predictions *p)
     free(p->patient);
     free(p->probability);
     free(p->label);
+    free(p->view);
+    free(p->sex);
+    free(p->age);
     arena_release(&p->strings);
     *p = (struct predictions){.count = 0};
 }

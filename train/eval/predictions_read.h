@@ -1,7 +1,8 @@
 /*
  * predictions_read.h - reads predictions-SPLIT.csv (predictions.h), which may come from elsewhere
  *
- * Columns are found by name: image, patient, and prob_X and label_X of each finding X; others are ignored.
+ * Columns are found by name: image, patient, and prob_X and label_X of each finding X; age, sex and view may be
+ * missing; others are ignored.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,6 +16,10 @@ struct predictions {
     size_t count; /* images, in the order of the file */
     unsigned outputs;
     const char **image, **patient;        /* [count] */
+    const char **view;                    /* [count]; "" if it is unknown */
+    char *sex;                            /* [count] M, F, U */
+    float *age;                           /* [count] years; NaN: unknown */
+    bool people;                          /* it has the columns age, sex and view */
     const char *finding[METRICS_OUTPUTS]; /* in the order of the prob_ columns */
     float *probability;                   /* [count][outputs], 0 to 1 */
     uint8_t *label;                       /* [count][outputs], 0, 1 or CHEX_LABEL_UNKNOWN */
