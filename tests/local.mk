@@ -76,6 +76,7 @@ TESTS += \
 	tests/cli/check_times.py \
 	tests/cli/check_resume.py \
 	tests/cli/check_report.py \
+	tests/cli/check_run_report.py \
 	tests/cli/check_sheet.py \
 	tests/cli/check_train_hostile.py \
 	tests/cli/check_findings.py \

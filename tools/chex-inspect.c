@@ -75,7 +75,7 @@ inspect(struct inspect_options *o, const struct cli_common *common)
     in.color = color_for(common, stdout);
     if (common->json)
         inspect_json_begin(&in);
-    if (command->all)
+    if (command->all && (!command->each || command->once(o)))
         code = command->all(&in);
     else
         for (i = 0; i < o->path_count; i++)

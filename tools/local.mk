@@ -20,6 +20,7 @@ include tools/inspect/extract/local.mk
 include tools/inspect/diff/local.mk
 include tools/inspect/source/local.mk
 include tools/inspect/report/local.mk
+include tools/inspect/run/local.mk
 include tools/inspect/scaling/local.mk
 include tools/inspect/program/local.mk
 
@@ -34,8 +35,8 @@ chex_inspect_SOURCES = tools/chex-inspect.c $(inspect_parts)
 nodist_chex_inspect_SOURCES = $(inspect_made)
 inspect_parts = $(inspect_sources) $(inspect_list_sources) $(inspect_labels_sources) $(inspect_check_sources) \
 	$(inspect_sheet_sources) $(inspect_show_sources) $(inspect_extract_sources) $(inspect_diff_sources) \
-	$(inspect_source_sources) $(inspect_report_sources) $(inspect_scaling_sources) $(inspect_program_sources) \
-	$(run_times_sources)
+	$(inspect_source_sources) $(inspect_report_sources) $(inspect_run_sources) $(inspect_scaling_sources) \
+	$(inspect_program_sources) $(run_times_sources)
 chex_inspect_CPPFLAGS = $(tools_cppflags) $(XXHASH_CFLAGS)
 chex_inspect_LDADD = libdraw.la libtrain.la $(tools_ldadd) $(XXHASH_LIBS)
 

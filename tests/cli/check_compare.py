@@ -27,33 +27,15 @@ try:
     import jsonschema
 except ImportError:
     jsonschema = None
+from draws import SWAP, bits, drawn
 
 case = Cases()
 FINDINGS = ["Mass", "Nodule", "Hernia"]
 HASH = "0123456789abcdef" * 4
-BOOTSTRAP, SWAP, SEED, DRAWS = 4, 5, 1, 1000
+DRAWS = 1000
 
 
-# ---- the same draws ------------------------------------------------------------------------------------------------
-
-
-def bits(purpose, a, count):
-    """64 bits for each i < count of the stream (SEED, purpose, a)."""
-    mask, c = np.uint64(0xffffffff), [np.arange(count, dtype=np.uint64)] + [
-        np.full(count, x, np.uint64) for x in (a, 0, purpose)]
-    k0, k1 = SEED, 0
-    for _ in range(10):
-        p0, p1 = np.uint64(0xd2511f53) * c[0], np.uint64(0xcd9e8d57) * c[2]
-        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), p1 & mask, (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k1),
-             p0 & mask]
-        k0, k1 = (k0 + 0x9e3779b9) & 0xffffffff, (k1 + 0xbb67ae85) & 0xffffffff
-    return c[1] << np.uint64(32) | c[0]
-
-
-def drawn(replicate, patients):
-    """How often each patient is drawn."""
-    chosen = [int(x) * patients >> 64 for x in bits(BOOTSTRAP, replicate, patients)]
-    return np.bincount(chosen, minlength=patients)
+# ---- the same numbers, computed again --------------------------------------------------------------------------------
 
 
 def auroc(scores, labels, weights=None):

@@ -2,6 +2,7 @@
 # Python modules that tests share; python.sh puts this folder on the path.
 EXTRA_DIST += \
 	tests/python/browser.py \
+	tests/python/draws.py \
 	tests/python/emulator_builds.py \
 	tests/python/fixtures.py \
 	tests/python/harness.py \

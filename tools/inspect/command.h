@@ -74,7 +74,8 @@ struct inspect_command {
     const char *operands; /* "one PATH", for the message about a wrong number */
     /* Check which options go together, or NULL.  CHEX_ERR_USAGE. */
     enum chex_status (*check)(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err);
-    /* One of the two: called for each PATH, or once. */
+    /* One of the two: called for each PATH, or once.  A command with both has a function that chooses. */
+    bool (*once)(const struct inspect_options *o);
     int (*each)(struct inspect *in, struct target *t);
     int (*all)(struct inspect *in);
 };

@@ -55,6 +55,7 @@ struct inspect_options {
     bool seed_given;
 
     const char *title;    /* sheet, report: printable ASCII, or NULL */
+    const char *data;     /* report of a run: its data set, or NULL */
     const char *output;   /* sheet, report, extract, scaling */
     const char *protocol; /* show; or NULL */
     enum table_format format;

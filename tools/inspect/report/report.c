@@ -14,6 +14,7 @@
 #include "common/wrap.h"
 #include "draw/canvas.h"
 #include "inspect/command.h"
+#include "inspect/run/run.h"
 
 #include <string.h>
 
@@ -118,27 +119,49 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
     /* Otherwise a slip such as `-o shards/00001` would overwrite the input. */
     if (!to_stdout && !picture_name_ends(o->output, ".html") && !picture_name_ends(o->output, ".htm"))
         return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->output);
+    if ((o->split || o->data) && !inspect_is_run(o->path[0]))
+        return error_set(err, CHEX_ERR_USAGE, "--split and --data are for the folder of a run; '%s' is none",
+                         o->path[0]);
     if (to_stdout && common->json)
         return error_set(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
     return CHEX_OK;
 }
 
+static bool
+is_run(const struct inspect_options *o)
+{
+    return inspect_is_run(o->path[0]);
+}
+
+static int
+report_run(struct inspect *in)
+{
+    return inspect_run_report(in, in->options->path[0]);
+}
+
 static const struct cli_option options[] = {
     {AT_TEXT(output), 'o', "output", "FILE", NULL, NULL, "file to write: FILE.html, or - for standard output"},
     ROW_TITLE,
+    {AT_TEXT(split), 0, "split", "NAME", NULL, NULL, "of a run: the split whose predictions to report; default: test"},
+    {AT_TEXT(data), 'd', "data", "DIR", NULL, NULL, "of a run: its data set, if it is not where run.json says"},
     ROW_END,
 };
 
 const struct inspect_command inspect_report_command = {
     .cli = {.name = "report",
-            .summary = "write a page about a data set, with plots",
-            .usage = "-o FILE.html|- [--title TEXT] PATH",
-            .examples = "chex-inspect report -o report.html shards",
+            .summary = "write a page about a data set or a run, with plots",
+            .usage = "-o FILE.html|- [--title TEXT] PATH\n"
+                     "-o FILE.html|- [--title TEXT] [--split NAME] [-d DIR]\n"
+                     "  RUN",
+            .examples = "chex-inspect report -o report.html shards\n"
+                        "chex-inspect report -o run.html runs/a     # the predictions on test",
             .options = options},
     .action = INSPECT_REPORT,
     .min = 1,
     .max = 1,
     .operands = "one PATH",
     .check = check_options,
+    .once = is_run,
+    .all = report_run,
     .each = make_report,
 };

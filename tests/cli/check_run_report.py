@@ -1,0 +1,439 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-inspect report RUN: the numbers, next to scikit-learn and NumPy; files that do not fit; the page.
+
+    check_run_report.py [PATTERN]      Chromium where it is there
+
+The runs are folders with files that are made here.  NumPy draws the same patients as the program (draws.py).
+"""
+import html
+import json
+import os
+import re
+import sys
+
+from support import SOURCE, Cases, program, run, says, slurp, synth, write
+
+try:
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import average_precision_score, brier_score_loss, confusion_matrix, roc_auc_score
+except ImportError:
+    print("skip: NumPy or scikit-learn is missing\n0 passed, 0 failed, 1 skipped")
+    sys.exit(77)
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+from browser import CONTRAST, OVERLAPS, Browser
+from draws import drawn
+
+case = Cases()
+FINDINGS = ["Mass", "Nodule", "Edema", "Hernia"]
+HASH, DATASET = "0123456789abcdef" * 4, "0123456789abcdef"
+DRAWS, BINS = 1000, 15
+INSPECT = program("chex-inspect")
+
+
+# ---- runs ----------------------------------------------------------------------------------------------------------
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+class Images:
+    """Images of a split: probabilities, labels (255: unknown), and who is on them."""
+
+    def __init__(self, seed, patients=250, each=3, findings=4, gain=1.5):
+        rng = np.random.default_rng(seed)
+        n = patients * each
+        self.patient = np.repeat(np.arange(patients), each)
+        self.age = np.repeat(rng.integers(5, 95, patients), each).astype(float)
+        self.sex = np.repeat(rng.choice(list("MF"), patients), each)
+        self.view = rng.choice(["PA", "AP"], n)
+        base = np.array([-1.5, -2, -2.5, -3])[:findings]
+        truth = base + 0.02 * (self.age[:, None] - 50) + 0.8 * (self.view == "AP")[:, None]
+        self.labels = (rng.random((n, findings)) < sigmoid(truth)).astype(np.uint8)
+        self.labels[rng.random(self.labels.shape) < 0.05] = 255
+        self.p = sigmoid(0.6 * truth + gain * (self.labels == 1) + rng.normal(size=truth.shape)).astype(np.float32)
+        self.age[rng.random(n) < 0.02] = np.nan
+        self.sex[rng.random(n) < 0.02] = "U"
+
+    def csv(self, split, names=None):
+        names = names or FINDINGS[:self.p.shape[1]]
+        lines = ["image,patient,split,age,sex,view," + ",".join([f"prob_{f}" for f in names] +
+                                                                [f"label_{f}" for f in names])]
+        for i, row in enumerate(self.p):
+            age = "" if np.isnan(self.age[i]) else f"{self.age[i]:g}"
+            lines.append(f"{i:05d}.png,{self.patient[i]:08d},{split},{age},{self.sex[i]},{self.view[i]}," + ",".join(
+                [f"{x:.9g}" for x in row] + ["" if x == 255 else str(x) for x in self.labels[i]]))
+        return ("\n".join(lines) + "\n").encode()
+
+
+def operating(chosen, k):
+    return {"positives": 30, "negatives": 300, "refused": None, "platt": {"a": 1.2, "b": -0.3 - 0.1 * k},
+            **{rule: {"optimistic": False, "chosen_on": "val", "threshold": t, "value": 0.5, "sensitivity": 0.8,
+                      "specificity": 0.7, "precision": 0.5, "true_positives": 1, "false_positives": 1,
+                      "true_negatives": 1, "false_negatives": 1} for rule, t in chosen.items()}}
+
+
+THRESHOLDS = {"youden": 0.25, "sensitivity_90": 0.125}
+
+
+def make_run(folder, images, train=None, names=None, change=lambda metrics: None):
+    os.makedirs(folder, exist_ok=True)
+    names = names or FINDINGS[:images.p.shape[1]]
+    write(f"{folder}/predictions-test.csv", images.csv("test", names))
+    if train:
+        write(f"{folder}/predictions-train.csv", train.csv("train", names))
+    metrics = {"format": 1, "tool": "chex-train", "version": "0.1.0", "dataset_id": DATASET,
+               "split": {"name": "test", "members_sha256": HASH, "images": len(images.p),
+                         "patients": len(set(images.patient)), "skipped": []},
+               "model": {"name": "densenet-micro", "checkpoint_sha256": "f" * 64, "step": 7, "epochs": 1.5},
+               "views": {"tta": "none"}, "operating": {"chosen_on": "val", "optimistic": False},
+               "findings": [{"name": name, "positives": int((images.labels[:, k] == 1).sum()),
+                             "operating": operating(THRESHOLDS, k)} for k, name in enumerate(names)]}
+    change(metrics)
+    write(f"{folder}/metrics-test.json", json.dumps(metrics).encode())
+    write(f"{folder}/run.json", json.dumps({
+        "dataset": {"path": "/nowhere/shards", "id": DATASET, "splits": [
+            {"name": "train", "use": "train", "images": 10, "patients": 5},
+            {"name": "test", "use": None, "images": len(images.p), "patients": 3}]},
+        "sessions": [{"command": ["/secret/bin/chex-train", "-d", "hidden", "-o", "/secret/run", "--epochs", "2",
+                                  "--init", "/secret/weights.safetensors"]}]}).encode())
+    return folder
+
+
+def report(folder, *more, code=0):
+    page = f"{folder}.html"
+    done = run([INSPECT, "report", "--json", "-o", page, *more, folder], code)
+    found = json.loads(done.stdout)
+    if jsonschema:
+        jsonschema.validate(found, json.loads(slurp(os.path.join(SOURCE, "schemas", "inspect.schema.json"))))
+    if code:
+        return done
+    return found["results"][0], slurp(page).decode()
+
+
+def near(a, b, limit=1e-9):
+    assert (a is None) == (b is None or np.isnan(b)) and (a is None or abs(a - b) < limit), (a, b)
+
+
+# ---- the same numbers, computed again ------------------------------------------------------------------------------
+
+
+def logit(p):
+    p = np.clip(p.astype(float), 2.0 ** -149, 1 - 2.0 ** -25)
+    return np.log(p) - np.log1p(-p)
+
+
+def newton(z, y):
+    """Intercept and slope of a logistic regression of y on z, without a penalty."""
+    x, b = np.stack([np.ones_like(z), z], 1), np.zeros(2)
+    for _ in range(50):
+        p = sigmoid(x @ b)
+        b = b - np.linalg.solve((x * (p * (1 - p))[:, None]).T @ x, x.T @ (p - y))
+    return b
+
+
+def bins_of(p, y):
+    """(images, positives, mean probability, chance) of bins of equally many images; equal p share a bin."""
+    order = np.argsort(p, kind="stable")
+    p, y, begin, found = p[order], y[order], 0, []
+    for b in range(BINS):
+        end = len(p) * (b + 1) // BINS
+        while 0 < end < len(p) and p[end] == p[end - 1]:
+            end += 1
+        if end <= begin:
+            continue
+        share = np.ones(1)
+        for x in p[begin:end]:
+            share = np.convolve(share, [1 - x, x])
+        chance = share @ abs(p[begin:end].sum() - np.arange(len(share)))
+        found.append((end - begin, int(y[begin:end].sum()), p[begin:end].mean(), chance))
+        begin = end
+    return found
+
+
+def check_calibration(found, p, y):
+    near(found["brier"], brier_score_loss(y, p))
+    q = y.mean()
+    near(found["skill"], 1 - brier_score_loss(y, p) / (q * (1 - q)))
+    intercept, slope = newton(logit(p), y)
+    near(found["slope"], slope, 1e-6)
+    near(found["intercept"], intercept, 1e-6)
+    bins = bins_of(p.astype(float), y)
+    assert [(b["images"], b["positives"]) for b in found["bins"]] == [b[:2] for b in bins]
+    near(found["ece"], sum(n * abs(mean - k / n) for n, k, mean, _ in bins) / len(p))
+    near(found["ece_perfect"], sum(b[3] for b in bins) / len(p))
+
+
+def weighted_auroc(scores, labels, weights):
+    p, n = labels == 1, labels == 0
+    if weights[p].sum() == 0 or weights[n].sum() == 0:
+        return np.nan
+    return roc_auc_score(labels, scores, sample_weight=weights)
+
+
+def floor_columns(images):
+    ages = [(images.age >= low) & (images.age < high) for low, high in
+            ((-1, 20), (20, 40), (40, 60), (60, 80), (80, 999))]
+    return np.stack([*ages, images.sex == "F", images.sex == "M", images.view == "AP", images.view == "PA"],
+                    1).astype(float)
+
+
+# ---- cases ---------------------------------------------------------------------------------------------------------
+
+
+@case("AUROC, AUPRC, Brier, slope, ECE and counts at thresholds are those of scikit-learn and NumPy")
+def _(work):
+    for seed, levels in ((1, 0), (2, 8)):
+        images = Images(seed)
+        if levels:  # ties
+            images.p = (np.round(images.p * levels) / levels).astype(np.float32).clip(1 / 64, 63 / 64)
+        found, _ = report(make_run(f"{work}/run{seed}", images))
+        for k, f in enumerate(found["findings"]):
+            known = images.labels[:, k] < 2
+            p, y = images.p[known, k], images.labels[known, k]
+            assert (f["positives"], f["negatives"], f["too_few"]) == ((y == 1).sum(), (y == 0).sum(), False)
+            near(f["auroc"]["value"], roc_auc_score(y, p))
+            near(f["auprc"]["value"], average_precision_score(y, p))
+            check_calibration(f["raw"], p, y)
+            check_calibration(f["calibrated"], sigmoid(1.2 * logit(p) - 0.3 - 0.1 * k), y)
+            for rule, t in THRESHOLDS.items():
+                tn, fp, fn, tp = confusion_matrix(y, p >= np.float32(t)).ravel()
+                assert (f[rule]["true_positives"], f[rule]["false_positives"], f[rule]["true_negatives"],
+                        f[rule]["false_negatives"]) == (tp, fp, tn, fn)
+                near(f[rule]["sensitivity"], tp / (tp + fn))
+                near(f[rule]["specificity"], tn / (tn + fp))
+                near(f[rule]["ppv"], tp / (tp + fp) if tp + fp else np.nan)
+                near(f[rule]["npv"], tn / (tn + fn))
+
+
+@case("the ECE of perfect calibration is the mean of ECE over labels drawn with the probabilities")
+def _(work):
+    images = Images(3)
+    found, _ = report(make_run(f"{work}/run", images))
+    rng = np.random.default_rng(3)
+    known = images.labels[:, 0] < 2
+    p = images.p[known, 0].astype(float)
+    eces = []
+    for _ in range(400):
+        y = rng.random(len(p)) < p
+        order = np.argsort(p)
+        ends = [len(p) * (b + 1) // BINS for b in range(BINS)]
+        eces.append(sum(abs(part.sum()) for part in np.split((p - y)[order], ends[:-1])) / len(p))
+    near(found["findings"][0]["raw"]["ece_perfect"], np.mean(eces), 4 * np.std(eces) / 20)
+
+
+@case("the floor is scikit-learn's logistic regression on age, sex and view, with intervals on the same draws")
+def _(work):
+    images, train = Images(4), Images(5, patients=400)
+    found, _ = report(make_run(f"{work}/run", images, train))
+    patients = len(set(images.patient))
+    for k, f in enumerate(found["findings"][:1]):  # the draws take seconds
+        known = train.labels[:, k] < 2
+        model = LogisticRegression(C=1, tol=1e-12, max_iter=1000, solver="newton-cholesky")
+        model.fit(floor_columns(train)[known], train.labels[known, k])
+        here = images.labels[:, k] < 2
+        y = images.labels[here, k]
+        score = np.round(model.decision_function(floor_columns(images)[here]), 9)  # equal columns tie
+        near(f["floor"]["auroc"], roc_auc_score(y, score), 1e-9)
+        drawn_ = []
+        for r in range(DRAWS):
+            w = drawn(r, patients)[images.patient[here]].astype(float)
+            drawn_.append(weighted_auroc(images.p[here, k], y, w) - weighted_auroc(score, y, w))
+        low, high = np.nanpercentile(drawn_, [2.5, 97.5])
+        near(f["floor"]["difference"]["value"], roc_auc_score(y, images.p[here, k]) - roc_auc_score(y, score))
+        near(f["floor"]["difference"]["low"], low)
+        near(f["floor"]["difference"]["high"], high)
+    assert "from only age, sex and view" in {a["id"]: a["text"] for a in found["answers"]}["floor"]
+
+
+@case("a network that knows only age, sex and view is not better than the floor, and the page says so")
+def _(work):
+    images, train = Images(6), Images(7, patients=400)
+    images.p = np.repeat(sigmoid(0.02 * (np.nan_to_num(images.age, nan=50) - 50) + 0.8 * (images.view == "AP") - 2)
+                         [:, None], 4, 1).astype(np.float32)
+    found, _ = report(make_run(f"{work}/run", images, train))
+    answer = {a["id"]: a for a in found["answers"]}["floor"]
+    assert answer["level"] == "look" and "includes 0" in answer["text"] and "Mass: AUROC" in answer["text"], answer
+
+
+@case("without training labels the floor is n/a; a damaged or another data set is refused if it was asked for")
+def _(work):
+    folder = make_run(f"{work}/run", Images(8))
+    found, page = report(folder)
+    assert all(f["floor"] is None for f in found["findings"]) and found["synthetic"] is None
+    answer = {a["id"]: a["text"] for a in found["answers"]}["floor"]
+    assert answer == "n/a: the training images could not be read." and "cannot say whether" in page, answer
+    says(run([INSPECT, "report", "-o", f"{work}/x.html", "--data", f"{work}/none", folder], 3), "none")
+
+
+@case("too few patients, one class: counts, and no number")
+def _(work):
+    images = Images(9)
+    images.labels[:, 1] = 0
+    images.labels[:12, 1] = 1  # 12 images of 4 patients
+    images.labels[:, 2] = 0
+    images.labels[images.labels[:, 3] == 0, 3] = 1
+    found, page = report(make_run(f"{work}/run", images))
+    counts = {"name", "positives", "negatives", "positive_patients", "too_few"}
+    for k in (1, 2, 3):
+        f = found["findings"][k]
+        assert f["too_few"] and set(f) == counts, f
+    assert found["findings"][1]["positive_patients"] == 4 and not found["findings"][0]["too_few"]
+    assert page.count("too few") >= 3
+    text = {a["id"]: a["text"] for a in found["answers"]}["scope"]
+    assert "1 of 4 findings" in text, text
+
+
+@case("three patients: no number at all, but a page")
+def _(work):
+    found, page = report(make_run(f"{work}/run", Images(10, patients=3, each=1)))
+    assert all(f["too_few"] for f in found["findings"]) and found["mean_auroc"] is None
+    assert "No finding has enough patients" in page
+
+
+@case("labels that a limit separates have no slope; few images no ECE")
+def _(work):
+    images = Images(11, patients=60, each=2)
+    images.labels[:, 0] = images.patient % 3 == 0
+    images.p[:, 0] = np.where(images.labels[:, 0] == 1, 0.9, 0.1)
+    found, _ = report(make_run(f"{work}/run", images))
+    raw = found["findings"][0]["raw"]
+    assert (raw["slope"], raw["intercept"], raw["ece"], raw["ece_perfect"], raw["bins"]) == (None,) * 4 + ([],)
+    near(raw["brier"], 0.01, 1e-8)
+
+
+@case("probabilities of exactly 0 and 1 are kept finite")
+def _(work):
+    images = Images(12)
+    images.p[:40, 0], images.p[40:60, 0] = 0, 1
+    found, page = report(make_run(f"{work}/run", images))
+    known = images.labels[:, 0] < 2
+    check_calibration(found["findings"][0]["raw"], images.p[known, 0], images.labels[known, 0])
+    assert not re.search(r"\b(nan|inf)\b", page)
+
+
+@case("thresholds and calibration that the model lacks are named; those chosen on this split are called too good")
+def _(work):
+    def refuse(metrics):
+        for f in metrics["findings"]:
+            f["operating"].update(refused="fewer than 10 positives", platt=None, youden=None, sensitivity_90=None)
+
+    found, page = report(make_run(f"{work}/a", Images(13), change=refuse))
+    f = found["findings"][0]
+    assert f["youden"] is f["calibrated"] is None and f["refused"] == "fewer than 10 positives"
+    assert "fewer than 10 positives" in page
+
+    found, page = report(make_run(f"{work}/b", Images(13), change=lambda m: m["operating"].update(optimistic=True)))
+    assert "too good" in {a["id"]: a["text"] for a in found["answers"]}["thresholds"]
+
+    found, page = report(make_run(f"{work}/c", Images(13), change=lambda m: m.update(
+        operating=None, findings=[{**f, "operating": None} for f in m["findings"]])))
+    assert found["chosen_on"] is None and found["findings"][0]["youden"] is None
+
+
+@case("files that do not fit together, or are none of chex-train, are refused")
+def _(work):
+    images = Images(14, patients=40)
+    refuse = [(lambda m: m["split"].update(images=119), "does not belong"),
+              (lambda m: m["split"].update(patients=39), "does not belong"),
+              (lambda m: m["findings"][1].update(positives=5000), "positives of 'Nodule' differ"),
+              (lambda m: m["findings"][1].update(name="Knot"), "name or the positives of 'Nodule'"),
+              (lambda m: m["findings"].pop(), "has 3 findings"),
+              (lambda m: m.update(findings="none"), "has 0 findings"),
+              (lambda m: m.update(split=[]), "has 4 findings, 0 images")]
+    for i, (change, message) in enumerate(refuse):
+        says(report(make_run(f"{work}/{i}", images, change=change), code=6), message)
+    folder = make_run(f"{work}/run", images)
+    good = slurp(f"{folder}/metrics-test.json")
+    write(f"{folder}/metrics-test.json", good[:-9])
+    says(report(folder, code=6), "not a file of chex-train")
+    write(f"{folder}/metrics-test.json", good)
+    csv = slurp(f"{folder}/predictions-test.csv").decode().splitlines()
+    row = csv[1].split(",")
+    for at, text, message in ((6, "nan", "is 'nan'"), (6, "-0.1", "is '-0.1'"), (3, "old", "age is 'old'"),
+                              (3, "nan", "age is 'nan'"), (4, "X", "sex is 'X'"), (10, "3", "is '3'")):
+        write(f"{folder}/predictions-test.csv",
+              "\n".join([csv[0], ",".join(row[:at] + [text] + row[at + 1:]), *csv[2:], ""]).encode())
+        says(report(folder, code=6), ":2: ", message)
+    says(report(folder, "--split", "val", code=3), "no predictions-val.csv", "--eval-only --split val",
+         "another one with --split")
+    says(report(folder, "--split", "../x", code=2), "split")
+
+
+@case("values of another type in metrics and run.json count as missing")
+def _(work):
+    folder = make_run(f"{work}/run", Images(15, patients=60), change=lambda m: [
+        f["operating"].update(platt={"a": "1", "b": 1e99}, youden={"threshold": 7}, sensitivity_90=[]) for f in
+        m["findings"]] + [m.update(model=3, views="x", version=None)])
+    write(f"{folder}/run.json", json.dumps({"dataset": {"path": 3, "splits": [1, {"name": [], "use": "train"}] * 20},
+                                            "sessions": [{"command": [3, None, "x" * 5000, "--fine"]}]}).encode())
+    found, page = report(folder)
+    f = found["findings"][0]
+    assert f["youden"] is f["sensitivity_90"] is f["calibrated"] is None
+    assert "--fine" in page
+
+
+@case("the page has neither path nor host, says its use, and is the same for any number of threads")
+def _(work):
+    folder = make_run(f"{work}/run", Images(16), Images(17))
+    pages = [report(folder, "-j", j)[1] for j in ("1", "4")]
+    copy = run(["cp", "-r", folder, f"{work}/copy"]) and report(f"{work}/copy")[1]
+    assert pages[0] == pages[1] == copy
+    page = html.unescape(pages[0])
+    assert "Research use only" in page and "secret" not in page and "hidden" not in page and work not in page
+    assert "chex-train -d DATA -o RUN --epochs 2 --init PATH" in re.sub(r"<[^>]*>", "", page)
+
+
+@case("hostile names do not become markup")
+def _(work):
+    names = ["<script>alert(1)</script>", "a&b'd", "\u00e9\u202e", "Hernia"]
+    _, page = report(make_run(f"{work}/run", Images(18, patients=60), names=names))
+    assert "<script" not in page and "a&amp;b&#39;d" in page and "\u202e" not in page
+
+
+@case("wrong usage: exit code 2 and a hint")
+def _(work):
+    folder = make_run(f"{work}/run", Images(19, patients=30))
+    says(run([INSPECT, "report", folder], 2), "needs -o")
+    says(run([INSPECT, "report", "-o", f"{work}/x.png", folder], 2), r"\.html")
+    says(run([INSPECT, "report", "--split", "test", "-o", f"{work}/x.html", work], 2), "folder of a run")
+
+
+@case("a real run: the AUROC of its own metrics, synthetic images named, the floor from the data set")
+def _(work):
+    csv = synth(f"{work}/in", 700, "--size", 64)
+    shards = f"{work}/shards"
+    run([program("chex-convert"), "-q", "-i", f"{work}/in/images", "-l", csv, "-o", shards, "--size", 36])
+    run([program("chex-train"), "-q", "-d", shards, "-o", f"{work}/run", "--model", "densenet-micro", "--crop", 32,
+         "--batch", 16, "--epochs", 1, "-j", 1])
+    found, page = report(f"{work}/run")
+    metrics = json.loads(slurp(f"{work}/run/metrics-test.json"))
+    assert found["synthetic"] is True and "SYNTHETIC" in page
+    several = [(f, m) for f, m in zip(found["findings"], metrics["findings"]) if not f["too_few"]]
+    assert several and all(f["auroc"] == m["auroc"] and f["auprc"] == m["auprc"] for f, m in several)
+    assert any(f["floor"] for f, _ in several)
+    os.rename(shards, f"{work}/moved")
+    assert report(f"{work}/run")[0]["synthetic"] is None
+    assert report(f"{work}/run", "-d", f"{work}/moved") == (found, page)
+
+
+@case("a browser shows all of it: no overlap, enough contrast, no complaint, at four widths")
+def _(work):
+    folder = make_run(f"{work}/run", Images(20), Images(21))
+    report(folder)
+    with Browser() as browser:
+        for width in (390, 700, 1000, 1400):
+            browser.size(width, 900)
+            browser.open(f"{folder}.html")
+            assert not browser.complaints()
+            assert browser.run(OVERLAPS) == [], browser.run(OVERLAPS)
+            assert browser.run("document.documentElement.scrollWidth <= window.innerWidth"), width
+        assert browser.run(CONTRAST) == [], browser.run(CONTRAST)
+
+
+sys.exit(case.main())

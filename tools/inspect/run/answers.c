@@ -1,0 +1,262 @@
+/*
+ * answers.c - the answers in words at the top of the report of a run; see run.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/run/run.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+const char *
+run_number(double value, int digits, char out[RUN_DIGITS])
+{
+    if (isnan(value))
+        return "-";
+    snprintf(out, RUN_DIGITS, "%.*f", digits, value);
+    return strcmp(out, "-0.000") == 0 ? out + 1 : out;
+}
+
+#define NUMBER(value) run_number(value, 3, (char[RUN_DIGITS]){0})
+#define COUNT(n)      format_count(n, (char[FORMAT_TEXT]){0})
+
+static struct run_answer *
+begin(struct run_report *r, const char *id, const char *title, enum run_answer_level level)
+{
+    struct run_answer *a = &r->answer[r->answers < RUN_ANSWERS - 1 ? r->answers++ : RUN_ANSWERS - 1];
+
+    *a = (struct run_answer){.id = id, .title = title, .level = level};
+    return a;
+}
+
+static void say(struct run_answer *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+say(struct run_answer *a, const char *format, ...)
+{
+    size_t used = strlen(a->text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(a->text + used, sizeof(a->text) - used, format, args);
+    va_end(args);
+}
+
+/* Append " (0.801 to 0.823)", or nothing without an interval. */
+static void
+say_interval(struct run_answer *a, const struct measured *m)
+{
+    if (!isnan(m->low))
+        say(a, " (%s to %s)", NUMBER(m->low), NUMBER(m->high));
+}
+
+static void
+answer_scope(struct run_report *r)
+{
+    bool all = r->enough == r->p.outputs;
+    struct run_answer *a = begin(r, "scope", "What was measured", all ? RUN_GOOD : RUN_NOTE);
+    char images[FORMAT_THINGS], patients[FORMAT_THINGS];
+
+    say(a, "The split '%s': %s of %s.", r->split, format_things(r->p.count, "image", images),
+        format_things(r->patients, "patient", patients));
+    if (r->skipped > 0)
+        say(a, " %s images could not be read and are left out.", COUNT(r->skipped));
+    if (all)
+        say(a, " All %u findings have positives of at least %d patients.", r->p.outputs, METRICS_FEWEST_PATIENTS);
+    else
+        say(a, " %u of %u findings have positives of at least %d patients. The others have counts, but no numbers.",
+            r->enough, r->p.outputs, METRICS_FEWEST_PATIENTS);
+}
+
+static void
+answer_marks(struct run_report *r)
+{
+    if (r->p.leaky)
+        say(begin(r, "leaky", "Leaks", RUN_LOOK),
+            "Training and evaluation share patients, so these results are too good.");
+    if (r->p.short_run[0])
+        say(begin(r, "short", "Short run", RUN_LOOK), "The run was cut short by %s: its results say little.",
+            r->p.short_run);
+}
+
+/* Returns the finding with the lowest (sign 1) or highest (sign -1) AUROC of those with enough patients. */
+static unsigned
+extreme(const struct run_report *r, int sign)
+{
+    unsigned k, best = r->p.outputs;
+
+    for (k = 0; k < r->p.outputs; k++)
+        if (r->finding[k].enough &&
+            (best == r->p.outputs || sign * r->metrics->finding[k].metric[METRIC_AUROC].value <
+                                         sign * r->metrics->finding[best].metric[METRIC_AUROC].value))
+            best = k;
+    return best;
+}
+
+static void
+answer_auroc(struct run_report *r)
+{
+    const struct metrics *m = r->metrics;
+    struct run_answer *a = begin(r, "auroc", "AUROC", r->enough > 0 ? RUN_GOOD : RUN_LOOK);
+    unsigned high = extreme(r, -1), low = extreme(r, 1);
+
+    if (r->enough == 0) {
+        say(a, "No finding has enough patients for a number.");
+        return;
+    }
+    say(a, "Highest: %s %s", r->finding[high].name, NUMBER(m->finding[high].metric[METRIC_AUROC].value));
+    say_interval(a, &m->finding[high].metric[METRIC_AUROC]);
+    if (low != high) {
+        say(a, "; lowest: %s %s", r->finding[low].name, NUMBER(m->finding[low].metric[METRIC_AUROC].value));
+        say_interval(a, &m->finding[low].metric[METRIC_AUROC]);
+    }
+    say(a, ". Mean over the %u findings with a positive and a negative image, as in metrics-%s.json: %s", m->defined,
+        r->split, NUMBER(m->mean[METRIC_AUROC].value));
+    say_interval(a, &m->mean[METRIC_AUROC]);
+    say(a, ".");
+}
+
+/* "Hernia: AUROC 0.860, and 0.845 from only age, sex and view." */
+static void
+say_floor(const struct run_report *r, struct run_answer *a, unsigned k)
+{
+    const struct compared *c = &r->floor->result.finding[k];
+
+    say(a, " %s: AUROC %s, and %s from only age, sex and view.", r->finding[k].name, NUMBER(c->auroc[1]),
+        NUMBER(c->auroc[0]));
+}
+
+static void
+answer_floor(struct run_report *r)
+{
+    const struct comparison *c = &r->floor->result;
+    struct run_answer *a = begin(r, "floor", "More than age, sex and view", RUN_GOOD);
+    unsigned k, near = 0, fitted = 0, closest = r->p.outputs;
+
+    if (r->floor->missing[0]) {
+        a->level = RUN_NOTE;
+        say(a, "n/a: %s.", r->floor->missing);
+        return;
+    }
+    for (k = 0; k < r->p.outputs; k++) {
+        if (!r->floor->fitted[k])
+            continue;
+        fitted++;
+        near += !(c->finding[k].difference.low > 0);
+        if (closest == r->p.outputs || c->finding[k].difference.value < c->finding[closest].difference.value)
+            closest = k;
+    }
+    if (fitted == 0) {
+        a->level = RUN_NOTE;
+        say(a, "n/a: no finding has enough images in '%s' and here.", r->floor->split);
+        return;
+    }
+    say(a,
+        "A logistic regression on age, sex and view alone reaches a mean AUROC of %s over %u findings; the network "
+        "%s.",
+        NUMBER(c->mean.auroc[0]), fitted, NUMBER(c->mean.auroc[1]));
+    if (near == 0) {
+        say(a, " The network is better for each of them. The smallest difference:");
+        say_floor(r, a, closest);
+        return;
+    }
+    a->level = RUN_LOOK;
+    say(a, " The interval of the difference includes 0 for %u:", near);
+    for (k = 0; k < r->p.outputs; k++)
+        if (r->floor->fitted[k] && !(c->finding[k].difference.low > 0))
+            say_floor(r, a, k);
+}
+
+static void
+answer_thresholds(struct run_report *r)
+{
+    struct run_answer *a = begin(r, "thresholds", "Thresholds", RUN_GOOD);
+    double own = 0, chosen = 0;
+    unsigned k, n = 0;
+
+    if (!r->chosen_on[0]) {
+        a->level = RUN_NOTE;
+        say(a, "n/a: the model has no thresholds, because it had no validation split.");
+        return;
+    }
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct finding_metrics *m = &r->metrics->finding[k];
+        const struct run_point *p = &r->finding[k].point[OPERATING_YOUDEN];
+
+        if (!r->finding[k].enough || isnan(p->threshold))
+            continue;
+        own += m->point[CRITERION_YOUDEN].value;
+        chosen += run_share(p->true_positives, m->positives) - run_share(p->false_positives, m->negatives);
+        n++;
+    }
+    if (n == 0) {
+        a->level = RUN_NOTE;
+        say(a, "n/a: no finding has both a threshold of '%s' and enough patients here.", r->chosen_on);
+        return;
+    }
+    if (r->optimistic) {
+        a->level = RUN_LOOK;
+        say(a, "They were chosen on these images, so sensitivity and specificity are too good.");
+        return;
+    }
+    say(a,
+        "They were chosen on '%s'. Mean Youden J of %u findings: %s. Thresholds chosen on these images would show "
+        "%s, which is too good.",
+        r->chosen_on, n, NUMBER(chosen / n), NUMBER(own / n));
+}
+
+struct ece_mean {
+    double raw, raw_perfect, calibrated, calibrated_perfect;
+    unsigned n;
+};
+
+static void
+answer_calibration(struct run_report *r)
+{
+    struct run_answer *a = begin(r, "calibration", "Calibration", RUN_GOOD);
+    struct ece_mean all = {.n = 0}, both = {.n = 0};
+    unsigned k;
+
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_finding *f = &r->finding[k];
+
+        if (isnan(f->raw.ece))
+            continue;
+        all.raw += f->raw.ece;
+        all.raw_perfect += f->raw.perfect;
+        all.n++;
+        if (isnan(f->calibrated.ece))
+            continue;
+        both.raw += f->raw.ece;
+        both.calibrated += f->calibrated.ece;
+        both.calibrated_perfect += f->calibrated.perfect;
+        both.n++;
+    }
+    if (all.n == 0) {
+        a->level = RUN_NOTE;
+        say(a, "n/a: too few images.");
+        return;
+    }
+    a->level = all.raw > 2 * all.raw_perfect ? RUN_LOOK : RUN_GOOD;
+    say(a,
+        "Mean calibration error (ECE) of the raw probabilities over %u findings: %s; with perfect probabilities, "
+        "chance alone would cause %s.",
+        all.n, NUMBER(all.raw / all.n), NUMBER(all.raw_perfect / all.n));
+    if (both.n > 0)
+        say(a, " For the %u findings that the model can calibrate: %s raw, %s calibrated, %s by chance.", both.n,
+            NUMBER(both.raw / both.n), NUMBER(both.calibrated / both.n), NUMBER(both.calibrated_perfect / both.n));
+}
+
+void
+run_report_answer(struct run_report *r)
+{
+    answer_scope(r);
+    answer_marks(r);
+    answer_auroc(r);
+    answer_floor(r);
+    answer_thresholds(r);
+    answer_calibration(r);
+}

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+inspect_run_sources = \
+	tools/inspect/run/answers.c \
+	tools/inspect/run/floor.c \
+	tools/inspect/run/json.c \
+	tools/inspect/run/measure.c \
+	tools/inspect/run/page.c \
+	tools/inspect/run/plots.c \
+	tools/inspect/run/read.c \
+	tools/inspect/run/run.c \
+	tools/inspect/run/run.h \
+	tools/inspect/run/tables.c
+# The page: its lines as C.
+inspect_made += tools/inspect/run/template.c
+tools/inspect/run/template.c: tools/inspect/run/page.html tools/draw/template.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(AWK) -v name=run_template -f $(srcdir)/tools/draw/template.awk \
+	  $(srcdir)/tools/inspect/run/page.html > $@.tmp && mv $@.tmp $@
+CLEANFILES += tools/inspect/run/template.c tools/inspect/run/template.c.tmp
+EXTRA_DIST += tools/inspect/run/page.html

@@ -1,0 +1,128 @@
+/*
+ * page.c - fills the values and parts of the report of a run into page.html; see run.h
+ *
+ * The page contains neither paths nor times, so the same files of a run always give the same page.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "draw/canvas.h"
+#include "draw/template.h"
+#include "inspect/run/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define add      template_add
+#define COUNT(n) format_count(n, (char[FORMAT_TEXT]){0})
+
+extern const char *const run_template[]; /* page.html */
+
+static void
+add_identity(struct template_values *v, const struct run_report *r)
+{
+    add(v, "title", "%s", r->in->options->title ? r->in->options->title : "");
+    add(v, "synthetic", "%s", r->synthetic ? PICTURE_SYNTHETIC : "");
+    template_add_some(v, "unread", !r->dataset_read);
+    add(v, "model", "%s", r->model);
+    add(v, "split", "%s", r->split);
+    add(v, "version", "%s", chex_version());
+    add(v, "step", "%s", COUNT(r->step));
+    add(v, "epochs", "%s", isnan(r->epochs) ? "" : run_number(r->epochs, 1, (char[RUN_DIGITS]){0}));
+    add(v, "checkpoint_sha256", "%s", r->checkpoint_sha256);
+    add(v, "dataset_id", "%s", r->dataset_id);
+    add(v, "members", "%s", r->members);
+    add(v, "tta", "%s", strcmp(r->tta, "none") == 0 ? "the center" : r->tta);
+    add(v, "tool_version", "%s", r->tool_version);
+    template_add_some(v, "has_command", r->command[0] != '\0');
+}
+
+static void
+add_counts(struct template_values *v, const struct run_report *r)
+{
+    unsigned few = r->p.outputs - r->enough;
+
+    add(v, "images", "%s", COUNT(r->p.count));
+    add(v, "patients", "%s", COUNT(r->patients));
+    add(v, "findings", "%u", r->p.outputs);
+    add(v, "few", "%u", few);
+    template_add_some(v, "has_few", few);
+    add(v, "auroc", "%s",
+        run_number(r->enough > 0 ? r->metrics->mean[METRIC_AUROC].value : (double)NAN, 3, (char[RUN_DIGITS]){0}));
+    add(v, "fewest", "%d", METRICS_FEWEST_PATIENTS);
+    add(v, "floor_images", "%s", r->floor->missing[0] ? "" : COUNT(r->floor->images));
+    add(v, "floor_split", "%s", r->floor->split);
+    add(v, "floor_missing", "%s", r->floor->missing);
+    add(v, "chosen_on", "%s", r->chosen_on);
+    template_add_some(v, "optimistic", r->optimistic);
+    add(v, "draws", "%s", COUNT(RUN_DRAWS));
+    add(v, "slope_fewest", "%d", CALIBRATION_FEWEST);
+    add(v, "ece_fewest", "%d", CALIBRATION_IMAGES);
+    add(v, "bins", "%d", CALIBRATION_BINS);
+}
+
+static void
+put_answers(struct html *h, const struct run_report *r)
+{
+    static const struct {
+        const char *kind, *mark;
+    } of[RUN_ANSWER_LEVELS] = {[RUN_GOOD] = {"good", "&#10003; answer"},
+                               [RUN_NOTE] = {"note", "&#9675; note"},
+                               [RUN_LOOK] = {"look", "&#9679; look"}};
+    unsigned i;
+
+    for (i = 0; i < r->answers; i++) {
+        const struct run_answer *a = &r->answer[i];
+
+        html_format(h, "<tr id=\"answer-%s\"><td class=\"lv %s\">%s</td><th>%s</th><td>", a->id, of[a->level].kind,
+                    of[a->level].mark, a->title);
+        html_words(h, a->text);
+        html_raw(h, "</td></tr>\n");
+    }
+}
+
+static void
+put_command(struct html *h, const struct run_report *r)
+{
+    html_raw(h, "<pre id=\"command\">");
+    html_words(h, r->command);
+    html_raw(h, "</pre>\n");
+}
+
+static const struct run_part {
+    const char *name;
+    void (*put)(struct html *h, const struct run_report *r);
+} parts[] = {
+    {"answers", put_answers},
+    {"command", put_command},
+    {"table_flow", run_table_flow},
+    {"table_findings", run_table_findings},
+    {"table_calibration", run_table_calibration},
+    {"table_points", run_table_points},
+    {"plots", run_plots},
+};
+
+static enum chex_status
+put_part(struct html *h, const void *context, const char *name, size_t length, bool *found, struct chex_error *err)
+{
+    size_t i;
+
+    (void)err;
+    for (i = 0; i < sizeof(parts) / sizeof(parts[0]) && !*found; i++) {
+        *found = strlen(parts[i].name) == length && memcmp(parts[i].name, name, length) == 0;
+        if (*found)
+            parts[i].put(h, context);
+    }
+    return CHEX_OK;
+}
+
+enum chex_status
+run_report_page(struct run_report *r, struct html *h, struct chex_error *err)
+{
+    struct template_values values = {.count = 0};
+
+    add_identity(&values, r);
+    add_counts(&values, r);
+    return template_fill(run_template, &values, put_part, r, h, err);
+}

@@ -1,0 +1,308 @@
+/*
+ * read.c - reads the files of a run for its report; see run.h
+ *
+ * The files may come from elsewhere, so each value is checked before it is used.  metrics-SPLIT.json must belong to
+ * predictions-SPLIT.csv: equal findings, numbers of images and patients, and positives.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/run/run.h"
+
+#include "io/file.h"
+#include "labels/patient_ids.h"
+#include "log/run_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JSON_MAX      (64u << 20)
+#define PATH_LONGEST  3000
+#define SPLIT_LONGEST 64
+#define FILE_PATH     4096
+
+static const struct parse_bounds bounds = {.size = JSON_MAX, .depth = 8, .values = 1000000, .reals = true};
+
+bool
+inspect_is_run(const char *path)
+{
+    char name[FILE_PATH];
+
+    if (strlen(path) > PATH_LONGEST)
+        return false;
+    snprintf(name, sizeof(name), "%s/manifest.json", path);
+    if (access(name, F_OK) == 0)
+        return false;
+    snprintf(name, sizeof(name), "%s/" RUN_FILE_NAME, path);
+    return access(name, F_OK) == 0;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+read_json(const char *path, json_t **out, struct chex_error *err)
+{
+    struct buffer text = {0};
+    enum chex_status status = file_read(AT_FDCWD, path, JSON_MAX, &text, err);
+
+    if (status != CHEX_OK)
+        status = error_context(err, status, "'%s'", path);
+    else if ((status = parse_json(text.data, text.size, &bounds, out, err)) != CHEX_OK)
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is not a file of chex-train", path);
+    buffer_release(&text);
+    return status;
+}
+
+static void
+take_text(const json_t *object, const char *key, char *out, size_t size)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+#define TAKE(object, key, member) take_text(object, key, member, sizeof(member))
+
+static uint64_t
+take_count(const json_t *object, const char *key)
+{
+    double x = json_number_value(json_object_get(object, key));
+
+    return x >= 0 && x <= 0x1p53 ? (uint64_t)x : 0;
+}
+
+/* Returns a number from low to high, NaN for anything else. */
+static double
+take_real(const json_t *object, const char *key, double low, double high)
+{
+    const json_t *value = json_object_get(object, key);
+    double x = json_number_value(value);
+
+    return json_is_number(value) && x >= low && x <= high ? x : (double)NAN;
+}
+
+/* ---- metrics-SPLIT.json ------------------------------------------------------------------------------------------ */
+
+static void
+take_operating(const json_t *object, struct run_finding *f)
+{
+    const json_t *platt = json_object_get(object, "platt");
+    unsigned i;
+
+    TAKE(object, "refused", f->refused);
+    f->a = take_real(platt, "a", -1e30, 1e30);
+    f->b = take_real(platt, "b", -1e30, 1e30);
+    if (isnan(f->a) || isnan(f->b))
+        f->a = f->b = (double)NAN;
+    for (i = 0; i < OPERATING_RULES; i++)
+        f->point[i].threshold = take_real(json_object_get(object, operating_rule_name[i]), "threshold", 0, 1);
+    if (!json_is_object(object))
+        snprintf(f->refused, sizeof(f->refused), "the model has no operating points");
+}
+
+static uint64_t
+count_positives(const struct predictions *p, unsigned finding)
+{
+    uint64_t n = 0;
+    size_t i;
+
+    for (i = 0; i < p->count; i++)
+        n += p->label[i * p->outputs + finding] == 1;
+    return n;
+}
+
+static enum chex_status
+take_findings(struct run_report *r, const json_t *top, const char *file, struct chex_error *err)
+{
+    const json_t *list = json_object_get(top, "findings"), *split = json_object_get(top, "split");
+    unsigned k;
+
+    if (json_array_size(list) != r->p.outputs || take_count(split, "images") != r->p.count ||
+        take_count(split, "patients") != r->patients)
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' does not belong to predictions-%s.csv: it has %zu findings, %llu images and %llu "
+                         "patients, the predictions have %u, %zu and %lu",
+                         file, r->split, json_array_size(list), (unsigned long long)take_count(split, "images"),
+                         (unsigned long long)take_count(split, "patients"), r->p.outputs, r->p.count,
+                         (unsigned long)r->patients);
+    for (k = 0; k < r->p.outputs; k++) {
+        const json_t *object = json_array_get(list, k);
+        const char *name = json_string_value(json_object_get(object, "name"));
+
+        if (!name || strcmp(name, r->p.finding[k]) != 0 || take_count(object, "positives") != count_positives(&r->p, k))
+            return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                             "'%s' does not belong to predictions-%s.csv: the name or the positives of '%.60s' differ",
+                             file, r->split, r->p.finding[k]);
+        take_operating(json_object_get(object, "operating"), &r->finding[k]);
+    }
+    return CHEX_OK;
+}
+
+static enum chex_status
+read_metrics(struct run_report *r, struct chex_error *err)
+{
+    char file[FILE_PATH];
+    json_t *top = NULL;
+    const json_t *model, *operating;
+    enum chex_status status;
+
+    snprintf(file, sizeof(file), "%.3000s/metrics-%.64s.json", r->path, r->split);
+    status = read_json(file, &top, err);
+    if (status == CHEX_OK)
+        status = take_findings(r, top, file, err);
+    if (status == CHEX_OK) {
+        model = json_object_get(top, "model");
+        operating = json_object_get(top, "operating");
+        TAKE(json_object_get(top, "split"), "members_sha256", r->members);
+        TAKE(top, "dataset_id", r->dataset_id);
+        TAKE(top, "version", r->tool_version);
+        TAKE(model, "name", r->model);
+        TAKE(model, "checkpoint_sha256", r->checkpoint_sha256);
+        TAKE(json_object_get(top, "views"), "tta", r->tta);
+        TAKE(operating, "chosen_on", r->chosen_on);
+        r->optimistic = json_is_true(json_object_get(operating, "optimistic"));
+        r->step = take_count(model, "step");
+        r->epochs = take_real(model, "epochs", 0, 1e9);
+        r->skipped = json_array_size(json_object_get(json_object_get(top, "split"), "skipped"));
+    }
+    json_decref(top);
+    return status;
+}
+
+/* ---- run.json ---------------------------------------------------------------------------------------------------- */
+
+static void
+add_word(char *out, const char *word)
+{
+    size_t used = strlen(out), left = RUN_COMMAND - used;
+
+    if (strlen(word) + 2 < left)
+        snprintf(out + used, left, "%s%s", used ? " " : "", word);
+}
+
+/* The command without paths: the page has the same bytes wherever the run is. */
+static void
+take_command(struct run_report *r, const json_t *command)
+{
+    const json_t *value;
+    const char *word, *before = "";
+    size_t i;
+
+    r->command[0] = '\0';
+    json_array_foreach (command, i, value) {
+        word = json_string_value(value);
+        if (!word)
+            continue;
+        if (i == 0)
+            add_word(r->command, "chex-train");
+        else if (strcmp(before, "-d") == 0 || strcmp(before, "--data") == 0)
+            add_word(r->command, "DATA");
+        else if (strcmp(before, "-o") == 0 || strcmp(before, "--output") == 0)
+            add_word(r->command, "RUN");
+        else
+            add_word(r->command, strchr(word, '/') ? "PATH" : word);
+        before = word;
+    }
+}
+
+static void
+take_splits(struct run_report *r, const json_t *list)
+{
+    const json_t *object;
+    size_t i;
+
+    json_array_foreach (list, i, object) {
+        struct run_split *s = &r->of[r->splits];
+
+        if (r->splits == RUN_SPLITS)
+            return;
+        TAKE(object, "name", s->name);
+        TAKE(object, "use", s->use);
+        s->images = take_count(object, "images");
+        s->patients = take_count(object, "patients");
+        if (strcmp(s->use, "train") == 0)
+            snprintf(r->train, sizeof(r->train), "%s", s->name);
+        r->splits++;
+    }
+}
+
+/* run.json is not needed: without it, the page says less. */
+static enum chex_status
+read_run(struct run_report *r, struct chex_error *err)
+{
+    char file[FILE_PATH];
+    json_t *top = NULL;
+    const json_t *dataset, *sessions;
+    enum chex_status status;
+
+    snprintf(file, sizeof(file), "%.3000s/%s", r->path, RUN_FILE_NAME);
+    status = read_json(file, &top, err);
+    if (status == CHEX_ERR_MISSING)
+        return CHEX_OK;
+    if (status == CHEX_OK) {
+        dataset = json_object_get(top, "dataset");
+        sessions = json_object_get(top, "sessions");
+        TAKE(dataset, "path", r->data_path);
+        take_splits(r, json_object_get(dataset, "splits"));
+        take_command(r, json_object_get(json_array_get(sessions, 0), "command"));
+    }
+    json_decref(top);
+    return status;
+}
+
+/* ---- all together ------------------------------------------------------------------------------------------------ */
+
+static enum chex_status
+number_patients(struct run_report *r, struct chex_error *err)
+{
+    struct patients patients = {0};
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    r->patient = malloc(r->p.count * sizeof(*r->patient));
+    if (!r->patient)
+        return error_memory(err);
+    for (i = 0; i < r->p.count && status == CHEX_OK; i++)
+        status = patients_add(&patients, r->p.patient[i], &r->strings, &r->patient[i], err);
+    r->patients = (uint32_t)patients.count;
+    patients_release(&patients);
+    return status;
+}
+
+/* The run may have no such split: name those that it has. */
+static enum chex_status
+explain_missing(const struct run_report *r, enum chex_status status, struct chex_error *err)
+{
+    if (status == CHEX_ERR_MISSING && err->cause == ENOENT)
+        return error_set(
+            err, status,
+            "'%s' has no predictions-%s.csv: evaluate this split with chex-train --eval-only --split %s, or choose "
+            "another one with --split",
+            r->path, r->split, r->split);
+    return status;
+}
+
+enum chex_status
+run_report_read(struct run_report *r, struct chex_error *err)
+{
+    char file[FILE_PATH];
+    enum chex_status status;
+    unsigned k;
+
+    if (strlen(r->path) > PATH_LONGEST || strlen(r->split) > SPLIT_LONGEST || strchr(r->split, '/'))
+        return error_set(err, CHEX_ERR_USAGE, "the path or the name of the split is too long");
+    snprintf(file, sizeof(file), "%s/predictions-%s.csv", r->path, r->split);
+    status = explain_missing(r, predictions_read(file, &r->p, err), err);
+    if (status == CHEX_OK)
+        status = number_patients(r, err);
+    for (k = 0; k < r->p.outputs; k++)
+        r->finding[k].name = r->p.finding[k];
+    if (status == CHEX_OK)
+        status = read_metrics(r, err);
+    return status == CHEX_OK ? read_run(r, err) : status;
+}

@@ -1,0 +1,129 @@
+/*
+ * run.h - the data of the report of a run: read.c reads the files of the run, measure.c computes, page.c and others
+ * draw the page
+ *
+ * All numbers come from predictions-SPLIT.csv.  metrics-SPLIT.json adds thresholds and calibration of the model, which
+ * were chosen on val, and run.json the options and splits.  The data set of the run, if it can be read, adds whether it
+ * is synthetic, and the training labels for the floor.
+ *
+ * A finding with positives of fewer than METRICS_FEWEST_PATIENTS patients has counts, but no number: "too few".
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_INSPECT_RUN_H
+#define CHEX_TOOLS_INSPECT_RUN_H
+
+#include "draw/html.h"
+#include "eval/calibration.h"
+#include "eval/compare.h"
+#include "eval/operating.h"
+#include "eval/predictions_read.h"
+#include "inspect/inspect.h"
+
+#define RUN_TEXT_MAX 80
+#define RUN_COMMAND  1200
+#define RUN_DRAWS    1000
+#define RUN_SEED     1
+#define RUN_ANSWERS  16
+#define RUN_DEFAULT  "test" /* the split */
+#define RUN_SPLITS   16
+
+/* A threshold that was chosen on another split, and its counts on this one. */
+struct run_point {
+    double threshold; /* NaN: none */
+    uint64_t true_positives, false_positives;
+};
+
+struct run_finding {
+    const char *name;
+    bool enough;                /* METRICS_FEWEST_PATIENTS patients with a positive, and as many negatives */
+    char refused[RUN_TEXT_MAX]; /* why the model has no calibration or thresholds; "": it has */
+    double a, b;                /* calibration of the model; NaN: none */
+    struct run_point point[OPERATING_RULES];
+    struct calibration raw, calibrated; /* calibrated: NaN without a and b */
+};
+
+struct run_split {
+    char name[RUN_TEXT_MAX], use[RUN_TEXT_MAX];
+    uint64_t images, patients;
+};
+
+/* How the floor was fitted, or why not. */
+struct run_floor {
+    char missing[160]; /* "": it was fitted */
+    char split[RUN_TEXT_MAX];
+    uint64_t images;
+    struct comparison result; /* A: the floor, B: the network */
+    bool fitted[METRICS_OUTPUTS];
+};
+
+enum run_answer_level { RUN_GOOD, RUN_NOTE, RUN_LOOK, RUN_ANSWER_LEVELS };
+
+struct run_answer {
+    enum run_answer_level level;
+    const char *id, *title;
+    char text[1600];
+};
+
+struct run_report {
+    struct inspect *in;
+    const char *path, *split;
+    struct predictions p;
+    uint32_t *patient; /* [count] */
+    uint32_t patients;
+    struct arena strings;
+
+    /* of metrics-SPLIT.json */
+    char members[RUN_TEXT_MAX], dataset_id[RUN_TEXT_MAX], model[RUN_TEXT_MAX], tool_version[RUN_TEXT_MAX];
+    char checkpoint_sha256[RUN_TEXT_MAX], tta[RUN_TEXT_MAX], chosen_on[RUN_TEXT_MAX]; /* chosen_on: "" if none */
+    bool optimistic; /* thresholds of the model were chosen on this split */
+    uint64_t step, skipped;
+    double epochs; /* NaN: unknown */
+
+    /* of run.json */
+    char command[RUN_COMMAND]; /* "": unknown */
+    struct run_split of[RUN_SPLITS];
+    unsigned splits;
+    char train[RUN_TEXT_MAX], data_path[4096]; /* "": unknown */
+
+    bool dataset_read, synthetic;
+
+    unsigned enough; /* findings */
+    struct metrics *metrics;
+    struct run_finding finding[METRICS_OUTPUTS];
+    struct run_floor *floor;
+    struct run_answer answer[RUN_ANSWERS];
+    unsigned answers;
+};
+
+/* Read the files of the run.  CHEX_ERR_MISSING, CHEX_ERR_INCOMPATIBLE: a file that is not what chex-train writes */
+enum chex_status run_report_read(struct run_report *r, struct chex_error *err);
+/* Compute all numbers. */
+enum chex_status run_report_measure(struct run_report *r, struct chex_error *err);
+/* Read the data set of the run, and fit the floor.  A failure to read is no error: floor->missing says why. */
+enum chex_status run_report_floor(struct run_report *r, struct chex_error *err);
+/* Write the answers in words. */
+void run_report_answer(struct run_report *r);
+
+/* Write the page to h. */
+enum chex_status run_report_page(struct run_report *r, struct html *h, struct chex_error *err);
+void run_table_findings(struct html *h, const struct run_report *r);
+void run_table_calibration(struct html *h, const struct run_report *r);
+void run_table_points(struct html *h, const struct run_report *r);
+void run_table_flow(struct html *h, const struct run_report *r);
+void run_plots(struct html *h, const struct run_report *r);
+/* The same numbers for scripts. */
+json_t *run_report_json(const struct run_report *r, const char *output, size_t bytes);
+
+/* Returns part / whole, NaN for 0 / 0. */
+double run_share(uint64_t part, uint64_t whole);
+/* Format a number: "0.812", or "-" if it is undefined. */
+#define RUN_DIGITS 32
+const char *run_number(double value, int digits, char out[RUN_DIGITS]);
+
+/* The command `report` for the folder of a run; returns the exit code. */
+int inspect_run_report(struct inspect *in, const char *path);
+/* Returns whether the path is the folder of a run: it has a run.json or predictions, but no manifest. */
+bool inspect_is_run(const char *path);
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * tables.c - the tables of the report of a run; see run.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/run/run.h"
+
+#include <math.h>
+
+#define COUNT(n) format_count(n, (char[FORMAT_TEXT]){0})
+
+/* A heading that begins with '<' is of a column of texts. */
+static void
+begin(struct html *h, const char *const *heading)
+{
+    unsigned i;
+
+    html_raw(h, "<div class=\"wide\"><table><thead><tr>");
+    for (i = 0; heading[i]; i++)
+        html_format(h, heading[i][0] == '<' ? "<th class=\"t\">%s</th>" : "<th>%s</th>",
+                    heading[i] + (heading[i][0] == '<'));
+    html_raw(h, "</tr></thead>\n<tbody>");
+}
+
+static void
+end(struct html *h)
+{
+    html_raw(h, "</tbody></table></div>\n");
+}
+
+static void
+row(struct html *h, const char *name)
+{
+    html_raw(h, "<tr><th>");
+    html_text(h, name);
+    html_raw(h, "</th>");
+}
+
+static void
+put_number(struct html *h, double value)
+{
+    html_format(h, "<td>%s</td>", run_number(value, 3, (char[RUN_DIGITS]){0}));
+}
+
+static void
+put_count(struct html *h, uint64_t n)
+{
+    html_format(h, "<td>%s</td>", COUNT(n));
+}
+
+static void
+put_measured(struct html *h, const struct measured *m)
+{
+    html_format(h, "<td class=\"w\">%s", run_number(m->value, 3, (char[RUN_DIGITS]){0}));
+    if (!isnan(m->low))
+        html_format(h, " (%s to %s)", run_number(m->low, 3, (char[RUN_DIGITS]){0}),
+                    run_number(m->high, 3, (char[RUN_DIGITS]){0}));
+    html_raw(h, "</td>");
+}
+
+static void
+put_note(struct html *h, unsigned columns, const char *text)
+{
+    html_format(h, "<td class=\"t dim\" colspan=\"%u\">%s</td>", columns, text);
+}
+
+void
+run_table_findings(struct html *h, const struct run_report *r)
+{
+    static const char *const heading[] = {"finding", "positives", "patients",      "negatives", "AUROC",
+                                          "AUPRC",   "floor",     "AUROC - floor", NULL};
+    unsigned k;
+
+    begin(h, heading);
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct finding_metrics *m = &r->metrics->finding[k];
+        const struct compared *c = &r->floor->result.finding[k];
+
+        row(h, r->finding[k].name);
+        put_count(h, m->positives);
+        put_count(h, m->positive_patients);
+        put_count(h, m->negatives);
+        if (r->finding[k].enough) {
+            put_measured(h, &m->metric[METRIC_AUROC]);
+            put_measured(h, &m->metric[METRIC_AUPRC]);
+            if (r->floor->fitted[k]) {
+                put_number(h, c->auroc[0]);
+                put_measured(h, &c->difference);
+            } else {
+                put_note(h, 2, "n/a");
+            }
+        } else {
+            put_note(h, 4, "too few");
+        }
+        html_raw(h, "</tr>\n");
+    }
+    end(h);
+}
+
+void
+run_table_calibration(struct html *h, const struct run_report *r)
+{
+    static const char *const heading[] = {"finding", "Brier",   "skill",          "slope",   "intercept",
+                                          "ECE raw", "perfect", "ECE calibrated", "perfect", NULL};
+    unsigned k;
+
+    begin(h, heading);
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_finding *f = &r->finding[k];
+
+        row(h, f->name);
+        if (f->enough) {
+            put_number(h, f->raw.brier);
+            put_number(h, f->raw.skill);
+            put_number(h, f->raw.slope);
+            put_number(h, f->raw.intercept);
+            put_number(h, f->raw.ece);
+            put_number(h, f->raw.perfect);
+            if (isnan(f->a)) {
+                html_raw(h, "<td class=\"t dim\" colspan=\"2\">");
+                html_text(h, f->refused);
+                html_raw(h, "</td>");
+            } else {
+                put_number(h, f->calibrated.ece);
+                put_number(h, f->calibrated.perfect);
+            }
+        } else {
+            put_note(h, 8, "too few");
+        }
+        html_raw(h, "</tr>\n");
+    }
+    end(h);
+}
+
+static void
+point_cells(struct html *h, const struct finding_metrics *m, const struct run_point *p)
+{
+    uint64_t tp = p->true_positives, fp = p->false_positives, fn = m->positives - tp, tn = m->negatives - fp;
+
+    html_format(h, "<td>%s</td>", run_number(p->threshold, 4, (char[RUN_DIGITS]){0}));
+    put_number(h, run_share(tp, m->positives));
+    put_number(h, run_share(tn, m->negatives));
+    put_number(h, run_share(tp, tp + fp));
+    put_number(h, run_share(tn, tn + fn));
+    put_count(h, tp);
+    put_count(h, fp);
+    put_count(h, fn);
+    put_count(h, tn);
+}
+
+void
+run_table_points(struct html *h, const struct run_report *r)
+{
+    static const char *const heading[] = {"finding", "<rule", "threshold", "sensitivity", "specificity", "PPV",
+                                          "NPV",     "TP",    "FP",        "FN",          "TN",          NULL};
+    static const char *const rule[OPERATING_RULES] = {"Youden", "sensitivity 0.90"};
+    unsigned k, i;
+
+    begin(h, heading);
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_finding *f = &r->finding[k];
+
+        for (i = 0; i < OPERATING_RULES; i++) {
+            row(h, i == 0 ? f->name : "");
+            html_format(h, "<td class=\"t w\">%s</td>", rule[i]);
+            if (!f->enough) {
+                put_note(h, 9, "too few");
+            } else if (isnan(f->point[i].threshold)) {
+                html_raw(h, "<td class=\"t dim\" colspan=\"9\">");
+                html_text(h, f->refused[0] ? f->refused : "n/a");
+                html_raw(h, "</td>");
+            } else {
+                point_cells(h, &r->metrics->finding[k], &f->point[i]);
+            }
+            html_raw(h, "</tr>\n");
+        }
+    }
+    end(h);
+}
+
+void
+run_table_flow(struct html *h, const struct run_report *r)
+{
+    static const char *const heading[] = {"split", "<used for", "images", "patients", NULL};
+    unsigned i;
+
+    begin(h, heading);
+    for (i = 0; i < r->splits; i++) {
+        const struct run_split *s = &r->of[i];
+
+        row(h, s->name);
+        html_raw(h, "<td class=\"t\">");
+        html_text(h, s->use[0] ? s->use : "-");
+        html_raw(h, "</td>");
+        put_count(h, s->images);
+        put_count(h, s->patients);
+        html_raw(h, "</tr>\n");
+    }
+    html_raw(h, "<tr><th>this report: ");
+    html_text(h, r->split);
+    html_format(h, "</th><td class=\"t\">%s unreadable</td>", COUNT(r->skipped));
+    put_count(h, r->p.count);
+    put_count(h, r->patients);
+    html_raw(h, "</tr>\n");
+    end(h);
+}
