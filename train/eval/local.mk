@@ -23,4 +23,6 @@ libtrain_la_SOURCES += \
 	train/eval/predictions_read.c \
 	train/eval/predictions_read.h \
 	train/eval/ranking.c \
-	train/eval/ranking.h
+	train/eval/ranking.h \
+	train/eval/subgroups.c \
+	train/eval/subgroups.h

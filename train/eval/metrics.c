@@ -354,6 +354,28 @@ metrics_end(struct metrics *out, const struct buffer *draws, unsigned threads, s
     return parallel_for(&parallel, err);
 }
 
+double
+metrics_draw(const struct metrics *m, const struct buffer *draws, enum metric metric, unsigned finding,
+             unsigned replicate)
+{
+    const double *values = (const double *)(const void *)draws->data;
+    size_t row = (size_t)metric * (m->outputs + 1) + finding;
+
+    return draws->size == 0 ? (double)NAN
+                            : values[replicate / LANES * pass_size(m->outputs) + row * LANES + replicate % LANES];
+}
+
+void
+metrics_times(uint64_t seed, unsigned replicate, uint32_t patients, uint32_t *times)
+{
+    struct random_stream stream = {seed, RANDOM_BOOTSTRAP, replicate, 0};
+    uint32_t i;
+
+    memset(times, 0, patients * sizeof(*times));
+    for (i = 0; i < patients; i++)
+        times[random_below(&stream, i, patients)]++;
+}
+
 /* ---- public functions ------------------------------------------------------------------------------------------ */
 
 /* Check that no count reaches 2^31, even if every draw selects the patient with the most images. */

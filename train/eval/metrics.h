@@ -122,6 +122,12 @@ enum chex_status metrics_begin(const struct scores *s, const struct bootstrap_op
 /* Compute the intervals from the draws of all parts.  CHEX_ERR_BUG  draws are missing;  CHEX_ERR_MEMORY */
 enum chex_status metrics_end(struct metrics *out, const struct buffer *draws, unsigned threads, struct chex_error *err);
 
+/* Returns a metric of a finding in one replicate, from the draws of all parts; NaN if it is undefined there. */
+double metrics_draw(const struct metrics *m, const struct buffer *draws, enum metric metric, unsigned finding,
+                    unsigned replicate);
+/* Count how often each of the patients is drawn in a replicate: times [patients]. */
+void metrics_times(uint64_t seed, unsigned replicate, uint32_t patients, uint32_t *times);
+
 /* Set the metrics of an empty set: every number that can be undefined is NaN. */
 void metrics_undefined(struct metrics *out);
 
