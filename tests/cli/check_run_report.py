@@ -8,6 +8,7 @@ The runs are folders with files that are made here.  NumPy draws the same patien
 """
 import html
 import json
+import math
 import os
 import re
 import sys
@@ -59,6 +60,7 @@ class Images:
         self.p = sigmoid(0.6 * truth + gain * (self.labels == 1) + rng.normal(size=truth.shape)).astype(np.float32)
         self.age[rng.random(n) < 0.02] = np.nan
         self.sex[rng.random(n) < 0.02] = "U"
+        self.follow_up = np.tile(np.arange(each), patients)
 
     def csv(self, split, names=None):
         names = names or FINDINGS[:self.p.shape[1]]
@@ -66,7 +68,8 @@ class Images:
                                                                 [f"label_{f}" for f in names])]
         for i, row in enumerate(self.p):
             age = "" if np.isnan(self.age[i]) else f"{self.age[i]:g}"
-            lines.append(f"{i:05d}.png,{self.patient[i]:08d},{split},{age},{self.sex[i]},{self.view[i]}," + ",".join(
+            name = f"{i:05d}.png" if self.follow_up[i] < 0 else f"{self.patient[i]:08d}_{self.follow_up[i]:03d}.png"
+            lines.append(f"{name},{self.patient[i]:08d},{split},{age},{self.sex[i]},{self.view[i]}," + ",".join(
                 [f"{x:.9g}" for x in row] + ["" if x == 255 else str(x) for x in self.labels[i]]))
         return ("\n".join(lines) + "\n").encode()
 
@@ -271,6 +274,132 @@ def _(work):
     says(run([INSPECT, "report", "-o", f"{work}/x.html", "--data", f"{work}/none", folder], 3), "none")
 
 
+def group_side(images, name):
+    """0: in the group, 1: the rest, 2: unknown."""
+    sexed, aged, number = images.sex != "U", ~np.isnan(images.age), images.follow_up
+    known, member = {
+        "female": (sexed, images.sex == "F"), "AP": (np.isin(images.view, ["AP", "PA"]), images.view == "AP"),
+        "age 40-59": (aged, (images.age >= 40) & (images.age < 60)), "age 80 and more": (aged, images.age >= 80),
+        "first image": (number >= 0, number == 0), "follow-up 1-4": (number >= 0, (number >= 1) & (number <= 4)),
+        "male from 60": (sexed & aged, (images.sex == "M") & (images.age >= 60))}[name]
+    return np.where(known, np.where(member, 0, 1), 2)
+
+
+def patients_of(rows, images):
+    return len(set(images.patient[rows]))
+
+
+def gap_values(images, k, side, metric, weights):
+    """The value of a metric of a finding in the group and in the rest, or None if they are too few."""
+    found = []
+    for s in (0, 1):
+        y, here = images.labels[:, k], side == s
+        called = images.p[:, k] >= np.float32(THRESHOLDS["youden"])
+        rows = {"tpr": here & (y == 1), "fpr": here & (y == 0), "auroc": here & (y < 2)}[metric]
+        counted = [rows] if metric != "auroc" else [rows & (y == 1), rows & (y == 0)]
+        if any(c.sum() < 20 for c in counted) or patients_of(counted[0], images) < 5:
+            return None
+        found.append(weighted_auroc(images.p[rows, k], y[rows], weights[rows]) if metric == "auroc" else
+                     (weights[rows] * called[rows]).sum() / weights[rows].sum())
+    return found
+
+
+def underdiagnosed(images, side, weights):
+    ill = (images.labels == 1).any(1)
+    called = (images.p >= np.float32(THRESHOLDS["youden"])).any(1)
+    return [(weights * (ill & ~called))[side == s].sum() / (weights * ill)[side == s].sum() for s in (0, 1)]
+
+
+@case("gaps of groups: values, intervals on the same draws, p and Holm's p are NumPy's")
+def _(work):
+    images = Images(30)
+    images.p[images.sex == "F", 0] *= 0.6  # a real gap
+    found, _ = report(make_run(f"{work}/run", images))
+    names = [g["name"] for g in found["groups"]]
+    assert len(names) == len(set(names)) == 13, "a patient has three images: no follow-up 5 and more"
+    once, patients = np.ones(len(images.p)), len(set(images.patient))
+    weights = [drawn(r, patients)[images.patient].astype(float) for r in range(DRAWS)]
+
+    def check(cell, values):
+        near(cell["group"], values(once)[0])
+        near(cell["rest"], values(once)[1])
+        gaps = np.array([np.subtract(*values(w)) for w in weights])
+        gap = values(once)[0] - values(once)[1]
+        low, high = np.percentile(gaps, [2.5, 97.5])
+        near(cell["gap"]["value"], gap)
+        near(cell["gap"]["low"], low)
+        near(cell["gap"]["high"], high)
+        extreme = {0, 1} & set(values(once))  # all draws are equal
+        near(cell["p"], np.nan if extreme else math.erfc(abs(gap) / gaps.std(ddof=1) / math.sqrt(2)))
+
+    for name in ("female", "AP", "age 40-59", "age 80 and more", "first image", "follow-up 1-4", "male from 60"):
+        group, side = found["groups"][names.index(name)], group_side(images, name)
+        assert (group["images"], group["rest_images"]) == ((side == 0).sum(), (side == 1).sum()), name
+        check(group["underdiagnosis"], lambda w, side=side: underdiagnosed(images, side, w))
+        for k, f in enumerate(group["findings"]):
+            for metric in ("tpr", "fpr", "auroc"):
+                values = gap_values(images, k, side, metric, once)
+                assert (f[metric] is None) == (values is None), (name, k, metric)
+                if values is None:
+                    continue
+                near(f[metric]["group"], values[0])
+                near(f[metric]["rest"], values[1])
+                if k == 0 and metric != "auroc" and name in ("female", "follow-up 1-4"):
+                    check(f[metric], lambda w, m=metric, side=side: gap_values(images, 0, side, m, w))
+    cells = [c for g in found["groups"] for c in [g["underdiagnosis"]] + [f[m] for f in g["findings"] for m in
+             ("tpr", "fpr", "auroc")] if c and c["p"] is not None]
+    assert found["gaps_tested"] == len(cells)
+    least = 0
+    for i, c in enumerate(sorted(cells, key=lambda c: c["p"])):
+        least = max(least, min(1, c["p"] * (len(cells) - i)))
+        near(c["holm"], least)
+    answer = {a["id"]: a for a in found["answers"]}["groups"]
+    assert answer["level"] == "look" and "Mass, false positive rate" in answer["text"], answer
+
+
+@case("the interval of a gap of AUROC uses the same draws for the group and the rest")
+def _(work):
+    images = Images(31, patients=120, findings=1)
+    found, _ = report(make_run(f"{work}/run", images))
+    side, patients = group_side(images, "AP"), len(set(images.patient))
+    weights = [drawn(r, patients)[images.patient].astype(float) for r in range(DRAWS)]
+    gaps = [np.subtract(*gap_values(images, 0, side, "auroc", w)) for w in weights]
+    cell = found["groups"][1]["findings"][0]["auroc"]
+    near(cell["gap"]["low"], np.nanpercentile(gaps, 2.5))
+    near(cell["gap"]["high"], np.nanpercentile(gaps, 97.5))
+
+
+@case("shortcuts: AUROC within views, and of an output for AP where the finding is absent, are scikit-learn's")
+def _(work):
+    images = Images(32)
+    images.view[::50] = "LL"
+    images.p[:, 1] = np.clip(images.p[:, 1] + 0.3 * (images.view == "AP"), 0, 1)
+    found, _ = report(make_run(f"{work}/run", images))
+    for k, s in enumerate(found["shortcuts"][:2]):
+        y, p = images.labels[:, k], images.p[:, k]
+        views = [(images.view == v) & (y < 2) for v in ("AP", "PA")]
+        both = views[0] | views[1]
+        near(s["both_views"]["value"], roc_auc_score(y[both], p[both]))
+        weights = [(y[v] == 1).sum() for v in views]
+        near(s["within_views"], np.average([roc_auc_score(y[v], p[v]) for v in views], weights=weights))
+        absent = both & (y == 0)
+        near(s["view"]["value"], roc_auc_score(images.view[absent] == "AP", p[absent]))
+    answer = {a["id"]: a for a in found["answers"]}["shortcuts"]
+    assert answer["level"] == "look" and "Nodule" in answer["text"], answer
+
+
+@case("without age, sex and view, or with names of another form, there are no such groups")
+def _(work):
+    images = Images(33, patients=60)
+    images.follow_up[:] = -1
+    folder = make_run(f"{work}/a", images)
+    assert not {"first image", "follow-up 1-4"} & {g["name"] for g in report(folder)[0]["groups"]}
+    text = slurp(f"{folder}/predictions-test.csv").decode().replace("age,sex,view", "years,gender,position", 1)
+    write(f"{folder}/predictions-test.csv", text.encode())
+    found, page = report(folder)
+    assert found["groups"] == found["shortcuts"] == [] and "have no age, sex and view" in page
+
+
 @case("too few patients, one class: counts, and no number")
 def _(work):
     images = Images(9)
@@ -326,7 +455,7 @@ def _(work):
     found, page = report(make_run(f"{work}/a", Images(13), change=refuse))
     f = found["findings"][0]
     assert f["youden"] is f["calibrated"] is None and f["refused"] == "fewer than 10 positives"
-    assert "fewer than 10 positives" in page
+    assert "fewer than 10 positives in val" in page
 
     found, page = report(make_run(f"{work}/b", Images(13), change=lambda m: m["operating"].update(optimistic=True)))
     assert "too good" in {a["id"]: a["text"] for a in found["answers"]}["thresholds"]

@@ -22,6 +22,7 @@ run_number(double value, int digits, char out[RUN_DIGITS])
 
 #define NUMBER(value) run_number(value, 3, (char[RUN_DIGITS]){0})
 #define COUNT(n)      format_count(n, (char[FORMAT_TEXT]){0})
+#define PLURAL(n)     ((n) == 1 ? "" : "s")
 
 static struct run_answer *
 begin(struct run_report *r, const char *id, const char *title, enum run_answer_level level)
@@ -113,8 +114,8 @@ answer_auroc(struct run_report *r)
         say(a, "; lowest: %s %s", r->finding[low].name, NUMBER(m->finding[low].metric[METRIC_AUROC].value));
         say_interval(a, &m->finding[low].metric[METRIC_AUROC]);
     }
-    say(a, ". Mean over the %u findings with a positive and a negative image, as in metrics-%s.json: %s", m->defined,
-        r->split, NUMBER(m->mean[METRIC_AUROC].value));
+    say(a, ". Mean over the %u finding%s with a positive and a negative image, as in metrics-%s.json: %s", m->defined,
+        PLURAL(m->defined), r->split, NUMBER(m->mean[METRIC_AUROC].value));
     say_interval(a, &m->mean[METRIC_AUROC]);
     say(a, ".");
 }
@@ -155,9 +156,9 @@ answer_floor(struct run_report *r)
         return;
     }
     say(a,
-        "A logistic regression on age, sex and view alone reaches a mean AUROC of %s over %u findings; the network "
+        "A logistic regression on age, sex and view alone reaches a mean AUROC of %s over %u finding%s; the network "
         "%s.",
-        NUMBER(c->mean.auroc[0]), fitted, NUMBER(c->mean.auroc[1]));
+        NUMBER(c->mean.auroc[0]), fitted, PLURAL(fitted), NUMBER(c->mean.auroc[1]));
     if (near == 0) {
         say(a, " The network is better for each of them. The smallest difference:");
         say_floor(r, a, closest);
@@ -203,9 +204,9 @@ answer_thresholds(struct run_report *r)
         return;
     }
     say(a,
-        "They were chosen on '%s'. Mean Youden J of %u findings: %s. Thresholds chosen on these images would show "
+        "They were chosen on '%s'. Mean Youden J of %u finding%s: %s. Thresholds chosen on these images would show "
         "%s, which is too good.",
-        r->chosen_on, n, NUMBER(chosen / n), NUMBER(own / n));
+        r->chosen_on, n, PLURAL(n), NUMBER(chosen / n), NUMBER(own / n));
 }
 
 struct ece_mean {
@@ -242,12 +243,110 @@ answer_calibration(struct run_report *r)
     }
     a->level = all.raw > 2 * all.raw_perfect ? RUN_LOOK : RUN_GOOD;
     say(a,
-        "Mean calibration error (ECE) of the raw probabilities over %u findings: %s; with perfect probabilities, "
+        "Mean calibration error (ECE) of the raw probabilities over %u finding%s: %s; with perfect probabilities, "
         "chance alone would cause %s.",
-        all.n, NUMBER(all.raw / all.n), NUMBER(all.raw_perfect / all.n));
+        all.n, PLURAL(all.n), NUMBER(all.raw / all.n), NUMBER(all.raw_perfect / all.n));
     if (both.n > 0)
-        say(a, " For the %u findings that the model can calibrate: %s raw, %s calibrated, %s by chance.", both.n,
-            NUMBER(both.raw / both.n), NUMBER(both.calibrated / both.n), NUMBER(both.calibrated_perfect / both.n));
+        say(a, " For the %u finding%s that the model can calibrate: %s raw, %s calibrated, %s by chance.", both.n,
+            PLURAL(both.n), NUMBER(both.raw / both.n), NUMBER(both.calibrated / both.n),
+            NUMBER(both.calibrated_perfect / both.n));
+}
+
+#define SIGNIFICANT 0.05
+#define NAMED       4 /* gaps in the sentence */
+#define SHORTCUT    0.7
+
+static void
+say_gap(struct run_answer *a, unsigned g, const char *what, const char *finding, const struct subgroup_cell *c)
+{
+    say(a, " %s%s%s: %s for %s, %s for %s.", finding, finding[0] ? ", " : "", what, NUMBER(c->value[0]),
+        run_group_name(g), NUMBER(c->value[1]), run_group_rest(g));
+}
+
+/* Count the significant gaps, and name the first ones. */
+static unsigned
+say_gaps(const struct run_report *r, struct run_answer *a, unsigned *uncorrected)
+{
+    static const char *const what[SUBGROUP_METRICS] = {"sensitivity", "false positive rate", "AUROC"};
+    unsigned g, m, k, found = 0;
+
+    for (g = 0; g < RUN_GROUPS; g++) {
+        const struct subgroup_cell *c = &r->groups->of[g].underdiagnosis;
+
+        *uncorrected += c->p < SIGNIFICANT;
+        if (c->holm < SIGNIFICANT && found++ < NAMED)
+            say_gap(a, g, "underdiagnosis", "", c);
+        for (m = 0; m < SUBGROUP_METRICS; m++)
+            for (k = 0; k < r->p.outputs; k++) {
+                c = &r->groups->of[g].cell[m][k];
+                *uncorrected += c->p < SIGNIFICANT;
+                if (c->holm < SIGNIFICANT && found++ < NAMED)
+                    say_gap(a, g, what[m], r->finding[k].name, c);
+            }
+    }
+    return found;
+}
+
+static void
+answer_groups(struct run_report *r)
+{
+    struct run_answer *a = begin(r, "groups", "Subgroups", RUN_GOOD), named = {.id = ""};
+    unsigned found, uncorrected = 0;
+
+    if (r->groups->missing[0] || r->groups->tested == 0) {
+        a->level = RUN_NOTE;
+        say(a, "n/a: %s.", r->groups->missing[0] ? r->groups->missing : "every group is too small");
+        return;
+    }
+    found = say_gaps(r, &named, &uncorrected);
+    say(a,
+        "%s gaps between a group and the rest were examined. Without a difference, chance alone would give about "
+        "%.0f with p < 0.05; there are %u. After Holm's correction %u remain%s%s",
+        COUNT(r->groups->tested), SIGNIFICANT * r->groups->tested, uncorrected, found, found == 1 ? "s" : "",
+        found > 0 ? ":" : ".");
+    say(a, "%s", named.text);
+    if (found > NAMED)
+        say(a, " The tables mark the others.");
+    if (found > 0)
+        a->level = RUN_LOOK;
+}
+
+static void
+answer_shortcuts(struct run_report *r)
+{
+    struct run_answer *a = begin(r, "shortcuts", "Shortcuts by the view", RUN_GOOD);
+    double pooled = 0, within = 0;
+    unsigned k, n = 0, most = r->p.outputs;
+
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_shortcut *s = &r->groups->shortcut[k];
+
+        if (!isnan(s->within) && !r->groups->missing[0]) {
+            pooled += s->pooled.value;
+            within += s->within;
+            n++;
+        }
+        if (!isnan(s->view.value) && !r->groups->missing[0] &&
+            (most == r->p.outputs || fabs(s->view.value - 0.5) > fabs(r->groups->shortcut[most].view.value - 0.5)))
+            most = k;
+    }
+    if (n > 0)
+        say(a, "Mean AUROC over %u finding%s: %s for both views together, %s within views.", n, PLURAL(n),
+            NUMBER(pooled / n), NUMBER(within / n));
+    if (most < r->p.outputs) {
+        const struct measured *view = &r->groups->shortcut[most].view;
+
+        say(a, "%sAmong images without the finding, the output for %s distinguishes AP from PA best: AUROC %s",
+            n > 0 ? " " : "", r->finding[most].name, NUMBER(view->value));
+        say_interval(a, view);
+        say(a, ".");
+        if (fabs(view->value - 0.5) > SHORTCUT - 0.5)
+            a->level = RUN_LOOK;
+    }
+    if (!a->text[0]) {
+        a->level = RUN_NOTE;
+        say(a, "n/a: too few images of AP or PA.");
+    }
 }
 
 void
@@ -259,4 +358,6 @@ run_report_answer(struct run_report *r)
     answer_floor(r);
     answer_thresholds(r);
     answer_calibration(r);
+    answer_groups(r);
+    answer_shortcuts(r);
 }

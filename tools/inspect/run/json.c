@@ -111,16 +111,71 @@ answers_json(const struct run_report *r)
     return list;
 }
 
+static json_t *
+gap_json(const struct subgroup_cell *c)
+{
+    if (isnan(c->gap.value))
+        return json_null();
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "group", real_json(c->value[0]), "rest", real_json(c->value[1]), "gap",
+                     measured_json(&c->gap), "p", real_json(c->p), "holm", real_json(c->holm));
+}
+
+static json_t *
+group_json(const struct run_report *r, unsigned g)
+{
+    const struct subgroup *s = &r->groups->of[g];
+    json_t *list = json_array();
+    unsigned k;
+
+    for (k = 0; k < r->p.outputs; k++)
+        inspect_json_push(&list,
+                          json_pack("{s:o,s:o,s:o,s:o}", "name", text_json(r->finding[k].name), "tpr",
+                                    gap_json(&s->cell[SUBGROUP_TPR][k]), "fpr", gap_json(&s->cell[SUBGROUP_FPR][k]),
+                                    "auroc", gap_json(&s->cell[SUBGROUP_AUROC][k])));
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o}", "name", run_group_name(g), "rest", run_group_rest(g), "images",
+                     count_json(s->images[0]), "rest_images", count_json(s->images[1]), "underdiagnosis",
+                     gap_json(&s->underdiagnosis), "findings", list);
+}
+
+static json_t *
+groups_json(const struct run_report *r)
+{
+    json_t *list = json_array();
+    unsigned g;
+
+    for (g = 0; g < RUN_GROUPS; g++)
+        if (r->groups->shown[g])
+            inspect_json_push(&list, group_json(r, g));
+    return list;
+}
+
+static json_t *
+shortcuts_json(const struct run_report *r)
+{
+    json_t *list = json_array();
+    unsigned k;
+
+    for (k = 0; k < r->p.outputs && !r->groups->missing[0]; k++) {
+        const struct run_shortcut *s = &r->groups->shortcut[k];
+
+        inspect_json_push(&list, json_pack("{s:o,s:o,s:o,s:o}", "name", text_json(r->finding[k].name), "both_views",
+                                           measured_json(&s->pooled), "within_views", real_json(s->within), "view",
+                                           measured_json(&s->view)));
+    }
+    return list;
+}
+
 json_t *
 run_report_json(const struct run_report *r, const char *output, size_t bytes)
 {
     json_t *mean = r->enough > 0 ? measured_json(&r->metrics->mean[METRIC_AUROC]) : json_null();
 
-    return json_pack("{s:o,s:o,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o}", "path", text_json(r->path),
-                     "output", text_json(output), "bytes", count_json(bytes), "use", "research only, not for diagnosis",
-                     "split", r->split, "members_sha256", r->members, "model", r->model, "synthetic",
-                     r->dataset_read ? json_boolean(r->synthetic) : json_null(), "images", count_json(r->p.count),
-                     "patients", count_json(r->patients), "chosen_on", text_json(r->chosen_on[0] ? r->chosen_on : NULL),
-                     "replicates", RUN_DRAWS, "seed", RUN_SEED, "mean_auroc", mean, "answers", answers_json(r),
-                     "findings", findings_json(r));
+    return json_pack("{s:o,s:o,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "path",
+                     text_json(r->path), "output", text_json(output), "bytes", count_json(bytes), "use",
+                     "research only, not for diagnosis", "split", r->split, "members_sha256", r->members, "model",
+                     r->model, "synthetic", r->dataset_read ? json_boolean(r->synthetic) : json_null(), "images",
+                     count_json(r->p.count), "patients", count_json(r->patients), "chosen_on",
+                     text_json(r->chosen_on[0] ? r->chosen_on : NULL), "replicates", RUN_DRAWS, "seed", RUN_SEED,
+                     "mean_auroc", mean, "answers", answers_json(r), "findings", findings_json(r), "gaps_tested",
+                     count_json(r->groups->tested), "groups", groups_json(r), "shortcuts", shortcuts_json(r));
 }

@@ -2,6 +2,8 @@
 inspect_run_sources = \
 	tools/inspect/run/answers.c \
 	tools/inspect/run/floor.c \
+	tools/inspect/run/group_tables.c \
+	tools/inspect/run/groups.c \
 	tools/inspect/run/json.c \
 	tools/inspect/run/measure.c \
 	tools/inspect/run/page.c \

@@ -56,6 +56,9 @@ add_counts(struct template_values *v, const struct run_report *r)
     add(v, "floor_missing", "%s", r->floor->missing);
     add(v, "chosen_on", "%s", r->chosen_on);
     template_add_some(v, "optimistic", r->optimistic);
+    add(v, "groups_missing", "%s", r->groups->missing);
+    add(v, "group_fewest", "%d", SUBGROUP_FEWEST);
+    add(v, "tested", "%s", COUNT(r->groups->tested));
     add(v, "draws", "%s", COUNT(RUN_DRAWS));
     add(v, "slope_fewest", "%d", CALIBRATION_FEWEST);
     add(v, "ece_fewest", "%d", CALIBRATION_IMAGES);
@@ -100,6 +103,9 @@ static const struct run_part {
     {"table_findings", run_table_findings},
     {"table_calibration", run_table_calibration},
     {"table_points", run_table_points},
+    {"table_underdiagnosis", run_table_underdiagnosis},
+    {"tables_groups", run_tables_groups},
+    {"table_shortcuts", run_table_shortcuts},
     {"plots", run_plots},
 };
 

@@ -53,6 +53,8 @@ make(struct run_report *r, struct html *h, struct chex_error *err)
         status = run_report_measure(r, err);
     if (status == CHEX_OK)
         status = run_report_floor(r, err);
+    if (status == CHEX_OK)
+        status = run_report_groups(r, err);
     if (status != CHEX_OK)
         return status;
     run_report_answer(r);
@@ -67,6 +69,7 @@ release(struct run_report *r)
     free(r->patient);
     free(r->metrics);
     free(r->floor);
+    free(r->groups);
     arena_release(&r->strings);
     free(r);
 }

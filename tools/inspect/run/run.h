@@ -18,6 +18,7 @@
 #include "eval/compare.h"
 #include "eval/operating.h"
 #include "eval/predictions_read.h"
+#include "eval/subgroups.h"
 #include "inspect/inspect.h"
 
 #define RUN_TEXT_MAX 80
@@ -57,6 +58,24 @@ struct run_floor {
     bool fitted[METRICS_OUTPUTS];
 };
 
+/* The groups, in the order of the page; groups.c has their names. */
+#define RUN_GROUPS 14
+
+/* Does an output depend on the view?  NaN: too few. */
+struct run_shortcut {
+    struct measured pooled; /* AUROC of the AP and PA images together */
+    double within;          /* mean of the AUROC within AP and within PA, weighted by their positives */
+    struct measured view;   /* AUROC of the output for AP, among images without the finding */
+};
+
+struct run_groups {
+    char missing[80];       /* why there are none; "": they were measured */
+    bool shown[RUN_GROUPS]; /* it has an image, and the rest too */
+    struct subgroup of[RUN_GROUPS];
+    unsigned tested;
+    struct run_shortcut shortcut[METRICS_OUTPUTS];
+};
+
 enum run_answer_level { RUN_GOOD, RUN_NOTE, RUN_LOOK, RUN_ANSWER_LEVELS };
 
 struct run_answer {
@@ -92,6 +111,7 @@ struct run_report {
     struct metrics *metrics;
     struct run_finding finding[METRICS_OUTPUTS];
     struct run_floor *floor;
+    struct run_groups *groups;
     struct run_answer answer[RUN_ANSWERS];
     unsigned answers;
 };
@@ -102,6 +122,10 @@ enum chex_status run_report_read(struct run_report *r, struct chex_error *err);
 enum chex_status run_report_measure(struct run_report *r, struct chex_error *err);
 /* Read the data set of the run, and fit the floor.  A failure to read is no error: floor->missing says why. */
 enum chex_status run_report_floor(struct run_report *r, struct chex_error *err);
+/* Measure groups of images, and how outputs depend on the view. */
+enum chex_status run_report_groups(struct run_report *r, struct chex_error *err);
+const char *run_group_name(unsigned group);
+const char *run_group_rest(unsigned group);
 /* Write the answers in words. */
 void run_report_answer(struct run_report *r);
 
@@ -111,6 +135,9 @@ void run_table_findings(struct html *h, const struct run_report *r);
 void run_table_calibration(struct html *h, const struct run_report *r);
 void run_table_points(struct html *h, const struct run_report *r);
 void run_table_flow(struct html *h, const struct run_report *r);
+void run_table_underdiagnosis(struct html *h, const struct run_report *r);
+void run_tables_groups(struct html *h, const struct run_report *r);
+void run_table_shortcuts(struct html *h, const struct run_report *r);
 void run_plots(struct html *h, const struct run_report *r);
 /* The same numbers for scripts. */
 json_t *run_report_json(const struct run_report *r, const char *output, size_t bytes);

@@ -66,6 +66,19 @@ put_note(struct html *h, unsigned columns, const char *text)
     html_format(h, "<td class=\"t dim\" colspan=\"%u\">%s</td>", columns, text);
 }
 
+/* "fewer than 10 positives in val" */
+static void
+put_refused(struct html *h, unsigned columns, const struct run_report *r, const struct run_finding *f)
+{
+    html_format(h, "<td class=\"t dim\" colspan=\"%u\">", columns);
+    html_text(h, f->refused[0] ? f->refused : "n/a");
+    if (f->refused[0] && r->chosen_on[0]) {
+        html_raw(h, " in ");
+        html_text(h, r->chosen_on);
+    }
+    html_raw(h, "</td>");
+}
+
 void
 run_table_findings(struct html *h, const struct run_report *r)
 {
@@ -119,9 +132,7 @@ run_table_calibration(struct html *h, const struct run_report *r)
             put_number(h, f->raw.ece);
             put_number(h, f->raw.perfect);
             if (isnan(f->a)) {
-                html_raw(h, "<td class=\"t dim\" colspan=\"2\">");
-                html_text(h, f->refused);
-                html_raw(h, "</td>");
+                put_refused(h, 2, r, f);
             } else {
                 put_number(h, f->calibrated.ece);
                 put_number(h, f->calibrated.perfect);
@@ -150,33 +161,44 @@ point_cells(struct html *h, const struct finding_metrics *m, const struct run_po
     put_count(h, tn);
 }
 
+/* A finding without thresholds has one row. */
+static void
+point_rows(struct html *h, const struct run_report *r, unsigned k)
+{
+    static const char *const rule[OPERATING_RULES] = {"Youden", "sensitivity 0.90"};
+    const struct run_finding *f = &r->finding[k];
+    bool none = isnan(f->point[OPERATING_YOUDEN].threshold) && isnan(f->point[OPERATING_SENSITIVITY].threshold);
+    unsigned i;
+
+    for (i = 0; i < OPERATING_RULES; i++) {
+        row(h, i == 0 ? f->name : "");
+        if (!f->enough || none) {
+            if (f->enough)
+                put_refused(h, 10, r, f);
+            else
+                put_note(h, 10, "too few");
+            html_raw(h, "</tr>\n");
+            return;
+        }
+        html_format(h, "<td class=\"t w\">%s</td>", rule[i]);
+        if (isnan(f->point[i].threshold))
+            put_note(h, 9, "n/a");
+        else
+            point_cells(h, &r->metrics->finding[k], &f->point[i]);
+        html_raw(h, "</tr>\n");
+    }
+}
+
 void
 run_table_points(struct html *h, const struct run_report *r)
 {
     static const char *const heading[] = {"finding", "<rule", "threshold", "sensitivity", "specificity", "PPV",
                                           "NPV",     "TP",    "FP",        "FN",          "TN",          NULL};
-    static const char *const rule[OPERATING_RULES] = {"Youden", "sensitivity 0.90"};
-    unsigned k, i;
+    unsigned k;
 
     begin(h, heading);
-    for (k = 0; k < r->p.outputs; k++) {
-        const struct run_finding *f = &r->finding[k];
-
-        for (i = 0; i < OPERATING_RULES; i++) {
-            row(h, i == 0 ? f->name : "");
-            html_format(h, "<td class=\"t w\">%s</td>", rule[i]);
-            if (!f->enough) {
-                put_note(h, 9, "too few");
-            } else if (isnan(f->point[i].threshold)) {
-                html_raw(h, "<td class=\"t dim\" colspan=\"9\">");
-                html_text(h, f->refused[0] ? f->refused : "n/a");
-                html_raw(h, "</td>");
-            } else {
-                point_cells(h, &r->metrics->finding[k], &f->point[i]);
-            }
-            html_raw(h, "</tr>\n");
-        }
-    }
+    for (k = 0; k < r->p.outputs; k++)
+        point_rows(h, r, k);
     end(h);
 }
 

@@ -1,0 +1,147 @@
+/*
+ * group_tables.c - the tables of groups and shortcuts in the report of a run; see run.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/run/run.h"
+
+#include <math.h>
+
+#define NUMBER(value) run_number(value, 3, (char[RUN_DIGITS]){0})
+#define COUNT(n)      format_count(n, (char[FORMAT_TEXT]){0})
+#define SIGNIFICANT   0.05
+
+static void
+put_heading(struct html *h, const char *const *heading)
+{
+    unsigned i;
+
+    html_raw(h, "<div class=\"wide\"><table><thead><tr>");
+    for (i = 0; heading[i]; i++)
+        html_format(h, "<th>%s</th>", heading[i]);
+    html_raw(h, "</tr></thead>\n<tbody>");
+}
+
+static void
+put_end(struct html *h)
+{
+    html_raw(h, "</tbody></table></div>\n");
+}
+
+static void
+put_interval(struct html *h, const struct measured *m)
+{
+    html_format(h, "%s", NUMBER(m->value));
+    if (!isnan(m->low))
+        html_format(h, " (%s to %s)", NUMBER(m->low), NUMBER(m->high));
+}
+
+/* The group, the rest, the gap. */
+static void
+put_cell(struct html *h, const struct subgroup_cell *c)
+{
+    if (isnan(c->gap.value)) {
+        html_raw(h, "<td class=\"dim\" colspan=\"3\">too few</td>");
+        return;
+    }
+    html_format(h, "<td>%s</td><td>%s</td><td class=\"w%s\">", NUMBER(c->value[0]), NUMBER(c->value[1]),
+                c->holm < SIGNIFICANT ? " look" : "");
+    put_interval(h, &c->gap);
+    html_format(h, "%s</td>", c->holm < SIGNIFICANT ? " *" : "");
+}
+
+void
+run_table_underdiagnosis(struct html *h, const struct run_report *r)
+{
+    static const char *const heading[] = {"group", "images", "rest images", "group", "rest", "gap", NULL};
+    unsigned g;
+
+    if (r->groups->missing[0])
+        return;
+    put_heading(h, heading);
+    for (g = 0; g < RUN_GROUPS; g++) {
+        const struct subgroup *s = &r->groups->of[g];
+
+        if (!r->groups->shown[g])
+            continue;
+        html_format(h, "<tr><th>%s; rest: %s</th><td>%s</td><td>%s</td>", run_group_name(g), run_group_rest(g),
+                    COUNT(s->images[0]), COUNT(s->images[1]));
+        put_cell(h, &s->underdiagnosis);
+        html_raw(h, "</tr>\n");
+    }
+    put_end(h);
+}
+
+static void
+put_group(struct html *h, const struct run_report *r, unsigned g)
+{
+    static const char *const heading[] = {"finding", "TPR",   "rest", "gap", "FPR", "rest",
+                                          "gap",     "AUROC", "rest", "gap", NULL};
+    unsigned k, m;
+
+    put_heading(h, heading);
+    for (k = 0; k < r->p.outputs; k++) {
+        html_raw(h, "<tr><th>");
+        html_text(h, r->p.finding[k]);
+        html_raw(h, "</th>");
+        for (m = 0; m < SUBGROUP_METRICS; m++)
+            if (m != SUBGROUP_AUROC && isnan(r->finding[k].point[OPERATING_YOUDEN].threshold))
+                html_raw(h, "<td class=\"dim\" colspan=\"3\">no threshold</td>");
+            else
+                put_cell(h, &r->groups->of[g].cell[m][k]);
+        html_raw(h, "</tr>\n");
+    }
+    put_end(h);
+}
+
+void
+run_tables_groups(struct html *h, const struct run_report *r)
+{
+    char id[16], title[96];
+    unsigned g;
+
+    for (g = 0; g < RUN_GROUPS && !r->groups->missing[0]; g++) {
+        if (!r->groups->shown[g])
+            continue;
+        snprintf(id, sizeof(id), "group%u", g);
+        snprintf(title, sizeof(title), "%s, and the rest: %s", run_group_name(g), run_group_rest(g));
+        html_fold_begin(h, id, title, g < 2);
+        put_group(h, r, g);
+        html_fold_end(h);
+    }
+}
+
+void
+run_table_shortcuts(struct html *h, const struct run_report *r)
+{
+    static const char *const heading[] = {
+        "finding", "AUROC, both views", "within views", "difference", "AP from PA without the finding", NULL};
+    unsigned k;
+
+    if (r->groups->missing[0]) {
+        html_format(h, "<p>n/a: %s.</p>\n", r->groups->missing);
+        return;
+    }
+    put_heading(h, heading);
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_shortcut *s = &r->groups->shortcut[k];
+
+        html_raw(h, "<tr><th>");
+        html_text(h, r->p.finding[k]);
+        html_raw(h, "</th>");
+        if (isnan(s->within))
+            html_raw(h, "<td class=\"dim\" colspan=\"3\">too few</td>");
+        else
+            html_format(h, "<td>%s</td><td>%s</td><td>%s</td>", NUMBER(s->pooled.value), NUMBER(s->within),
+                        NUMBER(s->pooled.value - s->within));
+        html_raw(h, "<td class=\"w\">");
+        if (isnan(s->view.value))
+            html_raw(h, "too few");
+        else
+            put_interval(h, &s->view);
+        html_raw(h, "</td></tr>\n");
+    }
+    put_end(h);
+}
