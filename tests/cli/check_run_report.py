@@ -214,6 +214,26 @@ def _(work):
                 near(f[rule]["npv"], tn / (tn + fn))
 
 
+@case("net benefit is that of its formula, with calibrated probabilities where the model has them")
+def _(work):
+    def refuse(metrics):
+        metrics["findings"][1]["operating"].update(refused="fewer than 10 positives", platt=None)
+
+    images = Images(34)
+    found, _ = report(make_run(f"{work}/run", images, change=refuse))
+    for k, f in enumerate(found["findings"]):
+        known = images.labels[:, k] < 2
+        p, y = images.p[known, k].astype(float), images.labels[known, k]
+        if k != 1:
+            p = sigmoid(1.2 * logit(p) - 0.3 - 0.1 * k)
+        assert f["net_benefit"][0]["threshold"] == 0 and len(f["net_benefit"]) == 40
+        near(f["net_benefit"][-1]["threshold"], min(0.95, 3 * y.mean()))
+        for point in f["net_benefit"]:
+            t, q = point["threshold"], y.mean()
+            near(point["network"], ((p >= t) & (y == 1)).mean() - ((p >= t) & (y == 0)).mean() * t / (1 - t))
+            near(point["all"], q - (1 - q) * t / (1 - t))
+
+
 @case("the ECE of perfect calibration is the mean of ECE over labels drawn with the probabilities")
 def _(work):
     images = Images(3)

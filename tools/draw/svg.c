@@ -131,7 +131,8 @@ svg_axis_left(struct html *h, const struct svg_axis *y, double left, double righ
     double step = svg_step((y->to - y->from) * scale, 5), value;
     int digits = decimals(step);
 
-    for (value = ceil(y->from * scale / step) * step; value <= y->to * scale + step / 1000; value += step) {
+    for (value = ceil(y->from * scale / step) * step + 0.0 /* avoids -0 */; value <= y->to * scale + step / 1000;
+         value += step) {
         double at = svg_at(y, value / scale);
 
         svg_line(h, left, at, right, at, "g");

@@ -30,12 +30,13 @@ put_end(struct html *h)
     html_raw(h, "</tbody></table></div>\n");
 }
 
+/* between: " " or "<br>" */
 static void
-put_interval(struct html *h, const struct measured *m)
+put_interval(struct html *h, const struct measured *m, const char *between)
 {
     html_format(h, "%s", NUMBER(m->value));
     if (!isnan(m->low))
-        html_format(h, " (%s to %s)", NUMBER(m->low), NUMBER(m->high));
+        html_format(h, "%s(%s to %s)", between, NUMBER(m->low), NUMBER(m->high));
 }
 
 /* The group, the rest, the gap. */
@@ -48,8 +49,9 @@ put_cell(struct html *h, const struct subgroup_cell *c)
     }
     html_format(h, "<td>%s</td><td>%s</td><td class=\"w%s\">", NUMBER(c->value[0]), NUMBER(c->value[1]),
                 c->holm < SIGNIFICANT ? " look" : "");
-    put_interval(h, &c->gap);
-    html_format(h, "%s</td>", c->holm < SIGNIFICANT ? " *" : "");
+    html_raw(h, c->holm < SIGNIFICANT ? "* " : "");
+    put_interval(h, &c->gap, "<br>");
+    html_raw(h, "</td>");
 }
 
 void
@@ -140,7 +142,7 @@ run_table_shortcuts(struct html *h, const struct run_report *r)
         if (isnan(s->view.value))
             html_raw(h, "too few");
         else
-            put_interval(h, &s->view);
+            put_interval(h, &s->view, " ");
         html_raw(h, "</td></tr>\n");
     }
     put_end(h);

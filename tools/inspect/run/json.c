@@ -63,6 +63,18 @@ floor_json(const struct run_report *r, unsigned k)
     return json_pack("{s:o,s:o}", "auroc", real_json(c->auroc[0]), "difference", measured_json(&c->difference));
 }
 
+static json_t *
+decision_json(const struct run_decision *d)
+{
+    json_t *list = json_array();
+    unsigned t;
+
+    for (t = 0; t < RUN_DECISIONS; t++)
+        inspect_json_push(&list, json_pack("{s:f,s:f,s:f}", "threshold", d->threshold[t], "network", d->network[t],
+                                           "all", d->all[t]));
+    return list;
+}
+
 /* A finding with too few patients has only counts. */
 static json_t *
 finding_json(const struct run_report *r, unsigned k)
@@ -81,6 +93,7 @@ finding_json(const struct run_report *r, unsigned k)
     inspect_json_set(&object, "floor", floor_json(r, k));
     inspect_json_set(&object, "raw", calibration_json(&f->raw));
     inspect_json_set(&object, "calibrated", calibration_json(&f->calibrated));
+    inspect_json_set(&object, "net_benefit", decision_json(&f->decision));
     inspect_json_set(&object, "refused", text_json(f->refused[0] ? f->refused : NULL));
     for (i = 0; i < OPERATING_RULES; i++)
         inspect_json_set(&object, operating_rule_name[i], point_json(m, &f->point[i]));

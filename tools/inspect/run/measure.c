@@ -53,6 +53,45 @@ count_point(const struct run_report *r, unsigned k, struct run_point *point)
     }
 }
 
+/*
+ * Thresholds from 0 to three times the share of positives, at most to 0.95: beyond that, a rare finding has no benefit.
+ */
+static void
+measure_decision(const struct run_report *r, unsigned k, const double *p, struct run_decision *out)
+{
+    const struct finding_metrics *m = &r->metrics->finding[k];
+    double n = (double)(m->positives + m->negatives), share = (double)m->positives / n;
+    double most = fmin(0.95, 3 * share);
+    unsigned t;
+    size_t i;
+
+    for (t = 0; t < RUN_DECISIONS; t++) {
+        double threshold = most * t / (RUN_DECISIONS - 1), cost = threshold / (1 - threshold), hits = 0, alarms = 0;
+
+        for (i = 0; i < r->p.count; i++) {
+            hits += r->p.label[i * r->p.outputs + k] == 1 && p[i] >= threshold;
+            alarms += r->p.label[i * r->p.outputs + k] == 0 && p[i] >= threshold;
+        }
+        out->threshold[t] = threshold;
+        out->network[t] = hits / n - alarms / n * cost;
+        out->all[t] = share - (1 - share) * cost;
+    }
+}
+
+static void
+count_classes(const struct run_report *r, unsigned k, struct run_finding *f)
+{
+    size_t i;
+
+    for (i = 0; i < r->p.count; i++) {
+        unsigned label = r->p.label[i * r->p.outputs + k];
+        unsigned class = (unsigned)(r->p.probability[i * r->p.outputs + k] * RUN_CLASSES);
+
+        if (label < 2)
+            f->by_class[label][class < RUN_CLASSES ? class : RUN_CLASSES - 1]++;
+    }
+}
+
 /* p: room for an image each */
 static enum chex_status
 measure_finding(const struct run_report *r, unsigned k, struct run_finding *f, double *p, struct chex_error *err)
@@ -69,8 +108,12 @@ measure_finding(const struct run_report *r, unsigned k, struct run_finding *f, d
     status = calibration_measure(p, r->p.label + k, f->enough ? r->p.count : 0, outputs, &f->raw, err);
     if (status != CHEX_OK)
         return status;
-    for (i = 0; i < r->p.count; i++)
+    count_classes(r, k, f);
+    f->decision.calibrated = !isnan(f->a);
+    for (i = 0; i < r->p.count && f->decision.calibrated; i++)
         p[i] = 1 / (1 + exp(-(f->a * calibration_logit(p[i]) + f->b)));
+    if (f->enough)
+        measure_decision(r, k, p, &f->decision);
     return calibration_measure(p, r->p.label + k, f->enough && !isnan(f->a) ? r->p.count : 0, outputs, &f->calibrated,
                                err);
 }

@@ -28,16 +28,24 @@ struct finding_plot {
 };
 
 static void
-plot_begin(struct finding_plot *p, struct html *h, const char *what, double most, const char *x, const char *y)
+plot_begin_at(struct finding_plot *p, struct html *h, const char *what, double right, double low, double high,
+              const char *x, const char *y)
 {
     *p = (struct finding_plot){.h = h,
-                               .x = {.from = 0, .to = most, .start = 46, .end = WIDTH - 12},
-                               .y = {.from = 0, .to = most, .start = HEIGHT - 46, .end = TOP}};
+                               .x = {.from = 0, .to = right, .start = 50, .end = WIDTH - 12},
+                               .y = {.from = low, .to = high, .start = HEIGHT - 46, .end = TOP}};
     html_raw(h, "<figure>\n");
     svg_begin(h, WIDTH, HEIGHT, what, "");
     svg_axis_left(h, &p->y, p->x.start, p->x.end, 1, "");
-    svg_axis_bottom(h, &p->x, p->y.end, p->y.start, svg_step(most, 4), x);
+    svg_axis_bottom(h, &p->x, p->y.end, p->y.start, svg_step(right, 4), x);
     svg_text(h, 0, 12, "d", "%s", y);
+}
+
+/* Both axes are from 0 to most. */
+static void
+plot_begin(struct finding_plot *p, struct html *h, const char *what, double most, const char *x, const char *y)
+{
+    plot_begin_at(p, h, what, most, 0, most, x, y);
 }
 
 static void
@@ -180,6 +188,62 @@ draw_calibration(struct html *h, const struct run_finding *f)
     plot_end(&p, f->calibrated.bins > 0 ? "Calibration: raw (circles) and calibrated (squares)" : "Calibration, raw");
 }
 
+/* ---- net benefit and classes ------------------------------------------------------------------------------------- */
+
+static void
+draw_decision(struct html *h, const struct run_finding *f)
+{
+    const struct run_decision *d = &f->decision;
+    double high = d->all[0], low = 0;
+    struct finding_plot p;
+    unsigned t;
+
+    for (t = 0; t < RUN_DECISIONS; t++) {
+        high = fmax(high, d->network[t]);
+        low = fmin(low, d->network[t]);
+    }
+    low = fmax(fmin(low, -0.1 * high), -0.5 * high);
+    plot_begin_at(&p, h, "Net benefit", d->threshold[RUN_DECISIONS - 1], low, 1.05 * high, "threshold t",
+                  "net benefit");
+    svg_line(h, p.x.start, svg_at(&p.y, 0), p.x.end, svg_at(&p.y, 0), "g");
+    svg_curve_begin(h, 1);
+    for (t = 0; t < RUN_DECISIONS && d->all[t] >= low; t++)
+        svg_curve_to(h, svg_at(&p.x, d->threshold[t]), svg_at(&p.y, d->all[t]));
+    svg_curve_end(h);
+    svg_curve_begin(h, 0);
+    for (t = 0; t < RUN_DECISIONS; t++)
+        svg_curve_to(h, svg_at(&p.x, d->threshold[t]), svg_at(&p.y, fmax(low, d->network[t])));
+    svg_curve_end(h);
+    plot_end(&p, d->calibrated ? "Net benefit, p calibrated" : "Net benefit, raw p");
+}
+
+static void
+draw_classes(struct html *h, const struct run_report *r, unsigned k)
+{
+    const struct finding_metrics *m = &r->metrics->finding[k];
+    const uint64_t all[2] = {m->negatives, m->positives};
+    double most = 0.1;
+    struct finding_plot p;
+    unsigned label, c;
+
+    for (label = 0; label < 2; label++)
+        for (c = 0; c < RUN_CLASSES; c++)
+            most = fmax(most, run_share(r->finding[k].by_class[label][c], all[label]));
+    plot_begin_at(&p, h, "Probabilities", 1, 0, most, "raw probability", "share of images");
+    for (label = 0; label < 2; label++) {
+        svg_curve_begin(h, label);
+        svg_curve_to(h, p.x.start, p.y.start);
+        for (c = 0; c < RUN_CLASSES; c++) {
+            double at = svg_at(&p.y, run_share(r->finding[k].by_class[label][c], all[label]));
+
+            svg_curve_to(h, svg_at(&p.x, (double)c / RUN_CLASSES), at);
+            svg_curve_to(h, svg_at(&p.x, (double)(c + 1) / RUN_CLASSES), at);
+        }
+        svg_curve_end(h);
+    }
+    plot_end(&p, "Probabilities of negatives (solid) and positives (dashed)");
+}
+
 void
 run_plots(struct html *h, const struct run_report *r)
 {
@@ -203,6 +267,8 @@ run_plots(struct html *h, const struct run_report *r)
         draw_roc(h, r, k, &ranking[k]);
         draw_precision(h, r, k, &ranking[k]);
         draw_calibration(h, &r->finding[k]);
+        draw_decision(h, &r->finding[k]);
+        draw_classes(h, r, k);
         html_raw(h, "</div>\n");
     }
     rankings_free(ranking, r->p.outputs);

@@ -35,6 +35,17 @@ struct run_point {
     uint64_t true_positives, false_positives;
 };
 
+/* Net benefit at RUN_DECISIONS thresholds: of the network, and of calling every image positive. */
+#define RUN_DECISIONS 40
+
+struct run_decision {
+    bool calibrated; /* p is */
+    double threshold[RUN_DECISIONS], network[RUN_DECISIONS], all[RUN_DECISIONS];
+};
+
+/* Numbers of images by probability, in classes of equal width from 0 to 1; by label. */
+#define RUN_CLASSES 20
+
 struct run_finding {
     const char *name;
     bool enough;                /* METRICS_FEWEST_PATIENTS patients with a positive, and as many negatives */
@@ -42,6 +53,8 @@ struct run_finding {
     double a, b;                /* calibration of the model; NaN: none */
     struct run_point point[OPERATING_RULES];
     struct calibration raw, calibrated; /* calibrated: NaN without a and b */
+    struct run_decision decision;
+    uint64_t by_class[2][RUN_CLASSES];
 };
 
 struct run_split {
