@@ -20,6 +20,7 @@ enum random_purpose {
     RANDOM_SWAP,      /* a = swap (compare.h) */
     RANDOM_ROTATE,    /* as RANDOM_AUGMENT */
     RANDOM_BRIGHTNESS,
+    RANDOM_MIXUP,
 };
 
 struct random_stream {
@@ -39,5 +40,7 @@ uint64_t random_below(const struct random_stream *s, uint32_t i, uint64_t n);
 double random_uniform(const struct random_stream *s, uint32_t i);
 /* Returns a normal number with mean 0 and deviation 1 (Box and Muller). */
 double random_normal(const struct random_stream *s, uint32_t i);
+/* Returns a number from Beta(alpha, alpha), alpha > 0, in [0, 1]; the same bits on every platform. */
+double random_beta(const struct random_stream *s, uint32_t i, double alpha);
 
 #endif

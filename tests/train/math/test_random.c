@@ -84,3 +84,70 @@ TEST(normal_numbers_have_mean_0_and_deviation_1)
     ck_assert_uint_gt(beyond, 4655);                     /* 5 % of 100,000, five deviations of 69 */
     ck_assert_uint_lt(beyond, 5345);
 }
+
+/* The formula of random.c with the functions of the C library. */
+static double
+beta_of(const struct random_stream *s, uint32_t i, double alpha)
+{
+    const uint32_t counter[4] = {i, s->a, s->b, (uint32_t)s->purpose}, key[2] = {(uint32_t)s->seed, 0};
+    uint32_t v[4];
+    double w, t;
+
+    random_philox(counter, key, v);
+    w = pow((double)(((uint64_t)v[1] << 32 | v[0]) >> 11) * 0x1p-53 + 0x1p-53, 1 / alpha);
+    t = sqrt((1 - w) / w) * sin(3.14159265358979323846 * (((double)v[3] * 0x1p-32 + (double)v[2] * 0x1p-64) - 0.5));
+    return w > 0 ? 0.5 + t / (2 * sqrt(1 + t * t)) : t < 0 ? 0 : 1;
+}
+
+/* Distribution functions of Beta(a, a) in closed form. */
+static double
+share_below(double alpha, double x)
+{
+    if (alpha == 0.5)
+        return 2 / 3.14159265358979323846 * asin(sqrt(x));
+    return alpha == 1 ? x : x * x * (3 - 2 * x); /* 2 */
+}
+
+TEST(beta_numbers_have_their_distribution)
+{
+    static const double alphas[] = {0.5, 1, 2};
+    const struct random_stream s = {.seed = 8, .purpose = RANDOM_MIXUP};
+    enum { NUMBERS = 40000, PARTS = 8 };
+
+    for (int k = 0; k < 3; k++) {
+        unsigned below[PARTS] = {0};
+
+        for (uint32_t i = 0; i < NUMBERS; i++) {
+            double x = random_beta(&s, i, alphas[k]);
+
+            ck_assert(x >= 0 && x <= 1);
+            for (int part = 1; part < PARTS; part++)
+                below[part] += x < (double)part / PARTS;
+        }
+        for (int part = 1; part < PARTS; part++) { /* five deviations of a binomial count */
+            double p = share_below(alphas[k], (double)part / PARTS);
+
+            ck_assert_double_le(fabs(below[part] - NUMBERS * p), 5 * sqrt(NUMBERS * p * (1 - p)));
+        }
+    }
+}
+
+TEST(beta_numbers_equal_the_formula_for_any_alpha)
+{
+    static const double alphas[] = {1e-5, 0.01, 0.1, 0.4, 1, 3, 100};
+    const struct random_stream s = {.seed = 5, .purpose = RANDOM_MIXUP, .a = 2, .b = 1};
+
+    for (int k = 0; k < 7; k++)
+        for (uint32_t i = 0; i < 5000; i++)
+            ck_assert_double_eq_tol(random_beta(&s, i, alphas[k]), beta_of(&s, i, alphas[k]), 1e-10);
+}
+
+/* Bits that every platform must have, because runs are repeated by them. */
+TEST(beta_numbers_have_the_same_bits_everywhere)
+{
+    const struct random_stream s = {.seed = 1, .purpose = RANDOM_MIXUP};
+
+    ck_assert_double_eq(random_beta(&s, 0, 0.4), 0x1.684e3c322d502p-1);
+    ck_assert_double_eq(random_beta(&s, 1, 0.4), 0x1.1c54658ac735dp-1);
+    ck_assert_double_eq(random_beta(&s, 2, 1), 0x1.1e74611c7c5a6p-1);
+}
