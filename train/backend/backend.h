@@ -116,6 +116,7 @@ struct plan_options {
     unsigned micro_batches;    /* most micro-batches per step on this rank; 0: 1 */
     unsigned source;           /* side of the source images, at least that of the graph's input */
     bool train;                /* otherwise only scoring: no gradients, no moments */
+    bool mixup;                /* micro-batches may have batch.mix */
     bool average;              /* keep an exponential moving average of the parameters */
     bool keep;                 /* for tests: no two buffers share memory, so peek() finds all of them */
     bool deterministic;        /* the result must not depend on timing; all algorithms of all backends comply */

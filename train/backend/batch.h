@@ -34,18 +34,27 @@ extern const float input_mean[INPUT_CHANNELS], input_deviation[INPUT_CHANNELS];
  * known labels.  Without an unknown label this changes no bit.  A step without any known label has the loss 0 and the
  * gradient 0; it is applied like any other step, so moments and weight decay still change the parameters.
  */
+/*
+ * Mix-up (Zhang et al., ICLR 2018): if mix[i] is not 0, image i is mixed with its partner, image i + 1, after both were
+ * cropped and changed as their own crops say.  The level of a pixel is
+ *     (own * (MIX_ONE - m) + partner * m + MIX_ONE / 2) / MIX_ONE, rounded down, with m = mix[i] * MIX_ONE
+ * Integers only, so all backends compute the same levels.  mix[i] is a multiple of 1 / MIX_ONE from 0 to 1.  loss.h has
+ * the loss.  The partner of the last image has no label and no weight of its own, and a partner may be padding: its
+ * pixels count all the same.
+ */
 struct image_store; /* of a backend: images in device memory */
 
 #define STORE_NONE UINT32_MAX
 
 struct batch {
-    const uint8_t *pixels; /* [batch][source][source], 0 = black */
-    /* [batch]: image of the store, or STORE_NONE for an image in `pixels`; NULL: all are in `pixels` */
+    const uint8_t *pixels; /* [images][source][source], 0 = black; images: batch, with mix batch + 1 */
+    /* [images]: image of the store, or STORE_NONE for an image in `pixels`; NULL: all are in `pixels` */
     const uint32_t *index;
     const struct image_store *store;
-    const struct crop *crop; /* [batch]; score_start() has its own crops */
-    const uint8_t *label;    /* [batch][outputs], 0, 1 or CHEX_LABEL_UNKNOWN; not read by score_start() */
+    const struct crop *crop; /* [images]; score_start() has its own crops */
+    const uint8_t *label;    /* [batch][outputs], as in loss.h; not read by score_start() */
     const float *weight;     /* [batch], 0 for padding; NULL: all 1 */
+    const float *mix;        /* [batch], for plan_options.mixup; NULL: no image is mixed; not read by score_start() */
     double scale;            /* of the loss: 1 / (images of weight 1 in the global batch * outputs) */
 };
 

@@ -42,6 +42,13 @@ struct crop_row {
     int64_t u, v, du, dv;
 };
 
+/* Returns two levels mixed as in batch.h; mix: the weight of the second one, 0 to MIX_ONE. */
+static inline uint8_t
+crop_mix(unsigned level, unsigned partner, unsigned mix)
+{
+    return (uint8_t)((level * (MIX_ONE - mix) + partner * mix + MIX_ONE / 2) / MIX_ONE);
+}
+
 /* Set the rotation to an angle in degrees. */
 void crop_rotate(struct crop *crop, double degrees);
 

@@ -236,6 +236,7 @@ host_score_start(struct plan *plan, const struct batch *batch, unsigned views, c
         struct batch view = *batch;
 
         view.crop = crop + (size_t)v * h->options.batch;
+        view.mix = NULL;
         h->ops->score(plan, &view, weights, logits + v * values);
         if (h->options.reduce)
             status = h->options.reduce->ops->poll(h->options.reduce, err);

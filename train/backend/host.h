@@ -92,6 +92,30 @@ host_pixels(const struct batch *batch, size_t i, unsigned source)
     return batch->pixels + i * source * source;
 }
 
+/* A row of the network's input: that of an image and, if mix is not 0, that of its partner. */
+struct host_row {
+    struct crop_row own, partner;
+    unsigned mix; /* of MIX_ONE */
+};
+
+static inline void
+host_row_start(struct host_row *row, const struct batch *batch, size_t i, unsigned source, unsigned side, unsigned y)
+{
+    row->mix = batch->mix ? (unsigned)(batch->mix[i] * MIX_ONE) : 0;
+    crop_row_start(&row->own, &batch->crop[i], host_pixels(batch, i, source), source, side, y);
+    if (row->mix > 0)
+        crop_row_start(&row->partner, &batch->crop[i + 1], host_pixels(batch, i + 1, source), source, side, y);
+}
+
+/* Returns the gray level of pixel x. */
+static inline uint8_t
+host_row_level(const struct host_row *row, unsigned x)
+{
+    uint8_t level = crop_level(&row->own, x);
+
+    return row->mix > 0 ? crop_mix(level, crop_level(&row->partner, x), row->mix) : level;
+}
+
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 /*

@@ -69,7 +69,7 @@ host_loss(const struct plan *plan, const struct batch *batch, const float *logit
     const struct plan_options *o = &((const struct host *)(const void *)plan)->options;
 
     return loss_sum(&o->loss, o->batch, o->graph->buffer[o->graph->output].channels, logits, batch->label,
-                    batch->weight, batch->scale, gradient);
+                    batch->weight, batch->mix, batch->scale, gradient);
 }
 
 /* The parameters of a node are adjacent in the arena: weight, then bias if it has one. */

@@ -3,7 +3,7 @@
  *
  * Gray levels 0 .. 255 become (level / 255 - mean[c]) / deviation[c], c = 0 .. 2.  The numbers are initialisers, so
  * that GPU kernels can use them as constants (train/cuda/) and other code as arrays (batch.h).  crop.h describes how
- * images are rotated and brightened.
+ * images are rotated and brightened, and batch.h how two of them are mixed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,6 +24,9 @@
 /* The units of struct crop. */
 #define CROP_ONE  (1 << 30)
 #define CROP_GAIN (1 << 16)
+
+/* Levels are mixed with weights in units of 1 / MIX_ONE. */
+#define MIX_ONE (1 << 16)
 
 /*
  * Positions in a source image are in units of 2^-31 pixels: half a pixel times CROP_ONE.  CROP_OFFSET, 2^17 pixels, is

@@ -79,14 +79,14 @@ fill_line(const struct plan *plan, const struct patches *p, size_t image, long y
     size_t place = plan->place[image];
     float *to = line + BLOCK + (size_t)p->pad * INPUT_CHANNELS;
     unsigned source = plan->host.options.source, x, c;
-    struct crop_row row;
+    struct host_row row;
 
     memset(line, 0, p->line * sizeof(*line));
     if (y < 0 || y >= (long)p->height)
         return;
-    crop_row_start(&row, &batch->crop[place], host_pixels(batch, place, source), source, p->width, (unsigned)y);
+    host_row_start(&row, batch, place, source, p->width, (unsigned)y);
     for (x = 0; x < p->width; x++, to += INPUT_CHANNELS) {
-        uint8_t level = crop_level(&row, x);
+        uint8_t level = host_row_level(&row, x);
 
         for (c = 0; c < INPUT_CHANNELS; c++)
             to[c] = p->level[c][level];

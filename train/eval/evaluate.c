@@ -176,9 +176,10 @@ keep_scores(struct share_of_scores *s, const struct loaded *loaded, uint64_t pos
         const uint8_t *label = loaded->batch.label + i * s->outputs;
 
         if (loaded->sample[i] == position + i)
-            status = entry_append(&s->entries, (uint32_t)(position + i), &loaded->text[i],
-                                  loss_sum(o->loss ? o->loss : &plain, 1, s->outputs, logit, label, NULL, 1, NULL),
-                                  logit, s->probability + i * s->outputs, label, s->outputs, err);
+            status = entry_append(
+                &s->entries, (uint32_t)(position + i), &loaded->text[i],
+                loss_sum(o->loss ? o->loss : &plain, 1, s->outputs, logit, label, NULL, NULL, 1, NULL), logit,
+                s->probability + i * s->outputs, label, s->outputs, err);
     }
     return status;
 }

@@ -45,10 +45,18 @@ loss_of(const struct loss_options *o, double t, double *slope)
     return factor * entropy;
 }
 
-double
-loss_own_share(const struct loss_options *options)
+uint8_t
+loss_mixed_label(uint8_t own, uint8_t partner)
 {
-    return 1 - options->smoothing / 2;
+    if (own == CHEX_LABEL_UNKNOWN || partner == CHEX_LABEL_UNKNOWN)
+        return CHEX_LABEL_UNKNOWN;
+    return own == partner ? own : own | LABEL_OPPOSED;
+}
+
+double
+loss_own_share(const struct loss_options *options, double mix)
+{
+    return 1 - options->smoothing / 2 - mix * (1 - options->smoothing);
 }
 
 /* Adds share * (loss of one label with logit z) to *sum, and the derivative by z to *slope. */
@@ -63,9 +71,9 @@ add_share(const struct loss_options *o, bool positive, double z, double share, d
 
 double
 loss_sum(const struct loss_options *options, size_t count, size_t outputs, const float *z, const uint8_t *label,
-         const float *weight, double scale, float *gradient)
+         const float *weight, const float *mix, double scale, float *gradient)
 {
-    double own = loss_own_share(options), sum = 0;
+    double sum = 0;
     size_t i, k;
 
     for (i = 0; i < count; i++) {
@@ -73,7 +81,8 @@ loss_sum(const struct loss_options *options, size_t count, size_t outputs, const
 
         for (k = 0; k < outputs; k++) {
             size_t at = i * outputs + k;
-            bool positive = label[at] != 0;
+            bool positive = label[at] & 1;
+            double own = loss_own_share(options, mix && label[at] & LABEL_OPPOSED ? (double)mix[i] : 0);
             double share[2] = {w * scale, w * scale}, one = 0, slope = 0; /* of a negative, of a positive */
 
             if (w == 0 || label[at] == CHEX_LABEL_UNKNOWN) {

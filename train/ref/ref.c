@@ -206,17 +206,15 @@ load_input(struct plan *plan, const struct batch *batch)
     unsigned n, c, y, x, source = plan->host.options.source;
 
     for (n = 0; n < plan->images; n++) {
-        const struct crop *crop = &batch->crop[plan->place[n]];
-        const uint8_t *pixels = host_pixels(batch, plan->place[n], source);
         float *to = plan->value[plan->graph->input] + n * image_floats(in);
 
         for (c = 0; c < in->channels; c++)
             for (y = 0; y < in->height; y++) {
-                struct crop_row row;
+                struct host_row row;
 
-                crop_row_start(&row, crop, pixels, source, in->width, y);
+                host_row_start(&row, batch, plan->place[n], source, in->width, y);
                 for (x = 0; x < in->width; x++)
-                    *to++ = ((float)crop_level(&row, x) / 255 - input_mean[c]) / input_deviation[c];
+                    *to++ = ((float)host_row_level(&row, x) / 255 - input_mean[c]) / input_deviation[c];
             }
     }
 }

@@ -71,10 +71,11 @@ run_linear(const value_set &set)
 }
 
 static void
-run_loss(const value_set &set, bool focal, double smoothing)
+run_loss(const value_set &set, bool focal, double smoothing, bool mixed)
 {
     enum { IMAGES = 7, OUT = 14 };
-    floats z = random_floats(IMAGES * OUT), weight(IMAGES, 1), positive = random_floats(OUT), dz(IMAGES * OUT);
+    floats z = random_floats(IMAGES * OUT), weight(IMAGES, 1), mix(IMAGES), positive = random_floats(OUT),
+           dz(IMAGES * OUT);
     std::vector<uint8_t> label(IMAGES * OUT);
     doubles positive_weight, want;
     struct loss_options options = {focal ? LOSS_FOCAL : LOSS_BCE, 2, NULL, smoothing};
@@ -85,6 +86,9 @@ run_loss(const value_set &set, bool focal, double smoothing)
     for (unsigned i = 0; i < IMAGES * OUT; i++) {
         label[i] = i % 5 == 4 ? CHEX_LABEL_UNKNOWN : i % 3 == 0;
         z[i] *= 12;
+        if (mixed && i % 2 && label[i] != CHEX_LABEL_UNKNOWN)
+            label[i] |= LABEL_OPPOSED;
+        mix[i / OUT] = (float)(i / OUT) / (IMAGES - 1); /* 0 to 1 */
     }
     weight[2] = 0;
     z[2 * OUT] = z[4] = NAN; /* an image of weight 0, an unknown label */
@@ -92,7 +96,8 @@ run_loss(const value_set &set, bool focal, double smoothing)
         positive_weight.push_back((double)(p = 1 + fabsf(p)));
     options.positive_weight = positive_weight.data();
     const label_count labels = loss_count(IMAGES, OUT, label.data(), weight.data());
-    loss = loss_sum(&options, IMAGES, OUT, z.data(), label.data(), weight.data(), 0.01, dz.data());
+    loss = loss_sum(&options, IMAGES, OUT, z.data(), label.data(), weight.data(), mixed ? mix.data() : NULL, 0.01,
+                    dz.data());
     for (float d : dz)
         want.push_back((double)d * 1024);
     state.loss_scale = 1024;
@@ -103,6 +108,7 @@ run_loss(const value_set &set, bool focal, double smoothing)
     loss_args a = {upload(z),
                    upload(label),
                    upload(weight),
+                   mixed ? upload(mix) : NULL,
                    upload(positive),
                    upload(std::vector<batch_block>{{0.01, IMAGES - 1, 3}}),
                    upload(std::vector<step_state>{state}),
@@ -111,7 +117,7 @@ run_loss(const value_set &set, bool focal, double smoothing)
                    OUT,
                    focal,
                    2,
-                   loss_own_share(&options),
+                   smoothing,
                    {}};
     launch(set, CUDA_LOSS, 1, 1, a);
     compare("gradient", want, download(a.dz, want.size()), 1e-6);
@@ -125,8 +131,8 @@ run_loss(const value_set &set, bool focal, double smoothing)
     state = download_one(a.state);
     expect(!isfinite(state.loss) && state.bad == 3, "a loss that is not finite, in micro-batch 3");
     release();
-    snprintf(title, sizeof(title), "%s%s", focal ? "focal loss" : "binary cross entropy",
-             smoothing > 0 ? " of smoothed labels" : "");
+    snprintf(title, sizeof(title), "%s of %s%slabels", focal ? "focal loss" : "binary cross entropy",
+             smoothing > 0 ? "smoothed " : "", mixed ? "mixed " : "");
     finish_case(set, title);
 }
 
@@ -135,8 +141,10 @@ run_all(const value_set &set)
 {
     run_linear(set);
     for (double smoothing : {0.0, 0.2}) {
-        run_loss(set, false, smoothing);
-        run_loss(set, true, smoothing);
+        for (bool mixed : {false, true}) {
+            run_loss(set, false, smoothing, mixed);
+            run_loss(set, true, smoothing, mixed);
+        }
     }
 }
 

@@ -36,7 +36,7 @@ struct problem {
     std::vector<uint8_t> pixels, store, label;
     std::vector<unsigned> index;
     std::vector<crop_place> crop;
-    floats weight;
+    floats weight, mix; /* mix: empty if no image is mixed */
     batch_block block;
     input_args args;
     unsigned rows, columns, out_side;
@@ -70,11 +70,13 @@ to_device(const value_set &set, problem &p)
     a.index = upload(p.index);
     a.crop = upload(p.crop);
     a.weight_from = upload(p.weight);
+    a.mix_from = p.mix.empty() ? NULL : upload(p.mix);
     a.label_from = upload(p.label);
     a.pixels = upload(p.pixels);
     a.store = upload(p.store);
     a.block = upload(std::vector<batch_block>(1));
     a.weight = room(s.images);
+    a.mix = p.mix.empty() ? NULL : room(s.images);
     a.label = upload(std::vector<uint8_t>(p.label.size(), 77));
     a.cells = upload(set, floats(cells * 8, 7));
     a.images = s.images;
@@ -84,6 +86,7 @@ to_device(const value_set &set, problem &p)
     launch(set, CUDA_INPUT, cuda_blocks(cells, INPUT_THREADS), 1, a);
 }
 
+/* Index, crop and pixels have one more image, the partner of the last one. */
 static problem
 make_problem(const shape &s)
 {
@@ -94,12 +97,12 @@ make_problem(const shape &s)
     p.rows = STEM_ROWS(s.side);
     p.columns = STEM_COLUMNS(s.side);
     p.out_side = (s.side + 6 - STEM_KERNEL) / 2 + 1;
-    p.pixels = random_bytes(s.images * image);
+    p.pixels = random_bytes((s.images + 1) * image);
     p.store = random_bytes(STORED * image);
     p.label = random_bytes((size_t)s.images * s.outputs);
     p.weight = floats(s.images, 1);
     p.block = {0.125, s.images - 1, 5};
-    for (unsigned i = 0; i < s.images; i++) {
+    for (unsigned i = 0; i <= s.images; i++) {
         unsigned room = s.source - s.side + 1;
 
         p.index.push_back(i % 2 ? random_below(STORED) : 0xffffffffu);
@@ -116,22 +119,31 @@ make_problem(const shape &s)
     return p;
 }
 
-/* Returns the gray level that the network gets; -1 outside and for an image of weight 0. */
-static int
-level(const problem &p, unsigned image, int y, int x)
+/* Returns the gray level of an image by itself. */
+static unsigned
+own_level(const problem &p, unsigned image, unsigned y, unsigned x)
 {
     const shape &s = *p.s;
     const crop_place &crop = p.crop[image];
     const std::vector<uint8_t> &from = p.index[image] == 0xffffffffu ? p.pixels : p.store;
     size_t at = p.index[image] == 0xffffffffu ? image : p.index[image];
-
-    if (p.weight[image] == 0 || y < 0 || x < 0 || y >= (int)s.side || x >= (int)s.side)
-        return -1;
     struct crop host = {crop.x, crop.y, crop.flip != 0, crop.sine, crop.cosine, crop.gain};
     struct crop_row row;
 
-    crop_row_start(&row, &host, &from[at * s.source * s.source], s.source, s.side, (unsigned)y);
-    return crop_level(&row, (unsigned)x);
+    crop_row_start(&row, &host, &from[at * s.source * s.source], s.source, s.side, y);
+    return crop_level(&row, x);
+}
+
+/* Returns the gray level that the network gets; -1 outside and for an image of weight 0. */
+static int
+level(const problem &p, unsigned image, int y, int x)
+{
+    if (p.weight[image] == 0 || y < 0 || x < 0 || y >= (int)p.s->side || x >= (int)p.s->side)
+        return -1;
+    unsigned own = own_level(p, image, (unsigned)y, (unsigned)x);
+    unsigned mix = p.mix.empty() ? 0 : (unsigned)(p.mix[image] * MIX_ONE);
+
+    return (int)(mix > 0 ? crop_mix(own, own_level(p, image + 1, (unsigned)y, (unsigned)x), mix) : own);
 }
 
 static void
@@ -154,6 +166,7 @@ check_cells(const value_set &set, const problem &p)
     expect(same, "cells");
     download_bytes(label.data(), p.args.label, label.size());
     expect(label == p.label && download(p.args.weight, p.weight.size()) == p.weight, "labels and weights");
+    expect(p.mix.empty() || download(p.args.mix, p.mix.size()) == p.mix, "shares of partners");
     expect(block.scale == p.block.scale && block.images == p.block.images && block.number == p.block.number,
            "the block");
 }
@@ -300,6 +313,23 @@ run_shape(const value_set &set, const shape &s)
     check_gradient(set, p, 132);
     release();
     finish_case(set, s.name);
+}
+
+/* Images in the store and in the micro-batch are partners of each other; the image of weight 0 is none. */
+static void
+run_mixed(const value_set &set, const shape &s)
+{
+    static const float shares[] = {0.25f, 40000.0f / MIX_ONE, 1, 1.0f / MIX_ONE, 0};
+    problem p = make_problem(s);
+    char title[80];
+
+    for (unsigned i = 0; i < s.images; i++)
+        p.mix.push_back(i + 1 == padding_of(s) ? 0 : shares[i % 5]);
+    to_device(set, p);
+    check_cells(set, p);
+    release();
+    snprintf(title, sizeof(title), "%s, mixed", s.name);
+    finish_case(set, title);
 }
 
 /* ---- images of weight 0 ------------------------------------------------------------------------------------------ */
@@ -481,8 +511,10 @@ static void
 run_all(const value_set &set)
 {
     for (const shape &s : shapes)
-        if (s.small || !small_shapes)
+        if (s.small || !small_shapes) {
             run_shape(set, s);
+            run_mixed(set, s);
+        }
     run_overflow(set);
     run_table(set);
     run_fold(set);

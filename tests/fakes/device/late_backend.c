@@ -178,6 +178,7 @@ release_op(struct op *op)
         free((void *)op->batch.crop);
         free((void *)op->batch.label);
         free((void *)op->batch.weight);
+        free((void *)op->batch.mix);
     }
     *op = (struct op){.flags = 0};
 }
@@ -214,24 +215,32 @@ spoil(const void *data, size_t size)
         memset((void *)(uintptr_t)data, 0x5a, size);
 }
 
+/* With mix-up, a micro-batch also has the partner of its last image. */
+static size_t
+images_of(const struct plan *plan, const struct batch *batch)
+{
+    return plan->options.batch + (batch->mix ? 1 : 0);
+}
+
 static void
 take_batch(struct plan *plan, struct op *op, const struct batch *batch)
 {
     size_t n = plan->options.batch, outputs = plan->options.graph->buffer[plan->options.graph->output].channels;
-    size_t pixels = n * plan->options.source * plan->options.source;
+    size_t images = images_of(plan, batch), pixels = images * plan->options.source * plan->options.source;
 
     op->has_batch = true;
     op->batch = *batch;
     if (!is_planted("batch")) {
         op->batch.pixels = copy_of(batch->pixels, pixels);
-        op->batch.index = copy_of(batch->index, n * sizeof(*batch->index));
-        op->batch.crop = copy_of(batch->crop, n * sizeof(*batch->crop));
+        op->batch.index = copy_of(batch->index, images * sizeof(*batch->index));
+        op->batch.crop = copy_of(batch->crop, images * sizeof(*batch->crop));
         op->batch.label = copy_of(batch->label, n * outputs);
         op->batch.weight = copy_of(batch->weight, n * sizeof(*batch->weight));
+        op->batch.mix = copy_of(batch->mix, n * sizeof(*batch->mix));
     }
     spoil(batch->pixels, pixels);
     if (batch->index)
-        memset((void *)(uintptr_t)batch->index, 0xff, n * sizeof(*batch->index)); /* STORE_NONE */
+        memset((void *)(uintptr_t)batch->index, 0xff, images * sizeof(*batch->index)); /* STORE_NONE */
     spoil(batch->label, n * outputs);
 }
 
@@ -291,7 +300,7 @@ run_op(struct plan *plan, struct op *op, struct chex_error *err)
         op->batch.scale = HUGE_VAL;
     batch = op->batch;
     if (op->has_batch)
-        batch.pixels = pixels = late_gather_pixels(&batch, plan->options.batch, image);
+        batch.pixels = pixels = late_gather_pixels(&batch, images_of(plan, &batch), image);
     batch.index = NULL;
     status = backend_ref.accumulate(plan->ref, op->has_batch ? &batch : NULL, op->flags,
                                     op->flags & STEP_LAST ? &op->end : NULL, err);

@@ -9,6 +9,7 @@ CPU backend:
   which PyTorch does not get.
 - Unknown labels, in all steps but the first: PyTorch takes the mean of the loss over the known labels.
 - Smoothed labels, in the step after Adam: PyTorch gets the smoothed targets.
+- Mix-up: PyTorch gets images that NumPy has mixed, and the mixed targets.
 - Ten steps of Adam (two except for the first variant): each parameter tensor equals PyTorch's after the same steps,
   within 1e-3.  Its change is what PyTorch's Adam computes from the gradients of the backend.  The last step, repeated
   from the parameters and statistics before it, gives the same bits: no step depends on state of earlier steps.  From
@@ -51,6 +52,8 @@ RELUS = {"densenet121": 121, "resnet50": 49}
 INSTRUCTION_SETS = {"cpu": ("avx512", "avx2", "plain")}  # CHEX_CPU; one that the machine lacks gives the best it has
 TOLERANCE = 1e-4  # of logits, loss, gradients and statistics
 SMOOTHING = 0.2
+SHARES = np.array([0.25, 0, 45678 / 65536, 1])  # of the partners, for mix-up
+OPPOSED = 2  # a bit of a label: the partner has the opposite one
 STEPS_TOLERANCE = 1e-3  # of a parameter tensor after ten steps, which move a weight by up to 1e-3
 CHANGE_TOLERANCE = 1e-2  # of what Adam changed: a parameter of 2 is rounded to 1e-7 in each step of up to RATE
 
@@ -168,8 +171,18 @@ def random_images(rng, steps, images, side):
     return pixels, labels
 
 
+def mix(pixels, labels):
+    """Each image but the last mixed with the next one, by SHARES: pixels, targets, and the labels of a backend."""
+    share, own, partner = SHARES[:, None], labels[:-1], labels[1:]
+    levels = pixels[:-1] * (1 - share[..., None]) + pixels[1:] * share[..., None]
+    unknown = (own == UNKNOWN) | (partner == UNKNOWN)
+    targets = np.where(unknown, UNKNOWN, own * (1 - share) + partner * share)
+    coded = np.where(unknown, UNKNOWN, own + OPPOSED * (own != partner)).astype(np.uint8)
+    return np.floor(levels + 0.5).astype(np.uint8), targets, coded
+
+
 def masked_loss(logits, labels, smoothing=0.0):
-    """The mean over the known labels; 0, with the gradient 0, if there is none."""
+    """The mean over the known labels; 0, with the gradient 0, if there is none.  Labels may be targets from 0 to 1."""
     known = torch.from_numpy(labels != UNKNOWN)
     targets = torch.from_numpy(labels).double() * (1 - smoothing) + smoothing / 2
     each = torch.nn.BCEWithLogitsLoss(reduction="none")(logits, targets)
@@ -218,13 +231,16 @@ class Variant:
             self.name += f" with {padding} of padding"
         self.environment = dict(os.environ, CHEX_CPU=cpu) if cpu else None
 
-    def run(self, network, start, pixels, labels, steps, optimizer="adam", rate=RATE, smoothing=0.0):
-        """So many steps from start = (parameters, statistics); 0 is an evaluation."""
-        images, side = pixels.shape[1:3]
+    def run(self, network, start, pixels, labels, steps, optimizer="adam", rate=RATE, smoothing=0.0,
+            shares=None):
+        """So many steps from start = (parameters, statistics); 0 is an evaluation.  shares: for mix-up, in one step"""
+        images, side = labels.shape[1], pixels.shape[2]
         text = b"".join(a.tobytes() for a in start)
+        text += b"" if shares is None else shares.astype(np.float32).tobytes()
         text += b"".join(p.tobytes() + y.tobytes() for p, y in zip(pixels, labels))
         batch = f"{images}+{self.padding}"
-        arguments = (network.name, side, OUTPUTS, batch, steps, optimizer, rate, THREADS, "auto", "own", smoothing)
+        arguments = (network.name, side, OUTPUTS, batch, steps, optimizer, rate, THREADS, "auto", "own", smoothing,
+                     "plain" if shares is None else "mixed")
         run = subprocess.run([PROGRAM, self.backend] + [str(a) for a in arguments], input=text, capture_output=True,
                              env=self.environment, check=False)
         if run.returncode != 0:
@@ -274,10 +290,14 @@ def compare_order(tally, network):
     tally.count(ours == wanted, f"names, shapes and order of the tensors of {network.name} are not torchvision's")
 
 
-def compare_step(tally, variants, network, pixels, labels, start=None, smoothing=0.0):
-    """One step of every variant beside PyTorch, from start or from random weights; gives those it began with."""
+def compare_step(tally, variants, network, pixels, labels, start=None, smoothing=0.0, mixed=False):
+    """One step of every variant beside PyTorch, from start or from random weights; gives those it began with.
+    mixed: mix-up, with an additional image at the end"""
+    ours, targets, coded = pixels, labels, labels
+    if mixed:
+        pixels, targets, coded = mix(pixels, labels)
     images, side = pixels.shape[:2]
-    here = f"{network.name} {side} px batch {images}"
+    here = f"{network.name} {side} px batch {images}" + (" mixed" if mixed else "")
     network.load(start or network.random_weights())
     x = network_input(pixels)
     model = network.model
@@ -286,7 +306,7 @@ def compare_step(tally, variants, network, pixels, labels, start=None, smoothing
     before = flat(network.stats)
     with Settled(model, x) as settled:
         logits = model(x)
-    loss = masked_loss(logits, labels, smoothing)
+    loss = masked_loss(logits, targets, smoothing)
     loss.backward()
     tally.count(settled.nearest > 0.99 * Settled.MARGIN and settled.relus == RELUS[network.name],
                 f"{here}: an input of a ReLU is only {settled.nearest:.1e} from zero, {settled.relus} ReLUs")
@@ -295,7 +315,8 @@ def compare_step(tally, variants, network, pixels, labels, start=None, smoothing
     least = 3e-3 * float(np.sqrt(np.mean([float(p.grad.norm()) ** 2 for _, p in network.params])))
     for variant in variants:
         there = f"{variant.name} {here}"
-        got = variant.run(network, start, pixels[None], labels[None], 1, smoothing=smoothing)
+        got = variant.run(network, start, ours[None], coded[None], 1, smoothing=smoothing,
+                          shares=SHARES if mixed else None)
         tally.compare(f"{there}: logits", got.logits[0], logits.detach().numpy().ravel())
         tally.compare(f"{there}: loss", got.loss[0], loss.detach().numpy().ravel())
         worst = max(tally.compare(f"{there}: gradient of {n}", g, p.grad.numpy().ravel(), least=least)
@@ -307,7 +328,7 @@ def compare_step(tally, variants, network, pixels, labels, start=None, smoothing
     load(network.stats, before)
     evaluated = evaluate(model, pixels)
     for variant in variants:
-        got = variant.run(network, start, pixels[None], labels[None], 0)
+        got = variant.run(network, start, pixels[None], coded[None], 0)
         tally.compare(f"{variant.name} {here}: logits in evaluation", got.evaluated, evaluated)
     return start
 
@@ -404,6 +425,8 @@ def main():
         for variant in first:
             compare_optimizers(tally, variant, network, start, pixels, labels)
         compare_step(tally, list(first), network, pixels[-1], labels[-1], late, SMOOTHING)
+        pixels, labels = random_images(rng, 2, len(SHARES) + 1, 64)
+        compare_step(tally, list(first) + padded, network, pixels[1], labels[1], late, SMOOTHING, mixed=True)
         if not quick:
             for side, images in ((96, 3), (224, 2)):
                 pixels, labels = random_images(rng, 1, images, side)

@@ -386,12 +386,13 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
 {
     static const struct crop crops[BATCH_MAX] = {
         {.x = 0}, {.x = 2, .y = 6, .flip = true, .gain = CROP_GAIN / 4}, {.x = 1, .y = 3}};
-    unsigned images = setup->images;
+    unsigned images = setup->images, drawn = images + (setup->mix ? 1 : 0);
     struct plan_options options = {.graph = g,
                                    .batch = images,
                                    .micro_batches = 2,
                                    .source = SOURCE,
                                    .train = true,
+                                   .mixup = setup->mix != NULL,
                                    .keep = setup->keep,
                                    .threads = setup->threads,
                                    .precision = setup->precision,
@@ -399,14 +400,15 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
     struct outcome o = {.params = g->param_floats * sizeof(float),
                         .stats = g->stat_floats * sizeof(float),
                         .logit_count = (size_t)images * OUTPUTS};
-    uint8_t *pixels = guarded((size_t)images * SOURCE * SOURCE), *label = guarded(o.logit_count);
+    uint8_t *pixels = guarded((size_t)drawn * SOURCE * SOURCE), *label = guarded((size_t)drawn * OUTPUTS);
     struct crop crop[BATCH_MAX];
-    struct batch batch = {.pixels = pixels, .crop = crop, .label = label, .weight = setup->weight, .scale = 0.1};
+    struct batch batch = {
+        .pixels = pixels, .crop = crop, .label = label, .weight = setup->weight, .mix = setup->mix, .scale = 0.1};
     struct step_plan p;
     struct chex_error err;
     size_t i;
 
-    for (i = 0; i < images; i++) {
+    for (i = 0; i < drawn; i++) {
         unsigned number = setup->image ? setup->image[i] : (unsigned)i;
 
         draw_image(number, pixels + i * SOURCE * SOURCE, label + i * OUTPUTS);
@@ -414,6 +416,9 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
         if (number == 2)
             crop_rotate(&crop[i], 20);
     }
+    for (i = 0; setup->mix && i < o.logit_count; i++)
+        if (label[i] != CHEX_LABEL_UNKNOWN && label[i + OUTPUTS] == !label[i])
+            label[i] |= LABEL_OPPOSED;
     o.logits = guarded(o.logit_count * sizeof(float));
     o.evaluated = guarded(o.logit_count * sizeof(float));
     o.gradients = guarded(o.params);
@@ -435,8 +440,8 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
     step_check_ok(backend->read(p.plan, ARENA_STATISTICS, o.statistics, &err), &err);
     score_and_read(&p, &batch, crop, &o);
     step_plan_free(&p);
-    guarded_free(pixels, (size_t)images * SOURCE * SOURCE);
-    guarded_free(label, o.logit_count);
+    guarded_free(pixels, (size_t)drawn * SOURCE * SOURCE);
+    guarded_free(label, (size_t)drawn * OUTPUTS);
     return o;
 }
 

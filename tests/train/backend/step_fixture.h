@@ -65,6 +65,7 @@ struct step_setup {
     unsigned images;
     const unsigned *image; /* [images] numbers of the images, below BATCH_MAX; NULL: 0, 1, ... */
     const float *weight;   /* [images]; NULL: all 1 */
+    const float *mix;      /* [images] as batch.mix; NULL: none.  images must be below BATCH_MAX */
     unsigned threads;
     bool keep;                /* also keep the gradients of buffers */
     enum precision precision; /* PRECISION_AUTO: fp32 */

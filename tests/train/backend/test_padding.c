@@ -104,7 +104,7 @@ LOOP_TEST(padding_counts_in_nothing_wherever_it_stands, 0, GRAPHS)
     for (bits = 1; bits < 1u << BATCH_MAX; bits++) {
         unsigned images = pad_images(bits, image, weight);
         struct step_setup smaller = {.seed = step_seed[_i], .images = images, .threads = 1, .keep = true};
-        struct step_setup padded = {step_seed[_i], BATCH_MAX, image, weight, 2, true, PRECISION_FP32};
+        struct step_setup padded = {step_seed[_i], BATCH_MAX, image, weight, NULL, 2, true, PRECISION_FP32};
         struct outcome wanted = step_run(backend_find("ref"), g, &smaller);
 
         wanted.logit_count = (size_t)images * OUTPUTS;

@@ -2,11 +2,14 @@
  * train_step.c - runs one backend on given weights and images, step by step, for comparison with other software
  *
  *     train-step --list MODEL SIDE OUTPUTS          lines "param|stat NAME COUNT" and "buffer C H W"
- *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE [SMOOTHING]]]
+ *     train-step BACKEND MODEL SIDE OUTPUTS BATCH STEPS OPTIMIZER RATE THREADS [PRECISION [ENGINE [SMOOTHING
+ *                [mixed]]]]
  *
  * PRECISION  as --precision; then the last line of stderr is "applied STEPS, loss scale SCALE"
  * ENGINE  as --engine; with cudnn, a line of stderr is "engine WHAT"
  * SMOOTHING  as --label-smoothing; default 0
+ * mixed  the input has float32 shares of the partners [batch] before the pixels of each step, and one more image; see
+ *        batch.h
  * BATCH  images of a micro-batch; "4+3": 4 images and 3 of padding (weight 0), in front of and after them.  IN and OUT
  *        contain only the images.
  * IN   float32 parameters, float32 statistics, then for each step uint8 pixels [batch][side][side], uint8 labels
@@ -113,11 +116,12 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
 {
     const struct graph *g = o->graph;
     size_t outputs = g->buffer[g->output].channels, all = o->batch, params = g->param_floats, i;
-    size_t images = all - padding, before = padding / 2, pixels = (size_t)o->source * o->source;
+    size_t images = all - padding, read = images + (o->mixup ? 1 : 0), before = padding / 2,
+           pixels = (size_t)o->source * o->source;
     struct chex_error err = {.status = CHEX_OK};
     float *arena = take(params * sizeof(float)), *stats = take(g->stat_floats * sizeof(float));
     float *logits = malloc(all * outputs * sizeof(float)), *weight = calloc(all, sizeof(*weight));
-    struct crop *crop = calloc(all, sizeof(*crop));
+    struct crop *crop = calloc(all + 1, sizeof(*crop));
     struct batch batch = {.crop = crop, .weight = weight, .scale = 1 / (double)(images * outputs)};
     struct step_result result = {.loss = 0};
     struct plan_facts facts;
@@ -135,7 +139,10 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
 
         free((void *)batch.pixels);
         free((void *)batch.label);
-        batch.pixels = take_padded(before, images, all, pixels);
+        free((void *)batch.mix);
+        if (o->mixup)
+            batch.mix = take_padded(before, images, all, sizeof(*batch.mix));
+        batch.pixels = take_padded(before, read, all + 1, pixels);
         batch.label = take_padded(before, images, all, outputs);
         if (steps > 0)
             result = make_step(backend, plan, &batch, rate);
@@ -166,6 +173,7 @@ run(const struct backend *backend, struct plan_options *o, unsigned padding, uns
     backend->device_close(device);
     free((void *)batch.pixels);
     free((void *)batch.label);
+    free((void *)batch.mix);
     free(arena);
     free(stats);
     free(logits);
@@ -187,7 +195,7 @@ int
 main(int argc, char **argv)
 {
     bool listing = argc == 5 && strcmp(argv[1], "--list") == 0;
-    const struct backend *backend = argc >= 10 && argc <= 13 ? backend_find(argv[1]) : NULL;
+    const struct backend *backend = argc >= 10 && argc <= 14 ? backend_find(argv[1]) : NULL;
     struct chex_error err = {.status = CHEX_OK};
     struct plan_options o = {.train = true};
     struct graph *g;
@@ -214,6 +222,7 @@ main(int argc, char **argv)
         o.precision = argc > 10 ? precision_of(argv[10]) : PRECISION_AUTO;
         o.engine = argc > 11 && strcmp(argv[11], "cudnn") == 0 ? ENGINE_CUDNN : ENGINE_OWN;
         o.loss.smoothing = argc > 12 ? atof(argv[12]) : 0;
+        o.mixup = argc > 13 && strcmp(argv[13], "mixed") == 0;
         run(backend, &o, padding, (unsigned)atoi(argv[6]), atof(argv[8]));
     }
     graph_free(g);

@@ -23,7 +23,7 @@ TEST(bce_is_minus_log_p_and_its_slope_is_p_minus_y)
     double p0 = 1 / (1 + exp(-(double)z[0])), p1 = 1 / (1 + exp(-(double)z[1]));
     float g[2];
 
-    ck_assert_double_eq_tol(loss_sum(&o, 1, 2, z, y, NULL, 0.5, g), 0.5 * (-log(p0) - log(1 - p1)), 1e-14);
+    ck_assert_double_eq_tol(loss_sum(&o, 1, 2, z, y, NULL, NULL, 0.5, g), 0.5 * (-log(p0) - log(1 - p1)), 1e-14);
     ck_assert_float_eq_tol(g[0], (float)(0.5 * (p0 - 1)), 1e-7f);
     ck_assert_float_eq_tol(g[1], (float)(0.5 * p1), 1e-7f);
 }
@@ -35,7 +35,7 @@ TEST(large_logits_do_not_overflow)
     const uint8_t y[] = {1, 0, 0};
     float g[3];
 
-    ck_assert_double_eq(loss_sum(&o, 1, 3, z, y, NULL, 1, g), 1e4);
+    ck_assert_double_eq(loss_sum(&o, 1, 3, z, y, NULL, NULL, 1, g), 1e4);
     ck_assert_float_eq(g[2], 1);
 }
 
@@ -46,7 +46,7 @@ TEST(an_image_of_weight_0_counts_nowhere)
     const uint8_t y[] = {0, 1};
     float g[2];
 
-    ck_assert_double_eq_tol(loss_sum(&o, 2, 1, z, y, weight, 1, g), log(2), 1e-15);
+    ck_assert_double_eq_tol(loss_sum(&o, 2, 1, z, y, weight, NULL, 1, g), log(2), 1e-15);
     ck_assert_float_eq(g[1], 0);
 }
 
@@ -67,9 +67,9 @@ TEST(an_unknown_label_counts_nowhere)
     for (int kind = LOSS_BCE; kind <= LOSS_FOCAL; kind++) {
         const struct loss_options o = {(enum loss_kind)kind, 2, positive_weight, 0};
         float g[] = {5, 5, 5, 5, 5, 5}, first;
-        double one = loss_sum(&o, 1, 1, z, y, NULL, 0.5, &first);
+        double one = loss_sum(&o, 1, 1, z, y, NULL, NULL, 0.5, &first);
 
-        ck_assert_double_eq(loss_sum(&o, 2, 3, z, y, weight, 0.5, g), one);
+        ck_assert_double_eq(loss_sum(&o, 2, 3, z, y, weight, NULL, 0.5, g), one);
         ck_assert(g[0] == first && first != 0);
         for (int i = 1; i < 6; i++)
             ck_assert(g[i] == 0);
@@ -93,9 +93,10 @@ TEST(slopes_are_the_derivatives_of_the_loss)
 
                 up[k] += 0x1p-10f;
                 down[k] -= 0x1p-10f;
-                slope = (loss_sum(&o, 1, 2, up, y, NULL, 1, NULL) - loss_sum(&o, 1, 2, down, y, NULL, 1, NULL)) /
+                slope = (loss_sum(&o, 1, 2, up, y, NULL, NULL, 1, NULL) -
+                         loss_sum(&o, 1, 2, down, y, NULL, NULL, 1, NULL)) /
                         0x1p-9;
-                loss_sum(&o, 1, 2, z, y, NULL, 1, g);
+                loss_sum(&o, 1, 2, z, y, NULL, NULL, 1, g);
                 ck_assert_double_eq_tol((double)g[k], slope, 1e-5);
             }
         }
@@ -109,13 +110,13 @@ TEST(a_smoothed_label_is_a_mixture_of_both_labels)
     const struct loss_options o = {LOSS_BCE, 0, &w, x};
     const uint8_t y[] = {0, 1, CHEX_LABEL_UNKNOWN};
 
-    ck_assert_double_eq(loss_own_share(&(struct loss_options){.smoothing = 0}), 1);
+    ck_assert_double_eq(loss_own_share(&(struct loss_options){.smoothing = 0}, 0), 1);
     for (int k = 0; k < 2; k++) {
         for (float z = -3; z <= 3; z += 0.75f) {
             double p = 1 / (1 + exp(-(double)z)), target = y[k] * (1 - x) + x / 2;
             float g;
 
-            ck_assert_double_eq_tol(loss_sum(&o, 1, 1, &z, &y[k], NULL, 0.5, &g),
+            ck_assert_double_eq_tol(loss_sum(&o, 1, 1, &z, &y[k], NULL, NULL, 0.5, &g),
                                     -(w * target * log(p) + (1 - target) * log(1 - p)) / 2, 1e-14);
             ck_assert_double_eq_tol((double)g, (-w * target * (1 - p) + (1 - target) * p) / 2, 1e-7);
         }
@@ -127,12 +128,43 @@ TEST(a_smoothed_label_is_a_mixture_of_both_labels)
         float g[2], mixed;
 
         for (int k = 0; k < 2; k++)
-            losses[k] = loss_sum(&plain, 1, 1, &z, &y[k], NULL, 1, &g[k]);
-        ck_assert_double_eq_tol(loss_sum(&smooth, 1, 1, &z, &y[1], NULL, 1, &mixed), 0.9 * losses[1] + 0.1 * losses[0],
-                                1e-14);
+            losses[k] = loss_sum(&plain, 1, 1, &z, &y[k], NULL, NULL, 1, &g[k]);
+        ck_assert_double_eq_tol(loss_sum(&smooth, 1, 1, &z, &y[1], NULL, NULL, 1, &mixed),
+                                0.9 * losses[1] + 0.1 * losses[0], 1e-14);
         ck_assert_float_eq_tol(mixed, 0.9f * g[1] + 0.1f * g[0], 1e-6f);
-        ck_assert(loss_sum(&smooth, 1, 1, &z, &y[2], NULL, 1, &mixed) == 0 && mixed == 0);
+        ck_assert(loss_sum(&smooth, 1, 1, &z, &y[2], NULL, NULL, 1, &mixed) == 0 && mixed == 0);
     }
+}
+
+/* Of a label y and a share m of an opposite one: y' = (1 - m) y + m (1 - y), then smoothed as above. */
+TEST(a_mixed_label_is_a_mixture_of_the_labels_of_both_images)
+{
+    const double w = 3;
+    const uint8_t y[] = {LABEL_OPPOSED, LABEL_OPPOSED | 1, 0, 1, CHEX_LABEL_UNKNOWN};
+    struct label_count labels = loss_count(1, 5, y, NULL);
+
+    ck_assert(labels.all == 5 && labels.known == 4);
+    for (uint8_t own = 0; own < 2; own++) {
+        ck_assert_uint_eq(loss_mixed_label(own, own), own);
+        ck_assert_uint_eq(loss_mixed_label(own, !own), own | LABEL_OPPOSED);
+        ck_assert_uint_eq(loss_mixed_label(own, CHEX_LABEL_UNKNOWN), CHEX_LABEL_UNKNOWN);
+        ck_assert_uint_eq(loss_mixed_label(CHEX_LABEL_UNKNOWN, own), CHEX_LABEL_UNKNOWN);
+    }
+    for (double x = 0; x < 0.5; x += 0.2)
+        for (float m = 0; m <= 1; m += 0.125f)
+            for (int k = 0; k < 5; k++) {
+                const struct loss_options o = {LOSS_BCE, 0, &w, x};
+                const float z = 0.7f;
+                double p = 1 / (1 + exp(-(double)z)), share = y[k] & LABEL_OPPOSED ? (double)m : 0;
+                double target = ((1 - share) * (y[k] & 1) + share * !(y[k] & 1)) * (1 - x) + x / 2;
+                double wanted = -(w * target * log(p) + (1 - target) * log(1 - p)) / 2;
+                double slope = (-w * target * (1 - p) + (1 - target) * p) / 2;
+                bool known = y[k] != CHEX_LABEL_UNKNOWN;
+                float g;
+
+                ck_assert_double_eq_tol(loss_sum(&o, 1, 1, &z, &y[k], NULL, &m, 0.5, &g), known ? wanted : 0, 1e-14);
+                ck_assert_double_eq_tol((double)g, known ? slope : 0, 1e-7);
+            }
 }
 
 TEST(focal_with_gamma_0_is_bce)
@@ -141,8 +173,8 @@ TEST(focal_with_gamma_0_is_bce)
     const float z[] = {0.3f, -2};
     const uint8_t y[] = {0, 1};
 
-    ck_assert_double_eq_tol(loss_sum(&focal, 1, 2, z, y, NULL, 1, NULL), loss_sum(&bce, 1, 2, z, y, NULL, 1, NULL),
-                            1e-15);
+    ck_assert_double_eq_tol(loss_sum(&focal, 1, 2, z, y, NULL, NULL, 1, NULL),
+                            loss_sum(&bce, 1, 2, z, y, NULL, NULL, 1, NULL), 1e-15);
 }
 
 TEST_CASE("step", "optimizer", NULL, NULL);

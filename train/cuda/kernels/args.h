@@ -52,18 +52,21 @@ struct crop_place {
 
 /*
  * Copies a micro-batch from a slot, or from the store of images, to the buffers of the kernels; see batch.h.  One
- * thread per cell.  Pixels, index and crop of an image of weight 0 are not read.
+ * thread per cell.  Pixels, index and crop of an image of weight 0 are not read, unless it is the partner of another
+ * one.  With mix_from, index, crop and pixels have one more image.
  */
 struct input_args {
     const struct batch_block *from;
     const unsigned *index; /* [images]: index in the store; all bits set: the image is in pixels */
     const struct crop_place *crop;
     const float *weight_from;
+    const float *mix_from; /* NULL: no image is mixed */
     const uint8_t *label_from;
     const uint8_t *pixels; /* [images][source][source] */
     const uint8_t *store;  /* as pixels; NULL: no image has an index */
     struct batch_block *block;
     float *weight;  /* [images] */
+    float *mix;     /* [images]; NULL without mix_from */
     uint8_t *label; /* [images][outputs] */
     void *cells;
     unsigned images, source, side, outputs;
@@ -130,6 +133,7 @@ struct widen_args {
 
 #define HEAD_THREADS  256
 #define LABEL_UNKNOWN 255 /* CHEX_LABEL_UNKNOWN of chex.h, which kernels do not include */
+#define LABEL_OPPOSED 2   /* of loss.h, which kernels do not include */
 /*
  * z(n, o) = sum over i of w(o, i) * x(n, i) + bias(o), and its gradients.  z and dz are float.  The grid of the
  * gradients:  first CTAs with one thread for each of images * in, then CTAs with one thread for each of out * in + out.
@@ -157,13 +161,14 @@ struct loss_args {
     const float *z;
     const uint8_t *label;         /* [images][out] */
     const float *weight;          /* [images] */
+    const float *mix;             /* [images]; NULL: all 0 */
     const float *positive_weight; /* [out]; NULL: all 1 */
     const struct batch_block *block;
     struct step_state *state;
     float *dz;
     unsigned images, out, focal;
     float gamma;
-    double own; /* loss_own_share() */
+    double smoothing;
     struct norm_running_args running;
 };
 

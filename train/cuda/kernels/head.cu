@@ -88,17 +88,20 @@ loss_of(const loss_args &a, double t, double *slope)
 }
 
 /*
- * Returns the smoothed loss of label n times a factor, and its derivative by the logit.  First the share of the label
- * itself, then that of the opposite label, so without smoothing no thread of a warp computes the second one.
+ * Returns the smoothed and mixed loss of label n times a factor, and its derivative by the logit.  First the share of
+ * the label itself, loss_own_share(), then that of the opposite label, so without smoothing and mix-up no thread of a
+ * warp computes the second one.
  */
 DEVICE double
 loss_of_label(const loss_args &a, unsigned n, double factor, double *slope)
 {
-    double sign = a.label[n] != 0 ? 1 : -1, sum = 0, share = a.own;
+    double sign = a.label[n] & 1 ? 1 : -1, sum = 0;
+    double mix = a.mix && a.label[n] & LABEL_OPPOSED ? (double)a.mix[n / a.out] : 0;
+    double own = 1 - a.smoothing / 2 - mix * (1 - a.smoothing), share = own;
 
     *slope = 0;
 #pragma unroll 1
-    for (unsigned part = 0; part < (a.own < 1 ? 2 : 1); part++) {
+    for (unsigned part = 0; part < (own < 1 ? 2 : 1); part++) {
         double times = factor * share, derivative, one;
 
         if (sign > 0 && a.positive_weight)
@@ -107,7 +110,7 @@ loss_of_label(const loss_args &a, unsigned n, double factor, double *slope)
         sum += times * one;
         *slope += times * sign * derivative;
         sign = -sign;
-        share = 1 - a.own;
+        share = 1 - own;
     }
     return sum;
 }

@@ -47,31 +47,40 @@ level_of(const input_args &a, const crop_place &crop, const uint8_t *pixels, uns
     return level < 255 ? level : 255;
 }
 
+/* Returns the pixels of an image, in the store or in the micro-batch. */
+DEVICE const uint8_t *
+pixels_of(const input_args &a, unsigned image)
+{
+    unsigned stored = a.index[image];
+
+    return (stored != 0xffffffffu ? a.store + (size_t)stored * a.source * a.source
+                                  : a.pixels + (size_t)image * a.source * a.source);
+}
+
 /* Stores a cell: two by two pixels, each a gray level and "inside"; zeros outside and for an image of weight 0. */
 DEVICE void
 store_cell(const input_args &a, unsigned image, unsigned row, unsigned column)
 {
     size_t cell = ((size_t)image * STEM_ROWS(a.side) + row) * STEM_COLUMNS(a.side) + column;
     bool counts = a.weight_from[image] != 0.0f;
-    const uint8_t *pixels = a.pixels;
-    size_t at = image;
+    const uint8_t *pixels = counts ? pixels_of(a, image) : a.pixels;
+    unsigned mix = counts && a.mix_from ? (unsigned)(a.mix_from[image] * MIX_ONE) : 0;
+    const uint8_t *partner = mix > 0 ? pixels_of(a, image + 1) : a.pixels;
     value8 v;
 
-    if (counts && a.index[image] != 0xffffffffu) {
-        pixels = a.store;
-        at = a.index[image];
-    }
-    pixels += at * a.source * a.source;
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
         unsigned y = row * 2 + i / 2,
                  x = (column - 2) * 2 + i % 2; /* an x left of the image wraps around to a huge value */
         bool inside = counts && y < a.side && x < a.side;
-        float level = 128;
+        unsigned level = 128;
 
         if (inside)
-            level = (float)level_of(a, a.crop[image], pixels, x, y);
-        v.at[2 * i] = to_value((level - 128) / 256); /* exact in every type of value: it has eight bits */
+            level = level_of(a, a.crop[image], pixels, x, y);
+        if (inside && mix > 0) /* as crop_mix() of crop.h */
+            level = (level * (MIX_ONE - mix) + level_of(a, a.crop[image + 1], partner, x, y) * mix + MIX_ONE / 2) /
+                    MIX_ONE;
+        v.at[2 * i] = to_value(((float)level - 128) / 256); /* exact in every type of value: it has eight bits */
         v.at[2 * i + 1] = to_value(inside ? 1.0f : 0.0f);
     }
     store8((value_t *)a.cells + cell * 8, v);
@@ -87,6 +96,8 @@ KERNEL(input, input_args, INPUT_THREADS, 1)
         *a.block = *a.from;
     for (unsigned i = n; i < a.images; i += all)
         a.weight[i] = a.weight_from[i];
+    for (unsigned i = n; a.mix && i < a.images; i += all)
+        a.mix[i] = a.mix_from[i];
     for (unsigned i = n; i < a.images * a.outputs; i += all)
         a.label[i] = a.label_from[i];
     if (image < a.images)

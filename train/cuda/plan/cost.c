@@ -183,18 +183,21 @@ static void
 work_input(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
     const struct input_args *a = &op->args.input;
-    size_t labels = (size_t)a->images * a->outputs, border = (a->source - a->side) / 2;
+    size_t labels = (size_t)a->images * a->outputs, images = a->images + (a->mix_from ? 1 : 0),
+           border = (a->source - a->side) / 2;
 
     w->rows = (size_t)a->images * STEM_ROWS(a->side) * STEM_COLUMNS(a->side);
     w->columns = STEM_LD;
     cuda_add_bytes(&w->read, a->from, sizeof(*a->from));
-    cuda_add_bytes(&w->read, a->index, a->images * sizeof(*a->index));
-    cuda_add_bytes(&w->read, a->crop, a->images * sizeof(*a->crop));
+    cuda_add_bytes(&w->read, a->index, images * sizeof(*a->index));
+    cuda_add_bytes(&w->read, a->crop, images * sizeof(*a->crop));
     cuda_add_floats(&w->read, a->weight_from, a->images);
+    cuda_add_floats(&w->read, a->mix_from, a->mix_from ? a->images : 0);
     cuda_add_bytes(&w->read, a->label_from, labels);
-    cuda_add_rows(&w->read, a->pixels + border * a->source + border, (size_t)a->images * a->side, a->side, a->source);
+    cuda_add_rows(&w->read, a->pixels + border * a->source + border, images * a->side, a->side, a->source);
     cuda_add_bytes(&w->written, a->block, sizeof(*a->block));
     cuda_add_floats(&w->written, a->weight, a->images);
+    cuda_add_floats(&w->written, a->mix, a->mix ? a->images : 0);
     cuda_add_bytes(&w->written, a->label, labels);
     cuda_add_slab(l, &w->written, a->cells, w->rows, STEM_LD, STEM_LD);
 }

@@ -59,6 +59,7 @@ cuda_work_loss(const struct cuda_place *l, const struct cuda_op *op, struct cuda
     CUDA_ADD_MEMBER(&w->read, a->block, scale);
     cuda_add_floats(&w->read, a->weight, a->images);
     cuda_add_bytes(&w->read, a->label, outputs);
+    cuda_add_floats(&w->read, a->mix, a->mix ? a->images : 0);
     cuda_add_floats(&w->read, a->positive_weight, a->positive_weight ? a->out : 0);
     cuda_add_floats(&w->read, a->z, outputs);
     cuda_add_floats(&w->written, a->dz, outputs);

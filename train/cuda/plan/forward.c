@@ -261,6 +261,7 @@ make_loss(struct cuda_builder *b)
     op.args.loss = (struct loss_args){.z = (const float *)l->logits,
                                       .label = (const uint8_t *)l->label,
                                       .weight = (const float *)l->weight,
+                                      .mix = (const float *)l->mix,
                                       .positive_weight = positive->host ? (const float *)positive->at : NULL,
                                       .block = (const struct batch_block *)l->batch_block,
                                       .state = (struct step_state *)l->state,
@@ -269,7 +270,7 @@ make_loss(struct cuda_builder *b)
                                       .out = outputs,
                                       .focal = loss->kind == LOSS_FOCAL,
                                       .gamma = (float)loss->gamma,
-                                      .own = loss_own_share(loss)};
+                                      .smoothing = loss->smoothing};
     op.x += build_running(b, &op.args.loss.running);
     build_launch(b, op);
 }

@@ -112,15 +112,16 @@ static void
 shape_slot(struct cuda_layout *l)
 {
     const struct plan_options *o = l->options;
-    size_t outputs = l->graph->buffer[l->graph->output].channels;
+    size_t outputs = l->graph->buffer[l->graph->output].channels, images = o->batch + (o->mixup ? 1 : 0);
     struct cuda_slot *s = &l->slot;
 
     s->block = in_slot(&s->bytes, 1, sizeof(struct batch_block));
-    s->index = in_slot(&s->bytes, o->batch, sizeof(uint32_t));
-    s->crop = in_slot(&s->bytes, o->batch, sizeof(struct crop_place));
+    s->index = in_slot(&s->bytes, images, sizeof(uint32_t));
+    s->crop = in_slot(&s->bytes, images, sizeof(struct crop_place));
     s->weight = in_slot(&s->bytes, o->batch, sizeof(float));
+    s->mix = in_slot(&s->bytes, o->mixup ? o->batch : 0, sizeof(float));
     s->label = in_slot(&s->bytes, o->batch * outputs, sizeof(uint8_t));
-    s->pixels = in_slot(&s->bytes, o->batch, (size_t)o->source * o->source);
+    s->pixels = in_slot(&s->bytes, images, (size_t)o->source * o->source);
 }
 
 static void
@@ -137,6 +138,8 @@ place_step(struct cuda_builder *b)
     l->step_block = build_reserve(b, 1, sizeof(struct step_block));
     l->batch_block = build_reserve(b, 1, sizeof(struct batch_block));
     l->weight = build_reserve(b, o->batch, sizeof(float));
+    if (o->mixup)
+        l->mix = build_reserve(b, o->batch, sizeof(float));
     l->label = build_reserve(b, o->batch * outputs, sizeof(uint8_t));
     l->logits = build_reserve(b, o->batch * outputs, sizeof(float));
     if (o->train)
@@ -164,10 +167,12 @@ list_input(struct cuda_builder *b, unsigned slot)
                                         .index = (const unsigned *)(from + l->slot.index),
                                         .crop = (const struct crop_place *)(from + l->slot.crop),
                                         .weight_from = (const float *)(from + l->slot.weight),
+                                        .mix_from = o->mixup ? (const float *)(from + l->slot.mix) : NULL,
                                         .label_from = (const uint8_t *)(from + l->slot.label),
                                         .pixels = (const uint8_t *)(from + l->slot.pixels),
                                         .block = (struct batch_block *)l->batch_block,
                                         .weight = (float *)l->weight,
+                                        .mix = (float *)l->mix,
                                         .label = (uint8_t *)l->label,
                                         .cells = (void *)l->cells,
                                         .images = o->batch,

@@ -58,11 +58,12 @@ struct cuda_chip {
 /* Offsets in a slot, multiples of 16.  One cudaMemcpyAsync() copies a slot unchanged from the host. */
 struct cuda_slot {
     size_t block;  /* struct batch_block */
-    size_t index;  /* uint32_t [batch]: index in the store; STORE_NONE: the image is in pixels */
-    size_t crop;   /* struct crop_place [batch] */
+    size_t index;  /* uint32_t [images]: index in the store; STORE_NONE: the image is in pixels */
+    size_t crop;   /* struct crop_place [images]; images: batch, with mix-up batch + 1 */
     size_t weight; /* float [batch] */
+    size_t mix;    /* float [batch]; nothing without mix-up */
     size_t label;  /* uint8_t [batch][outputs] */
-    size_t pixels; /* uint8_t [batch][source][source]; copied only if needed, unlike everything before it */
+    size_t pixels; /* uint8_t [images][source][source]; copied only if needed, unlike everything before it */
     size_t bytes;
 };
 
@@ -131,6 +132,7 @@ struct cuda_layout {
     /* Used by tests of a plan.  A run puts addresses of mapped host memory into the launches (run/record.c). */
     uintptr_t end_block, step_block;
     uintptr_t batch_block, weight, label; /* of the current micro-batch */
+    uintptr_t mix;                        /* of the current micro-batch; 0 without mix-up */
     uintptr_t cells;                      /* its images in the space-to-depth layout of the stem: struct input_args */
     uintptr_t logits;                     /* float [batch][outputs] */
     uintptr_t slots[CUDA_SLOTS];

@@ -119,6 +119,13 @@ fill_block(const struct batch *batch, unsigned size, unsigned number, struct bat
         out->images = 1;
 }
 
+/* Returns true if a kernel reads image i: it counts, or it is the partner of one that does. */
+static bool
+is_read(const struct batch *batch, unsigned i, unsigned size)
+{
+    return (i < size && counts(batch, i)) || (batch->mix && i > 0 && batch->mix[i - 1] > 0 && counts(batch, i - 1));
+}
+
 /* Returns true if any pixels must be copied to the device. */
 static bool
 fill_images(const struct plan *plan, const struct batch *batch, const struct crop *crop, char *slot)
@@ -128,15 +135,16 @@ fill_images(const struct plan *plan, const struct batch *batch, const struct cro
     uint32_t *index = (uint32_t *)(void *)(slot + at->index);
     struct crop_place *place = (struct crop_place *)(void *)(slot + at->crop);
     float *weight = (float *)(void *)(slot + at->weight);
+    unsigned size = plan->options.batch, images = size + (batch->mix ? 1 : 0), i;
     bool any = false;
-    unsigned i;
 
-    for (i = 0; i < plan->options.batch; i++) {
-        bool here = counts(batch, i) && is_in_pixels(batch, i);
+    for (i = 0; i < images; i++) {
+        bool read = is_read(batch, i, size), here = read && is_in_pixels(batch, i);
 
-        index[i] = counts(batch, i) && !here ? batch->index[i] : STORE_NONE;
+        index[i] = read && !here ? batch->index[i] : STORE_NONE;
         place[i] = cuda_crop_place(&crop[i]);
-        weight[i] = batch->weight ? batch->weight[i] : 1;
+        if (i < size)
+            weight[i] = batch->weight ? batch->weight[i] : 1;
         if (here)
             memcpy(slot + at->pixels + i * image, batch->pixels + i * image, image);
         any |= here;
@@ -166,6 +174,7 @@ fill_slot(const struct plan *plan, const struct batch *batch, const struct cuda_
 {
     const struct graph *g = plan->options.graph;
     size_t labels = (size_t)plan->options.batch * g->buffer[g->output].channels;
+    size_t mixes = plan->options.batch * sizeof(*batch->mix);
     const struct cuda_slot *at = &plan->layout.slot;
 
     if (!batch) {
@@ -177,6 +186,10 @@ fill_slot(const struct plan *plan, const struct batch *batch, const struct cuda_
         memcpy(slot + at->label, batch->label, labels);
     else
         memset(slot + at->label, 0, labels);
+    if (batch->mix)
+        memcpy(slot + at->mix, batch->mix, mixes);
+    else if (plan->options.mixup)
+        memset(slot + at->mix, 0, mixes);
     return fill_images(plan, batch, how->crop, slot) && !how->seen ? at->bytes : at->pixels;
 }
 

@@ -88,11 +88,13 @@ start_pass(struct plan *plan, const struct batch *batch, unsigned view, const st
            float *logits, struct chex_error *err)
 {
     const struct cuda_feed how = {.crop = crop, .slot = !plan->slot, .seen = view >= CUDA_SLOTS};
+    struct batch plain = *batch;
     unsigned at = plan->passes % 2;
     enum chex_status status = finish_pass(plan, at, err);
 
+    plain.mix = NULL;
     if (status == CHEX_OK)
-        status = cuda_feed(plan, batch, &how, err);
+        status = cuda_feed(plan, &plain, &how, err);
     if (status == CHEX_OK)
         status = launch_pass(plan, at, weights, err);
     if (status != CHEX_OK)
