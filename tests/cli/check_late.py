@@ -143,10 +143,11 @@ def _(work):
 
 @case("images that stay with the device, with the host, or nowhere")
 def _(work):
-    reference(f"{work}/ref")
-    for where in ("device", "host", "none"):
-        late(f"{work}/{where}", "--cache", where)
-        same(f"{work}/ref", f"{work}/{where}")
+    for name, more in (("plain", []), ("mixed", ["--mixup", 0.4])):
+        reference(f"{work}/{name}", *more)
+        for where in ("device", "host", "none"):
+            late(f"{work}/{name}-{where}", "--cache", where, *more)
+            same(f"{work}/{name}", f"{work}/{name}-{where}")
 
 
 @case("a damaged record at any step: the progress is saved, and with a good record the run resumes to the same end")

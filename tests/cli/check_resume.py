@@ -277,7 +277,8 @@ def _(work):
                        (["--loss", "focal"], "loss bce -> focal"), (["--ema", "0.9"], "ema 0 -> 0.9"),
                        (["--pos-weight", "auto"], "pos-weight none -> auto"),
                        (["--augment", "none", "--seed", "3"], "augment flip,crop -> none"),
-                       (["--rotate", "10"], "rotate 0 -> 10"), (["--brightness", "0.2"], "brightness 0 -> 0.2")):
+                       (["--rotate", "10"], "rotate 0 -> 10"), (["--brightness", "0.2"], "brightness 0 -> 0.2"),
+                       (["--mixup", "0.4"], "mixup 0 -> 0.4")):
         before = kept(whole())
         says(train(whole(), *more, "--epochs", "4", code=6), re.escape(text))
         assert kept(whole()) == before

@@ -134,14 +134,14 @@ def _(work):
                               ["--optimizer", "adagrad"], ["--optimizer", "adadelta"], ["--optimizer", "rmsprop"],
                               ["--loss", "focal"], ["--label-smoothing", "0.2"],
                               ["--pos-weight", "auto"], ["--pos-weight", weights], ["--augment", "none"],
-                              ["--rotate", "10"], ["--brightness", "0.2"],
+                              ["--rotate", "10"], ["--brightness", "0.2"], ["--mixup", "0.4"],
                               ["--schedule", "cosine"], ["--warmup", "5"], ["--clip", "0.1"], ["--ema", "0.9"],
                               ["--weight-decay", "0.1"], ["--micro-batch", "8"], ["--accumulate", "2"],
                               ["--batch", "8"], ["--crop", "20"])):
         out = run_folder(work, f"run{i}")
         train(out, "-q", "--epochs", "1", *more)
         seen.add(kept(out)["best.safetensors"])
-    assert len(seen) == 22, len(seen)
+    assert len(seen) == 23, len(seen)
 
 
 @case("--label-smoothing: the loss of training is that of smoothed labels, an evaluation has that of the labels")
@@ -162,6 +162,28 @@ def _(work):
     assert done["loss"] == trained["loss"], (done["loss"], trained["loss"])
     for wrong in ("1", "-0.1", "x"):
         says(train(run_folder(work, "wrong" + wrong), "--label-smoothing", wrong, code=2), "--label-smoothing")
+
+
+@case("--mixup: run.json has it, a run resumes only with the same, and an evaluation mixes nothing")
+def _(work):
+    losses, out = {}, run_folder(work, "of 0.4")
+    for alpha in ("0.4", "0"):
+        folder = out if alpha == "0.4" else run_folder(work, "of 0")
+        train(folder, "-q", "--epochs", 1, "--max-steps", 1, "--mixup", alpha)
+        with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as f:
+            losses[alpha] = next(line["loss"] for line in map(json.loads, f) if line["kind"] == "step")
+    assert losses["0.4"] != losses["0"], losses  # of the same weights
+    says(train(out, "--epochs", 1, code=6), r"mixup 0\.4 -> 0\b")
+    train(out, "-q", "--epochs", 1, "--mixup", "0.4")
+    assert json.loads(slurp(os.path.join(out, "run.json")))["options"]["mixup"] == 0.4
+    done = json.loads(train(run_folder(work, "judged"), "--eval-only", "--init", os.path.join(out, "best.safetensors"),
+                            "--json", "-q").stdout)["final"]
+    trained = json.loads(slurp(os.path.join(out, "metrics-test.json")))
+    assert done["loss"] == trained["loss"], (done["loss"], trained["loss"])
+    one, many = run_folder(work, "one"), run_folder(work, "many")
+    for folder, more in ((one, ()), (many, ("-j", 3, "--cache", "none"))):
+        train(folder, "-q", "--mixup", "0.4", "--micro-batch", 1, "--batch", 4, "--epochs", 1, *more)
+    assert kept(one)["best.safetensors"] == kept(many)["best.safetensors"]
 
 
 @case("--pos-weight also works if a data set has no split to train on")

@@ -228,6 +228,11 @@ def _(work):
     same_steps(work, (1, 2, 4), "--rotate", "15", "--brightness", "0.3")
 
 
+@case("1, 2 and 4 ranks make the same step of mixed images, and a resumed run the same bytes")
+def _(work):
+    same_steps(work, (1, 2, 4), "--mixup", "0.4", "--label-smoothing", "0.1")
+
+
 @case("in bf16, 1, 2 and 4 ranks have the same weights, and a resumed run has the same bytes")
 def _(work):
     half, step = ("--precision", "bf16", "--checkpoint-every", "1steps", "--keep", "0"), "step-000003.safetensors"

@@ -61,6 +61,8 @@ static const struct cli_option option_table[] = {
      "rotate training images by a random angle from -DEGREES to DEGREES; default 0"},
     {OPT_SETTING, 0, "brightness", "X", NULL, NULL,
      "multiply the gray levels of training images by a random factor from 1 - X to 1 + X; default 0"},
+    {OPT_SETTING, 0, "mixup", "ALPHA", NULL, NULL,
+     "mix each training image, and its labels, with another one, by shares from Beta(ALPHA, ALPHA); default 0: do not"},
 
     {OPT_SETTING, 0, "epochs", "N", NULL, "Training", "number of passes over the training split; default 10"},
     {OPT_SETTING, 0, "fold", "K/N", NULL, NULL,

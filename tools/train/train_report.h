@@ -85,7 +85,7 @@ void train_report_scale(const struct train_report *r);
 
 /* Prints the source of an epoch's images and their order; a part of the plan. */
 void train_report_reading(const struct trainer_facts *f, const struct trainer_options *o);
-/* Prints how the images are changed at random, if --rotate or --brightness is given. */
+/* Prints how the images are changed at random, if --rotate, --brightness or --mixup is given. */
 void train_report_augmentation(const struct trainer_options *o);
 
 /* Prints data set and rate of a storage check; a part of its plan. */

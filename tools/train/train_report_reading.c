@@ -40,13 +40,15 @@ train_report_augmentation(const struct trainer_options *o)
 {
     struct wrap w = {.out = stderr};
 
-    if (o->rotate == 0 && o->brightness == 0)
+    if (o->rotate == 0 && o->brightness == 0 && o->mixup == 0)
         return;
     wrap_put(&w, "", "augment  %s", augment_names[o->augment]);
     if (o->rotate > 0)
         wrap_put(&w, ", ", "rotated by up to %g degrees", o->rotate);
     if (o->brightness > 0)
         wrap_put(&w, ", ", "brightness %g to %g", 1 - o->brightness, 1 + o->brightness);
+    if (o->mixup > 0)
+        wrap_put(&w, ", ", "mixed in pairs by Beta(%g, %g)", o->mixup, o->mixup);
     wrap_end(&w);
 }
 

@@ -12,6 +12,7 @@
 #include "data/loader.h"
 
 #include "base/clock.h"
+#include "math/loss.h"
 #include "math/random.h"
 
 #include <math.h>
@@ -28,6 +29,7 @@ struct place {
     uint8_t *pixels, *label;
     uint32_t *index;
     struct crop *crop;
+    float *mix; /* NULL without mix-up */
     uint32_t *sample;
     struct loaded_text *text;
     enum place_state state;
@@ -91,6 +93,14 @@ loader_crop(const struct loader_options *o, const struct sample_place *place, un
     return crop;
 }
 
+float
+loader_mix(const struct loader_options *o, const struct sample_place *place)
+{
+    const struct random_stream stream = {o->seed, RANDOM_MIXUP, o->epoch, place->shard};
+
+    return (float)rint(random_beta(&stream, place->index, o->mixup) * MIX_ONE) / MIX_ONE;
+}
+
 /* Read and parse one sample. */
 static enum chex_status
 read_sample(struct loader *l, const struct sample_place *at, uint8_t *record, struct chex_record *view,
@@ -115,10 +125,13 @@ note_skipped(struct loader *l, const struct sample_place *place, uint64_t positi
     return status;
 }
 
-/* Find the sample at this position of the order, or the next good one after it; sets *sample to its index. */
+/*
+ * Find the sample at this position of the order, or the next good one after it; sets *sample to its index.
+ * only_partner: the image is not one of this micro-batch.
+ */
 static enum chex_status
-find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_record *view, uint32_t *sample,
-            struct chex_error *err)
+find_sample(struct loader *l, uint64_t position, bool only_partner, uint8_t *record, struct chex_record *view,
+            uint32_t *sample, struct chex_error *err)
 {
     const struct samples *s = l->o.samples;
     enum chex_status status = CHEX_OK;
@@ -131,7 +144,7 @@ find_sample(struct loader *l, uint64_t position, uint8_t *record, struct chex_re
             break;
     }
     /* Note only the record of this position: another damaged record has its own position, and padding has no sample. */
-    if (status == CHEX_OK && tries > 0 && position < s->count)
+    if (status == CHEX_OK && tries > 0 && position < s->count && !only_partner)
         return note_skipped(l, &s->place[l->o.order[position]], position, err);
     if (status != CHEX_OK) {
         const struct sample_place *at = &s->place[*sample];
@@ -171,17 +184,40 @@ image_of(const struct loader *l, uint32_t sample)
     return reader_image(l->reader, at->shard, at->index);
 }
 
+/* Returns the images that a micro-batch reads: with mix-up also the partner of its last one. */
+static size_t
+images_read(const struct loader_options *o)
+{
+    return (size_t)o->batch + (o->mixup > 0);
+}
+
+/* Combine the labels of each mixed image with those of its partner. */
+static void
+mix_labels(const struct loader *l, struct place *p)
+{
+    uint8_t *own = p->label;
+    size_t i, k;
+
+    for (i = 0; i < l->o.batch; i++) {
+        p->mix[i] = loader_mix(&l->o, &l->o.samples->place[p->sample[i]]);
+        for (k = 0; k < l->outputs; k++, own++)
+            if (p->mix[i] > 0)
+                *own = loss_mixed_label(*own, own[l->outputs]);
+    }
+}
+
 static enum chex_status
 fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct chex_error *err)
 {
     uint64_t position = first_position(&l->o, number);
-    unsigned i;
+    unsigned i, images = (unsigned)images_read(&l->o);
 
     p->loaded.number = number;
     p->loaded.images = 0;
-    for (i = 0; i < l->o.batch; i++, position++) {
+    for (i = 0; i < images; i++, position++) {
+        bool only_partner = i == l->o.batch;
         struct chex_record view;
-        enum chex_status status = find_sample(l, position, record, &view, &p->sample[i], err);
+        enum chex_status status = find_sample(l, position, only_partner, record, &view, &p->sample[i], err);
 
         if (status != CHEX_OK)
             return status;
@@ -191,9 +227,13 @@ fill(struct loader *l, struct place *p, uint64_t number, uint8_t *record, struct
         memcpy(p->label + i * l->outputs, view.label, l->outputs);
         keep_texts(&view, &p->text[i]);
         p->crop[i] = loader_crop(&l->o, &l->o.samples->place[p->sample[i]], l->source);
+        if (only_partner)
+            continue;
         p->loaded.weights[i] = position < l->o.samples->count ? 1 : 0;
         p->loaded.images += position < l->o.samples->count;
     }
+    if (p->mix)
+        mix_labels(l, p);
     return CHEX_OK;
 }
 
@@ -282,15 +322,16 @@ work(void *argument)
 static bool
 make_place(const struct loader *l, struct place *p)
 {
-    size_t batch = l->o.batch;
+    size_t images = images_read(&l->o);
 
-    p->pixels = malloc(batch * l->image_size);
-    p->index = malloc(batch * sizeof(*p->index));
-    p->label = malloc(batch * l->outputs);
-    p->crop = malloc(batch * sizeof(*p->crop));
-    p->sample = malloc(batch * sizeof(*p->sample));
-    p->text = malloc(batch * sizeof(*p->text));
-    p->loaded.weights = malloc(batch * sizeof(*p->loaded.weights));
+    p->pixels = malloc(images * l->image_size);
+    p->index = malloc(images * sizeof(*p->index));
+    p->label = malloc(images * l->outputs);
+    p->crop = malloc(images * sizeof(*p->crop));
+    p->mix = l->o.mixup > 0 ? malloc(images * sizeof(*p->mix)) : NULL;
+    p->sample = malloc(images * sizeof(*p->sample));
+    p->text = malloc(images * sizeof(*p->text));
+    p->loaded.weights = malloc(images * sizeof(*p->loaded.weights));
     p->loaded.sample = p->sample;
     p->loaded.text = p->text;
     p->loaded.batch = (struct batch){.pixels = p->pixels,
@@ -299,8 +340,10 @@ make_place(const struct loader *l, struct place *p)
                                      .crop = p->crop,
                                      .label = p->label,
                                      .weight = p->loaded.weights,
+                                     .mix = p->mix,
                                      .scale = 1};
-    return p->pixels && p->index && p->label && p->crop && p->sample && p->text && p->loaded.weights;
+    return p->pixels && p->index && p->label && p->crop && (p->mix || !(l->o.mixup > 0)) && p->sample && p->text &&
+           p->loaded.weights;
 }
 
 static bool
@@ -383,6 +426,7 @@ loader_free(struct loader *l)
         free(l->place[i].index);
         free(l->place[i].label);
         free(l->place[i].crop);
+        free(l->place[i].mix);
         free(l->place[i].sample);
         free(l->place[i].text);
         free(l->place[i].loaded.weights);

@@ -34,6 +34,7 @@ struct loader_options {
     unsigned augment;  /* bits of enum augment; 0: center crop, no flip */
     double rotate;     /* an angle from -rotate to rotate degrees, at most 180; 0: none */
     double brightness; /* a factor from 1 - brightness to 1 + brightness, at most 1; 0: none */
+    double mixup;      /* mix images (batch.h), with shares from Beta(mixup, mixup); 0: none */
     unsigned side;     /* of the crop; not larger than the images */
 
     /*
@@ -65,7 +66,11 @@ struct loaded_text {
 };
 
 struct loaded {
-    struct batch batch;             /* the images have the side of the data set */
+    /*
+     * The images have the side of the data set.  The partner of an image for mix-up is the next image of the order,
+     * that of the last image the first one.  An image is mixed with the same partner in any micro-batch.
+     */
+    struct batch batch;
     const uint32_t *sample;         /* [batch]: index into samples->place; arbitrary if the weight is 0 */
     const struct loaded_text *text; /* [batch] of these samples */
     float *weights;                 /* batch.weight */
@@ -99,5 +104,7 @@ void loader_free(struct loader *l); /* ends the threads; NULL is allowed */
 
 /* Returns the crop of a sample, a pure function of (seed, epoch, place). */
 struct crop loader_crop(const struct loader_options *o, const struct sample_place *place, unsigned source);
+/* Returns the share of its partner in a sample, batch.mix, a pure function of (seed, epoch, place). */
+float loader_mix(const struct loader_options *o, const struct sample_place *place);
 
 #endif

@@ -101,6 +101,7 @@ struct trainer_options {
     unsigned augment;       /* bits of enum augment */
     double rotate;          /* loader_options.rotate, in degrees */
     double brightness;      /* loader_options.brightness */
+    double mixup;           /* loader_options.mixup; evaluations have none */
     unsigned side;          /* of the crop, the network's input; 0: 224, or the side of smaller images */
     uint64_t seed;
 

@@ -143,6 +143,7 @@ make_plan(const struct trainer_job *job, struct trainer_task *task, struct train
         .micro_batches = task->each,
         .source = chex_dataset_info(task->ds)->width,
         .train = !o->evaluate_only,
+        .mixup = o->mixup > 0,
         .average = o->average,
         .deterministic = o->deterministic,
         .no_graph = o->no_graph,

@@ -93,6 +93,7 @@ const struct setting trainer_settings[] = {
     {"augment", SETTING_FIXED, SETTING_CHOICE, O(augment), .names = augment_names, .training = true},
     {"rotate", SETTING_FIXED, SETTING_REAL, O(rotate), .most = 180, .training = true},
     {"brightness", SETTING_FIXED, SETTING_REAL, O(brightness), .most = 1, .training = true},
+    {"mixup", SETTING_FIXED, SETTING_REAL, O(mixup), .most = 100, .training = true},
     {"select", SETTING_FIXED, SETTING_CHOICE, O(select), .names = select_names, .training = true},
     {"early-stop", SETTING_FREE, SETTING_NUMBER, O(patience), .min = 1, EPOCHS, .training = true},
     {"keep", SETTING_SHARED, SETTING_NUMBER, O(keep), MILLION},

@@ -58,6 +58,7 @@ trainer_open_epoch(struct trainer *t, struct chex_error *err)
         .augment = t->job.o->augment,
         .rotate = t->job.o->rotate,
         .brightness = t->job.o->brightness,
+        .mixup = t->job.o->mixup,
         .side = t->task.side,
         .batch = t->task.micro,
         .start = t->state.batches * t->task.global +

@@ -177,9 +177,9 @@ def _(work):
         same(f"{work}/run", f"{work}/{name}")
 
 
-@case("rotated and brightened images: the same bytes wherever the images are kept, and the losses of the CPU")
-def _(work):
-    more, losses = ("--epochs", 1, "--max-steps", 2, "--rotate", 15, "--brightness", 0.3), {}
+def same_augmentation(work, *options):
+    """With these options, a run has the same bytes wherever the images are kept, and the losses of the CPU."""
+    more, losses = ("--epochs", 1, "--max-steps", 2, *options), {}
     for name, device, cache in (("device", GPU, "device"), ("none", GPU, "none"), ("cpu", "cpu", "none")):
         train(f"{work}/{name}", *more, "--cache", cache, device=device)
         losses[name] = [line["loss"] for line in lines(f"{work}/{name}", "step")]
@@ -188,6 +188,16 @@ def _(work):
     first, plain = losses["cpu"][0], lines(on_cpu(), "step")[0]["loss"]
     assert losses["device"] == losses["none"] and abs(losses["device"][0] - first) < 1e-4 * first, losses
     assert abs(first - plain) > 1e-3 * plain, "the options change nothing"
+
+
+@case("rotated and brightened images: the same bytes wherever the images are kept, and the losses of the CPU")
+def _(work):
+    same_augmentation(work, "--rotate", 15, "--brightness", 0.3)
+
+
+@case("mixed images: the same bytes wherever the images are kept, and the losses of the CPU")
+def _(work):
+    same_augmentation(work, "--rotate", 15, "--mixup", 0.4, "--label-smoothing", 0.1)
 
 
 @case("--pdl: the bytes are the same, with and without graphs; a GPU that has no such launches says so once")

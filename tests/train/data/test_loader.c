@@ -311,6 +311,61 @@ TEST(angles_and_factors_differ_by_seed_epoch_and_image)
     }
 }
 
+/*
+ * Image n has the pixels 20 n + x + y and finding n, image 0 none.  A micro-batch has the partner of its last image,
+ * and the partner of the last image of the order, 0, is the first one, 5.
+ */
+TEST(the_partner_of_an_image_is_the_next_one_of_the_order_in_any_micro_batch)
+{
+    struct bench b;
+    float shares[6] = {0};
+    struct chex_error err;
+
+    bench_make(&b);
+    b.o.mixup = 1;
+    for (unsigned batch = 1; batch <= 4; batch++) {
+        struct loader *l;
+        struct loaded *x;
+
+        b.o.batch = batch;
+        b.o.stride = batch;
+        b.o.count = (6 + batch - 1) / batch;
+        ck_assert_int_eq(loader_start(&b.o, &l, &err), CHEX_OK);
+        while (loader_next(l, &x, &err) == CHEX_OK && x) {
+            for (unsigned i = 0; i < batch && x->weights[i] != 0; i++) {
+                unsigned own = x->sample[i], partner = (own + 5) % 6;
+                const uint8_t *label = x->batch.label + i * findings_nih14.count;
+
+                ck_assert_uint_eq(x->batch.pixels[(i + 1) * 64], 20 * partner);
+                for (unsigned k = 0; k < findings_nih14.count; k++)
+                    ck_assert_uint_eq(label[k], k == 0 ? 0 : k == own ? 3 : k == partner ? 2 : 0);
+                ck_assert(x->batch.mix[i] > 0 && x->batch.mix[i] < 1);
+                ck_assert(batch == 1 || x->batch.mix[i] == shares[own]);
+                ck_assert_float_eq(x->batch.mix[i] * MIX_ONE, rintf(x->batch.mix[i] * MIX_ONE));
+                shares[own] = x->batch.mix[i];
+            }
+            loader_return(l, x);
+        }
+        loader_free(l);
+    }
+    bench_release(&b);
+}
+
+TEST(shares_differ_by_seed_epoch_and_image)
+{
+    struct loader_options o[3] = {{.seed = 5, .epoch = 2, .mixup = 1}};
+    const struct sample_place place[3] = {{.shard = 1, .index = 7}, {.shard = 2, .index = 7}, {.shard = 1, .index = 8}};
+    float first = loader_mix(&o[0], &place[0]);
+
+    o[1] = o[2] = o[0];
+    o[1].seed = 6;
+    o[2].epoch = 3;
+    for (int i = 1; i < 3; i++)
+        ck_assert(loader_mix(&o[i], &place[0]) != first && loader_mix(&o[0], &place[i]) != first);
+    o[0].mixup = 1e-4; /* nearly all images are mixed with the share 0 or 1 */
+    ck_assert(loader_mix(&o[0], &place[0]) == 0 || loader_mix(&o[0], &place[0]) == 1);
+}
+
 TEST(ranks_take_their_slices_of_every_global_batch)
 {
     struct bench b;
