@@ -353,9 +353,12 @@ def _(work):
     assert document(whole)["rows"][0]["unfinished"] == "" and "did not end" not in inspect(whole).stdout
     live = run_json(2, 64)
     live["sessions"][-1].update(ended=None, exit=None, reason=None, to_step=None)
-    for name, over, ended, said in (("live", "epoch", False, "epoch 3"), ("lost", "epoch", True, "epoch 3"),
-                                    ("again", "run", False, "the start before the last")):
-        folder = make(f"{work}/{name}", run_json(2, 64) if ended else live,
+    stopped = run_json(2, 64)
+    stopped["sessions"][-1].update(exit=75)
+    for name, over, made, said in (("live", "epoch", live, "epoch 3"), ("lost", "epoch", run_json(2, 64), "epoch 3"),
+                                   ("again", "run", live, "the start before the last"),
+                                   ("stopped", "run", stopped, "the steps before it was stopped")):
+        folder = make(f"{work}/{name}", made,
                       dict(times(2, 16), over=over, epoch=3))
         result = document(whole, folder)
         assert [row["unfinished"] for row in result["rows"]] == ["", said], result

@@ -10,6 +10,7 @@
 
 #include "inspect/scaling/scaling.h"
 
+#include "common/cli.h"
 #include "io/file.h"
 #include "log/run_check.h"
 #include "log/run_file.h"
@@ -108,14 +109,18 @@ take_facts(const json_t *run, struct scaling_run *out)
     out->wire = !out->cuda ? 8 : wire && strcmp(wire, "bf16") == 0 ? 2 : 4;
 }
 
-/* Returns whether the last start of the run recorded its end.  A live or killed run has none. */
-static bool
-has_ended(const json_t *run)
+/* How the last start of the run ended: LOST if it is live or was killed, STOPPED by a signal or a time limit. */
+enum run_end { RUN_LOST, RUN_STOPPED, RUN_ENDED };
+
+static enum run_end
+end_of(const json_t *run)
 {
     const json_t *sessions = json_object_get(run, "sessions");
     const json_t *session = json_array_get(sessions, json_array_size(sessions) - 1);
 
-    return json_is_string(json_object_get(session, "ended"));
+    if (!json_is_string(json_object_get(session, "ended")))
+        return RUN_LOST;
+    return json_integer_value(json_object_get(session, "exit")) == EXIT_STOPPED ? RUN_STOPPED : RUN_ENDED;
 }
 
 static enum chex_status
@@ -136,7 +141,7 @@ take_counts(const json_t *run, struct scaling_run *out, struct chex_error *err)
 }
 
 static enum chex_status
-read_file(const struct folder *folder, struct scaling_run *out, bool *ended, struct chex_error *err)
+read_file(const struct folder *folder, struct scaling_run *out, enum run_end *end, struct chex_error *err)
 {
     struct buffer text = {0};
     struct run_check found;
@@ -154,7 +159,7 @@ read_file(const struct folder *folder, struct scaling_run *out, bool *ended, str
         status = parse_json(text.data, text.size, &bounds, &run, err);
     if (status == CHEX_OK) {
         take_facts(run, out);
-        *ended = has_ended(run);
+        *end = end_of(run);
         status = take_counts(run, out, err);
     }
     json_decref(run);
@@ -193,16 +198,18 @@ count_nodes(struct scaling_run *out, struct chex_error *err)
 }
 
 static void
-describe_end(const struct run_times *found, bool ended, char out[SCALING_TEXT])
+describe_end(const struct run_times *found, enum run_end end, char out[SCALING_TEXT])
 {
     if (!found->all)
         snprintf(out, SCALING_TEXT, "epoch %s", COUNT_TEXT(found->epoch));
-    else if (!ended)
+    else if (end == RUN_LOST)
         snprintf(out, SCALING_TEXT, "the start before the last");
+    else if (end == RUN_STOPPED)
+        snprintf(out, SCALING_TEXT, "the steps before it was stopped");
 }
 
 static enum chex_status
-read_times(struct scaling_run *out, bool ended, struct chex_error *err)
+read_times(struct scaling_run *out, enum run_end end, struct chex_error *err)
 {
     struct run_times found;
     enum chex_status status = run_times_read(out->path, &found, err);
@@ -214,7 +221,7 @@ read_times(struct scaling_run *out, bool ended, struct chex_error *err)
     if (out->times.ranks == 0 || out->times.steps == 0 || out->times.seconds < SECONDS_LEAST ||
         out->times.seconds > SECONDS_MOST)
         return error_set(err, CHEX_ERR_MISSING, "'%s' has no times: the run did not complete an epoch", out->path);
-    describe_end(&found, ended, out->unfinished);
+    describe_end(&found, end, out->unfinished);
     out->ranks = out->times.ranks;
     out->steps = out->times.steps;
     each = (out->images + out->global_batch - 1) / out->global_batch;
@@ -228,16 +235,16 @@ enum chex_status
 scaling_run_read(const char *path, struct scaling_run *out, struct chex_error *err)
 {
     struct folder folder;
-    bool ended = false;
+    enum run_end end = RUN_LOST;
     enum chex_status status;
 
     *out = (struct scaling_run){.path = path};
     status = folder_open(path, false, &folder, err);
     if (status != CHEX_OK)
         return status;
-    status = read_file(&folder, out, &ended, err);
+    status = read_file(&folder, out, &end, err);
     folder_close(&folder);
-    return status == CHEX_OK ? read_times(out, ended, err) : status;
+    return status == CHEX_OK ? read_times(out, end, err) : status;
 }
 
 void
