@@ -215,11 +215,15 @@ set_warmup(struct trainer_options *o, const char *value, struct chex_error *err)
 
     o->schedule.warmup = 0;
     if (take_number(value, "epoch", number))
-        status = cli_number(number, 0, CHECKPOINT_MAX_EPOCHS, &epochs, err);
+        status = cli_number(number, 0, CHECKPOINT_MAX_EPOCHS, &epochs, NULL);
     else
-        status = cli_number(value, 0, CHECKPOINT_MAX_WARMUP, &o->schedule.warmup, err);
+        status = cli_number(value, 0, CHECKPOINT_MAX_WARMUP, &o->schedule.warmup, NULL);
     o->warmup_epochs = (uint32_t)epochs;
-    return status;
+    if (status != CHEX_OK)
+        return error_set(err, status,
+                         "takes a number from 0 to %llu, or of epochs from 0 to %d, such as 2epochs, not '%s'",
+                         (unsigned long long)CHECKPOINT_MAX_WARMUP, CHECKPOINT_MAX_EPOCHS, value);
+    return CHEX_OK;
 }
 
 /* Parses "2", "never". */
