@@ -57,6 +57,29 @@ def _(work):
     same_as_whole(out)
 
 
+@case("a run from before an option existed has that option's old value: another one is refused, or shown as a change")
+def _(work):
+    def drop_options(top):
+        if "__metadata__" in top:
+            state = json.loads(top["__metadata__"]["state"])
+            for name in ("limit all", "lr-scale none", "label-smoothing 0", "rotate 0", "brightness 0", "mixup 0"):
+                assert f"\n{name}\n" in state["settings"], state["settings"]
+                state["settings"] = state["settings"].replace(f"\n{name}\n", "\n")
+            top["__metadata__"]["state"] = json.dumps(state)
+
+    out = run_folder(work)
+    train(out, "-q", "--epochs", 1)
+    rewrite(out, drop_options)
+    for option, value, old in (("rotate", "10", "0"), ("brightness", "0.1", "0"), ("mixup", "0.4", "0"),
+                               ("label-smoothing", "0.1", "0"), ("limit", "50%", "all")):
+        says(train(out, f"--{option}", value, code=6), f"made with other options: .*{option} {old} -> {value}")
+    done = train(shutil.copytree(out, os.path.join(work, "scaled")), "--lr-scale", "linear")
+    assert "changed since step-000006: epochs 1 -> 3, lr-scale none -> linear\n" in done.stderr, done.stderr
+    done = train(out)
+    assert "changed since step-000006: epochs 1 -> 3\n" in done.stderr, done.stderr
+    same_as_whole(out)
+
+
 @case("files of the densenet-micro that had 3 layers in its first block are refused with 6")
 def _(work):
     out = shutil.copytree(whole(), os.path.join(work, "run"))

@@ -57,6 +57,7 @@ settings_add(struct settings *s, const struct setting *setting, const void *obje
     }
     s->kind[s->count] = setting->kind;
     s->training[s->count] = setting->training;
+    s->before[s->count] = setting->before;
     s->value[s->count++] = v;
 }
 
@@ -197,8 +198,14 @@ differs(const struct settings *s, size_t i, const char *kept, char before[KEPT_T
 {
     char number[SETTINGS_NUMBER];
 
-    return s->kind[i] >= SETTING_FREE && settings_kept_text(kept, s->value[i].name, before, KEPT_TEXT) &&
-           strncmp(before, value_text(&s->value[i], number), KEPT_TEXT - 1) != 0;
+    if (s->kind[i] < SETTING_FREE)
+        return false;
+    if (!settings_kept_text(kept, s->value[i].name, before, KEPT_TEXT)) {
+        if (!s->before[i])
+            return false;
+        snprintf(before, KEPT_TEXT, "%s", s->before[i]);
+    }
+    return strncmp(before, value_text(&s->value[i], number), KEPT_TEXT - 1) != 0;
 }
 
 void

@@ -46,6 +46,7 @@ struct setting {
     double most;              /* REAL: from 0 to this */
     const char *const *names; /* CHOICE */
     const char *none;         /* TEXT: shown instead of NULL */
+    const char *before;       /* the value, as text, of checkpoints without this name; NULL: not compared with them */
     bool training;            /* not used by an evaluation without training */
 };
 
@@ -60,6 +61,7 @@ struct settings {
     struct run_value value[SETTINGS_MAX];
     enum setting_kind kind[SETTINGS_MAX];
     bool training[SETTINGS_MAX]; /* copied from the setting */
+    const char *before[SETTINGS_MAX];
     size_t count;
     bool failed; /* memory ran out, or too many settings */
     struct arena strings;
@@ -82,7 +84,8 @@ struct settings_change {
 };
 
 /*
- * Compare with the settings of a checkpoint.  A name that only one of the two has is not a difference.
+ * Compare with the settings of a checkpoint.  A name that only the checkpoint has is not a difference.  A name that it
+ * lacks, because it is older than the option, has the value setting.before; if that is NULL, it is not a difference.
  *     allowed   kinds that may differ at the user's request: bits 1 << enum setting_kind
  * CHEX_ERR_INCOMPATIBLE with "it was made with other options: crop 224 -> 192", and the option that allows it, if there
  * is one

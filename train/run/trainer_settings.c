@@ -1,7 +1,8 @@
 /*
  * trainer_settings.c - the table of a run's settings; see settings.h
  *
- * The order is that of run.json and checkpoints.
+ * The order is that of run.json and checkpoints.  An option that is added to the table has the value of older programs
+ * in `before`.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -65,8 +66,8 @@ const struct setting trainer_settings[] = {
     {"on-bad-record", SETTING_SHARED, SETTING_CHOICE, O(skip_bad), .names = bad_record_names},
     {"eval-only", SETTING_SHARED, SETTING_FLAG, O(evaluate_only)},
     {"epochs", SETTING_FREE, SETTING_NUMBER, O(epochs), .min = 1, EPOCHS, .training = true},
-    {"fold", SETTING_FIXED, SETTING_TEXT, O(fold), .none = "none"},
-    {"limit", SETTING_FIXED, SETTING_TEXT, O(limit), .none = "all", .training = true},
+    {"fold", SETTING_FIXED, SETTING_TEXT, O(fold), .none = "none", .before = "none"},
+    {"limit", SETTING_FIXED, SETTING_TEXT, O(limit), .none = "all", .before = "all", .training = true},
     {"max-steps", SETTING_SHARED, SETTING_NUMBER, O(max_steps), .min = 1, .max = CHECKPOINT_MAX_COUNT,
      .training = true},
     {"eval-every", SETTING_SHARED, SETTING_NUMBER, O(evaluate_every), .min = 1, EPOCHS, .training = true},
@@ -77,7 +78,8 @@ const struct setting trainer_settings[] = {
     {"accumulate", SETTING_SHARED, SETTING_NUMBER, O(accumulate), .min = 1, .max = TRAINER_MAX_BATCH, .training = true},
     {"ranks", SETTING_FREE, SETTING_NUMBER, E(ranks)},
     {"lr", SETTING_FREE, SETTING_REAL, O(schedule.base), .most = CHECKPOINT_MAX_RATE, .training = true},
-    {"lr-scale", SETTING_FREE, SETTING_CHOICE, O(rate_scale), .names = rate_scale_names, .training = true},
+    {"lr-scale", SETTING_FREE, SETTING_CHOICE, O(rate_scale), .names = rate_scale_names, .before = "none",
+     .training = true},
     {"lr-factor", SETTING_BATCH, SETTING_NUMBER, E(rate_factor), .training = true}, /* of RATE_LINEAR */
     {"schedule", SETTING_FIXED, SETTING_CHOICE, O(schedule.kind), .names = schedule_names, .training = true},
     {"patience", SETTING_FREE, SETTING_NUMBER, O(schedule.patience), EPOCHS, .training = true},
@@ -88,12 +90,12 @@ const struct setting trainer_settings[] = {
     {"ema", SETTING_FIXED, SETTING_REAL, E(ema), .training = true},
     {"loss", SETTING_FIXED, SETTING_CHOICE, O(loss), .names = loss_names, .training = true},
     {"gamma", SETTING_FIXED, SETTING_REAL, O(gamma), .training = true},
-    {"label-smoothing", SETTING_FIXED, SETTING_REAL, O(smoothing), .most = 1 - 1e-9, .training = true},
+    {"label-smoothing", SETTING_FIXED, SETTING_REAL, O(smoothing), .most = 1 - 1e-9, .before = "0", .training = true},
     {"pos-weight", SETTING_FIXED, SETTING_TEXT, E(positive), .training = true},
     {"augment", SETTING_FIXED, SETTING_CHOICE, O(augment), .names = augment_names, .training = true},
-    {"rotate", SETTING_FIXED, SETTING_REAL, O(rotate), .most = 180, .training = true},
-    {"brightness", SETTING_FIXED, SETTING_REAL, O(brightness), .most = 1, .training = true},
-    {"mixup", SETTING_FIXED, SETTING_REAL, O(mixup), .most = 100, .training = true},
+    {"rotate", SETTING_FIXED, SETTING_REAL, O(rotate), .most = 180, .before = "0", .training = true},
+    {"brightness", SETTING_FIXED, SETTING_REAL, O(brightness), .most = 1, .before = "0", .training = true},
+    {"mixup", SETTING_FIXED, SETTING_REAL, O(mixup), .most = 100, .before = "0", .training = true},
     {"select", SETTING_FIXED, SETTING_CHOICE, O(select), .names = select_names, .training = true},
     {"early-stop", SETTING_FREE, SETTING_NUMBER, O(patience), .min = 1, EPOCHS, .training = true},
     {"keep", SETTING_SHARED, SETTING_NUMBER, O(keep), MILLION},

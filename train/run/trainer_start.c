@@ -249,17 +249,6 @@ refuse_withdrawn(const struct trainer *t, struct chex_error *err)
                      was, m->dataset_id, COUNT_TEXT(slots));
 }
 
-/* Checkpoints of versions without --fold do not name it: they were made without. */
-static enum chex_status
-refuse_fold(const struct trainer *t, struct chex_error *err)
-{
-    char fold[FOLD_TEXT];
-
-    if (!t->task.fold_text[0] || settings_kept_text(t->state.settings, "fold", fold, sizeof(fold)))
-        return CHEX_OK; /* settings_compare() compares them */
-    return error_set(err, CHEX_ERR_INCOMPATIBLE, "it was made with other options: fold none -> %s", t->task.fold_text);
-}
-
 static enum chex_status
 resume(struct trainer *t, const struct folder *from, const char *name, struct trainer_start *start,
        struct chex_error *err)
@@ -269,9 +258,7 @@ resume(struct trainer *t, const struct folder *from, const char *name, struct tr
     enum chex_status status = checkpoint_read_state(from, name, t->task.graph, &t->state, err);
 
     if (status == CHEX_OK) {
-        status = refuse_fold(t, err);
-        if (status == CHEX_OK)
-            status = refuse_withdrawn(t, err);
+        status = refuse_withdrawn(t, err);
         if (status == CHEX_OK)
             status = settings_compare(&t->task.settings, t->state.settings, allowed_changes(t->job.o), &change, err);
         if (status != CHEX_OK)

@@ -173,6 +173,27 @@ TEST(names_that_one_side_lacks_are_not_a_difference)
     settings_release(&s);
 }
 
+TEST(a_name_that_an_older_checkpoint_lacks_has_the_value_of_older_programs)
+{
+    const struct values values = {.rate = 0.5};
+    struct setting row = table[2];
+    struct settings s = {.count = 0};
+    struct settings_change change;
+    struct chex_error err;
+
+    row.kind = SETTING_FIXED;
+    row.before = "0";
+    settings_add(&s, &row, &values);
+    ck_assert_int_eq(settings_compare(&s, "model densenet121\n", 0, &change, &err), CHEX_ERR_INCOMPATIBLE);
+    ck_assert_ptr_nonnull(strstr(err.text, "lr 0 -> 0.5"));
+    ck_assert_int_eq(settings_compare(&s, "lr 0.5\n", 0, &change, &err), CHEX_OK);
+    settings_release(&s);
+    row.before = "0.5";
+    settings_add(&s, &row, &values);
+    ck_assert_int_eq(settings_compare(&s, "model densenet121\n", 0, &change, &err), CHEX_OK);
+    settings_release(&s);
+}
+
 TEST(too_many_or_too_long_names_are_reported)
 {
     struct settings s = {.count = 0};
