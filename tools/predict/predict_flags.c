@@ -63,14 +63,16 @@ flags_choose(const struct predict_options *o, const struct models *models, struc
         bool fitted = rule != OPERATING_RULES && out->calibration;
 
         out->threshold[k] = fitted ? first->operating.finding[k].point[rule].threshold : (double)NAN;
-        out->calibrated += out->calibration && !isnan(first->operating.finding[k].a);
+        if (out->calibration && !isnan(first->operating.finding[k].a))
+            out->calibrated++;
     }
     if (rule == OPERATING_RULES)
         status = read_file(o->threshold, &first->findings, out, err);
     else if (out->calibration)
         out->rule = operating_rule_name[rule];
     for (k = 0; k < models->outputs; k++)
-        out->findings += !isnan(out->threshold[k]);
+        if (!isnan(out->threshold[k]))
+            out->findings++;
     return status;
 }
 

@@ -288,7 +288,7 @@ models_release(struct models *m)
         free(model->stats);
         free(model->path);
     }
-    if (m->device)
+    if (m->backend && m->device)
         m->backend->device_close(m->device);
     free(m->model);
     *m = (struct models){.count = 0};

@@ -273,7 +273,8 @@ compare_holm(const double *p, double *holm, unsigned count)
 
     for (k = 0; k < count; k++) {
         holm[k] = (double)NAN;
-        left += !isnan(p[k]);
+        if (!isnan(p[k]))
+            left++;
     }
     while ((k = smallest_p(p, holm, count)) < count)
         holm[k] = least = fmax(least, fmin(1, p[k] * left--));

@@ -238,12 +238,14 @@ inspect_runs_diff(struct inspect *in, const char *const *path, unsigned count, c
 {
     struct runs_diff *d = calloc(1, sizeof(*d));
     struct chex_error err;
-    enum chex_status status = d ? CHEX_OK : error_memory(&err);
+    enum chex_status status;
     unsigned failed = 0, i;
     int code;
 
-    if (!d)
+    if (!d) {
+        error_memory(&err);
         return inspect_fail(in, path[0], &err);
+    }
     d->in = in;
     d->split = split;
     d->count = count;
