@@ -47,9 +47,9 @@ enum chex_status convert_worker_init(struct convert_worker *w, struct convert_jo
 void convert_worker_release(struct convert_worker *w);
 
 /*
- * Decode `count` entries of the queue (at most ENTRIES_TOGETHER), and put their records into the store.  Images that cannot be
- * decoded are rejects; those that cannot be read are counted in `job`.  After an error, *item is the number of the
- * image for threads_fail().
+ * Decode `count` entries of the queue (at most ENTRIES_TOGETHER), and put their records into the store.  Images that
+ * cannot be decoded are rejects; those that cannot be read are counted in `job`.  After an error, *item is the number
+ * of the image for threads_fail().
  */
 enum chex_status convert_entries(struct convert_worker *w, struct queue_entry *const *e, unsigned count, uint64_t *item,
                                  struct chex_error *err);
