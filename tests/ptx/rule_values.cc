@@ -95,6 +95,9 @@ static const struct {
     {"mov.b32 %f0, %r2; cvt.rna.tf32.f32 %r9, %f0;", 0x7f800001, 0, 0, 0x7fffffff},
     {"cvt.rn.f64.u32 %d0, %r2; div.rn.f64 %d1, %d0, 0d4008000000000000; cvt.rn.f32.f64 %f0, %d1; mov.b32 %r9, %f0;", 1,
      0, 0, 0x3eaaaaab},
+    {"cvt.rn.f64.u32 %d0, %r2; fma.rn.f64 %d1, %d0, 0d4008000000000000, 0d3FF0000000000000;\n"
+     "cvt.rn.f32.f64 %f0, %d1; mov.b32 %r9, %f0;",
+     2, 0, 0, 0x40e00000}, /* 7 */
     /* ---- the forms in the PTX of kernels: registers or numbers as operands ---- */
     {"add.s32 %r9, %r2, -3;", 1, 0, 0, 0xfffffffe},
     {LONGS "add.s64 %rd5, %rd3, %rd4; mov.b64 {%r8, %r9}, %rd5;", 0xffffffff, 7, 1, 8},
