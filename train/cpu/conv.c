@@ -177,8 +177,8 @@ size_t
 conv_data_bytes(const struct plan *plan, const struct step *step, unsigned rows)
 {
     const struct conv_plan *c = &step->conv;
-    size_t bytes = (size_t)step->out_blocks * BLOCK * (rows + c->kernel - 1) * ((size_t)c->width + c->kernel - 1) *
-                   plan->products->size;
+    size_t high = (rows + c->kernel - 2) / c->stride + 1, wide = (c->width + c->kernel - 2) / c->stride + 1;
+    size_t bytes = (size_t)step->out_blocks * BLOCK * high * wide * plan->products->size;
 
     return (bytes + 63) / 64 * 64;
 }
@@ -229,6 +229,19 @@ put_block(const struct products *as, float from[BLOCK][BLOCK], void *to)
             }
 }
 
+/* Returns where the packed weights of the gradient have a tap: which of their blocks of 16 x 16. */
+static size_t
+backward_tap(const struct step *step, size_t in, size_t out, size_t tap)
+{
+    const struct conv_plan *c = &step->conv;
+    unsigned k = c->kernel, y = k - 1 - (unsigned)tap / k, x = k - 1 - (unsigned)tap % k;
+    unsigned row = phase_of(c, y), column = phase_of(c, x);
+    size_t wide = phase_taps(c, column), all = (size_t)k * k;
+
+    return (in * all + phase_offset(c, row, column)) * step->out_blocks + out * phase_taps(c, row) * wide +
+           y / c->stride * wide + x / c->stride;
+}
+
 /* Pack one block of outputs with all blocks of inputs, in both orders.  Lanes without a channel stay zero. */
 void
 conv_pack(void *context, size_t block, unsigned thread)
@@ -250,7 +263,7 @@ conv_pack(void *context, size_t block, unsigned thread)
             of_lane[step->out_lane[o] % BLOCK] = weights + o * row;
     for (b = 0; b < step->in.blocks; b++) {
         const int *channel = c->channel + b * BLOCK;
-        size_t at = (block * step->in.blocks + b) * taps, back = (b * (size_t)step->out_blocks + block + 1) * taps - 1;
+        size_t at = (block * step->in.blocks + b) * taps;
 
         for (tap = 0; tap < taps; tap++) {
             for (o = 0; o < BLOCK; o++)
@@ -261,7 +274,7 @@ conv_pack(void *context, size_t block, unsigned thread)
                     forward[i][o] = backward[o][i];
             put_block(as, forward, operand_at(as, c->forward, (at + tap) * size));
             if (c->backward)
-                put_block(as, backward, operand_at(as, c->backward, (back - tap) * size));
+                put_block(as, backward, operand_at(as, c->backward, backward_tap(step, b, block, tap) * size));
         }
     }
 }
@@ -326,12 +339,14 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
             .x_block = (size_t)box.rows * box.columns * BLOCK,
             .x_row = (size_t)box.columns * BLOCK,
             .step = (size_t)stride * BLOCK,
-            .kernel = k,
+            .kernel_rows = k,
+            .kernel_columns = k,
             .blocks = step->in.blocks,
             .last = step->in.last,
             .w = operand_from(as, step->conv.forward, o * per_out),
             .w_out = per_out,
             .y_out = step->out->pixels * BLOCK,
+            .y_step = BLOCK,
             .outs = smaller(2, step->out_blocks - o),
             .pixels = c->flat ? pixels : c->out_width,
         };

@@ -80,37 +80,61 @@ add_weights(const struct backward *at, const struct weight_strip *s, unsigned fi
     }
 }
 
-/*
- * Compute the gradients of input blocks first .. first + count - 1 for rows x columns pixels, starting at pixel
- * `from`.  dy has k - 1 more rows and columns.
- */
+/* Returns the first output that row `y` of the input reads in its gradient; the same for columns. */
+static long
+first_output(const struct conv_plan *c, unsigned y)
+{
+    return ((long)y + (long)c->pad - (long)(c->kernel - 1) + (long)phase_first(c, y % c->stride)) / (long)c->stride;
+}
+
+/* Compute the gradients of row `y` of a box of inputs, for `count` blocks; those of its first pixel are at g. */
 static void
-give_data(const struct backward *at, unsigned first, unsigned count, const void *dy, size_t from, unsigned rows,
-          unsigned columns, float *g)
+give_row(const struct backward *at, struct conv_row *r, const void *dy, const struct box *out, const struct box *in,
+         unsigned y, size_t first, float *g)
+{
+    const struct conv_plan *c = &at->step->conv;
+    const struct products *as = at->plan->products;
+    size_t taps = (size_t)c->kernel * c->kernel, size = (size_t)at->step->out_blocks * BLOCK * BLOCK;
+    unsigned row = y % c->stride, from = (unsigned)in->left, x;
+
+    r->kernel_rows = phase_taps(c, row);
+    for (x = from; x < from + in->columns && x < from + c->stride; x++) {
+        unsigned column = x % c->stride;
+        long above = first_output(c, y) - out->top, before = first_output(c, x) - out->left;
+
+        r->kernel_columns = phase_taps(c, column);
+        r->pixels = (from + in->columns - x + c->stride - 1) / c->stride;
+        r->w = operand_from(as, c->backward, (first * taps + phase_offset(c, row, column)) * size);
+        r->x = dy; /* not read without taps, which may have no output */
+        if (r->kernel_rows > 0 && r->kernel_columns > 0)
+            r->x = operand_from(as, dy, (size_t)above * r->x_row + (size_t)before * BLOCK);
+        r->y = g + (size_t)(x - from) * BLOCK;
+        as->conv(r);
+    }
+}
+
+/* Compute the gradients of `count` input blocks from `first` on, in a box of inputs; dy is of the outputs in `out`. */
+static void
+give_data(const struct backward *at, unsigned first, unsigned count, const void *dy, const struct box *out,
+          const struct box *in, float *g)
 {
     const struct step *step = at->step;
-    const struct products *as = at->plan->products;
-    unsigned k = step->conv.kernel, o, row;
-    size_t per_block = conv_weight_floats(step) / step->in.blocks, pixels = (size_t)rows * columns;
+    size_t pixels = (size_t)in->rows * in->columns, from = (size_t)in->top * in->width + (size_t)in->left;
+    unsigned o, row;
     struct conv_row r = {
-        .x_block = (size_t)(rows + k - 1) * (columns + k - 1) * BLOCK,
-        .x_row = (size_t)(columns + k - 1) * BLOCK,
+        .x_block = (size_t)out->rows * out->columns * BLOCK,
+        .x_row = (size_t)out->columns * BLOCK,
         .step = BLOCK,
-        .kernel = k,
         .blocks = step->out_blocks,
         .last = step->out_last,
-        .w = operand_from(as, step->conv.backward, first * per_block),
-        .w_out = per_block,
+        .w_out = conv_weight_floats(step) / step->in.blocks,
         .y_out = pixels * BLOCK,
+        .y_step = (size_t)step->conv.stride * BLOCK,
         .outs = count,
-        .pixels = columns,
     };
 
-    for (row = 0; row < rows; row++) {
-        r.x = operand_from(as, dy, row * r.x_row);
-        r.y = g + (size_t)row * columns * BLOCK;
-        as->conv(&r);
-    }
+    for (row = 0; row < in->rows; row++)
+        give_row(at, &r, dy, out, in, (unsigned)in->top + row, first, g + (size_t)row * in->columns * BLOCK);
     for (o = 0; o < count; o++)
         view_give(at->plan, &step->in, at->image, first + o, from, pixels, g + o * r.y_out);
 }
@@ -125,6 +149,7 @@ same_strip(const struct backward *at, unsigned row, unsigned column, unsigned ro
     unsigned k = c->kernel, b, count;
     struct box box = {c->height,    c->width,       (long)row - (long)c->pad, (long)column - (long)c->pad,
                       rows + k - 1, columns + k - 1};
+    struct box given = {c->height, c->width, (long)row, (long)column, rows, columns};
     size_t area = (size_t)box.rows * box.columns * BLOCK, line = (size_t)box.columns * BLOCK;
     struct strip_parts part = strip_parts(plan, step, c->back_blocks, box.rows, box.columns, rows, columns, k - 1,
                                           c->gives);
@@ -134,7 +159,7 @@ same_strip(const struct backward *at, unsigned row, unsigned column, unsigned ro
                              NULL};
 
     s.dy_pairs = (void *)(at->scratch + part.dy_pairs);
-    gradient_fetch(plan->products, step, at->image, 0, step->out_blocks, &box, 1, dy);
+    gradient_fetch(plan->products, step, at->image, 0, step->out_blocks, &box, dy);
     if (plan->products->pair)
         pair_gradients(plan, step, &s);
     for (b = at->block; b < at->end; b += count) {
@@ -142,7 +167,7 @@ same_strip(const struct backward *at, unsigned row, unsigned column, unsigned ro
         view_fetch(plan, plan->products, &step->in, at->image, at->image, b, count, &box, x);
         add_weights(at, &s, b, count);
         if (c->gives)
-            give_data(at, b, count, dy, (size_t)row * c->width + column, rows, columns, g);
+            give_data(at, b, count, dy, &box, &given, g);
     }
 }
 
@@ -189,7 +214,7 @@ window_weights(const struct backward *at, unsigned from, unsigned rows)
                              .dy_pairs = (void *)(at->scratch + part.dy_pairs)};
 
     view_fetch(plan, plan->products, &step->in, at->image, at->image, 0, step->in.blocks, &in, at->scratch + part.x);
-    gradient_fetch(plan->products, step, at->image, 0, step->out_blocks, &out, 1, at->scratch + part.dy);
+    gradient_fetch(plan->products, step, at->image, 0, step->out_blocks, &out, at->scratch + part.dy);
     if (plan->products->pair)
         pair_gradients(plan, step, &s);
     add_weights(at, &s, 0, step->in.blocks);
@@ -200,17 +225,23 @@ window_data(const struct backward *at, unsigned from, unsigned rows)
 {
     const struct step *step = at->step;
     const struct conv_plan *c = &step->conv;
-    unsigned k = c->kernel, b, count;
-    long pad = (long)c->pad, extra = (long)k - 1;
-    /* Output o is at row o * stride of the spread image; input y is read by rows y + pad - extra to y + pad. */
-    struct box out = {c->out_height, c->out_width, (long)from + pad - extra,
-                      pad - extra,   rows + k - 1, c->width + k - 1};
+    struct box in = {c->height, c->width, (long)from, 0, rows, c->width};
+    long top = first_output(c, from), left = first_output(c, 0);
+    /* The last outputs that the last row and column of `in` read. */
+    long bottom = (long)((from + rows - 1 + c->pad) / c->stride), right = (long)((c->width - 1 + c->pad) / c->stride);
+    struct box out = {c->out_height,
+                      c->out_width,
+                      top,
+                      left,
+                      (unsigned)(bottom < top ? 0 : bottom - top + 1),
+                      (unsigned)(right < left ? 0 : right - left + 1)};
     void *dy = at->scratch, *g = at->scratch + conv_data_bytes(at->plan, step, rows);
+    unsigned b, count;
 
-    gradient_fetch(at->plan->products, step, at->image, 0, step->out_blocks, &out, c->stride, dy);
+    gradient_fetch(at->plan->products, step, at->image, 0, step->out_blocks, &out, dy);
     for (b = 0; b < step->in.blocks; b += count) {
         count = smaller(2, step->in.blocks - b);
-        give_data(at, b, count, dy, (size_t)from * c->width, rows, c->width, g);
+        give_data(at, b, count, dy, &out, &in, g);
     }
 }
 

@@ -96,11 +96,55 @@ struct conv_plan {
     int *channel;                     /* [in blocks * 16]: offset of a lane's taps in the weights, or -1 */
     bool gives;                       /* computes the gradient of its input */
     /*
-     * Packed weights, as operands: [out block][in block][ky][kx][16 in][16 out], and [in block][out block][ky][kx]
-     * [16 out][16 in] with the taps reversed.  In bf16 two inputs of conv() are a pair: [8][16][2] instead of [16][16].
+     * Packed weights, as operands: [out block][in block][ky][kx][16 in][16 out], and for the gradient of the input
+     * [in block][phase][out block][taps of the phase][16 out][16 in].  In bf16 two inputs of conv() are a pair:
+     * [8][16][2] instead of [16][16].
      */
     void *forward, *backward;
 };
+
+/*
+ * The gradient of row y of the input reads the outputs through every stride-th row of the kernel, turned around.  Rows
+ * with the same y % stride, a phase, have the same taps; so it is for columns.  So no product is with a zero between
+ * the outputs.
+ */
+static inline unsigned
+phase_of(const struct conv_plan *c, unsigned tap)
+{
+    unsigned before = c->kernel - 1 - tap, far = c->kernel * c->stride; /* far: the difference is not negative */
+
+    return (before + far - c->pad % c->stride) % c->stride;
+}
+
+/* Returns the first tap of a phase, from 0 to stride - 1; it may be none of the kernel's. */
+static inline unsigned
+phase_first(const struct conv_plan *c, unsigned phase)
+{
+    return phase_of(c, phase); /* first = (kernel - 1 - pad - phase) % stride, and phase in the same way from first */
+}
+
+/* Returns the number of taps; a kernel smaller than the stride has phases without any. */
+static inline unsigned
+phase_taps(const struct conv_plan *c, unsigned phase)
+{
+    unsigned first = phase_first(c, phase);
+
+    return first < c->kernel ? (c->kernel - first + c->stride - 1) / c->stride : 0;
+}
+
+/* Returns the number of taps in the phases of the rows before `row`, and in those of `row` before `column`. */
+static inline size_t
+phase_offset(const struct conv_plan *c, unsigned row, unsigned column)
+{
+    size_t rows = 0, columns = 0;
+    unsigned i;
+
+    for (i = 0; i < row; i++)
+        rows += phase_taps(c, i);
+    for (i = 0; i < column; i++)
+        columns += phase_taps(c, i);
+    return rows * c->kernel + phase_taps(c, row) * columns;
+}
 
 /* The scratch of a strip of the backward pass, in bytes from its start; see strip_parts(). */
 struct strip_parts {
@@ -261,11 +305,10 @@ size_t patches_bytes(const struct patches *p, unsigned columns);
 void view_give(const struct plan *plan, const struct view *in, size_t image, unsigned block, size_t from, size_t count,
                const float *g);
 /*
- * Write the final gradient of a step's output to [blocks][rows][columns][16], as operands of `as`.  If spread > 1, the
- * box belongs to an image that is `spread` times as large and zero except in every spread-th row and column.
+ * Write the final gradient of a step's output to [blocks][rows][columns][16], as operands of `as`.
  */
 void gradient_fetch(const struct products *as, const struct step *step, size_t image, unsigned first, unsigned blocks,
-                    const struct box *box, unsigned spread, void *to);
+                    const struct box *box, void *to);
 /* Prepare gradient_fetch(), after all readers of the step's output are done. */
 void gradient_close(const struct plan *plan, const struct step *step);
 /* Set `first` for the blocks of the view that have no gradient yet, and mark them as accumulated. */

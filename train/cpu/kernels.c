@@ -32,10 +32,10 @@ conv_tile(const struct conv_row *row, const float *x0, float *y, const size_t pi
     for (b = 0; b < row->blocks; b++) {
         size_t inputs = b + 1 < row->blocks ? BLOCK : row->last;
 
-        for (ky = 0; ky < row->kernel; ky++) {
+        for (ky = 0; ky < row->kernel_rows; ky++) {
             const float *x = x0 + b * row->x_block + ky * row->x_row;
 
-            for (kx = 0; kx < row->kernel; kx++, x += BLOCK, w += BLOCK * BLOCK) {
+            for (kx = 0; kx < row->kernel_columns; kx++, x += BLOCK, w += BLOCK * BLOCK) {
                 for (i = 0; i < inputs; i++) {
                     vec factor[OUTS * VECTORS];
 
@@ -52,7 +52,7 @@ conv_tile(const struct conv_row *row, const float *x0, float *y, const size_t pi
         }
     }
     UNROLL for (p = 0; p < pixels; p++) UNROLL for (v = 0; v < outs * VECTORS; v++)
-        store(y + v / VECTORS * row->y_out + p * BLOCK + v % VECTORS * LANES, sum[p][v]);
+        store(y + v / VECTORS * row->y_out + p * row->y_step + v % VECTORS * LANES, sum[p][v]);
 }
 
 #define OPERAND float

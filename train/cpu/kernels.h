@@ -33,19 +33,20 @@
 
 /*
  * A row of convolution outputs, for one or two blocks of output channels:
- *     y[o][p][.] = sum over b, ky, kx, i of w[o][b][ky][kx][i][.] * x[b * x_block + ky * x_row + kx * 16 + p * step +
+ *     y[o * y_out + p * y_step + .] = sum over b, ky, kx, i of w[o][b][ky][kx][i][.] * x[b * x_block + ky * x_row + kx * 16 + p * step +
  *     i]
  */
 struct conv_row {
     const void *x;               /* operands */
     size_t x_block, x_row, step; /* operands */
-    unsigned kernel, blocks;
+    unsigned kernel_rows, kernel_columns;
+    unsigned blocks;
     unsigned last; /* channels in use in the last block of x */
     const void *w; /* operands */
     size_t w_out;  /* operands between two blocks of outputs */
     float *y;
-    size_t y_out;
-    unsigned outs; /* 1 or 2 */
+    size_t y_out, y_step; /* floats between two blocks, and between two pixels */
+    unsigned outs;        /* 1 or 2 */
     size_t pixels;
 };
 

@@ -15,8 +15,8 @@ conv_tiles(const struct conv_row *row, const size_t outs, const size_t step)
     float *y = row->y;
     size_t left = row->pixels;
 
-#define TILES(count)                                                                \
-    for (; left >= (count); left -= (count), x += (count)*step, y += (count)*BLOCK) \
+#define TILES(count)                                                                      \
+    for (; left >= (count); left -= (count), x += (count)*step, y += (count)*row->y_step) \
     conv_tile(row, x, y, count, outs, step)
     TILES(TILE);
 #if TILE > 7

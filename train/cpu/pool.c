@@ -154,7 +154,7 @@ backward_block(const struct plan *plan, const struct step *step, size_t image, u
     struct box box_out = whole(out), box_in = whole(in);
     float *dy = scratch, *dx = dy + BLOCK * out->pixels, *x = dx + BLOCK * in->pixels;
 
-    gradient_fetch(&plan->kernels->products, step, image, b, 1, &box_out, 1, dy);
+    gradient_fetch(&plan->kernels->products, step, image, b, 1, &box_out, dy);
     switch (node->op) {
     case GRAPH_ADD:
         if (node->relu)

@@ -140,36 +140,24 @@ fetch_run(const struct products *as, const struct tensor *s, size_t image, unsig
 
 void
 gradient_fetch(const struct products *as, const struct step *step, size_t image, unsigned first, unsigned blocks,
-               const struct box *box, unsigned spread, void *start)
+               const struct box *box, void *start)
 {
-    size_t pixel = BLOCK * as->size, all = box->columns * pixel;
+    size_t pixel = BLOCK * as->size, line = box->columns * pixel;
     char *to = start;
-    struct box spaced = *box;
-    unsigned from, end, b, row, column;
+    unsigned from, end, b, row;
 
-    spaced.width = (box->width - 1) * spread + 1;
-    inside_columns(&spaced, &from, &end);
+    inside_columns(box, &from, &end);
     for (b = first; b < first + blocks; b++) {
-        for (row = 0; row < box->rows; row++, to += all) {
+        for (row = 0; row < box->rows; row++, to += line) {
             long y = box->top + (long)row;
-            size_t line;
 
-            if (y < 0 || y % (long)spread != 0 || y / (long)spread >= (long)box->height || from == end) {
-                memset(to, 0, all);
-                continue;
-            }
-            line = (size_t)(y / (long)spread) * box->width;
-            if (spread > 1) {
-                memset(to, 0, all);
-                for (column = from; column < end; column++)
-                    if ((box->left + (long)column) % (long)spread == 0)
-                        fetch_run(as, step->out, image, step->out_block + b,
-                                  line + (size_t)(box->left + (long)column) / spread, 1, to + column * pixel);
+            if (y < 0 || y >= (long)box->height || from == end) {
+                memset(to, 0, line);
                 continue;
             }
             memset(to, 0, from * pixel);
-            fetch_run(as, step->out, image, step->out_block + b, line + (size_t)(box->left + (long)from), end - from,
-                      to + from * pixel);
+            fetch_run(as, step->out, image, step->out_block + b,
+                      (size_t)y * box->width + (size_t)(box->left + (long)from), end - from, to + from * pixel);
             memset(to + end * pixel, 0, (box->columns - end) * pixel);
         }
     }

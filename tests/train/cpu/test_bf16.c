@@ -197,7 +197,7 @@ free_memory(struct memory *m)
 static float
 defined_output(const struct conv_row *r, size_t out, size_t pixel, size_t lane)
 {
-    size_t b, tap, i, k = r->kernel;
+    size_t b, tap, i, k = r->kernel_rows;
     float sum = 0;
 
     for (b = 0; b < r->blocks; b++)
@@ -221,12 +221,14 @@ check_conv(unsigned kernel, unsigned outs, unsigned stride, unsigned pixels, uns
                          .x_block = 8192,
                          .x_row = 2048,
                          .step = (size_t)stride * BLOCK,
-                         .kernel = kernel,
+                         .kernel_rows = kernel,
+                         .kernel_columns = kernel,
                          .blocks = 2,
                          .last = last,
                          .w = m.w,
                          .w_out = (size_t)2 * 9 * BLOCK * BLOCK,
                          .y_out = 8192,
+                         .y_step = BLOCK,
                          .outs = outs,
                          .pixels = pixels};
     size_t o, p, c;
