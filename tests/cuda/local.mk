@@ -69,7 +69,7 @@ CLEANFILES += libcudaemulated.la libemulator.la libemulated_bf16.la libemulated_
 if EMULATOR
 check_PROGRAMS += tests/chex-train-emulated tests/train-step-emulated
 endif
-tests_chex_train_emulated_SOURCES = tools/chex-train.c $(train_sources)
+tests_chex_train_emulated_SOURCES = tools/chex-train.c $(train_sources) $(train_values_sources)
 nodist_tests_chex_train_emulated_SOURCES = $(emulated_backends)
 tests_chex_train_emulated_CPPFLAGS = -iquote tests/emulated $(tools_cppflags)
 tests_chex_train_emulated_LDADD = libdraw.la $(emulated_ldadd) libtrain.la $(launcher_ldadd) $(tools_ldadd) -lm

@@ -9,7 +9,7 @@ tests_unit_SOURCES += \
 check_PROGRAMS += late-train
 late_train_SOURCES = \
 	tools/chex-train.c \
-	$(train_sources) \
+	$(train_sources) $(train_values_sources) \
 	tests/fakes/device/late.h \
 	tests/fakes/device/late_backend.c \
 	tests/fakes/device/late_memory.c \
