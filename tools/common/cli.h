@@ -120,6 +120,7 @@ struct cli_program {
     const char *usage;    /* synopsis without the program's name, lines separated by '\n' */
     const char *examples; /* --help shows them first; each line is a command or a comment */
     const char *notes;    /* after the options, or NULL */
+    const char *exits;    /* lines of --help for the exit status, "  0      good\n"; NULL: those of enum cli_exit */
     const struct cli_option *options;
     const struct cli_command *const *commands; /* ends with NULL; or NULL: the tool has no commands */
     const struct cli_retired *retired;         /* or NULL */

@@ -10,8 +10,7 @@
 #include <string.h>
 
 /* The --help text for the exit codes of cli.h. */
-static const char exit_codes[] = "Exit status\n"
-                                 "  0      good\n"
+static const char exit_codes[] = "  0      good\n"
                                  "  1      finished, but the data had faults\n"
                                  "  2      usage or configuration\n"
                                  "  3      input missing or unreadable\n"
@@ -131,7 +130,8 @@ cli_help(const struct cli_program *program, const struct cli_command *command)
     help_options(program, NULL);
     if (program->notes)
         printf("\n%s\n", program->notes);
-    printf("\n%s\nSee %s(1).  Research use only, not for diagnosis.\n", exit_codes, program->name);
+    printf("\nExit status\n%s\nSee %s(1).  Research use only, not for diagnosis.\n",
+           program->exits ? program->exits : exit_codes, program->name);
     if (PACKAGE_URL[0])
         printf("Home page: %s\n", PACKAGE_URL);
 }

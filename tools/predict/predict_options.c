@@ -148,6 +148,14 @@ const struct cli_program predict_program = {
     .notes = "A RUN is a folder of chex-train, or one of its .safetensors files.  A PATH is a\n"
              "folder, a PNG or JPEG file, an archive, or a data set of chex-convert.\n"
              "Research use only, not for diagnosis.",
+    .exits = "  0   all images were scored\n"
+             "  1   some images were refused, or an archive is damaged; the others were scored\n"
+             "  2   usage\n"
+             "  3   an input is missing, unreadable or damaged\n"
+             "  4   writing failed, or out of memory\n"
+             "  6   an input does not fit, such as a model of another program\n"
+             "  70  a bug\n"
+             "  75  stopped by a signal; nothing was written\n",
     .options = option_table,
     .words = words,
     .aliases = aliases,
