@@ -53,11 +53,8 @@ cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct ch
             break;
         }
     }
-    if (unit == 1)
-        return cli_number(text, min, max, out, err);
-    memcpy(digits, text, length - 1);
-    digits[length - 1] = '\0';
-    if (cli_number(digits, 0, max / unit, out, NULL) != CHEX_OK || *out * unit < min)
+    snprintf(digits, sizeof(digits), "%.*s", (int)(length - (unit != 1)), text);
+    if (length >= sizeof(digits) || cli_number(digits, 0, max / unit, out, NULL) != CHEX_OK || *out * unit < min)
         return error_set(err, CHEX_ERR_USAGE, "takes a number from %llu to %llu (K, M, G allowed), not '%s'",
                          (unsigned long long)min, (unsigned long long)max, text);
     *out *= unit;

@@ -21,6 +21,11 @@ read_file(const char *path, const struct findings *findings, struct flags *out, 
     size_t count, i;
     enum chex_status status = value_weights(path, "Hernia,0.12", given, &count, err);
 
+    if (status == CHEX_ERR_USAGE && count < CHEX_FINDINGS_MAX) {
+        const struct chex_error why = *err;
+
+        return error_set(err, status, "%s, with a threshold above 0 and at most 1", why.text);
+    }
     for (i = 0; status == CHEX_OK && i < count; i++) {
         int finding = finding_index(findings, given[i].name, strlen(given[i].name));
 
@@ -31,7 +36,7 @@ read_file(const char *path, const struct findings *findings, struct flags *out, 
             return error_set(err, CHEX_ERR_USAGE, "%s:%lu: %s a second time", path, given[i].line,
                              findings->name[finding]);
         if (given[i].weight > 1)
-            return error_set(err, CHEX_ERR_USAGE, "%s:%lu: a threshold is a probability, at most 1", path,
+            return error_set(err, CHEX_ERR_USAGE, "%s:%lu: a threshold is a probability, above 0 and at most 1", path,
                              given[i].line);
         out->threshold[finding] = given[i].weight;
     }

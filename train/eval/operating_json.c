@@ -229,7 +229,7 @@ take_document(struct text_reading *r, const json_t *top, const char *const *find
     out->patients = take_count(r, top, "patients", out->images);
     if (!json_is_array(list) || json_array_size(list) != out->outputs) {
         if (r->status == CHEX_OK)
-            r->status = error_set(r->err, CHEX_ERR_INCOMPATIBLE, "they are of %zu findings, the data set has %u",
+            r->status = error_set(r->err, CHEX_ERR_INCOMPATIBLE, "they are of %zu findings, not of %u",
                                   json_array_size(list), out->outputs);
         return;
     }
