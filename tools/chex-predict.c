@@ -13,6 +13,7 @@
 #include "common/stop_signals.h"
 #include "predict/predict_report.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* A run of the program: what its callbacks need. */
@@ -82,8 +83,9 @@ print(const struct prediction *p, const struct cli_common *common, int code, str
     } else if (!p->options->out) {
         status = prediction_csv(p, &text, err);
     }
-    if (status == CHEX_OK && text.size > 0 && fwrite(text.data, 1, text.size, stdout) != text.size)
-        status = error_set(err, CHEX_ERR_WRITE, "cannot write to standard output");
+    if (status == CHEX_OK && text.size > 0 &&
+        (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0))
+        status = error_write(err, errno, "cannot write to standard output");
     buffer_release(&text);
     return status;
 }
@@ -184,6 +186,8 @@ predict(struct predict_options *o, const struct cli_common *common)
     progress_line_release(&run.line);
     if (status != CHEX_OK) {
         suggest(o, &err);
+        if (chex_status_is_data(err.status)) /* of a data set or archive; nothing was scored, so the code is not 1 */
+            err.status = CHEX_ERR_MISSING;
         code = cli_error(&predict_program, common, &err);
         if (common->json)
             print_failure(&err, code);

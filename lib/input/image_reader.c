@@ -134,12 +134,10 @@ read_files(struct image_reader *r)
 /* ---- two images with the same name ---------------------------------------------------------------------------- */
 
 static enum chex_status
-fail_twice(const char *name, const char *a, const char *b, struct chex_error *err)
+fail_twice(const struct source *source, const char *name, const char *a, const char *b, struct chex_error *err)
 {
-    return error_set(err, CHEX_ERR_USAGE,
-                     "'%s' found twice with different content: '%s' and '%s' (leave one out, and start again with "
-                     "--force)",
-                     name, a, b);
+    return error_set(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s' (%s)", name, a, b,
+                     source->apart ? source->apart : "leave one out, and start again with --force");
 }
 
 /* Hash an image.  The result is never 0.  For an image that is too large to be read, only the size is hashed. */
@@ -196,7 +194,7 @@ compare_with_others(struct image_reader *r, size_t archive, const struct queue_e
         if (status != CHEX_OK)
             return status;
         if (!same)
-            return fail_twice(name, path, e->path, err);
+            return fail_twice(r->source, name, path, e->path, err);
     }
     pthread_mutex_lock(&r->lock);
     before = *a;
@@ -208,7 +206,7 @@ compare_with_others(struct image_reader *r, size_t archive, const struct queue_e
         bool later = before.archive > archive;
         const char *other = r->source->archive[before.archive];
 
-        return fail_twice(name, later ? e->path : other, later ? other : e->path, err);
+        return fail_twice(r->source, name, later ? e->path : other, later ? other : e->path, err);
     }
     *first = before.hash == 0 && !file;
     return CHEX_OK;

@@ -404,8 +404,10 @@ drop_repeated(struct source *s, struct chex_error *err)
         if (status != CHEX_OK)
             return status;
         if (!same)
-            return error_set(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'", last->name,
-                             s->file[i].folder < last->folder ? b : a, s->file[i].folder < last->folder ? a : b);
+            return error_set(err, CHEX_ERR_USAGE, "'%s' found twice with different content: '%s' and '%s'%s%s%s",
+                             last->name, s->file[i].folder < last->folder ? b : a,
+                             s->file[i].folder < last->folder ? a : b, s->apart ? " (" : "", s->apart ? s->apart : "",
+                             s->apart ? ")" : "");
         if (s->file[i].folder < last->folder)
             *last = s->file[i];
         s->repeated++;

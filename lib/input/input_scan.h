@@ -47,6 +47,9 @@ struct source {
     const char *output; /* set before the scan, or NULL: this folder is searched for images even if it is a data set */
     /* Set before the scan, or NULL: [path_count] texts put before the names and patients of each data set; not owned */
     const char *const *prefix;
+    const char *split; /* set before the scan, or NULL: only shards of this split of the data sets are read */
+    /* Set before the scan, or NULL: what a message says about images of one name, in files and in data sets. */
+    const char *apart, *datasets_apart;
     struct chex_dataset **dataset;
     size_t dataset_count;
     struct stored_image *stored;

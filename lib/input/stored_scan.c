@@ -187,6 +187,7 @@ stored_scan(struct source *source, const char *path, struct chex_error *err)
                                              sizeof(struct chex_dataset *));
     struct chex_dataset *ds;
     enum chex_status status;
+    int split;
 
     if (!grown)
         return error_memory(err);
@@ -197,8 +198,10 @@ stored_scan(struct source *source, const char *path, struct chex_error *err)
     w.dataset = ds;
     w.number = (uint32_t)source->dataset_count;
     source->dataset[source->dataset_count++] = ds;
+    split = source->split ? chex_dataset_find_split(ds, source->split) : -1;
     for (w.shard = 0; status == CHEX_OK && w.shard < ds->info.shard_count; w.shard++)
-        status = scan_shard(&w, err);
+        if (split < 0 || ds->shard[w.shard].split == (unsigned)split)
+            status = scan_shard(&w, err);
     return status;
 }
 
@@ -256,7 +259,9 @@ stored_check_names(const struct source *source, struct chex_error *err)
         else
             status = add_shared(&shared, source, a->name, a->folder, b->folder, err);
     }
-    return fail_shared(&shared, status, "image", "--id-prefix keeps different images apart", err);
+    return fail_shared(&shared, status, "image",
+                       source->datasets_apart ? source->datasets_apart : "--id-prefix keeps different images apart",
+                       err);
 }
 
 enum chex_status

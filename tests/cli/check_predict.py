@@ -109,6 +109,10 @@ def _(work):
     train(out, "--eval-only", "--tta", "tencrop", source=f"{work}/area")
     done = predict(out, images(), "--tta", "tencrop", "-o", f"{work}/out")
     says(done, r"shrunk to 36x36 \(area\)")
+    done = predict(whole(), f"{work}/area", "-o", f"{work}/other")
+    says(done, r"of 36x36, shrunk for the data set \(area\)",
+         "note .* was made with --resize area, the images of the training with --resize bilinear")
+    assert document(slurp(f"{work}/other/predictions.json"))["images"]["resize"] == "area"
     wanted, found = scores(f"{out}/predictions-test.csv"), scores(f"{work}/out/predictions.csv")
     assert wanted and all(found[name] == wanted[name] for name in wanted)
     predict(out, images(), "--tta", "tencrop", "-o", f"{work}/lanczos", "--resize", "lanczos", "-q")
@@ -248,7 +252,7 @@ def _(work):
              "flipped.png": good[:60] + bytes([good[60] ^ 1]) + good[61:], "cut.jpg": b"\xff\xd8\xff\xe0\0\x10JFIF"}
     folder = folder_of(work, "files", files)
     done = predict(whole(), folder, "-o", f"{work}/out", code=1)
-    says(done, "8 images refused", "refused  cut.png: truncated", "convert it to PNG first")
+    says(done, "8 images refused", "refused  cut.png: truncated", "dcmj2pnm .* dicom.png IMAGE.png")
     found = {row["image"]: row for row in rows(slurp(f"{work}/out/predictions.csv").decode())}
     assert sorted(found) == sorted(files), sorted(found)
     refused = rows(slurp(f"{work}/out/refused.csv").decode())
@@ -313,9 +317,42 @@ def _(work):
         folder_of(work, day, {"1.png": content})
     assert len(rows(predict(whole(), f"{work}/day1", f"{work}/day2", "-q").stdout)) == 1
     write(f"{work}/day2/1.png", gray(65))
-    says(predict(whole(), f"{work}/day1", f"{work}/day2", code=2), "'1.png' found twice with different content")
+    says(predict(whole(), f"{work}/day1", f"{work}/day2", code=2), "'1.png' found twice with .*--name-parts 2 keeps")
+    for day in ("day1", "day2"):
+        with tarfile.open(f"{work}/{day}.tar", "w") as tar:
+            tar.add(f"{work}/{day}", day)
+    says(predict(whole(), f"{work}/day1.tar", f"{work}/day2.tar", code=2), r"day2.tar' \(--name-parts 2 keeps")
+    predict(whole(), f"{work}/day1.tar", f"{work}/day2.tar", "--name-parts", "2", "-q")
     found = rows(predict(whole(), f"{work}/day2", f"{work}/day1", "--name-parts", "2", "-q").stdout)
     assert [r["image"] for r in found] == ["day1/1.png", "day2/1.png"], found
+
+
+@case("a data set that cannot be listed ends with 3 or 6, and another split is scored")
+def _(work):
+    shards = os.path.join(work, "shards")
+    shutil.copytree(data(), shards)
+    name = sorted(n for n in os.listdir(shards) if "-test" in n)[0]
+    write(os.path.join(shards, name), slurp(os.path.join(shards, name))[:1000])
+    done = predict(whole(), shards, "-o", f"{work}/out", code=3)
+    says(done, rf"chex-predict: repair .*{name}")
+    assert not os.path.exists(f"{work}/out")
+    predict(whole(), shards, "--split", "val", "-q")
+    write(f"{shards}/manifest.json", "{")
+    says(predict(whole(), shards, code=6), "chex-predict: .*manifest.json")
+
+
+@case("notes name the images of a data set that the model was trained on")
+def _(work):
+    fold = run_folder(work)
+    train(fold, "--epochs", "1", "--fold", "2/3")
+    for split in ("val", "train"):
+        done = predict(fold, data(), "--split", split)
+        says(done, "trained with --fold 2/3: its training images are in train and val of")
+    assert "trained" not in predict(fold, data(), "--split", "test").stderr
+    says(predict(whole(), data(), "--split", "train"), "was trained on the images of the split train of")
+    says(predict(whole(), data()), "was trained on the images of the split train of")
+    assert "trained" not in predict(whole(), data(), "--split", "val").stderr
+    says(predict(whole(), whole(), data(), "--split", "val"), "is the same model as .*: the mean counts it again")
 
 
 # ---- output that fails, and stops ----------------------------------------------------------------------------------
@@ -333,7 +370,8 @@ def _(work):
     assert not {"predictions.csv", "predictions.json"} & set(os.listdir(f"{work}/out")), os.listdir(f"{work}/out")
     assert not [n for n in os.listdir(f"{work}/out") if n.startswith(".")]
     with open("/dev/full", "w", encoding="ascii") as full:
-        says(predict(whole(), images(), code=4, stdout=full), "standard output")
+        done = predict("-q", whole(), images(), code=4, stdout=full)
+    says(done, r"\Achex-predict: cannot write to standard output: disk full\n\Z")
     predict(whole(), images(), "-o", f"{work}/out", "--force")
 
 

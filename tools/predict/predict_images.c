@@ -63,6 +63,35 @@ choose_records(struct images *images, const struct predict_options *o, unsigned 
     return status;
 }
 
+const char *
+images_resize(const struct images *images, unsigned size, enum resample_method resize)
+{
+    const struct source *s = &images->source;
+    const char *found = NULL;
+    size_t i;
+
+    for (i = 0; i < s->dataset_count; i++) {
+        const struct chex_dataset *ds = s->dataset[i];
+        const char *method = ds->info.width > size ? resample_names[resize] : ds->manifest.resize;
+
+        if (found && strcmp(found, method) != 0)
+            return "mixed";
+        found = method;
+    }
+    return found ? found : resample_names[resize];
+}
+
+bool
+images_are_shrunk(const struct images *images, unsigned size)
+{
+    bool shrunk = images->source.dataset_count == 0;
+    size_t i;
+
+    for (i = 0; i < images->source.dataset_count; i++)
+        shrunk |= images->source.dataset[i]->info.width > size;
+    return shrunk;
+}
+
 /* ---- archives ---------------------------------------------------------------------------------------------------- */
 
 struct image_archive_options
@@ -175,6 +204,22 @@ plan_names(struct images *images, struct part part, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* A damaged manifest does not fit; other damaged inputs are unreadable. */
+static enum chex_status
+scan_failed(const struct predict_options *o, enum chex_status status, struct chex_error *err)
+{
+    bool is_stored;
+    size_t i;
+
+    for (i = 0; chex_status_is_data(status) && i < o->paths; i++) {
+        struct chex_error why = {.status = CHEX_OK};
+
+        if (stored_probe(o->path[i], &is_stored, &why) == CHEX_OK && !is_stored && chex_status_is_data(why.status))
+            status = err->status = CHEX_ERR_INCOMPATIBLE;
+    }
+    return status;
+}
+
 enum chex_status
 images_list(const struct predict_options *o, unsigned size, enum resample_method resize, unsigned threads,
             const atomic_bool *stop, struct images *out, struct chex_error *err)
@@ -185,7 +230,12 @@ images_list(const struct predict_options *o, unsigned size, enum resample_method
     out->source.with_datasets = true;
     out->source.name_parts = o->name_parts;
     out->source.stop = stop;
+    out->source.split = o->split;
+    out->source.apart = "--name-parts 2 keeps images of different folders apart";
+    out->source.datasets_apart = "score them in separate commands";
     status = source_scan(o->path, o->paths, &out->source, err);
+    if (status != CHEX_OK)
+        return scan_failed(o, status, err);
     if (status == CHEX_OK)
         status = choose_records(out, o, size, resize, err);
     if (status == CHEX_OK)

@@ -28,12 +28,21 @@ struct images {
  * List the images.  size: side of the images of the models, which must not be smaller than those of a data set.  Zero
  * *out before the call; free it with images_release(), also after a failure.
  * CHEX_ERR_USAGE    --split without a data set, or a data set without this split; errors of source_scan()
- * CHEX_ERR_MISSING  there are no images;  CHEX_ERR_INCOMPATIBLE  a data set of smaller images
+ * CHEX_ERR_MISSING  there are no images;  CHEX_ERR_INCOMPATIBLE  a data set of smaller images, or with a
+ *                   damaged manifest
  * CHEX_ERR_STOPPED, CHEX_ERR_READ, CHEX_ERR_MEMORY and other errors of source_scan() and image_archive_open()
  */
 enum chex_status images_list(const struct predict_options *o, unsigned size, enum resample_method resize,
                              unsigned threads, const atomic_bool *stop, struct images *out, struct chex_error *err);
 void images_release(struct images *images);
+
+/*
+ * Returns how the images became as small as those of the models: the method of the data set if its images have this
+ * size, otherwise `resize`; "mixed" for data sets of which some were made in other ways.
+ */
+const char *images_resize(const struct images *images, unsigned size, enum resample_method resize);
+/* Returns whether images may be larger than those of the models, so that they are shrunk now. */
+bool images_are_shrunk(const struct images *images, unsigned size);
 
 /* Returns the options for reading the archives. */
 struct image_archive_options images_archive_options(const struct images *images, const atomic_bool *stop);

@@ -8,6 +8,7 @@
 #include "predict/predict_model.h"
 
 #include "base/ascii.h"
+#include "checkpoint/settings.h"
 #include "io/digest_file.h"
 #include "log/run_file.h"
 #include "plan/plan.h"
@@ -72,7 +73,7 @@ static enum chex_status
 read_run(struct predict_model *m, struct chex_error *err)
 {
     char *parent = m->file == m->path ? strdup(".") : strndup(m->path, (size_t)(m->file - m->path));
-    char resize[32] = "";
+    char resize[32] = "", split[sizeof(m->split)];
     enum chex_status status;
     bool leaky = false;
     int fd;
@@ -82,11 +83,21 @@ read_run(struct predict_model *m, struct chex_error *err)
     fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(parent);
     m->resize = -1;
+    snprintf(m->split, sizeof(m->split), "train");
+    if (!settings_kept_text(m->state.settings, "fold", m->fold, sizeof(m->fold)) || strcmp(m->fold, "none") == 0)
+        m->fold[0] = '\0';
     if (fd < 0)
         return CHEX_OK;
+    m->has_run = faccessat(fd, RUN_FILE_NAME, F_OK, 0) == 0;
     status = run_file_is_leaky(fd, &leaky, err);
     if (status == CHEX_OK)
         status = run_file_images(fd, &m->size, resize, sizeof(resize), err);
+    if (status == CHEX_OK)
+        status = run_file_train_split(&(struct folder){.fd = fd}, split, sizeof(split), err);
+    if (status == CHEX_OK)
+        memcpy(m->split, split, sizeof(split));
+    else if (status == CHEX_ERR_MISSING)
+        status = CHEX_OK;
     close(fd);
     m->state.leaky |= leaky;
     m->resize = name_index(resample_names, resize);
@@ -163,10 +174,9 @@ choose_images(const struct predict_options *o, struct models *m, struct chex_err
         const struct predict_model *model = &m->model[i];
 
         if (o->size == 0 && model->size == 0)
-            return error_set(err, CHEX_ERR_USAGE,
-                             "'%s': no " RUN_FILE_NAME " next to it says how large its images were: give --size, as it "
-                             "was for chex-convert",
-                             model->path);
+            return error_set(err, CHEX_ERR_USAGE, "'%s': %s: give --size, as it was for chex-convert", model->path,
+                             model->has_run ? RUN_FILE_NAME " next to it is damaged or lacks the size of its images"
+                                            : "no " RUN_FILE_NAME " next to it says how large its images were");
         if (m->size == 0)
             m->size = model->size;
         if (o->size == 0 && model->size != m->size)

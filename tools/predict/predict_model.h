@@ -10,7 +10,9 @@
 #define CHEX_TOOLS_PREDICT_MODEL_H
 
 #include "checkpoint/checkpoint.h"
+#include "data/fold.h"
 #include "dataset/findings.h"
+#include "dataset/record.h"
 #include "eval/operating.h"
 #include "predict/predict_options.h"
 
@@ -21,8 +23,11 @@ struct predict_model {
     struct checkpoint_state state; /* leaky: also if run.json marks the run */
     struct findings findings;
     struct operating operating;
-    unsigned size; /* side of the images of its data set; 0: unknown */
-    int resize;    /* enum resample_method of its data set; -1: unknown */
+    bool has_run;                    /* there is a run.json next to the file */
+    unsigned size;                   /* side of the images of its data set; 0: unknown */
+    int resize;                      /* enum resample_method of its data set; -1: unknown */
+    char split[RECORD_MAX_TEXT + 1]; /* of its data set that it was trained on: "train" */
+    char fold[FOLD_TEXT];            /* "2/3": its run divided train and val again; "": it did not */
     struct graph *graph;
     float *params, *stats;
     struct plan *plan;

@@ -217,10 +217,7 @@ refuse_dicom(const char *path, struct chex_error *err)
     close(fd);
     if (got < sizeof(magic) || memcmp(magic, "DICM", sizeof(magic)) != 0)
         return CHEX_OK;
-    return error_set(
-        err, CHEX_ERR_INCOMPATIBLE,
-        "'%s' is DICOM; convert it first (DCMTK): dcmj2pnm --write-16-bit-png --min-max-window %s IMAGE.png", path,
-        shell_word(path, word));
+    return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is DICOM; " DICOM_HINT, path, shell_word(path, word));
 }
 
 enum chex_status

@@ -12,6 +12,9 @@
 #include "eval/evaluate.h"
 #include "image/resample.h"
 
+/* What to do with a DICOM file: the format of a message with its name as a word of the shell. */
+#define DICOM_HINT "convert it first (DCMTK): dcmj2pnm --write-16-bit-png --min-max-window %s IMAGE.png"
+
 struct predict_options {
     /* RUNs and PATHs, as given; predict_sort_operands() tells them apart. */
     const char **operand;

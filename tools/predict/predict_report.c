@@ -12,10 +12,28 @@
 #include "common/printable.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
+#include "dataset/dataset.h"
 
 #include <string.h>
 
 /* ---- plan -------------------------------------------------------------------------------------------------------- */
+
+/* Say which models are the same. */
+static void
+report_twins(const struct models *models)
+{
+    char path[PRINTABLE_TEXT], other[PRINTABLE_TEXT];
+    size_t i, k;
+
+    for (i = 1; i < models->count; i++) {
+        for (k = 0; k < i && strcmp(models->model[k].sha256, models->model[i].sha256) != 0; k++)
+            ;
+        if (k < i)
+            wrap_line(stderr, "note", "'%s' is the same model as '%s': the mean counts it again",
+                      printable_text(relative_path(models->model[i].path), path),
+                      printable_text(relative_path(models->model[k].path), other));
+    }
+}
 
 static void
 report_models(const struct models *models)
@@ -33,6 +51,7 @@ report_models(const struct models *models)
         wrap_put(&w, ", ", "step %s", COUNT_TEXT(m->state.step));
         wrap_end(&w);
     }
+    report_twins(models);
     if (models->leaky)
         wrap_line(stderr, "leaky", "a model is marked: a patient or image was in two of its splits");
     if (models->short_run[0])
@@ -67,6 +86,67 @@ report_flags(const struct prediction *p)
 }
 
 static void
+report_resize(const struct prediction *p, struct wrap *w)
+{
+    unsigned size = p->models->size;
+    const char *method = images_resize(p->images, size, p->models->resize);
+
+    if (images_are_shrunk(p->images, size))
+        wrap_put(w, ", ", "shrunk to %ux%u (%s)", size, size, method);
+    else if (strcmp(method, resample_names[RESAMPLE_NONE]) == 0)
+        wrap_put(w, ", ", "of %ux%u, never shrunk", size, size);
+    else
+        wrap_put(w, ", ", "of %ux%u, shrunk for the data set (%s)", size, size, method);
+}
+
+/* Say which images of a data set the model was trained on, if they may be among those that are scored. */
+static void
+report_trained(const struct predict_model *m, const struct chex_dataset *ds, const char *split)
+{
+    char model[PRINTABLE_TEXT], path[PRINTABLE_TEXT];
+    bool trained = !split || strcmp(split, m->split) == 0;
+
+    if (strcmp(m->state.dataset_id, ds->info.id) != 0 && !manifest_had_id(&ds->manifest, m->state.dataset_id))
+        return;
+    printable_text(relative_path(m->path), model);
+    printable_text(relative_path(ds->folder.path), path);
+    if (m->fold[0] && (trained || strcmp(split, "val") == 0))
+        wrap_line(stderr, "note", "'%s' was trained with --fold %s: its training images are in train and val of '%s'",
+                  model, m->fold, path);
+    else if (trained)
+        wrap_line(stderr, "note", "'%s' was trained on the images of the split %s of '%s'", model, m->split, path);
+}
+
+/* What a reader should know about each data set and the training of the models. */
+static void
+report_datasets(const struct prediction *p)
+{
+    const struct models *models = p->models;
+    const char *wanted = resample_names[models->resize];
+    size_t i, k;
+
+    for (i = 0; i < p->images->source.dataset_count; i++) {
+        const struct chex_dataset *ds = p->images->source.dataset[i];
+        char path[PRINTABLE_TEXT];
+
+        if (!models->resize_assumed && ds->info.width == models->size && strcmp(ds->manifest.resize, wanted) != 0)
+            wrap_line(stderr, "note", "'%s' was made with --resize %s, the images of the training with --resize %s",
+                      printable_text(relative_path(ds->folder.path), path), ds->manifest.resize, wanted);
+        for (k = 0; k < models->count; k++)
+            report_trained(&models->model[k], ds, p->options->split);
+    }
+}
+
+static void
+report_unreadable(const struct source *s)
+{
+    char n[FORMAT_THINGS];
+
+    if (s->unreadable > 0)
+        wrap_line(stderr, "", "%s that may not be read left out", format_things(s->unreadable, "folder", n));
+}
+
+static void
 report_images(const struct prediction *p)
 {
     const struct source *s = &p->images->source;
@@ -80,7 +160,7 @@ report_images(const struct prediction *p)
         wrap_put(&w, " in ", "%s", format_things(s->folder_count, "folder", n));
     if (s->archive_count > 0)
         wrap_put(&w, s->folder_count > 0 ? " and " : " in ", "%s", format_things(s->archive_count, "archive", n));
-    wrap_put(&w, ", ", "shrunk to %ux%u (%s)", p->models->size, p->models->size, resample_names[p->models->resize]);
+    report_resize(p, &w);
     if (!part_is_whole(p->options->part))
         wrap_put(&w, ", ", "part %u of %u", p->options->part.index + 1, p->options->part.count);
     wrap_end(&w);
@@ -89,8 +169,7 @@ report_images(const struct prediction *p)
     if (s->unopened > 0)
         wrap_line(stderr, "", "%s in these folders not looked into; give archives by name",
                   format_things(s->unopened, "archive", n));
-    if (s->unreadable > 0)
-        wrap_line(stderr, "", "%s that may not be read left out", format_things(s->unreadable, "folder", n));
+    report_unreadable(s);
 }
 
 void
@@ -103,6 +182,7 @@ report_plan(const struct prediction *p, unsigned threads)
     report_models(m);
     report_flags(p);
     report_images(p);
+    report_datasets(p);
     wrap_put(&w, "", "device   %s", m->device->info.text);
     wrap_put(&w, ", ", "%s", precision_names[m->model[0].facts.precision]);
     wrap_put(&w, ", ", "micro-batches of %u", m->batch);
@@ -185,5 +265,6 @@ report_done(const struct prediction *p, const struct cli_common *common)
     wrap_end(&w);
     report_refused(p, common);
     report_doubts(r);
+    report_unreadable(&p->images->source);
     wrap_line(stderr, "", "research use only, not for diagnosis");
 }

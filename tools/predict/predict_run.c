@@ -8,6 +8,7 @@
 #include "predict/predict_run.h"
 
 #include "base/clock.h"
+#include "common/shell_word.h"
 #include "convert/convert.h"
 #include "input/entry_decode.h"
 #include "predict/predict_batches.h"
@@ -144,6 +145,16 @@ refuse_doubtful(struct predict_job *job, uint32_t row, unsigned doubts, struct c
     return refuse(job, row, CHEX_ERR_UNSUPPORTED, doubt_texts[i], err);
 }
 
+/* Add the command that converts a DICOM file which is named as an image. */
+static void
+explain_dicom(const struct queue_entry *e, const char *name, struct chex_error *why)
+{
+    char word[SHELL_WORD];
+
+    if (e->bytes.size >= 132 && memcmp(e->bytes.data + 128, "DICM", 4) == 0)
+        error_set(why, why->status, "looks like DICOM; " DICOM_HINT, shell_word(name, word));
+}
+
 static enum chex_status
 take_image(struct predict_worker *w, const struct queue_entry *e, const struct decode_job *decoded,
            struct chex_error *err)
@@ -155,6 +166,8 @@ take_image(struct predict_worker *w, const struct queue_entry *e, const struct d
 
     if (status == CHEX_OK)
         status = entry_shrink(e, decoded, &w->resampler, job->models->resize, job->models->size, w->pixels, &why);
+    if (status == CHEX_ERR_NOT_IMAGE)
+        explain_dicom(e, job->images->names.entry[e->row].name, &why);
     if (status != CHEX_OK && status_is_of_input(status) && !convert_is_read_error(&why))
         return refuse(job, e->row, status, why.text, err);
     if (status != CHEX_OK) {
