@@ -284,6 +284,17 @@ def _(work):
     assert answer["level"] == "look" and "includes 0" in answer["text"] and "Mass: AUROC" in answer["text"], answer
 
 
+@case("a network that is worse than age, sex and view is called worse, not indistinguishable")
+def _(work):
+    images, train = Images(40), Images(41, patients=400)
+    images.p[:, 0] = 1 - images.p[:, 0]
+    found, _ = report(make_run(f"{work}/run", images, train))
+    assert found["findings"][0]["floor"]["difference"]["high"] < 0
+    text = {a["id"]: a for a in found["answers"]}["floor"]["text"]
+    assert "is worse for 1, with an interval of the difference wholly below 0: Mass: AUROC" in text, text
+    assert "includes 0" not in text, text
+
+
 @case("without training labels the floor is n/a; a damaged or another data set is refused if it was asked for")
 def _(work):
     folder = make_run(f"{work}/run", Images(8))

@@ -130,12 +130,31 @@ say_floor(const struct run_report *r, struct run_answer *a, unsigned k)
         NUMBER(c->auroc[0]));
 }
 
+/* The network against the floor: the interval of the difference is above 0, below 0, or neither. */
+enum against { AGAINST_BETTER, AGAINST_UNCLEAR, AGAINST_WORSE, AGAINST_COUNT };
+
+static enum against
+against_floor(const struct measured *difference)
+{
+    return difference->low > 0 ? AGAINST_BETTER : difference->high < 0 ? AGAINST_WORSE : AGAINST_UNCLEAR;
+}
+
+static void
+say_all_of(const struct run_report *r, struct run_answer *a, enum against which)
+{
+    unsigned k;
+
+    for (k = 0; k < r->p.outputs; k++)
+        if (r->floor->fitted[k] && against_floor(&r->floor->result.finding[k].difference) == which)
+            say_floor(r, a, k);
+}
+
 static void
 answer_floor(struct run_report *r)
 {
     const struct comparison *c = &r->floor->result;
     struct run_answer *a = begin(r, "floor", "More than age, sex and view", RUN_GOOD);
-    unsigned k, near = 0, fitted = 0, closest = r->p.outputs;
+    unsigned k, of[AGAINST_COUNT] = {0}, fitted = 0, closest = r->p.outputs;
 
     if (r->floor->missing[0]) {
         a->level = RUN_NOTE;
@@ -146,7 +165,7 @@ answer_floor(struct run_report *r)
         if (!r->floor->fitted[k])
             continue;
         fitted++;
-        near += !(c->finding[k].difference.low > 0);
+        of[against_floor(&c->finding[k].difference)]++;
         if (closest == r->p.outputs || c->finding[k].difference.value < c->finding[closest].difference.value)
             closest = k;
     }
@@ -159,16 +178,21 @@ answer_floor(struct run_report *r)
         "A logistic regression on age, sex and view alone reaches a mean AUROC of %s over %u finding%s; the network "
         "%s.",
         NUMBER(c->mean.auroc[0]), fitted, PLURAL(fitted), NUMBER(c->mean.auroc[1]));
-    if (near == 0) {
+    if (of[AGAINST_BETTER] == fitted) {
         say(a, " The network is better for each of them. The smallest difference:");
         say_floor(r, a, closest);
         return;
     }
     a->level = RUN_LOOK;
-    say(a, " The interval of the difference includes 0 for %u:", near);
-    for (k = 0; k < r->p.outputs; k++)
-        if (r->floor->fitted[k] && !(c->finding[k].difference.low > 0))
-            say_floor(r, a, k);
+    if (of[AGAINST_WORSE] > 0) {
+        say(a, " The network is worse for %u, with an interval of the difference wholly below 0:", of[AGAINST_WORSE]);
+        say_all_of(r, a, AGAINST_WORSE);
+    }
+    if (of[AGAINST_UNCLEAR] > 0) {
+        say(a, " The interval of the difference includes 0 for %u, so the network is not known to be better:",
+            of[AGAINST_UNCLEAR]);
+        say_all_of(r, a, AGAINST_UNCLEAR);
+    }
 }
 
 static void
