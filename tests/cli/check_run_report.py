@@ -380,6 +380,11 @@ def _(work):
     cells = [c for g in found["groups"] for c in [g["underdiagnosis"]] + [f[m] for f in g["findings"] for m in
              ("tpr", "fpr", "auroc")] if c and c["p"] is not None]
     assert found["gaps_tested"] == len(cells)
+    untested = sum(bool(c) and c["p"] is None for g in found["groups"] for c in [g["underdiagnosis"]] + [
+        f[m] for f in g["findings"] for m in ("tpr", "fpr", "auroc")])
+    text = {a["id"]: a["text"] for a in found["answers"]}["groups"]
+    assert f"{len(cells)} gaps between a group and the rest were tested" in text, text
+    assert (f"{untested} more gap" in text) == (untested > 0) and ("more gap" in text) == (untested > 0), text
     least = 0
     for i, c in enumerate(sorted(cells, key=lambda c: c["p"])):
         least = max(least, min(1, c["p"] * (len(cells) - i)))

@@ -4,8 +4,8 @@
  * TPR       share of positives that are called positive at the common threshold, in the group and in the rest
  * FPR       share of negatives that are called positive
  * AUROC     within the group and within the rest; it depends on the mix of cases
- * underdiagnosis   of the images with a finding, the share that is called positive for none; counts the findings that
- *           have a threshold
+ * underdiagnosis   of the images positive for a finding that has a threshold, the share that is called positive for
+ *           none of these findings
  * gap       group - rest.  Interval: percentiles over bootstrap replicates of patients (metrics.h); the group and the
  *           rest get the same draws, because a patient may be in both
  * p         two-sided, from the gap and its standard deviation over the replicates, as if it were normal.  The share of

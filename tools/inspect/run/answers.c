@@ -315,22 +315,28 @@ static void
 answer_groups(struct run_report *r)
 {
     struct run_answer *a = begin(r, "groups", "Subgroups", RUN_GOOD), named = {.id = ""};
-    unsigned found, uncorrected = 0;
+    unsigned found, uncorrected = 0, untested = r->groups->shown_gaps - r->groups->tested;
 
     if (r->groups->missing[0] || r->groups->tested == 0) {
         a->level = RUN_NOTE;
-        say(a, "n/a: %s.", r->groups->missing[0] ? r->groups->missing : "every group is too small");
+        say(a, "n/a: %s.",
+            r->groups->missing[0] ? r->groups->missing
+            : untested > 0        ? "no gap can be tested, because its values are 0 or 1"
+                                  : "every group is too small");
         return;
     }
     found = say_gaps(r, &named, &uncorrected);
     say(a,
-        "%s gaps between a group and the rest were examined. Without a difference, chance alone would give about "
+        "%s gaps between a group and the rest were tested. Without a difference, chance alone would give about "
         "%.0f with p < 0.05; there are %u. After Holm's correction %u remain%s%s",
         COUNT(r->groups->tested), SIGNIFICANT * r->groups->tested, uncorrected, found, found == 1 ? "s" : "",
         found > 0 ? ":" : ".");
     say(a, "%s", named.text);
     if (found > NAMED)
         say(a, " The tables mark the others.");
+    if (untested > 0)
+        say(a, " %s more gap%s %s in the tables, but not tested: a value is 0 or 1, or the draws do not vary.",
+            COUNT(untested), PLURAL(untested), untested == 1 ? "is" : "are");
     if (found > 0)
         a->level = RUN_LOOK;
 }

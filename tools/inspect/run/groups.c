@@ -92,6 +92,22 @@ side_of(const struct predictions *p, size_t i, unsigned group)
     return side_if(sexed && !isnan(p->age[i]), p->sex[i] == low && (p->age[i] >= OLD) == (high == 1));
 }
 
+/* Count the gaps that the tables show. */
+static unsigned
+count_gaps(const struct run_groups *of, size_t outputs)
+{
+    unsigned g, m, count = 0;
+    size_t k;
+
+    for (g = 0; g < RUN_GROUPS; g++) {
+        count += !isnan(of->of[g].underdiagnosis.gap.value);
+        for (m = 0; m < SUBGROUP_METRICS; m++)
+            for (k = 0; k < outputs; k++)
+                count += !isnan(of->of[g].cell[m][k].gap.value);
+    }
+    return count;
+}
+
 static enum chex_status
 measure_groups(struct run_report *r, const struct scores *s, struct chex_error *err)
 {
@@ -117,6 +133,7 @@ measure_groups(struct run_report *r, const struct scores *s, struct chex_error *
     }
     free(side);
     free(threshold);
+    r->groups->shown_gaps = status == CHEX_OK ? count_gaps(r->groups, s->outputs) : 0;
     return status == CHEX_OK ? subgroups_correct(r->groups->of, RUN_GROUPS, s->outputs, &r->groups->tested, err)
                              : status;
 }

@@ -85,7 +85,7 @@ struct run_groups {
     char missing[80];       /* why there are none; "": they were measured */
     bool shown[RUN_GROUPS]; /* it has an image, and the rest too */
     struct subgroup of[RUN_GROUPS];
-    unsigned tested;
+    unsigned shown_gaps, tested; /* gaps with a number, and those of them that have a p */
     struct run_shortcut shortcut[METRICS_OUTPUTS];
 };
 
