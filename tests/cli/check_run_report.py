@@ -108,6 +108,12 @@ def make_run(folder, images, train=None, names=None, change=lambda metrics: None
     return folder
 
 
+def edit_run(folder, change):
+    facts = json.loads(slurp(f"{folder}/run.json"))
+    change(facts)
+    write(f"{folder}/run.json", json.dumps(facts).encode())
+
+
 def report(folder, *more, code=0):
     page = f"{folder}.html"
     done = run([INSPECT, "report", "--json", "-o", page, *more, folder], code)
@@ -552,6 +558,23 @@ def _(work):
     page = html.unescape(pages[0])
     assert "Research use only" in page and "secret" not in page and "hidden" not in page and work not in page
     assert "chex-train -d DATA -o RUN --epochs 2 --init PATH" in re.sub(r"<[^>]*>", "", page)
+
+
+@case("with --fold and --limit, the floor is fitted on the images of the training; the flow counts them")
+def _(work):
+    csv = synth(f"{work}/in", 400, "--size", 64)
+    run([program("chex-convert"), "-q", "-i", f"{work}/in/images", "-l", csv, "-o", f"{work}/shards", "--size", 36])
+    for i, more in enumerate((["--fold", "1/3"], ["--limit", "40"], ["--fold", "2/3", "--limit", "50%"])):
+        folder = f"{work}/run{i}"
+        run([program("chex-train"), "-q", "-d", f"{work}/shards", "-o", folder, "--model", "densenet-micro", "--crop",
+             32, "--batch", 16, "--epochs", 1, "-j", 1, *more])
+        facts = json.loads(slurp(f"{folder}/run.json"))
+        page = re.sub(r"\s+", " ", report(folder, "--split", "val")[1])
+        where = f"{facts['epoch_images']} images of train" + "".join(f", {a[2:]} {b}" for a, b in
+                                                                     zip(more[::2], more[1::2]))
+        assert f"fitted on {where}" in page, (where, re.search("fitted on.*?[.]", page))
+        limited = f"train (--limit {more[-1]}: {facts['epoch_images']} images an epoch)"
+        assert (limited in page) == ("--limit" in more), limited
 
 
 @case("hostile names do not become markup")

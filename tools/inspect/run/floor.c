@@ -9,6 +9,9 @@
 
 #include "eval/floor.h"
 
+#include "data/fold.h"
+#include "data/limit.h"
+#include "data/sample_texts.h"
 #include "inspect/run/run.h"
 
 #include <math.h>
@@ -83,6 +86,67 @@ on_record(void *context, const struct walk_record *record, struct chex_error *er
 }
 
 static enum chex_status
+on_sample(void *context, size_t i, const struct record_values *v, struct chex_error *err)
+{
+    struct counting *c = context;
+    char view[8];
+
+    (void)i;
+    (void)err;
+    snprintf(view, sizeof(view), "%.*s", v->view.size < 7 ? (int)v->view.size : 7, (const char *)v->view.data);
+    count_image(c, floor_cell(v->age, v->sex, view), v->label);
+    return CHEX_OK;
+}
+
+/* List the training images of a fold. */
+static enum chex_status
+list_fold(const struct run_report *r, const struct chex_dataset *ds, unsigned train, struct samples *out,
+          struct chex_error *err)
+{
+    int validation = chex_dataset_find_split(ds, r->validation);
+    struct fold_choice choice;
+    struct fold *fold = NULL;
+    enum chex_status status = fold_parse(r->fold, &choice, err);
+
+    if (status == CHEX_OK && validation < 0)
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "it has no split '%s'", r->validation);
+    if (status == CHEX_OK)
+        status = fold_new(ds, train, (unsigned)validation, &choice, false, &fold, err);
+    if (status == CHEX_OK) {
+        *out = fold->samples[FOLD_TRAIN];
+        fold->samples[FOLD_TRAIN] = (struct samples){.count = 0};
+    }
+    fold_free(fold);
+    return status;
+}
+
+/* Count the images that --fold and --limit of the run leave for training. */
+static enum chex_status
+count_samples(const struct run_report *r, const struct chex_dataset *ds, struct counting *c, struct chex_error *err)
+{
+    int train = chex_dataset_find_split(ds, r->train);
+    struct samples samples = {.count = 0};
+    struct sample_limit limit;
+    enum chex_status status = CHEX_OK;
+
+    if (train < 0)
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "it has no split '%s'", r->train);
+    if (r->fold[0])
+        status = list_fold(r, ds, (unsigned)train, &samples, err);
+    else
+        status = samples_list(ds, (unsigned)train, &samples, err);
+    if (status == CHEX_OK && r->limit[0]) {
+        status = limit_parse(r->limit, &limit, err);
+        if (status == CHEX_OK)
+            status = samples_limit(ds, &limit, r->seed, false, &samples, err);
+    }
+    if (status == CHEX_OK)
+        status = samples_read_texts(ds, &samples, false, on_sample, c, err);
+    samples_release(&samples);
+    return status;
+}
+
+static enum chex_status
 count_records(struct run_report *r, struct target *t, struct counting *c, struct chex_error *err)
 {
     struct walk w = {.in = r->in,
@@ -119,7 +183,7 @@ count_dataset(struct run_report *r, bool counted, struct counting *c, struct che
         r->dataset_read = true;
         r->synthetic = t.dataset->manifest.synthetic;
         if (!counted && t.dataset->info.finding_count == c->outputs)
-            status = count_records(r, &t, c, err);
+            status = r->fold[0] || r->limit[0] ? count_samples(r, t.dataset, c, err) : count_records(r, &t, c, err);
     }
     target_close(&t);
     return status;
@@ -178,8 +242,10 @@ run_report_floor(struct run_report *r, struct chex_error *err)
         free(c.cell);
         return error_memory(err);
     }
-    snprintf(r->floor->split, sizeof(r->floor->split), "%s", r->train);
-    counted = r->train[0] && count_predictions(r, &c);
+    snprintf(r->floor->split, sizeof(r->floor->split), "%s%s%.32s%s%.32s", r->train, r->fold[0] ? ", fold " : "",
+             r->fold, r->limit[0] ? ", limit " : "", r->limit);
+    /* The predictions of a run with --limit are of all images of the split. */
+    counted = r->train[0] && !r->limit[0] && count_predictions(r, &c);
     status = count_dataset(r, counted, &c, &why);
     if (status == CHEX_ERR_MEMORY || (status != CHEX_OK && r->in->options->data)) {
         *err = why;

@@ -227,11 +227,22 @@ take_splits(struct run_report *r, const json_t *list)
         s->patients = take_count(object, "patients");
         if (strcmp(s->use, "train") == 0)
             snprintf(r->train, sizeof(r->train), "%s", s->name);
+        if (strcmp(s->use, "validation") == 0)
+            snprintf(r->validation, sizeof(r->validation), "%s", s->name);
         r->splits++;
     }
 }
 
-/* run.json is not needed: without it, the page says less. */
+/* Take an option whose value `none` means that it was not given. */
+static void
+take_option(const json_t *options, const char *key, const char *none, char out[RUN_TEXT_MAX])
+{
+    take_text(options, key, out, RUN_TEXT_MAX);
+    if (strcmp(out, none) == 0)
+        out[0] = '\0';
+}
+
+/* Without run.json, nobody knows which images the network was trained on. */
 static enum chex_status
 read_run(struct run_report *r, struct chex_error *err)
 {
@@ -249,6 +260,10 @@ read_run(struct run_report *r, struct chex_error *err)
         sessions = json_object_get(top, "sessions");
         TAKE(dataset, "path", r->data_path);
         take_splits(r, json_object_get(dataset, "splits"));
+        take_option(json_object_get(top, "options"), "fold", "none", r->fold);
+        take_option(json_object_get(top, "options"), "limit", "all", r->limit);
+        r->epoch_images = take_count(top, "epoch_images");
+        r->seed = take_count(top, "seed");
         take_command(r, json_object_get(json_array_get(sessions, 0), "command"));
     }
     json_decref(top);

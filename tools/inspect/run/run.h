@@ -65,7 +65,7 @@ struct run_split {
 /* How the floor was fitted, or why not. */
 struct run_floor {
     char missing[160]; /* "": it was fitted */
-    char split[RUN_TEXT_MAX];
+    char split[224];   /* "train, fold 1/4" */
     uint64_t images;
     struct comparison result; /* A: the floor, B: the network */
     bool fitted[METRICS_OUTPUTS];
@@ -116,7 +116,9 @@ struct run_report {
     char command[RUN_COMMAND]; /* "": unknown */
     struct run_split of[RUN_SPLITS];
     unsigned splits;
-    char train[RUN_TEXT_MAX], data_path[4096]; /* "": unknown */
+    char train[RUN_TEXT_MAX], validation[RUN_TEXT_MAX], data_path[4096]; /* "": unknown */
+    char fold[RUN_TEXT_MAX], limit[RUN_TEXT_MAX];                        /* --fold and --limit; "": none */
+    uint64_t epoch_images, seed;
 
     bool dataset_read, synthetic;
 

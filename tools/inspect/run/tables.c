@@ -8,6 +8,7 @@
 #include "inspect/run/run.h"
 
 #include <math.h>
+#include <string.h>
 
 #define COUNT(n) format_count(n, (char[FORMAT_TEXT]){0})
 
@@ -202,6 +203,24 @@ run_table_points(struct html *h, const struct run_report *r)
     end(h);
 }
 
+/* "train (--limit 40: 43 images an epoch)" */
+static void
+put_use(struct html *h, const struct run_report *r, const struct run_split *s)
+{
+    bool train = strcmp(s->name, r->train) == 0, validation = strcmp(s->name, r->validation) == 0;
+
+    html_raw(h, "<td class=\"t\">");
+    html_text(h, s->use[0] ? s->use : "-");
+    if (r->limit[0] && (train || validation)) {
+        html_raw(h, " (--limit ");
+        html_text(h, r->limit);
+        if (train && r->epoch_images > 0)
+            html_format(h, ": %s images an epoch", COUNT(r->epoch_images));
+        html_raw(h, ")");
+    }
+    html_raw(h, "</td>");
+}
+
 void
 run_table_flow(struct html *h, const struct run_report *r)
 {
@@ -213,9 +232,7 @@ run_table_flow(struct html *h, const struct run_report *r)
         const struct run_split *s = &r->of[i];
 
         row(h, s->name);
-        html_raw(h, "<td class=\"t\">");
-        html_text(h, s->use[0] ? s->use : "-");
-        html_raw(h, "</td>");
+        put_use(h, r, s);
         put_count(h, s->images);
         put_count(h, s->patients);
         html_raw(h, "</tr>\n");
