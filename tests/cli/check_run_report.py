@@ -512,6 +512,8 @@ def _(work):
     images = Images(14, patients=40)
     refuse = [(lambda m: m["split"].update(images=119), "does not belong"),
               (lambda m: m["split"].update(patients=39), "does not belong"),
+              (lambda m: m["split"].update(name="val"), "of the split 'val', not 'test'"),
+              (lambda m: m.update(mean={"auroc": {"value": 0.126}}), "mean AUROC is 0.126000"),
               (lambda m: m["findings"][1].update(positives=5000), "positives of 'Nodule' differ"),
               (lambda m: m["findings"][1].update(name="Knot"), "name or the positives of 'Nodule'"),
               (lambda m: m["findings"].pop(), "has 3 findings"),
@@ -531,8 +533,9 @@ def _(work):
         write(f"{folder}/predictions-test.csv",
               "\n".join([csv[0], ",".join(row[:at] + [text] + row[at + 1:]), *csv[2:], ""]).encode())
         says(report(folder, code=6), ":2: ", message)
-    says(report(folder, "--split", "val", code=3), "no predictions-val.csv", "--eval-only --split val",
+    says(report(folder, "--split", "train", code=3), "no predictions-train.csv", "--eval-only --split train",
          "another one with --split")
+    says(report(folder, "--split", "val", code=3), "no split 'val': choose one of train, test with --split")
     says(report(folder, "--split", "../x", code=2), "split")
 
 
@@ -558,6 +561,13 @@ def _(work):
     page = html.unescape(pages[0])
     assert "Research use only" in page and "secret" not in page and "hidden" not in page and work not in page
     assert "chex-train -d DATA -o RUN --epochs 2 --init PATH" in re.sub(r"<[^>]*>", "", page)
+
+
+@case("a folder with predictions, but without run.json: that is said")
+def _(work):
+    folder = make_run(f"{work}/run", Images(45, patients=60))
+    os.remove(f"{folder}/run.json")
+    says(report(folder, code=3), r"has no run\.json")
 
 
 @case("with --fold and --limit, the floor is fitted on the images of the training; the flow counts them")

@@ -114,8 +114,10 @@ answer_auroc(struct run_report *r)
         say(a, "; lowest: %s %s", r->finding[low].name, NUMBER(m->finding[low].metric[METRIC_AUROC].value));
         say_interval(a, &m->finding[low].metric[METRIC_AUROC]);
     }
-    say(a, ". Mean over the %u finding%s with a positive and a negative image, as in metrics-%s.json: %s", m->defined,
-        PLURAL(m->defined), r->split, NUMBER(m->mean[METRIC_AUROC].value));
+    say(a, ". Mean over the %u finding%s with a positive and a negative image", m->defined, PLURAL(m->defined));
+    if (!isnan(r->mean))
+        say(a, ", as in metrics-%s.json", r->split);
+    say(a, ": %s", NUMBER(m->mean[METRIC_AUROC].value));
     say_interval(a, &m->mean[METRIC_AUROC]);
     say(a, ".");
 }

@@ -118,6 +118,22 @@ measure_finding(const struct run_report *r, unsigned k, struct run_finding *f, d
                                err);
 }
 
+/* Both means are of the same labels and probabilities: they differ only if one of the files was changed. */
+#define SAME 1e-6
+
+static enum chex_status
+check_mean(const struct run_report *r, struct chex_error *err)
+{
+    double mean = r->metrics->mean[METRIC_AUROC].value;
+
+    if (isnan(r->mean) || isnan(mean) || fabs(r->mean - mean) <= SAME)
+        return CHEX_OK;
+    return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                     "'%s/metrics-%s.json' does not belong to predictions-%s.csv: its mean AUROC is %.6f, that of the "
+                     "predictions %.6f",
+                     r->path, r->split, r->split, r->mean, mean);
+}
+
 enum chex_status
 run_report_measure(struct run_report *r, struct chex_error *err)
 {
@@ -127,6 +143,8 @@ run_report_measure(struct run_report *r, struct chex_error *err)
 
     if (!p && status == CHEX_OK)
         status = error_memory(err);
+    if (status == CHEX_OK)
+        status = check_mean(r, err);
     for (k = 0; k < r->p.outputs && status == CHEX_OK; k++) {
         const struct finding_metrics *m = &r->metrics->finding[k];
 

@@ -28,6 +28,26 @@
 
 static const struct parse_bounds bounds = {.size = JSON_MAX, .depth = 8, .values = 1000000, .reals = true};
 
+static bool
+is_predictions(const char *name)
+{
+    return strncmp(name, "predictions-", 12) == 0;
+}
+
+static bool
+has_predictions(const char *path)
+{
+    struct folder folder = {.path = NULL};
+    struct folder_names names = {.count = 0};
+    struct chex_error ignored;
+    bool found = folder_open(path, false, &folder, &ignored) == CHEX_OK &&
+                 folder_list(&folder, is_predictions, &names, &ignored) == CHEX_OK && names.count > 0;
+
+    folder_names_release(&names);
+    folder_close(&folder);
+    return found;
+}
+
 bool
 inspect_is_run(const char *path)
 {
@@ -39,7 +59,7 @@ inspect_is_run(const char *path)
     if (access(name, F_OK) == 0)
         return false;
     snprintf(name, sizeof(name), "%s/" RUN_FILE_NAME, path);
-    return access(name, F_OK) == 0;
+    return access(name, F_OK) == 0 || has_predictions(path);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
@@ -116,6 +136,18 @@ count_positives(const struct predictions *p, unsigned finding)
     return n;
 }
 
+/* A mean that differs, or the name of another split: the file belongs to other predictions, or one was changed. */
+static enum chex_status
+check_split(const struct run_report *r, const json_t *split, const char *file, struct chex_error *err)
+{
+    const char *name = json_string_value(json_object_get(split, "name"));
+
+    if (name && strcmp(name, r->split) != 0)
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is of the split '%.64s', not '%s': was it renamed?", file,
+                         name, r->split);
+    return CHEX_OK;
+}
+
 static enum chex_status
 take_findings(struct run_report *r, const json_t *top, const char *file, struct chex_error *err)
 {
@@ -155,10 +187,14 @@ read_metrics(struct run_report *r, struct chex_error *err)
     status = read_json(file, &top, err);
     if (status == CHEX_OK)
         status = take_findings(r, top, file, err);
+    if (status == CHEX_OK)
+        status = check_split(r, json_object_get(top, "split"), file, err);
     if (status == CHEX_OK) {
         model = json_object_get(top, "model");
         operating = json_object_get(top, "operating");
         TAKE(json_object_get(top, "split"), "members_sha256", r->members);
+        TAKE(json_object_get(top, "split"), "rule", r->rule);
+        r->mean = take_real(json_object_get(json_object_get(top, "mean"), "auroc"), "value", 0, 1);
         TAKE(top, "dataset_id", r->dataset_id);
         TAKE(top, "version", r->tool_version);
         TAKE(model, "name", r->model);
@@ -253,8 +289,9 @@ read_run(struct run_report *r, struct chex_error *err)
 
     snprintf(file, sizeof(file), "%.3000s/%s", r->path, RUN_FILE_NAME);
     status = read_json(file, &top, err);
-    if (status == CHEX_ERR_MISSING)
-        return CHEX_OK;
+    if (status == CHEX_ERR_MISSING && err->cause == ENOENT)
+        return error_set(err, status, "'%s' has no %s, which says on which images the network was trained", r->path,
+                         RUN_FILE_NAME);
     if (status == CHEX_OK) {
         dataset = json_object_get(top, "dataset");
         sessions = json_object_get(top, "sessions");
@@ -289,17 +326,37 @@ number_patients(struct run_report *r, struct chex_error *err)
     return status;
 }
 
+static bool
+has_split(const struct run_report *r)
+{
+    unsigned i;
+
+    for (i = 0; i < r->splits && strcmp(r->of[i].name, r->split) != 0; i++)
+        ;
+    return r->splits == 0 || i < r->splits;
+}
+
 /* The run may have no such split: name those that it has. */
 static enum chex_status
 explain_missing(const struct run_report *r, enum chex_status status, struct chex_error *err)
 {
-    if (status == CHEX_ERR_MISSING && err->cause == ENOENT)
-        return error_set(
-            err, status,
-            "'%s' has no predictions-%s.csv: evaluate this split with chex-train --eval-only --split %s, or choose "
-            "another one with --split",
-            r->path, r->split, r->split);
-    return status;
+    char names[RUN_SPLITS * (RUN_TEXT_MAX + 2)] = "";
+    unsigned i;
+
+    if (status != CHEX_ERR_MISSING || err->cause != ENOENT)
+        return status;
+    for (i = 0; i < r->splits; i++)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? ", " : "", r->of[i].name);
+    if (!has_split(r))
+        return error_set(err, status,
+                         "'%s' has no predictions-%s.csv, and its data set has no split '%s': choose one of %.500s "
+                         "with --split, after chex-train --eval-only --split of the same name",
+                         r->path, r->split, r->split, names);
+    return error_set(
+        err, status,
+        "'%s' has no predictions-%s.csv: evaluate this split with chex-train --eval-only --split %s, or choose "
+        "another one with --split",
+        r->path, r->split, r->split);
 }
 
 enum chex_status
@@ -312,12 +369,14 @@ run_report_read(struct run_report *r, struct chex_error *err)
     if (strlen(r->path) > PATH_LONGEST || strlen(r->split) > SPLIT_LONGEST || strchr(r->split, '/'))
         return error_set(err, CHEX_ERR_USAGE, "the path or the name of the split is too long");
     snprintf(file, sizeof(file), "%s/predictions-%s.csv", r->path, r->split);
-    status = explain_missing(r, predictions_read(file, &r->p, err), err);
+    status = read_run(r, err);
+    if (status == CHEX_OK)
+        status = explain_missing(r, predictions_read(file, &r->p, err), err);
     if (status == CHEX_OK)
         status = number_patients(r, err);
     for (k = 0; k < r->p.outputs; k++)
         r->finding[k].name = r->p.finding[k];
     if (status == CHEX_OK)
         status = read_metrics(r, err);
-    return status == CHEX_OK ? read_run(r, err) : status;
+    return status;
 }

@@ -106,6 +106,8 @@ struct run_report {
     struct arena strings;
 
     /* of metrics-SPLIT.json */
+    char rule[256]; /* how the data set was split, such as "official, fold 1/4"; "": unknown */
+    double mean;    /* AUROC; NaN: the file has none */
     char members[RUN_TEXT_MAX], dataset_id[RUN_TEXT_MAX], model[RUN_TEXT_MAX], tool_version[RUN_TEXT_MAX];
     char checkpoint_sha256[RUN_TEXT_MAX], tta[RUN_TEXT_MAX], chosen_on[RUN_TEXT_MAX]; /* chosen_on: "" if none */
     bool optimistic; /* thresholds of the model were chosen on this split */
@@ -165,7 +167,7 @@ const char *run_number(double value, int digits, char out[RUN_DIGITS]);
 
 /* The command `report` for the folder of a run; returns the exit code. */
 int inspect_run_report(struct inspect *in, const char *path);
-/* Returns whether the path is the folder of a run: it has a run.json or predictions, but no manifest. */
+/* Returns whether the path is the folder of a run: it has a run.json or predictions, but no manifest.json. */
 bool inspect_is_run(const char *path);
 
 #endif
