@@ -563,6 +563,18 @@ def _(work):
     assert "chex-train -d DATA -o RUN --epochs 2 --init PATH" in re.sub(r"<[^>]*>", "", page)
 
 
+@case("the command shows the fold, but no path in any form; the page names the rule of the split")
+def _(work):
+    folder = make_run(f"{work}/run", Images(42, patients=60),
+                      change=lambda m: m["split"].update(rule="official, fold 1/4"))
+    edit_run(folder, lambda run: run["sessions"][0].update(command=[
+        "chex-train", "--data=hidden", "-ohidden", "--fold", "1/4", "--fold=1/3", "--init=/hidden/x", "--stage", "a/b",
+        "--lr=0.1", "-j2"]))
+    page = re.sub(r"<[^>]*>", "", report(folder)[1])
+    assert "chex-train --data=DATA -o RUN --fold 1/4 --fold=1/3 --init=PATH --stage PATH --lr=0.1 -j2" in page
+    assert "hidden" not in page and "official, fold 1/4" in page
+
+
 @case("a folder with predictions, but without run.json: that is said")
 def _(work):
     folder = make_run(f"{work}/run", Images(45, patients=60))

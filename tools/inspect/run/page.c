@@ -27,6 +27,7 @@ add_identity(struct template_values *v, const struct run_report *r)
     template_add_some(v, "unread", !r->dataset_read);
     add(v, "model", "%s", r->model);
     add(v, "split", "%s", r->split);
+    add(v, "rule", "%s", r->rule);
     add(v, "version", "%s", chex_version());
     add(v, "step", "%s", COUNT(r->step));
     add(v, "epochs", "%s", isnan(r->epochs) ? "" : run_number(r->epochs, 1, (char[RUN_DIGITS]){0}));

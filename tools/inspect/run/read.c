@@ -10,6 +10,7 @@
 
 #include "inspect/run/run.h"
 
+#include "data/fold.h"
 #include "io/file.h"
 #include "labels/patient_ids.h"
 #include "log/run_file.h"
@@ -221,6 +222,47 @@ add_word(char *out, const char *word)
         snprintf(out + used, left, "%s%s", used ? " " : "", word);
 }
 
+/* Returns whether the word is --NAME, a long enough part of it, or its letter. */
+static bool
+is_option(const char *word, size_t length, const char *name)
+{
+    if (strncmp(word, "--", 2) != 0)
+        return length == 2 && word[0] == '-' && word[1] == name[0];
+    return length >= 4 && length <= strlen(name) + 2 && strncmp(word + 2, name, length - 2) == 0;
+}
+
+/* Returns a value without a path; 1/4 of --fold is none.  option: the first `length` characters count */
+static const char *
+shown_value(const char *option, size_t length, const char *value)
+{
+    struct fold_choice choice;
+    struct chex_error ignored;
+
+    if (is_option(option, length, "data"))
+        return "DATA";
+    if (is_option(option, length, "output"))
+        return "RUN";
+    return strchr(value, '/') && fold_parse(value, &choice, &ignored) != CHEX_OK ? "PATH" : value;
+}
+
+/* Add a word: a value after its option, "--option=value", "-oVALUE", or another one. */
+static void
+add_shown(char *out, const char *before, const char *word)
+{
+    const char *equal = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    bool attached = word[0] == '-' && (word[1] == 'd' || word[1] == 'o') && word[2];
+    size_t length = equal ? (size_t)(equal - word) : 2;
+    char text[RUN_COMMAND];
+
+    if (equal || attached) {
+        snprintf(text, sizeof(text), "%.*s%s%s", (int)length, word, equal ? "=" : " ",
+                 shown_value(word, length, word + length + (equal ? 1 : 0)));
+        add_word(out, text);
+    } else {
+        add_word(out, shown_value(before, strlen(before), word));
+    }
+}
+
 /* The command without paths: the page has the same bytes wherever the run is. */
 static void
 take_command(struct run_report *r, const json_t *command)
@@ -236,12 +278,8 @@ take_command(struct run_report *r, const json_t *command)
             continue;
         if (i == 0)
             add_word(r->command, "chex-train");
-        else if (strcmp(before, "-d") == 0 || strcmp(before, "--data") == 0)
-            add_word(r->command, "DATA");
-        else if (strcmp(before, "-o") == 0 || strcmp(before, "--output") == 0)
-            add_word(r->command, "RUN");
         else
-            add_word(r->command, strchr(word, '/') ? "PATH" : word);
+            add_shown(r->command, before, word);
         before = word;
     }
 }
