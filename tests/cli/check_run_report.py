@@ -575,6 +575,22 @@ def _(work):
     assert "hidden" not in page and "official, fold 1/4" in page
 
 
+@case("a report on the images of the training, or of the choice of the epoch, says so first")
+def _(work):
+    folder = make_run(f"{work}/run", Images(43, patients=60), Images(44))
+    first = [{"use": "train"}, {"use": "validation"}, {"sha256": HASH, "name": "other", "use": "train"}]
+    for i, split in enumerate(first):
+        edit_run(folder, lambda run, split=split: run["dataset"]["splits"][1].update(split))
+        found, page = report(folder)
+        answer = found["answers"][0]
+        expected = "the best epoch, so the figures are too good" if i == 1 else "trained on these images"
+        assert (answer["id"], answer["level"]) == ("used", "look") and expected in answer["text"], answer
+        header = html.unescape(re.sub("<[^>]*>", "", page.split("<nav>")[0]))
+        assert answer["text"] in header, header[-900:]
+    edit_run(folder, lambda run: run["dataset"]["splits"][1].update(sha256="0", use=None))
+    assert report(folder)[0]["answers"][0]["id"] == "scope"
+
+
 @case("a folder with predictions, but without run.json: that is said")
 def _(work):
     folder = make_run(f"{work}/run", Images(45, patients=60))

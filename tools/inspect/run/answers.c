@@ -72,6 +72,42 @@ answer_scope(struct run_report *r)
             r->enough, r->p.outputs, METRICS_FEWEST_PATIENTS);
 }
 
+/*
+ * Were these images used to make the network?  By the name of the split, or by the hash of its members: the name of a
+ * split may differ between data sets.
+ */
+static bool
+is_of_use(const struct run_report *r, const char *use)
+{
+    unsigned i;
+
+    for (i = 0; i < r->splits; i++)
+        if (strcmp(r->of[i].use, use) == 0 &&
+            (strcmp(r->of[i].name, r->split) == 0 || (r->members[0] && strcmp(r->of[i].sha256, r->members) == 0)))
+            return true;
+    return false;
+}
+
+static void
+answer_use(struct run_report *r)
+{
+    struct run_answer *a;
+
+    if (is_of_use(r, "train")) {
+        a = begin(r, RUN_USED, "Training images", RUN_LOOK);
+        say(a, "The network was trained on %s images, so the figures say nothing about new images.",
+            r->limit[0] ? "some of these" : "these");
+        if (!r->floor->missing[0])
+            say(a, " The floor was fitted on %s.", r->limit[0] ? "the images of the training" : "the same images");
+    } else if (is_of_use(r, "validation")) {
+        a = begin(r, RUN_USED, "Validation images", RUN_LOOK);
+        say(a,
+            "Choices of the training were made on these images, such as the best epoch%s, so the figures are too "
+            "good for new images.",
+            r->optimistic ? " and the thresholds" : "");
+    }
+}
+
 static void
 answer_marks(struct run_report *r)
 {
@@ -384,6 +420,7 @@ answer_shortcuts(struct run_report *r)
 void
 run_report_answer(struct run_report *r)
 {
+    answer_use(r);
     answer_scope(r);
     answer_marks(r);
     answer_auroc(r);

@@ -86,6 +86,17 @@ put_answers(struct html *h, const struct run_report *r)
     }
 }
 
+/* At the top: whoever reads only the numbers must see it. */
+static void
+put_used(struct html *h, const struct run_report *r)
+{
+    if (r->answers == 0 || strcmp(r->answer[0].id, RUN_USED) != 0)
+        return;
+    html_raw(h, "<p class=\"synthetic\" id=\"used\">");
+    html_words(h, r->answer[0].text);
+    html_raw(h, "</p>\n");
+}
+
 static void
 put_command(struct html *h, const struct run_report *r)
 {
@@ -98,6 +109,7 @@ static const struct run_part {
     const char *name;
     void (*put)(struct html *h, const struct run_report *r);
 } parts[] = {
+    {"used", put_used},
     {"answers", put_answers},
     {"command", put_command},
     {"table_flow", run_table_flow},

@@ -297,6 +297,7 @@ take_splits(struct run_report *r, const json_t *list)
             return;
         TAKE(object, "name", s->name);
         TAKE(object, "use", s->use);
+        TAKE(object, "sha256", s->sha256);
         s->images = take_count(object, "images");
         s->patients = take_count(object, "patients");
         if (strcmp(s->use, "train") == 0)

@@ -26,6 +26,7 @@
 #define RUN_DRAWS    1000
 #define RUN_SEED     1
 #define RUN_ANSWERS  16
+#define RUN_USED     "used" /* id of the answer that the images were used to make the network */
 #define RUN_DEFAULT  "test" /* the split */
 #define RUN_SPLITS   16
 
@@ -58,7 +59,7 @@ struct run_finding {
 };
 
 struct run_split {
-    char name[RUN_TEXT_MAX], use[RUN_TEXT_MAX];
+    char name[RUN_TEXT_MAX], use[RUN_TEXT_MAX], sha256[RUN_TEXT_MAX]; /* sha256: of its members */
     uint64_t images, patients;
 };
 
