@@ -258,6 +258,7 @@ def inputs_of_tools(work, path):
         ("chex-inspect", "--input"): [[inspect, "source", "-l", labels, "-i", images, path]],
         ("chex-inspect", "--labels"): [[inspect, "source", "-l", path, "-i", images]],
         ("chex-inspect", "--columns"): [[inspect, "source", "-l", labels, "--columns", path, "-i", images, shards]],
+        ("chex-inspect", "--data"): [[inspect, "report", "-o", f"{out}.html", "-d", path, fixture("run")]],
         ("chex-inspect", ""): [[inspect, *words] for words in (
             [path], ["check", "--full", path], ["list", path], ["labels", path], ["check", "--leaks", path],
             ["extract", "-o", f"{out}.png", path, "0:0"], ["show", path, "0:0"], ["sheet", "-o", f"{out}.png", path],

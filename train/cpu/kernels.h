@@ -33,8 +33,8 @@
 
 /*
  * A row of convolution outputs, for one or two blocks of output channels:
- *     y[o * y_out + p * y_step + .] = sum over b, ky, kx, i of w[o][b][ky][kx][i][.] * x[b * x_block + ky * x_row + kx * 16 + p * step +
- *     i]
+ *     y[o * y_out + p * y_step + .] = sum over b, ky, kx, i of
+ *         w[o][b][ky][kx][i][.] * x[b * x_block + ky * x_row + kx * 16 + p * step + i]
  */
 struct conv_row {
     const void *x;               /* operands */

@@ -1,8 +1,8 @@
 /*
  * test_windows.c - compares convolutions of every kernel, stride and padding with the reference
  *
- * The gradient of the input takes another path for each remainder of a row or column by the stride (cpu_plan.h, phases).
- * There is no ReLU, so a small difference never changes a gradient much.
+ * The gradient of the input takes another path for each remainder of a row or column by the stride: see phases in
+ * cpu_plan.h.  There is no ReLU, so a small difference never changes a gradient much.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
