@@ -69,8 +69,9 @@ def trained_on(out, patient, data):
         jsonschema.validate(found, json.loads(slurp(os.path.join(SOURCE, "schemas", "inspect.schema.json"))))
     result, = found["results"]
     rows = list(csv.DictReader(io.StringIO(run([*command, "--format", "csv", data]).stdout)))
-    assert [(int(r["epoch"]), int(r["step"]), r["name"]) for r in rows if r["kind"] == "use"] == [
-        (u["epoch"], u["step"], u["name"]) for u in result["uses"]]
+    assert [(int(r["epoch"]), int(r["step"]), r["name"], r["kind"] == "partner") for r in rows
+            if r["kind"] in ("use", "partner")] == [(u["epoch"], u["step"], u["name"], u["partner"])
+                                                    for u in result["uses"]]
     assert {r["name"] for r in rows if r["kind"] == "with"} == {c["name"] for c in result["checkpoints"] if c["used"]}
     return result
 
@@ -82,8 +83,10 @@ def agrees(work, name, *options, count=1):
     result = trained_on(out[0], patient, one)
     images = result["images"]
     assert images > 1 and result["images_of_other_splits"] == 0
-    uses = [(u["epoch"], u["name"]) for u in result["uses"]]
+    uses = [(u["epoch"], u["name"]) for u in result["uses"] if not u["partner"]]
     assert len(uses) == len(set(uses)) == 2 * images, "each image once in each epoch"
+    partners = [(u["epoch"], u["name"]) for u in result["uses"] if u["partner"]]
+    assert len(partners) == len(set(partners)) <= 2 * images and bool(partners) == ("--mixup" in options), partners
     first = result["uses"][0]["step"]
     assert sorted(u["step"] for u in result["uses"]) == [u["step"] for u in result["uses"]]
     files = [n for n in sorted(os.listdir(out[0])) if re.fullmatch(r"step-\d+\.safetensors", n)]
@@ -94,22 +97,30 @@ def agrees(work, name, *options, count=1):
         same = tensors(os.path.join(out[0], file)) == tensors(os.path.join(out[1], file))
         assert same == (step < first), (file, first, same)
         assert used[file.removesuffix(".safetensors")] == (step >= first), (file, first)
-    return first
+    return first, result["uses"]
 
 
 @case("weights depend on a patient's images from the first printed step on, for any window and batch")
 def _(work):
     data = datasets(work)
-    firsts = {agrees(data, "plain", "--batch", 8),
-              agrees(data, "window", "--batch", 4, "--shuffle", 1, "--seed", 5),
-              agrees(data, "accumulate", "--batch", 4, "--accumulate", 2, "--seed", 3)}
+    firsts = {agrees(data, "plain", "--batch", 8)[0],
+              agrees(data, "window", "--batch", 4, "--shuffle", 1, "--seed", 5)[0],
+              agrees(data, "accumulate", "--batch", 4, "--accumulate", 2, "--seed", 3)[0]}
     assert firsts != {1}, "the test compares no step before the first use"
 
 
 @case("the printed steps are right for several ranks")
 def _(work):
     data = datasets(work)
-    assert max(agrees(data, f"ranks{seed}", "--batch", 4, "--seed", seed, count=2) for seed in (7, 8)) > 1
+    assert max(agrees(data, f"ranks{seed}", "--batch", 4, "--seed", seed, count=2)[0] for seed in (7, 8)) > 1
+
+
+@case("with --mixup, an image is also used in the step of the image before it, which can be an earlier step")
+def _(work):
+    data = datasets(work)
+    uses = [agrees(data, f"mixup{seed}", "--batch", 2, "--mixup", 1, "--seed", seed)[1] for seed in range(1, 5)]
+    assert any(u[0]["partner"] and u[0]["step"] < min(x["step"] for x in u if not x["partner"]) for u in uses), (
+        "the test has no run whose first use is that of a partner in an earlier step")
 
 
 @case("an image outside the training split is in no step, and another data set or batch is refused with 6")

@@ -12,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "data/fold.h"
 #include "data/limit.h"
+#include "data/loader.h"
 #include "dataset/format.h"
 #include "log/run_file.h"
 
@@ -30,6 +31,7 @@ struct use {
     uint64_t step;   /* from 1 */
     uint32_t epoch;  /* from 1 */
     uint32_t sample; /* index into samples */
+    bool partner;    /* mixed into the image before it in the order: --mixup */
 };
 
 struct model_file {
@@ -44,6 +46,7 @@ struct trained {
     struct folder run;
     char split[SPLIT_NAME_MAX];    /* the training split */
     struct checkpoint_state state; /* of the newest file */
+    double mixup;                  /* its option --mixup */
     struct model_file *file;       /* [file_count], by name */
     size_t file_count, file_capacity;
     struct samples samples;
@@ -231,6 +234,29 @@ add_use(struct trained *r, struct use use, struct chex_error *err)
     return CHEX_OK;
 }
 
+/* Read the option --mixup of the run; a run from before the option has none. */
+static enum chex_status
+read_mixup(struct trained *r, struct chex_error *err)
+{
+    char text[32], *end;
+
+    if (!settings_kept_text(r->state.settings, "mixup", text, sizeof(text)))
+        return CHEX_OK;
+    r->mixup = strtod(text, &end);
+    if (end == text || *end != '\0' || !(r->mixup >= 0))
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s': '%s' is no value of --mixup", r->run.path, text);
+    return CHEX_OK;
+}
+
+/* Returns whether the run mixed the next image of the order into this sample.  The share can be 0. */
+static bool
+takes_partner(const struct trained *r, uint32_t epoch, uint32_t sample)
+{
+    const struct loader_options o = {.seed = r->state.seed, .epoch = epoch, .mixup = r->mixup};
+
+    return r->mixup > 0 && loader_mix(&o, &r->samples.place[sample]) > 0;
+}
+
 /* Find the uses of one epoch, up to the last step of the newest checkpoint. */
 static enum chex_status
 find_in_epoch(struct trained *r, uint32_t epoch, uint32_t *order, struct chex_error *err)
@@ -242,11 +268,14 @@ find_in_epoch(struct trained *r, uint32_t epoch, uint32_t *order, struct chex_er
 
     for (i = 0; i < r->samples.count && status == CHEX_OK; i++) {
         uint64_t step = before + i / s->global_batch + 1;
+        uint32_t partner = order[(i + 1) % r->samples.count];
 
         if (step > s->step)
             break;
         if (r->selected[order[i]].name)
-            status = add_use(r, (struct use){step, epoch + 1, order[i]}, err);
+            status = add_use(r, (struct use){step, epoch + 1, order[i], false}, err);
+        if (status == CHEX_OK && r->selected[partner].name && takes_partner(r, epoch, order[i]))
+            status = add_use(r, (struct use){step, epoch + 1, partner, true}, err);
     }
     return status;
 }
@@ -264,6 +293,9 @@ find_uses(struct trained *r, struct chex_error *err)
         return error_set(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s' changed its global batch (--allow-batch-change), so its order cannot be computed",
                          r->run.path);
+    status = read_mixup(r, err);
+    if (status != CHEX_OK)
+        return status;
     order = calloc(r->samples.count ? r->samples.count : 1, sizeof(*order));
     if (!order)
         return error_memory(err);
@@ -305,9 +337,10 @@ print_result(void *result)
     for (i = 0; i < r->use_count; i++) {
         const struct use *u = &r->use[i];
 
-        printf("         epoch %u  step %llu  %s  patient %s\n", u->epoch, (unsigned long long)u->step,
+        printf("         epoch %u  step %llu  %s  patient %s%s\n", u->epoch, (unsigned long long)u->step,
                inspect_text(inspect_bytes(r->selected[u->sample].name), name),
-               inspect_text(inspect_bytes(r->selected[u->sample].patient), patient));
+               inspect_text(inspect_bytes(r->selected[u->sample].patient), patient),
+               u->partner ? "  mixed into another image" : "");
     }
     print_files(r, "with", true);
     print_files(r, "without", false);
@@ -326,8 +359,8 @@ put_rows(struct table_writer *t, void *result)
     for (i = 0; i < r->use_count; i++) {
         const struct selected *s = &r->selected[r->use[i].sample];
 
-        table_row(t, (struct cell[]){cell_text("use"), cell_count(r->use[i].epoch), cell_count(r->use[i].step),
-                                     cell_text(inspect_text(inspect_bytes(s->name), name)),
+        table_row(t, (struct cell[]){cell_text(r->use[i].partner ? "partner" : "use"), cell_count(r->use[i].epoch),
+                                     cell_count(r->use[i].step), cell_text(inspect_text(inspect_bytes(s->name), name)),
                                      cell_text(inspect_text(inspect_bytes(s->patient), patient))});
     }
     for (i = 0; i < r->file_count; i++)
@@ -347,9 +380,9 @@ result_json(void *result)
     for (i = 0; i < r->use_count; i++) {
         const struct selected *s = &r->selected[r->use[i].sample];
 
-        inspect_json_push(&uses, json_pack("{s:o, s:o, s:o, s:o}", "epoch", count_json(r->use[i].epoch), "step",
+        inspect_json_push(&uses, json_pack("{s:o, s:o, s:o, s:o, s:b}", "epoch", count_json(r->use[i].epoch), "step",
                                            count_json(r->use[i].step), "name", text_json(s->name), "patient",
-                                           text_json(s->patient)));
+                                           text_json(s->patient), "partner", r->use[i].partner));
     }
     for (i = 0; i < r->file_count; i++)
         inspect_json_push(&files, json_pack("{s:o, s:o, s:b}", "name", text_json(r->file[i].name), "step",
