@@ -11,13 +11,14 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 
 import mpi
 from mpi import ENVIRONMENT
-from support import SOURCE, Cases, images, program, run, says, slurp, tree
-from training import command, data, header, kept, last_step, run_folder, same_as_whole, train, with_header
+from support import SOURCE, Cases, images, manifest, program, run, says, slurp, tree, write
+from training import command, copy, data, header, kept, last_step, run_folder, same_as_whole, train, with_header
 
 try:
     import jsonschema
@@ -225,6 +226,38 @@ def _(work):
         train(cached, "-q", "--fold", "1/2", "--epochs", 2, "--shuffle", "whole", *words)
         found.add(slurp(f"{cached}/predictions-val.csv"))
     assert len(found) == 1
+
+
+def break_length(folder, split):
+    """Break the length of record 2 of a shard, so that it has no readable patient; a pattern of the record."""
+    m = manifest(folder)
+    shard = next(s["name"] for s in m["shards"] if f"-{split}." in s["name"])
+    blob = bytearray(slurp(f"{folder}/{shard}"))
+    blob[m["record"]["stride"] * 2] ^= 1
+    write(f"{folder}/{shard}", bytes(blob))
+    return rf"warning: '{re.escape(shard)}' record 2\b.*"
+
+
+@case("a record without a readable patient is named once, counted, and ends a run of a fold or a part with 1")
+def _(work):
+    folder = copy(work)
+    found = {split: break_length(folder, split) for split in ("train", "val")}
+    for name, words in (("fold", ["--fold", "1/2"]), ("limit", ["--limit", "50%", "--select", "loss"])):
+        out = run_folder(work, name)
+        words += ["--on-bad-record", "skip", "--epochs", 2]
+        if name == "fold":  # the count is that of a run that was never stopped
+            says(train(out, *words, "--max-steps", 1, code=1, source=folder), *found.values())
+        done = train(out, *words, "--json", code=1, source=folder)
+        document = json.loads(done.stdout)
+        for pattern in found.values():
+            assert len(re.findall(pattern, done.stderr)) == 1, done.stderr
+        assert document["exit_code"] == 1, document
+        assert document["result"]["skipped"] == (2 if name == "fold" else 4), document["result"]
+        says(train(out, *words, code=1, source=folder), "damaged records? skipped")  # it is complete
+    reading = ["--device", "none", "--fold", "1/2", "--on-bad-record", "skip"]
+    done = run([program("chex-train"), "-d", folder, *reading], 1)
+    says(done, *found.values(), r"\nfold     1/2: train has \d+ images")
+    assert json.loads(slurp(f"{work}/limit/metrics-val.json"))["split"]["skipped"] != []
 
 
 @case("a fold without images, and a data set without val, are refused")

@@ -243,10 +243,12 @@ train_report_plan(struct train_report *r, const struct trainer *t)
     if (!o->storage_check)
         wrap_put(&w, ", ", "%s", format_things(o->threads, "thread", text));
     wrap_end(&w);
-    if (o->storage_check)
-        train_report_check(&f, o);
-    else
+    if (!o->storage_check)
         print_network(r, &f, o);
+    else
+        train_report_check(&f, o);
+    if (o->storage_check && f.fold)
+        print_fold(f.fold);
     if (!o->evaluate_only)
         print_batches(&f, o);
     if (!o->evaluate_only) {

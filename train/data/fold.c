@@ -85,8 +85,10 @@ take_image(void *context, size_t i, const struct record_values *values, struct c
     uint32_t number;
     unsigned k;
 
-    if (!values)
-        return CHEX_OK; /* it has no patient, so it is in no fold */
+    if (!values) { /* it has no patient, so it is in no fold */
+        f->unreadable.place[f->unreadable.count++] = d->all->place[i];
+        return CHEX_OK;
+    }
     p = fold_of_patient(d->digest, values->patient, f->choice.count) == f->choice.index ? FOLD_VALIDATION : FOLD_TRAIN;
     s = &f->samples[p];
     patient = arena_copy(&f->strings, values->patient.data, values->patient.size);
@@ -161,6 +163,9 @@ make_room(struct dividing *d, struct chex_error *err)
     size_t count = d->all->count ? d->all->count : 1, p;
 
     d->digest = digest_new();
+    d->fold->unreadable.place = malloc(count * sizeof(*d->fold->unreadable.place));
+    if (!d->fold->unreadable.place)
+        return error_memory(err);
     for (p = 0; p < FOLD_PARTS; p++) {
         d->part[p].name = malloc(count * sizeof(*d->part[p].name));
         d->fold->samples[p].place = malloc(count * sizeof(*d->fold->samples[p].place));
@@ -246,6 +251,7 @@ fold_free(struct fold *f)
         return;
     samples_release(&f->samples[FOLD_TRAIN]);
     samples_release(&f->samples[FOLD_VALIDATION]);
+    samples_release(&f->unreadable);
     arena_release(&f->strings);
     free(f);
 }

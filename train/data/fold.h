@@ -41,6 +41,7 @@ struct fold {
     struct fold_choice choice;
     unsigned split[FOLD_PARTS];         /* of the data set: train and val */
     struct samples samples[FOLD_PARTS]; /* in the order of the shards */
+    struct samples unreadable;          /* with skip_bad: damaged records, which are in no part */
     uint64_t patients[FOLD_PARTS];
     uint64_t positives[FOLD_PARTS][CHEX_FINDINGS_MAX], known[FOLD_PARTS][CHEX_FINDINGS_MAX];
     char members[FOLD_PARTS][DIGEST_HEX]; /* SHA-256 of the names, sorted, each followed by a newline */

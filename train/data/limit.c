@@ -115,7 +115,7 @@ samples_limit(const struct chex_dataset *ds, const struct sample_limit *limit, u
         memcpy(sorted, k.key, s->count * sizeof(*sorted));
         last = last_key(sorted, s->count, limit);
         for (i = 0; i < s->count; i++)
-            if (k.key[i] <= last)
+            if (k.key[i] <= last || k.key[i] == NOT_READABLE)
                 s->place[kept++] = s->place[i];
         s->count = kept;
     }

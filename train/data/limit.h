@@ -25,8 +25,9 @@ enum chex_status limit_parse(const char *text, struct sample_limit *out, struct 
 
 /*
  * Reduce the samples of a split, from samples_list(), to whole patients with at least that many images, in the order of
- * before.  Reads every record of the split except its pixels.  skip_bad: leave out records without a readable patient;
- * otherwise the first one is an error.  Statuses of shard_scan() and of records, CHEX_ERR_MEMORY
+ * before.  Reads every record of the split except its pixels.  skip_bad: also keep the records without a readable
+ * patient, so that their reader reports them; otherwise the first one is an error.  Statuses of shard_scan() and of
+ * records, CHEX_ERR_MEMORY
  */
 enum chex_status samples_limit(const struct chex_dataset *ds, const struct sample_limit *limit, uint64_t seed,
                                bool skip_bad, struct samples *s, struct chex_error *err);

@@ -375,6 +375,22 @@ trainer_report_bad_records(const struct trainer_job *job, const struct trainer_t
     return status;
 }
 
+enum chex_status
+trainer_count_unreadable(struct trainer *t, struct chex_error *err)
+{
+    struct samples *s = t->task.fold ? &t->task.fold->unreadable : NULL;
+    enum chex_status status;
+
+    if (!s || s->count == 0)
+        return CHEX_OK;
+    if (t->state.step == 0 && t->state.epoch == 0)
+        t->state.skipped = s->count; /* once for the whole run, which may start here again */
+    t->result.skipped = t->state.skipped > s->count ? t->state.skipped : s->count;
+    status = trainer_report_bad_records(&t->job, &t->task, &t->images, &t->result, s->place, s->count,
+                                        "it is in no fold", err);
+    return collective_agree(t->job.all, status, NULL, err);
+}
+
 /* Gather the skipped records of all ranks. */
 static enum chex_status
 take_skipped(const struct trainer_job *job, const struct trainer_pass *pass, uint64_t end, struct buffer *all,

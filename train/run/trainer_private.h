@@ -336,6 +336,11 @@ enum chex_status trainer_report_bad_records(const struct trainer_job *job, const
                                             struct sample_place *place, size_t count, const char *what,
                                             struct chex_error *err);
 /*
+ * Count and report the damaged records that are in no part of the fold.  All ranks, after trainer_open_data().
+ * CHEX_ERR_MEMORY
+ */
+enum chex_status trainer_count_unreadable(struct trainer *t, struct chex_error *err);
+/*
  * Sum over the ranks the damaged records that the steps of this epoch replaced since the last such call, and report
  * them; also warn if records had to be read twice.  All ranks, during an epoch.
  */

@@ -465,6 +465,9 @@ trainer_begin(struct trainer *t, struct chex_error *err)
     start.complete = trainer_is_complete(&t->job, &t->state);
     if (t->job.is_rank_0 && t->job.w->started)
         t->job.w->started(t->job.w->context, t, &start);
+    status = trainer_count_unreadable(t, err);
+    if (status != CHEX_OK)
+        return status;
     if (pending)
         return trainer_save_now(t, err);
     /*
@@ -595,5 +598,7 @@ trainer_begin_evaluation(struct trainer *t, struct chex_error *err)
         status = trainer_open_data(t, err);
     if (status == CHEX_OK && t->job.is_rank_0 && t->job.w->started)
         t->job.w->started(t->job.w->context, t, &start);
+    if (status == CHEX_OK)
+        status = trainer_count_unreadable(t, err);
     return status;
 }

@@ -284,6 +284,8 @@ trainer_check_storage(struct trainer *t, struct trainer_storage *out, struct che
     *out = (struct trainer_storage){.ranks = 0};
     if (status == CHEX_OK)
         status = trainer_open_data(t, err);
+    if (status == CHEX_OK)
+        status = trainer_count_unreadable(t, err);
     if (status != CHEX_OK)
         return status;
     status = measure(t, &s, err);

@@ -188,6 +188,8 @@ TEST(a_damaged_record_is_an_error_or_in_no_fold)
     fold_free(f);
     ck_assert_int_eq(fold_new(b.ds, 0, 1, &choice, true, &f, &err), CHEX_OK);
     ck_assert_uint_eq(f->samples[0].count + f->samples[1].count, SMALL_IMAGES - 1);
+    ck_assert_uint_eq(f->unreadable.count, 1);
+    ck_assert_int_eq(image_of(&f->unreadable.place[0]), 3);
     for (unsigned p = 0; p < FOLD_PARTS; p++)
         for (size_t i = 0; i < f->samples[p].count; i++)
             ck_assert_uint_ne(image_of(&f->samples[p].place[i]), 3);
