@@ -176,6 +176,10 @@ def _(work):
     says(train(out, "--epochs", 1, code=6), r"mixup 0\.4 -> 0\b")
     train(out, "-q", "--epochs", 1, "--mixup", "0.4")
     assert json.loads(slurp(os.path.join(out, "run.json")))["options"]["mixup"] == 0.4
+    for zero in ("-0", "0"):  # the same
+        train(run_folder(work, f"zero{zero}"), "-q", "--epochs", 1, "--max-steps", 1, "--mixup", zero)
+        metadata = header(f"{work}/zero{zero}/step-000001.safetensors")["__metadata__"]
+        assert re.search(r"mixup\W+0\b", str(metadata)), metadata
     done = json.loads(train(run_folder(work, "judged"), "--eval-only", "--init", os.path.join(out, "best.safetensors"),
                             "--json", "-q").stdout)["final"]
     trained = json.loads(slurp(os.path.join(out, "metrics-test.json")))

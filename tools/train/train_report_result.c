@@ -20,6 +20,7 @@
 
 #define PICTURE_NAME  48
 #define MEASURED_TEXT 64
+#define BEST          48
 #define NAME_WIDTH    20 /* least width of the column of findings */
 
 static const char notice[] = "research use only, not for diagnosis";
@@ -128,6 +129,16 @@ warn_of_output(struct train_report *r, const struct trainer *t, const struct tra
     train_report_warn(r, t, text);
 }
 
+/* Returns the best value of the run and its epoch, or "none". */
+static const char *
+best_text(const struct checkpoint_state *s, enum select_metric select, char out[BEST])
+{
+    if (isnan(s->best))
+        return "none";
+    snprintf(out, BEST, "%s%.3f @%u", select == SELECT_LOSS ? "loss " : "", s->best, s->epoch - s->bad_epochs);
+    return out;
+}
+
 void
 train_report_evaluated(void *context, const struct trainer *t, const struct trainer_evaluation_result *v)
 {
@@ -135,7 +146,7 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
     const struct metrics *m = &v->evaluation->metrics;
     const struct checkpoint_state *state = trainer_state(t);
     char auroc[MEASURED_TEXT], seconds[FORMAT_TEXT], findings[FORMAT_THINGS], images[FORMAT_THINGS],
-        patients[FORMAT_THINGS], mark[TRAIN_MARK];
+        patients[FORMAT_THINGS], mark[TRAIN_MARK], best[BEST];
 
     keep_evaluation(v->final ? &r->final : &r->validation, v);
     if (v->best && !v->final)
@@ -149,10 +160,9 @@ train_report_evaluated(void *context, const struct trainer *t, const struct trai
         struct trainer_facts f;
 
         trainer_facts(t, &f);
-        progress_line_print(&r->line, "%s %-4u %sloss %.4f  AUROC %s over %s   best %s%.3f @%u  in %s", v->split,
-                            state->epoch, train_report_mark(t, mark), v->evaluation->loss, auroc,
-                            format_things(m->defined, "finding", findings), f.select == SELECT_LOSS ? "loss " : "",
-                            state->best, state->epoch - state->bad_epochs,
+        progress_line_print(&r->line, "%s %-4u %sloss %.4f  AUROC %s over %s   best %s  in %s", v->split, state->epoch,
+                            train_report_mark(t, mark), v->evaluation->loss, auroc,
+                            format_things(m->defined, "finding", findings), best_text(state, f.select, best),
                             format_seconds(v->evaluation->seconds, seconds));
         return;
     }

@@ -33,7 +33,7 @@ value_real(const char *text, double min, double max, double *out, struct chex_er
 
     if (!parse_real(text, &value) || value < min || value > max)
         return error_set(err, CHEX_ERR_USAGE, "takes a number from %g to %g, not '%s'", min, max, text);
-    *out = value;
+    *out = value == 0 ? 0 : value; /* -0 is stored as 0 */
     return CHEX_OK;
 }
 

@@ -238,15 +238,15 @@ refuse_withdrawn(const struct trainer *t, struct chex_error *err)
 {
     const struct manifest *m = &t->task.ds->manifest;
     const char *was = t->state.dataset_id;
-    char when[WHEN];
+    char when[WHEN], images[FORMAT_THINGS];
     const uint64_t slots = t->job.o->allow_new_data ? 0 : count_withdrawn(m, was, when);
 
     if (slots == 0)
         return CHEX_OK;
     return error_set(err, CHEX_ERR_INCOMPATIBLE,
-                     "its data set was %s, which is %s since %s images of patients were withdrawn; its weights may "
+                     "its data set was %s, which is %s since %s of patients %s withdrawn; its weights may "
                      "depend on them: train a new run, or resume with --allow-new-data",
-                     was, m->dataset_id, COUNT_TEXT(slots));
+                     was, m->dataset_id, format_things(slots, "image", images), slots == 1 ? "was" : "were");
 }
 
 static enum chex_status
@@ -488,16 +488,16 @@ static void
 note_withdrawn(const struct trainer_job *job, const struct trainer_task *task, const struct weights_report *weights)
 {
     const struct manifest *m = &task->ds->manifest;
-    char when[WHEN];
+    char when[WHEN], images[FORMAT_THINGS];
     const uint64_t slots = count_withdrawn(m, weights->dataset_id, when);
 
     if (slots > 0)
         trainer_note(job,
-                     "the data set was changed since the training: %s images of patients were withdrawn (%s), and %s "
+                     "the data set was changed since the training: %s of patients %s withdrawn (%s), and %s "
                      "became %s; the scores are of the remaining images, and the weights may depend on the others: "
                      "chex-inspect list --trained-on %s, with a copy of %s, lists the steps that used them",
-                     COUNT_TEXT(slots), when, weights->dataset_id, m->dataset_id,
-                     job->o->run && !job->o->init ? job->o->run : "RUN", weights->dataset_id);
+                     format_things(slots, "image", images), slots == 1 ? "was" : "were", when, weights->dataset_id,
+                     m->dataset_id, job->o->run && !job->o->init ? job->o->run : "RUN", weights->dataset_id);
 }
 
 /* Find the weights to evaluate: --init, or RUN's best model. */
