@@ -113,7 +113,11 @@ def _(work):
         done = run([program("chex-inspect"), "diff", "--split", "val", runs["one"], runs[other]], 6)
         hashes = [json.loads(slurp(f"{runs[n]}/metrics-val.json"))["split"]["members_sha256"] for n in ("one", other)]
         says(done, "different splits", *hashes)
-    run([program("chex-inspect"), "diff", "--split", "test", runs["one"], runs["two"]])
+    done = run([program("chex-inspect"), "diff", "--split", "test", runs["one"], runs["two"]])
+    assert "note" not in done.stdout, done.stdout
+    for count in (2, 3):
+        done = run([program("chex-inspect"), "diff", "--split", "val", *[runs["one"]] * count])
+        assert "\nnote     the best epoch and the thresholds of each model were chosen on val" in done.stdout
 
 
 @case("1, 2 and 4 ranks, and a run that resumes, train the same fold")

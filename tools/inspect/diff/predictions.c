@@ -193,6 +193,7 @@ static void
 print_text(void *result)
 {
     const struct predictions_diff *d = result;
+    const char *warning = scored_split_warning(d->split);
     char file[PRINTABLE_TEXT], both[FORMAT_THINGS], patients[FORMAT_THINGS], a[FORMAT_TEXT], b[FORMAT_TEXT],
         mean[NUMBER_TEXT], name[INSPECT_TEXT], kappa[NUMBER_TEXT];
     int width = 20, i;
@@ -206,6 +207,8 @@ print_text(void *result)
            format_things(d->pair.patients, "patient", patients), format_count(d->images.only[0], a),
            format_count(d->images.only[1], b));
     print_marks(d);
+    if (warning)
+        printf("note     %s\n", warning);
     for (k = 0; k < d->pair.outputs; k++) {
         int length = (int)strlen(inspect_text(inspect_bytes(d->side[0].p.finding[k]), name));
 

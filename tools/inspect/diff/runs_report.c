@@ -116,6 +116,7 @@ static void
 print_text(void *result)
 {
     const struct runs_diff *d = result;
+    const char *warning = scored_split_warning(d->split);
     char images[FORMAT_THINGS], patients[FORMAT_THINGS], mean[NUMBER_TEXT], split[INSPECT_TEXT];
     unsigned i;
 
@@ -124,6 +125,8 @@ print_text(void *result)
     printf("split    %s, %s of %s in all runs, members %.16s\n", inspect_text(inspect_bytes(d->split), split),
            format_things(d->images.count, "image", images), format_things(d->images.patients, "patient", patients),
            d->run[0].members);
+    if (warning)
+        printf("note     %s\n", warning);
     snprintf(mean, sizeof(mean), "mean AUROC of %u", d->defined);
     printf("%-8s %-24s %-27s %6s %6s  %s\n", "run", mean, "difference to run 1", "p", "Holm", "lowest AUROC");
     for (i = 0; i <= d->count; i++)

@@ -21,6 +21,16 @@
 #define PATH_LONGEST  3000
 #define SPLIT_LONGEST 64
 
+const char *
+scored_split_warning(const char *split)
+{
+    if (strcmp(split, "train") == 0)
+        return "the models were trained on these images, so their results are too good";
+    if (strcmp(split, "val") == 0)
+        return "the best epoch and the thresholds of each model were chosen on val, so its results are too good";
+    return NULL;
+}
+
 /* Read a JSON object.  CHEX_ERR_INCOMPATIBLE: it is none. */
 static enum chex_status
 read_object(const char *name, json_t **out, struct chex_error *err)

@@ -32,6 +32,9 @@ struct scored_run {
     json_t *options; /* scored_runs_read_options(): an object, name and value; NULL: there is no run.json */
 };
 
+/* Returns why the numbers of this split are too good, for the user; NULL: no reason is known. */
+const char *scored_split_warning(const char *split);
+
 /*
  * Read predictions and thresholds of `count` runs, whose paths and labels are set and whose other members are zero.
  * *failed becomes the run that an error is about.  Release each run with scored_run_release(), also after a failure.
