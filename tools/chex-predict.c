@@ -205,8 +205,11 @@ main(int argc, char **argv)
     struct cli_common common;
     int code = cli_parse(&predict_program, argc, argv, &options, &common);
 
-    if (code == CLI_GO_ON)
-        code = cli_finish(&predict_program, &common, predict(&options, &common));
+    if (code == CLI_GO_ON) {
+        code = predict(&options, &common);
+        if (code != EXIT_OUTPUT) /* otherwise predict() has named the file, or the standard output */
+            code = cli_finish(&predict_program, &common, code);
+    }
     predict_options_release(&options);
     return code;
 }

@@ -338,7 +338,7 @@ def members(value, path=()):
 
 # Members that earlier versions did not write, or that are not checked.
 LOOSE = {"certificate", "optimistic", "loss_scale", "steps_skipped", "modelled", "epochs", "auprc_of", "cpu", "useful",
-         "threads", "cpu_parts", "known", "in_use", "epoch_images"}
+         "threads", "cpu_parts", "known", "in_use", "epoch_images", "resize"}
 
 
 @case("metrics.jsonl of a run: each member that is missing or of another type is named with its line")

@@ -112,8 +112,8 @@ cli_finish(const struct cli_program *program, const struct cli_common *common, i
     int failed = ferror(stdout);
 
     if (fclose(stdout) != 0 || failed) {
-        /* The reader of a pipe may close it early, as head(1) does.  A tool that ends with 4 has said why. */
-        if (errno != EPIPE && code != EXIT_OUTPUT)
+        /* The reader of a pipe may close it early, as head(1) does. */
+        if (errno != EPIPE)
             cli_complain(program, common, "cannot write to standard output: %s", errno_text(errno));
         return EXIT_OUTPUT;
     }

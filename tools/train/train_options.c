@@ -66,7 +66,7 @@ static const struct cli_option option_table[] = {
 
     {OPT_SETTING, 0, "epochs", "N", NULL, "Training", "number of passes over the training split; default 10"},
     {OPT_SETTING, 0, "fold", "K/N", NULL, NULL,
-     "cross-validation: divide the patients of train and val into N folds, and validate with fold K; --fold 3/5"},
+     "divide the patients of train and val into N folds for cross-validation, and validate with fold K; --fold 3/5"},
     {OPT_SETTING, 0, "limit", "N", NULL, NULL,
      "train on, and validate with, only N images of each split, or P%, as whole patients: a short run"},
     {OPT_SETTING, 0, "max-steps", "N", NULL, NULL,
