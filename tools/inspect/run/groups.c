@@ -100,10 +100,10 @@ count_gaps(const struct run_groups *of, size_t outputs)
     size_t k;
 
     for (g = 0; g < RUN_GROUPS; g++) {
-        count += !isnan(of->of[g].underdiagnosis.gap.value);
+        count += isnan(of->of[g].underdiagnosis.gap.value) ? 0 : 1;
         for (m = 0; m < SUBGROUP_METRICS; m++)
             for (k = 0; k < outputs; k++)
-                count += !isnan(of->of[g].cell[m][k].gap.value);
+                count += isnan(of->of[g].cell[m][k].gap.value) ? 0 : 1;
     }
     return count;
 }
