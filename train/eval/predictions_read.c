@@ -151,14 +151,15 @@ static enum chex_status
 read_person(const struct csv_reading *r, const struct table_row *row, struct chex_error *err)
 {
     struct predictions *p = r->p;
+    char shown[SHOWN];
     const char *age = optional(row, r->age), *sex = optional(row, r->sex), *view = optional(row, r->view);
     char *end;
 
     p->age[p->count] = age[0] ? strtof(age, &end) : (float)NAN;
     if (age[0] && (*end || !(p->age[p->count] >= 0 && p->age[p->count] <= AGE_MOST)))
-        return table_fail(row, err, "the age is '%.40s'", age);
+        return table_fail(row, err, "the age is '%s'", show(age, shown));
     if (sex[0] && (strspn(sex, "MFU") != 1 || sex[1]))
-        return table_fail(row, err, "the sex is '%.40s'", sex);
+        return table_fail(row, err, "the sex is '%s'", show(sex, shown));
     p->sex[p->count] = sex[0] ? sex[0] : 'U';
     p->view[p->count] = arena_copy(&p->strings, view, strlen(view));
     return p->view[p->count] ? CHEX_OK : error_memory(err);
