@@ -84,7 +84,7 @@ add_weights(const struct backward *at, const struct weight_strip *s, unsigned fi
 static long
 first_output(const struct conv_plan *c, unsigned y)
 {
-    return ((long)y + (long)c->pad - (long)(c->kernel - 1) + (long)phase_first(c, y % c->stride)) / (long)c->stride;
+    return ((long)y + (long)c->pad - (long)(c->kernel - 1) + (long)phase_of(c, y % c->stride)) / (long)c->stride;
 }
 
 /* Compute the gradients of row `y` of a box of inputs, for `count` blocks; those of its first pixel are at g. */

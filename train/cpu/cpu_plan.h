@@ -104,30 +104,25 @@ struct conv_plan {
 };
 
 /*
- * The gradient of row y of the input reads the outputs through every stride-th row of the kernel, turned around.  Rows
- * with the same y % stride, a phase, have the same taps; so it is for columns.  So no product is with a zero between
- * the outputs.
+ * Phases.  Row y of the input meets only every stride-th row of the kernel.  Which ones depends on y modulo the stride,
+ * the phase of the row; the same holds for columns.  The gradient of the input is computed for each pair of phases,
+ * with the taps that they meet, so that no product has a zero factor.  Taps are counted from the end of the kernel.
+ *
+ * Returns the phase that a tap belongs to.  The same formula returns the first tap of a phase, if it is below `kernel`;
+ * otherwise the phase has no tap.
  */
 static inline unsigned
 phase_of(const struct conv_plan *c, unsigned tap)
 {
-    unsigned before = c->kernel - 1 - tap, far = c->kernel * c->stride; /* far: the difference is not negative */
-
-    return (before + far - c->pad % c->stride) % c->stride;
-}
-
-/* Returns the first tap of a phase, from 0 to stride - 1; it may be none of the kernel's. */
-static inline unsigned
-phase_first(const struct conv_plan *c, unsigned phase)
-{
-    return phase_of(c, phase); /* first = (kernel - 1 - pad - phase) % stride, and phase in the same way from first */
+    /* (kernel - 1 - pad - tap) modulo the stride; a multiple of the stride keeps the difference from being negative */
+    return (c->kernel - 1 - tap + c->kernel * c->stride - c->pad % c->stride) % c->stride;
 }
 
 /* Returns the number of taps; a kernel smaller than the stride has phases without any. */
 static inline unsigned
 phase_taps(const struct conv_plan *c, unsigned phase)
 {
-    unsigned first = phase_first(c, phase);
+    unsigned first = phase_of(c, phase);
 
     return first < c->kernel ? (c->kernel - first + c->stride - 1) / c->stride : 0;
 }

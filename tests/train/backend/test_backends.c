@@ -22,13 +22,32 @@
 
 TEST_CASE("backends", "backends", NULL, NULL);
 
+/* Run a step on every backend and instruction set, and compare it with the outcome of the reference. */
+static void
+compare_backends(const struct graph *g, const struct step_setup *setup, const struct outcome *wanted)
+{
+    const char *const *set;
+    size_t b;
+
+    for (b = 0; backends[b]; b++) {
+        if (!step_does(backends[b], g))
+            continue;
+        for (set = step_sets(backends[b]); *set; set++) {
+            struct outcome got;
+
+            setenv("CHEX_CPU", *set, 1);
+            got = step_run(backends[b], g, setup);
+            step_compare(backends[b]->name, g, setup->images, &got, wanted);
+            step_outcome_free(&got, g, setup->images);
+        }
+    }
+}
+
 LOOP_TEST(a_step_equals_the_reference, 0, GRAPHS)
 {
     struct graph *g = step_graph(_i);
     float *before = calloc(g->param_floats, sizeof(*before));
-    const char *const *set;
     unsigned images;
-    size_t b;
 
     for (images = 1; images <= BATCH_MAX; images++) {
         struct step_setup setup = {.seed = step_seed[_i], .images = images, .threads = 1};
@@ -39,18 +58,7 @@ LOOP_TEST(a_step_equals_the_reference, 0, GRAPHS)
         ck_assert_msg(kink_distance(g, before, wanted.buffer, images) > KINK_FREE,
                       "another seed is needed: %g from where a gradient jumps",
                       kink_distance(g, before, wanted.buffer, images));
-        for (b = 0; backends[b]; b++) {
-            if (!step_does(backends[b], g))
-                continue;
-            for (set = step_sets(backends[b]); *set; set++) {
-                struct outcome got;
-
-                setenv("CHEX_CPU", *set, 1);
-                got = step_run(backends[b], g, &setup);
-                step_compare(backends[b]->name, g, images, &got, &wanted);
-                step_outcome_free(&got, g, images);
-            }
-        }
+        compare_backends(g, &setup, &wanted);
         step_outcome_free(&wanted, g, images);
     }
     free(before);
@@ -68,8 +76,6 @@ LOOP_TEST(a_step_of_mixed_images_equals_the_reference, 0, GRAPHS)
     struct step_setup setup = {.seed = _i == 2 ? 4 : step_seed[_i], .images = BATCH_MAX - 1, .threads = 1};
     struct outcome plain = step_run(backend_find("ref"), g, &setup), wanted;
     float *before = calloc(g->param_floats, sizeof(*before));
-    const char *const *set;
-    size_t b;
 
     setup.mix = mix;
     wanted = step_run(backend_find("ref"), g, &setup);
@@ -77,18 +83,7 @@ LOOP_TEST(a_step_of_mixed_images_equals_the_reference, 0, GRAPHS)
     ck_assert_msg(kink_distance(g, before, wanted.buffer, setup.images) > KINK_FREE, "another seed is needed");
     ck_assert_double_gt(fabs(wanted.result.loss - plain.result.loss), 1e-3 * plain.result.loss);
     setup.threads = 2;
-    for (b = 0; backends[b]; b++) {
-        if (!step_does(backends[b], g))
-            continue;
-        for (set = step_sets(backends[b]); *set; set++) {
-            struct outcome got;
-
-            setenv("CHEX_CPU", *set, 1);
-            got = step_run(backends[b], g, &setup);
-            step_compare(backends[b]->name, g, setup.images, &got, &wanted);
-            step_outcome_free(&got, g, setup.images);
-        }
-    }
+    compare_backends(g, &setup, &wanted);
     step_outcome_free(&plain, g, setup.images);
     step_outcome_free(&wanted, g, setup.images);
     free(before);

@@ -1,5 +1,5 @@
 /*
- * test_bf16.c - bf16 on the CPU: its definition, the bits of every table of kernels, and whole steps beside ref
+ * test_bf16.c - bf16 on the CPU: its definition, the bits of every table of kernels, and whole steps compared with ref
  *
  * SPDX-License-Identifier: Apache-2.0
  */
