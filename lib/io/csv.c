@@ -210,3 +210,16 @@ table_check_separator(const struct table_row *header, struct chex_error *err)
     return table_fail(header, err, "the columns are separated by %s: save the file with commas",
                       *found == ';' ? "\";\"" : "tabs");
 }
+
+enum chex_status
+table_append_field(struct buffer *b, const char *field, struct chex_error *err)
+{
+    enum chex_status status;
+
+    if (field[strcspn(field, "\",\r\n")] == '\0')
+        return buffer_append(b, field, strlen(field), err);
+    status = buffer_append(b, "\"", 1, err);
+    for (; status == CHEX_OK && *field; field++)
+        status = *field == '"' ? buffer_append(b, "\"\"", 2, err) : buffer_append(b, field, 1, err);
+    return status == CHEX_OK ? buffer_append(b, "\"", 1, err) : status;
+}

@@ -10,6 +10,7 @@
 #ifndef CHEX_LIB_TABLE_H
 #define CHEX_LIB_TABLE_H
 
+#include "base/memory.h"
 #include "io/line_reader.h"
 
 #define TABLE_MAX_FIELDS 520 /* predictions-SPLIT.csv has two columns for each of up to 254 findings, and 8 more */
@@ -52,6 +53,9 @@ enum chex_status table_column_once(const struct table_row *header, const char *c
 
 /* For a header without the required columns: CHEX_ERR_USAGE if the columns are separated by ';' or tabs. */
 enum chex_status table_check_separator(const struct table_row *header, struct chex_error *err);
+
+/* Append a field to a line that is written, quoted if RFC 4180 requires it.  CHEX_ERR_MEMORY */
+enum chex_status table_append_field(struct buffer *b, const char *field, struct chex_error *err);
 
 /* Fail with CHEX_ERR_USAGE and "PATH:LINE: FORMATTED". */
 enum chex_status table_fail(const struct table_row *row, struct chex_error *err, const char *format, ...)

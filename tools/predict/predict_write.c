@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 #include "base/json.h"
 #include "dataset/dataset.h"
+#include "io/csv.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -33,18 +34,11 @@ put(struct csv_text *t, const char *text, size_t size)
         t->status = buffer_append(t->b, text, size, t->err);
 }
 
-/* Append a field, quoted if RFC 4180 requires it. */
 static void
 put_field(struct csv_text *t, const char *field)
 {
-    if (field[strcspn(field, "\",\r\n")] == '\0') {
-        put(t, field, strlen(field));
-        return;
-    }
-    put(t, "\"", 1);
-    for (; *field; field++)
-        put(t, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
-    put(t, "\"", 1);
+    if (t->status == CHEX_OK)
+        t->status = table_append_field(t->b, field, t->err);
 }
 
 /* Append a comma and a number; NaN: nothing after the comma. */

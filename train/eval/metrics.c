@@ -262,9 +262,8 @@ quantile(const double *sorted, size_t count, double q)
                              : sorted[count - 1];
 }
 
-/* Compute the interval; sorts the values in place. */
-static void
-set_interval(struct measured *out, double *values, unsigned count)
+size_t
+metrics_interval(double *values, size_t count, double *low, double *high)
 {
     size_t defined = 0, i;
 
@@ -272,10 +271,11 @@ set_interval(struct measured *out, double *values, unsigned count)
         if (!isnan(values[i]))
             values[defined++] = values[i];
     if (defined == 0 || defined * 2 < count)
-        return;
+        return 0;
     qsort(values, defined, sizeof(*values), compare_doubles);
-    out->low = quantile(values, defined, 0.025);
-    out->high = quantile(values, defined, 0.975);
+    *low = quantile(values, defined, 0.025);
+    *high = quantile(values, defined, 0.975);
+    return defined;
 }
 
 static enum chex_status
@@ -323,14 +323,15 @@ find_interval(void *context, void *worker, size_t k, struct chex_error *err)
     struct metrics *out = job->out;
     size_t row = pass_size(out->outputs), metric = k / (out->outputs + 1), finding = k % (out->outputs + 1), r;
     double *one = worker;
+    struct measured *m;
 
     (void)err;
     if (finding < out->outputs && out->finding[finding].positive_patients < METRICS_FEWEST_PATIENTS)
         return CHEX_OK;
     for (r = 0; r < out->replicates; r++)
         one[r] = job->values[r / LANES * row + k * LANES + r % LANES];
-    set_interval(finding < out->outputs ? &out->finding[finding].metric[metric] : &out->mean[metric], one,
-                 out->replicates);
+    m = finding < out->outputs ? &out->finding[finding].metric[metric] : &out->mean[metric];
+    metrics_interval(one, out->replicates, &m->low, &m->high);
     return CHEX_OK;
 }
 

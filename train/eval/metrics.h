@@ -122,6 +122,13 @@ enum chex_status metrics_begin(const struct scores *s, const struct bootstrap_op
 /* Compute the intervals from the draws of all parts.  CHEX_ERR_BUG  draws are missing;  CHEX_ERR_MEMORY */
 enum chex_status metrics_end(struct metrics *out, const struct buffer *draws, unsigned threads, struct chex_error *err);
 
+/*
+ * Set the 2.5th and 97.5th percentiles of draws, interpolated as numpy.percentile does by default.  NaN draws are left
+ * out; the others are moved to the front of `values` and sorted.  Returns their number; if fewer than half are left, 0,
+ * and nothing is set.
+ */
+size_t metrics_interval(double *values, size_t count, double *low, double *high);
+
 /* Returns a metric of a finding in one replicate, from the draws of all parts; NaN if it is undefined there. */
 double metrics_draw(const struct metrics *m, const struct buffer *draws, enum metric metric, unsigned finding,
                     unsigned replicate);

@@ -7,6 +7,7 @@
 
 #include "dataset/findings.h"
 #include "eval/predictions.h"
+#include "io/csv.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -36,18 +37,10 @@ put_format(struct text *t, const char *format, ...)
     va_end(args);
 }
 
-/* Append a field, quoted if RFC 4180 requires it. */
 static void
 put_field(struct text *t, const char *field)
 {
-    if (field[strcspn(field, "\",\r\n")] == '\0') {
-        put(t, field, strlen(field));
-        return;
-    }
-    put(t, "\"", 1);
-    for (; *field; field++)
-        put(t, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
-    put(t, "\"", 1);
+    t->failed = t->failed || table_append_field(&t->b, field, NULL) != CHEX_OK;
 }
 
 static void

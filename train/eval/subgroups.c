@@ -176,25 +176,6 @@ replicate(void *context, void *worker, size_t item, struct chex_error *err)
     return CHEX_OK;
 }
 
-static int
-by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* Percentiles as numpy.percentile computes them by default. */
-static double
-percentile(const double *sorted, size_t count, double q)
-{
-    double at = q * (double)(count - 1);
-    size_t below = (size_t)at;
-
-    return below + 1 < count ? sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below])
-                             : sorted[count - 1];
-}
-
 /* All draws of a share of 0 or 1 are equal: they do not show its variance. */
 static bool
 is_extreme(double value)
@@ -206,23 +187,20 @@ is_extreme(double value)
 static void
 conclude(struct subgroup_cell *c, double *draw, size_t count)
 {
-    size_t defined = 0, i;
     double sum = 0, squares = 0, deviation;
+    size_t defined, i;
 
     c->gap.value = c->value[0] - c->value[1];
-    for (i = 0; i < count; i++)
-        if (!isnan(draw[i]))
-            draw[defined++] = draw[i];
-    if (isnan(c->gap.value) || defined < 2 || defined * 2 < count)
+    if (isnan(c->gap.value))
+        return;
+    defined = metrics_interval(draw, count, &c->gap.low, &c->gap.high);
+    if (defined < 2)
         return;
     for (i = 0; i < defined; i++)
         sum += draw[i];
     for (i = 0; i < defined; i++)
         squares += (draw[i] - sum / (double)defined) * (draw[i] - sum / (double)defined);
     deviation = sqrt(squares / (double)(defined - 1));
-    qsort(draw, defined, sizeof(*draw), by_value);
-    c->gap.low = percentile(draw, defined, 0.025);
-    c->gap.high = percentile(draw, defined, 0.975);
     if (deviation > 0 && !is_extreme(c->value[0]) && !is_extreme(c->value[1]))
         c->p = erfc(fabs(c->gap.value) / deviation / sqrt(2));
 }

@@ -219,12 +219,7 @@ measure_shortcuts(struct run_report *r, struct chex_error *err)
 enum chex_status
 run_report_groups(struct run_report *r, struct chex_error *err)
 {
-    const struct scores s = {.count = r->p.count,
-                             .outputs = r->p.outputs,
-                             .score = r->p.probability,
-                             .label = r->p.label,
-                             .patient = r->patient,
-                             .patients = r->patients};
+    const struct scores s = run_scores(r);
     enum chex_status status;
 
     r->groups = calloc(1, sizeof(*r->groups));

@@ -17,15 +17,21 @@ run_share(uint64_t part, uint64_t whole)
     return whole > 0 ? (double)part / (double)whole : (double)NAN;
 }
 
+struct scores
+run_scores(const struct run_report *r)
+{
+    return (struct scores){.count = r->p.count,
+                           .outputs = r->p.outputs,
+                           .score = r->p.probability,
+                           .label = r->p.label,
+                           .patient = r->patient,
+                           .patients = r->patients};
+}
+
 static enum chex_status
 measure_auroc(struct run_report *r, struct chex_error *err)
 {
-    const struct scores s = {.count = r->p.count,
-                             .outputs = r->p.outputs,
-                             .score = r->p.probability,
-                             .label = r->p.label,
-                             .patient = r->patient,
-                             .patients = r->patients};
+    const struct scores s = run_scores(r);
     enum chex_status status;
 
     r->metrics = malloc(sizeof(*r->metrics));

@@ -247,12 +247,7 @@ draw_classes(struct html *h, const struct run_report *r, unsigned k)
 void
 run_plots(struct html *h, const struct run_report *r)
 {
-    const struct scores s = {.count = r->p.count,
-                             .outputs = r->p.outputs,
-                             .score = r->p.probability,
-                             .label = r->p.label,
-                             .patient = r->patient,
-                             .patients = r->patients};
+    const struct scores s = run_scores(r);
     struct ranking *ranking = NULL;
     unsigned k;
 

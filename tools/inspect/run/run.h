@@ -160,6 +160,8 @@ void run_plots(struct html *h, const struct run_report *r);
 /* The same numbers for scripts. */
 json_t *run_report_json(const struct run_report *r, const char *output, size_t bytes);
 
+/* Returns the predictions as the functions of train/eval take them; the arrays belong to r. */
+struct scores run_scores(const struct run_report *r);
 /* Returns part / whole, NaN for 0 / 0. */
 double run_share(uint64_t part, uint64_t whole);
 /* Format a number: "0.812", or "-" if it is undefined. */
