@@ -101,7 +101,7 @@ AC_DEFUN([CHEX_AVX512_BF16], [
   AS_IF([test "$host_cpu" = x86_64], [AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <immintrin.h>]],
     [[__m512 sum = _mm512_setzero_ps();
     sum = _mm512_dpbf16_ps(sum, (__m512bh)sum, (__m512bh)sum);
-    return __builtin_cpu_supports("avx512bf16") && _mm512_reduce_add_ps(sum) > 0;]])], [chex_avx512_bf16=yes])])
+    return _mm512_reduce_add_ps(sum) > 0;]])], [chex_avx512_bf16=yes])])
   CFLAGS=$chex_saved_cflags
   AC_MSG_RESULT([$chex_avx512_bf16])
   AM_CONDITIONAL([HAVE_AVX512_BF16], [test "$chex_avx512_bf16" = yes])

@@ -4,6 +4,8 @@ libchexcore_la_SOURCES += \
 	lib/base/ascii.h \
 	lib/base/clock.c \
 	lib/base/clock.h \
+	lib/base/cpu.c \
+	lib/base/cpu.h \
 	lib/base/crc32c.c \
 	lib/base/error.c \
 	lib/base/error.h \

@@ -11,25 +11,27 @@
 
 #ifdef CONVOLVE_HAVE_X86
 
+#include "base/cpu.h"
+
 #include <immintrin.h>
 #include <string.h>
 
 bool
 convolve_sse41_supported(void)
 {
-    return __builtin_cpu_supports("sse4.1");
+    return cpu_has(CPU_SSE41);
 }
 
 bool
 convolve_avx2_supported(void)
 {
-    return __builtin_cpu_supports("avx2");
+    return cpu_has(CPU_AVX2);
 }
 
 bool
 convolve_avx512_supported(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+    return cpu_has(CPU_AVX2 | CPU_AVX512VL | CPU_AVX512_VNNI);
 }
 
 /* ---- small factors ------------------------------------------------------------------------------------------- */

@@ -10,12 +10,14 @@
 
 #ifdef INFLATER_HAVE_X86
 
+#include "base/cpu.h"
+
 #include <immintrin.h>
 
 bool
 inflater_bmi2_supported(void)
 {
-    return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("ssse3");
+    return cpu_has(CPU_BMI | CPU_BMI2 | CPU_SSSE3);
 }
 
 #define LOOP_TARGET       __attribute__((target("bmi,bmi2,ssse3")))

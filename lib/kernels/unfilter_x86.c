@@ -12,25 +12,27 @@
 
 #ifdef UNFILTER_HAVE_X86
 
+#include "base/cpu.h"
+
 #include <immintrin.h>
 #include <string.h>
 
 bool
 unfilter_sse41_supported(void)
 {
-    return __builtin_cpu_supports("sse4.1");
+    return cpu_has(CPU_SSE41);
 }
 
 bool
 unfilter_avx2_supported(void)
 {
-    return __builtin_cpu_supports("avx2");
+    return cpu_has(CPU_AVX2);
 }
 
 bool
 unfilter_avx512_supported(void)
 {
-    return __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    return cpu_has(CPU_AVX2 | CPU_AVX512VL | CPU_AVX512BW);
 }
 
 static const uint8_t lane_numbers[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,

@@ -7,6 +7,7 @@
 
 #include "common/versions.h"
 
+#include "base/cpu.h"
 #include "chex.h"
 #include "input/archive.h"
 
@@ -51,20 +52,18 @@ const char *
 versions_cpu(char *out, size_t size)
 {
 #if defined(__x86_64__)
-    static const char *const names[] = {"sse4.1", "sse4.2", "pclmul", "avx2", "avx512bw"};
-    const int have[] = {__builtin_cpu_supports("sse4.1"), __builtin_cpu_supports("sse4.2"),
-                        __builtin_cpu_supports("pclmul"), __builtin_cpu_supports("avx2"),
-                        __builtin_cpu_supports("avx512bw")};
-    size_t used = (size_t)snprintf(out, size, "x86-64"), i;
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (have[i] && used < size)
-            used += (size_t)snprintf(out + used, size - used, " %s", names[i]);
+    const char *family = "x86-64";
 #elif defined(__aarch64__)
-    snprintf(out, size, "aarch64");
+    const char *family = "aarch64";
 #else
-    snprintf(out, size, "unknown");
+    const char *family = "unknown";
 #endif
+    size_t used = (size_t)snprintf(out, size, "%s", family);
+    const char *name;
+
+    for (unsigned i = 0; (name = cpu_set_name(i)) && used < size; i++)
+        if (name[0])
+            used += (size_t)snprintf(out + used, size - used, " %s", name);
     return out;
 }
 

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "base/cpu.h"
 #include "cpu/kernels.h"
 
 #include <stdlib.h>
@@ -17,9 +18,8 @@ best(void)
 {
 #ifdef KERNELS_X86
     const char *requested = getenv("CHEX_CPU");
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
+    bool avx2 = cpu_has(CPU_AVX2 | CPU_FMA);
+    bool avx512 = avx2 && cpu_has(CPU_AVX512F | CPU_AVX512DQ | CPU_AVX512VL);
 
     if (requested && strcmp(requested, "plain") == 0)
         return SET_PLAIN;
@@ -54,7 +54,7 @@ kernels_bf16(const struct products **products)
     case SET_AVX512:
         *products = &products_avx2;
 #ifdef KERNELS_AVX512_BF16
-        if (__builtin_cpu_supports("avx512bf16"))
+        if (cpu_has(CPU_AVX512_BF16))
             *products = &products_avx512;
 #endif
         return &kernels_avx512;
