@@ -18,10 +18,10 @@ include lib/verify/local.mk
 include lib/convert/local.mk
 nodist_libchexcore_la_SOURCES = schemas/example.pb-c.c schemas/example.pb-c.h
 libchexcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
-	$(JANSSON_CFLAGS) $(CRYPTO_CFLAGS) $(XXHASH_CFLAGS) $(LIBARCHIVE_CFLAGS) $(LZMA_CFLAGS)
+	$(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(LIBARCHIVE_CFLAGS) $(LZMA_CFLAGS)
 libchexcore_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 libchexcore_la_LIBADD = $(LIBPNG_LIBS) $(LIBJPEG_LIBS) $(ZLIB_LIBS) $(PROTOBUF_C_LIBS) $(JANSSON_LIBS) \
-	$(CRYPTO_LIBS) $(XXHASH_LIBS) $(LIBCSV_LIBS) $(ISAL_LIBS) $(LIBARCHIVE_LIBS) $(LZMA_LIBS)
+	$(XXHASH_LIBS) $(LIBCSV_LIBS) $(ISAL_LIBS) $(LIBARCHIVE_LIBS) $(LZMA_LIBS)
 
 lib_LTLIBRARIES += libchex.la
 libchex_la_SOURCES =

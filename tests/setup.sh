@@ -9,7 +9,7 @@ build=$source/build
 venv=$build/venv
 
 build_packages="build-essential autoconf automake libtool pkg-config protobuf-c-compiler libpng-dev
-    libjpeg62-turbo-dev zlib1g-dev libprotobuf-c-dev libjansson-dev libssl-dev libcsv-dev libisal-dev
+    libjpeg62-turbo-dev zlib1g-dev libprotobuf-c-dev libjansson-dev libcsv-dev libisal-dev
     libarchive-dev liblzma-dev libxxhash-dev libopenmpi-dev openmpi-bin"
 python_packages="python3 python3-venv python3-numpy ca-certificates"
 test_packages="check python3-pil python3-jsonschema python3-pandas python3-sklearn protobuf-compiler

@@ -27,5 +27,9 @@ libchexcore_la_SOURCES += \
 	lib/base/queue.h \
 	lib/base/sha256.c \
 	lib/base/sha256.h \
+	lib/base/sha256_arm.c \
+	lib/base/sha256_plain.c \
+	lib/base/sha256_private.h \
+	lib/base/sha256_x86.c \
 	lib/base/threads.c \
 	lib/base/threads.h

@@ -1,5 +1,5 @@
 /*
- * sha256.h - SHA-256 (libcrypto) of data in several pieces; hexadecimal digests
+ * sha256.h - SHA-256 (FIPS 180-4) of data in several pieces; hexadecimal digests
  *
  * SPDX-License-Identifier: Apache-2.0
  */

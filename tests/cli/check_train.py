@@ -75,11 +75,11 @@ def _(work):
 def _(_work):
     for name in ("chex-train", "chex-convert"):
         printed = run([program(name), "--version", "-v"]).stdout
-        assert (re.search(r"^openssl        \S+$", printed, re.M)
+        assert (re.search(r"^jansson        \S+$", printed, re.M)
                 and re.search(r"^mpi            \S", printed, re.M)), printed
         first, copyright = run([program(name), "--version"]).stdout.splitlines()[:2]
         assert first.startswith(name + " ") and "Copyright " in copyright and "Apache-2.0" in copyright, copyright
-        assert "openssl" not in run([program(name), "--version"]).stdout
+        assert "jansson" not in run([program(name), "--version"]).stdout
 
 
 @case("--json is one document, valid by its schema, after a success and after a failure")

@@ -35,8 +35,7 @@ libcli_la_SOURCES = \
 	tools/common/wrap.c \
 	tools/common/wrap.h
 # versions.c asks every library for its version
-libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS) \
-	$(CRYPTO_CFLAGS)
+libcli_la_CPPFLAGS = $(tools_cppflags) $(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(ZLIB_CFLAGS) $(PROTOBUF_C_CFLAGS)
 
 # How processes of one job find each other and talk: one of two files.  MPI is linked into the programs: of a
 # convenience library libtool hands on -L and -l, and forgets where MPI is found at run time.

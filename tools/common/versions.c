@@ -16,7 +16,6 @@
 
 #include <jansson.h>
 #include <jpeglib.h>
-#include <openssl/crypto.h>
 #include <png.h>
 #include <protobuf-c/protobuf-c.h>
 #include <zlib.h>
@@ -37,7 +36,6 @@ versions_list(struct version out[VERSIONS_MAX])
         {"zlib", zlibVersion()},
         {"protobuf-c", protobuf_c_version()},
         {"jansson", jansson_version_str()},
-        {"openssl", OpenSSL_version(OPENSSL_VERSION_STRING)},
         {"libarchive", image_archive_version() ? image_archive_version() : "none"},
         {"liblzma", image_archive_xz_version() ? image_archive_xz_version() : "none"},
     };

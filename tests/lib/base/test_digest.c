@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "base/sha256.h"
+#include "base/sha256_private.h"
 #include "unit.h"
 
 #include <stddef.h>
@@ -54,6 +55,60 @@ TEST(sha256_matches_fips_180)
     ck_assert_str_eq(hex, "e3b0c44298fc1c14");
     digest_free(d);
     digest_free(NULL);
+}
+
+/* The longest rest in one piece, one byte more, and so on: padding in the same block and in the next. */
+TEST(pieces_of_any_size_give_the_sum_of_the_whole)
+{
+    static uint8_t text[300];
+    struct digest *d = digest_new();
+    uint8_t whole[DIGEST_SIZE], pieces[DIGEST_SIZE];
+
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (uint8_t)(i * 7);
+    for (size_t size = 0; size <= sizeof(text); size++) {
+        digest_start(d);
+        digest_add(d, text, size);
+        digest_finish(d, whole);
+        for (size_t cut = 1; cut <= size; cut += 13) {
+            digest_start(d);
+            digest_add(d, text, cut);
+            digest_add(d, text + cut, size - cut);
+            digest_finish(d, pieces);
+            ck_assert_mem_eq(whole, pieces, sizeof(whole));
+        }
+    }
+    digest_free(d);
+}
+
+/* The block of "abc" (FIPS 180-2, appendix B.1), then blocks of any bytes: the last implementation is plain C. */
+TEST(each_implementation_on_this_cpu_gives_the_state_of_plain_c)
+{
+    static const uint32_t sum[8] = {0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223,
+                                    0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad};
+    static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    uint8_t abc[SHA256_BLOCK] = {'a', 'b', 'c', 0x80, [63] = 24};
+    uint8_t bytes[5 * SHA256_BLOCK];
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(i * i >> 3);
+    for (const struct sha256_kind *kind = sha256_kinds; kind->name; kind++) {
+        uint32_t got[8], want[8];
+
+        if (!kind->supported())
+            continue;
+        memcpy(got, initial, sizeof(got));
+        kind->blocks(got, abc, 1);
+        ck_assert_mem_eq(got, sum, sizeof(sum));
+        for (size_t shift = 0; shift < SHA256_BLOCK; shift++) {
+            memcpy(got, sum, sizeof(got));
+            memcpy(want, sum, sizeof(want));
+            kind->blocks(got, bytes + shift, shift % 5);
+            sha256_blocks_c(want, bytes + shift, shift % 5);
+            ck_assert_mem_eq(got, want, sizeof(want));
+        }
+    }
 }
 
 TEST(a_digest_that_was_left_unfinished_starts_again)

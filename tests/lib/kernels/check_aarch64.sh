@@ -23,9 +23,9 @@ trap 'rm -rf "$folder"' EXIT
 : >"$folder/config.h"
 "$compiler" -std=gnu11 -O2 -Wall -Wextra -Werror -static -I"$folder" -iquote "$source/lib" -o "$folder/check-kernels" \
   "$source/tests/lib/kernels/check_kernels.c" "$source"/lib/kernels/unfilter*.c "$source"/lib/kernels/convolve*.c \
-  "$source/lib/base/memory.c" "$source/lib/base/error.c"
+  "$source"/lib/base/sha256*.c "$source/lib/base/cpu.c" "$source/lib/base/memory.c" "$source/lib/base/error.c"
 "$emulator" "$folder/check-kernels" >"$folder/output" || { cat "$folder/output"; exit 1; }
 cat "$folder/output"
-for kernel in unfilter convolve; do
-  grep -q "^$kernel neon: compared" "$folder/output" || { echo "no $kernel neon in it"; exit 1; }
+for kernel in 'unfilter neon' 'convolve neon' 'sha256 sha2'; do
+  grep -q "^$kernel: compared" "$folder/output" || { echo "no $kernel in it"; exit 1; }
 done

@@ -1,5 +1,5 @@
 /*
- * check_kernels.c - compares every implementation of the unfilter and convolve kernels on this CPU with plain C
+ * check_kernels.c - compares every implementation of unfilter, convolve and SHA-256 on this CPU with plain C
  *
  * It needs only the kernels, so it can also be built for other CPUs and run in an emulator: check_aarch64.sh.  Prints
  * the implementations and the comparisons; the exit code is 1 if one differs.
@@ -8,6 +8,7 @@
  */
 #include <config.h>
 
+#include "base/sha256_private.h"
 #include "kernels/convolve_private.h"
 #include "kernels/unfilter.h"
 
@@ -115,11 +116,28 @@ convolve_agrees(const struct convolve_kind *kind, const struct convolve_kind *pl
     return memcmp(want, got, width) == 0;
 }
 
+/* Any state, one to four blocks at any address. */
+static bool
+sha256_agrees(const struct sha256_kind *kind)
+{
+    static uint8_t data[5 * SHA256_BLOCK];
+    uint32_t want[8], got[8], shift = next_random() % SHA256_BLOCK, blocks = 1 + next_random() % 4;
+
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (uint8_t)(next_random() >> 8);
+    for (int i = 0; i < 8; i++)
+        want[i] = got[i] = next_random();
+    sha256_blocks_c(want, data + shift, blocks);
+    kind->blocks(got, data + shift, blocks);
+    return memcmp(want, got, sizeof(want)) == 0;
+}
+
 int
 main(void)
 {
     const struct unfilter_kind *unfilter = unfilter_kinds, *unfilter_c = unfilter_kinds;
     const struct convolve_kind *convolve = convolve_kinds, *convolve_c = convolve_kinds;
+    const struct sha256_kind *sha256 = sha256_kinds;
     int i, failed = 0, passed = 0;
 
     while (unfilter_c[1].name)
@@ -135,6 +153,11 @@ main(void)
         for (i = 0; convolve->supported() && i < 1000; i++)
             *(convolve_agrees(convolve, convolve_c) && wide_agrees(convolve) ? &passed : &failed) += 1;
         printf("convolve %s: %s\n", convolve->name, convolve->supported() ? "compared" : "not on this CPU");
+    }
+    for (; sha256->name; sha256++) {
+        for (i = 0; sha256->supported() && i < 1000; i++)
+            *(sha256_agrees(sha256) ? &passed : &failed) += 1;
+        printf("sha256 %s: %s\n", sha256->name, sha256->supported() ? "compared" : "not on this CPU");
     }
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed > 0;
