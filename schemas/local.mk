@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# C for the messages, made by protoc-c in the build folder.
+# C for the messages, made by protoc-c in the build folder.  A release contains it, so only developers need protoc-c.
 schemas/example.pb-c.c: schemas/example.proto
 	$(AM_V_GEN)$(MKDIR_P) schemas && $(PROTOC_C) --c_out=schemas -I$(srcdir)/schemas $(srcdir)/schemas/example.proto
 schemas/example.pb-c.h: schemas/example.pb-c.c
@@ -9,7 +9,8 @@ schemas/event.pb-c.h: schemas/event.pb-c.c
 
 generated_messages = schemas/example.pb-c.c schemas/example.pb-c.h schemas/event.pb-c.c schemas/event.pb-c.h
 BUILT_SOURCES += $(generated_messages)
-CLEANFILES += $(generated_messages)
+MAINTAINERCLEANFILES = $(generated_messages)
+EXTRA_DIST += $(generated_messages)
 # Else only `make all` and `make check` would know: `make chex-train` in an empty folder too.
 $(libchexcore_la_OBJECTS) $(libtrain_la_OBJECTS): | $(generated_messages)
 schemasdir = $(pkgdatadir)/schemas
