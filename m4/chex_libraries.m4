@@ -52,6 +52,24 @@ AC_DEFUN([CHEX_WITH], [
       [m4_default([$6], [-])])])
 ])
 
+# Spack, EasyBuild and conda-forge have no libcsv: lib/io/csv_included.c stands in for it.
+AC_DEFUN([CHEX_WITH_LIBCSV], [
+  AC_ARG_WITH([libcsv],
+    [AS_HELP_STRING([--with-libcsv=auto|system|included], [parse CSV files with libcsv or with code of this package
+      (default: auto, with libcsv where it is installed)])], [], [with_libcsv=auto])
+  AS_CASE([$with_libcsv], [auto|system|included], [],
+    [AC_MSG_ERROR([--with-libcsv takes auto, system or included, not '$with_libcsv'])])
+  have_libcsv=no
+  AS_IF([test "$with_libcsv" != included],
+    [AC_CHECK_HEADER([csv.h], [AC_CHECK_LIB([csv], [csv_parse], [have_libcsv=yes])])])
+  AS_IF([test "$with_libcsv:$have_libcsv" = system:no],
+    [CHEX_LACKS([libcsv (csv.h)], [libcsv-dev], [libcsv-devel], [-])])
+  AS_IF([test "$have_libcsv" = yes], [LIBCSV_LIBS=-lcsv
+    AC_DEFINE([HAVE_LIBCSV], [1], [Define to 1 if libcsv parses CSV files.])])
+  AC_SUBST([LIBCSV_LIBS])
+  AM_CONDITIONAL([HAVE_LIBCSV], [test "$have_libcsv" = yes])
+])
+
 # With liblzma, whose limit of memory libarchive does not set.
 AC_DEFUN([CHEX_WITH_LIBARCHIVE], [
   CHEX_WITH([libarchive], [images straight from .tar.gz], [
@@ -110,6 +128,7 @@ AC_DEFUN([CHEX_WITH_MPI], [
 ])
 
 AC_DEFUN([CHEX_SUMMARY], [
+  AS_CASE([$have_libcsv], [yes], [chex_csv=libcsv], [chex_csv='included parser'])
   AS_CASE([$with_cuda:$have_cuda],
     [*:yes], [chex_devices='CPU, NVIDIA GPUs' chex_cuda="yes ($NVCC:$chex_archs)"],
     [no:*], [chex_devices=CPU chex_cuda=no],
@@ -131,6 +150,7 @@ AC_DEFUN([CHEX_SUMMARY], [
   |
   |   programs      chex-convert, chex-inspect, chex-predict, chex-synth, chex-train
   |   archives      $have_libarchive (libarchive, liblzma: images straight from .tar.gz and .zip)
+  |   CSV files     $chex_csv
   |   unit tests    $have_check (Check)
   |   mpi           $have_mpi (several machines)
   |   trains on     $chex_devices

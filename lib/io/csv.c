@@ -12,11 +12,16 @@
 
 #include "base/ascii.h"
 
-#include <csv.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef HAVE_LIBCSV
+#include <csv.h>
+#else
+#include "io/csv_included.h"
+#endif
 
 struct row_reader {
     struct csv_parser parser;

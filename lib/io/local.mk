@@ -22,6 +22,11 @@ libchexcore_la_SOURCES += \
 	lib/io/lock.c \
 	lib/io/lock.h \
 	lib/io/lock_private.h
+if !HAVE_LIBCSV
+libchexcore_la_SOURCES += \
+	lib/io/csv_included.c \
+	lib/io/csv_included.h
+endif
 if HAVE_LIBARCHIVE
 libchexcore_la_SOURCES += \
 	lib/io/unxz.c \

@@ -33,7 +33,7 @@ names_all_that_is_missing() {
     chmod +x "$work/pkg-config"
     mkdir "$work/missing"
     if (cd "$work/missing" && "$source/configure" -q --with-mpi=no --with-cuda=no --with-libarchive=yes \
-        PKG_CONFIG="$work/pkg-config" ac_cv_header_csv_h=no) > "$work/missing/said" 2>&1; then
+        --with-libcsv=system PKG_CONFIG="$work/pkg-config" ac_cv_header_csv_h=no) > "$work/missing/said" 2>&1; then
         echo "configure found what is not there"
         return 1
     fi

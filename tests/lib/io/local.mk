@@ -10,3 +10,10 @@ tests_unit_SOURCES += \
 	tests/lib/io/test_lock.c \
 	tests/lib/io/test_lock_faults.c \
 	tests/lib/io/test_table.c
+# Both parsers of CSV, compared with each other.
+if HAVE_LIBCSV
+tests_unit_SOURCES += \
+	lib/io/csv_included.c \
+	lib/io/csv_included.h \
+	tests/lib/io/test_csv_included.c
+endif
