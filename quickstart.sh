@@ -9,7 +9,7 @@ source=$(cd "$(dirname "$0")" && pwd)
 
 usage() {
     cat << 'END'
-usage: ./quickstart.sh [-n COUNT] [-o OUT] [--no-tensorflow] [FOLDER]
+usage: ./quickstart.sh [-n COUNT] [-o OUT] [--tensorflow | --no-tensorflow] [FOLDER]
 
 Installs Debian packages that are missing (as root, or with sudo), builds in the folder build/, makes a synthetic data
 set, converts it, checks every record, reads the shards back with NumPy and TensorFlow, and trains a small network.
@@ -21,18 +21,20 @@ set, converts it, checks every record, reads the shards back with NumPy and Tens
   -n COUNT          so many synthetic images (default 2000: with them the network learns something)
   -o OUT            folder for the shards (default build/quickstart/demo-COUNT/shards, or
                     build/quickstart/NAME-OF-FOLDER)
-  --no-tensorflow   read back with NumPy only (TensorFlow is a download of 300 MB, into build/venv)
+  --tensorflow      read back with TensorFlow too, without a question: a download of 300 MB, into build/venv
+  --no-tensorflow   read back with NumPy only, without a question
 END
 }
 
 count=2000
 out=
 folder=
-tensorflow=yes
+tensorflow=ask
 while [ $# -gt 0 ]; do
     case $1 in
         -n) count=${2:?-n needs a number}; shift ;;
         -o) out=${2:?-o needs a folder}; shift ;;
+        --tensorflow) tensorflow=yes ;;
         --no-tensorflow) tensorflow=no ;;
         -h | --help) usage; exit 0 ;;
         -*) usage >&2; exit 2 ;;
@@ -143,6 +145,19 @@ esac
 headline "chex-inspect: every record"
 chex-inspect check --full "$out" || die "chex-inspect found faults"
 read_back "$python" numpy
+# A download that is there already needs no question; where nobody can answer, it needs the option.
+if [ "$tensorflow" = ask ]; then
+    tensorflow=no
+    if cmp -s "$source/tests/requirements.txt" "$venv/.requirements.txt"; then
+        tensorflow=yes
+    elif [ -t 0 ] && [ -t 1 ]; then
+        printf '\nRead the shards back with TensorFlow too?  It is a download of 300 MB. [y/N] '
+        read -r answer || answer=
+        case $answer in [yY]*) tensorflow=yes ;; esac
+    else
+        echo "Not read back with TensorFlow, a download of 300 MB: --tensorflow"
+    fi
+fi
 if [ "$tensorflow" = yes ]; then
     if need_modules "$source/tests/requirements.txt"; then
         read_back "$venv/bin/python" tfrecorddataset
@@ -172,16 +187,18 @@ if [ -n "$run" ]; then
     cat << END
 run        $run: auroc-test.svg, best.safetensors, predictions-*.csv
 
-next       $build/chex-inspect labels $out
-           $build/chex-inspect sheet -o sheet.png --where Effusion --random 24 $out
+next       export PATH=$build:\$PATH
+           chex-inspect labels $out
+           chex-inspect sheet -o sheet.png --where Effusion --random 24 $out
            man $source/man/chex-train.1
 END
 else
     cat << END
 
-next       $build/chex-inspect report -o report.html $out
-           $build/chex-train -n -d $out -o runs/a        # the plan of a training run, and the memory it needs
-           $build/chex-train -d $out -o runs/a
+next       export PATH=$build:\$PATH
+           chex-inspect report -o report.html $out
+           chex-train -n -d $out -o runs/a        # the plan of a training run, and the memory it needs
+           chex-train -d $out -o runs/a
 END
     # As many ranks as there are cores, four at most; they share the 64 images of a step.
     ranks=4
@@ -191,8 +208,8 @@ END
         [ "$(id -u)" -ne 0 ] || root=' --allow-run-as-root'
         batch=$((64 / ranks))
         cat << END
-           mpirun$root -np $ranks --map-by socket $build/chex-train -d $out -o runs/a --batch $batch
-           srun --mpi=pmix -K -n $ranks -c 16 $build/chex-train -d $out -o runs/a --batch $batch
+           mpirun$root -np $ranks --map-by socket chex-train -d $out -o runs/a --batch $batch
+           srun --mpi=pmix -K -n $ranks -c 16 chex-train -d $out -o runs/a --batch $batch
 END
     fi
     cat << END

@@ -26,7 +26,32 @@ die() {
     exit 1
 }
 
-# need PACKAGE...: install the Debian packages that are not there.
+# apt_progress: shows how far the apt-get is whose output it reads, and ends with the code in its last line.  If that is
+# not 0, it prints what apt-get said last.
+apt_progress() (
+    terminal=
+    [ ! -t 1 ] || terminal=1
+    awk -v terminal="$terminal" '
+        { last[NR % 20] = $0 }
+        /^Get:/ { got++ }
+        /^Unpacking / { unpacked++ }
+        /^Setting up / { ready++ }
+        /^(Get:|Unpacking |Setting up )/ {
+            now = sprintf("%d downloaded, %d unpacked, %d set up", got, unpacked, ready)
+            if (terminal) printf "\r%s", now
+            else if ((got + unpacked + ready) % 100 == 0) print now
+            fflush()
+        }
+        END {
+            if (terminal && got + unpacked + ready) print ""
+            code = $1
+            for (i = NR - 19; code && i < NR; i++) if (i > 0) print last[i % 20] > "/dev/stderr"
+            exit code
+        }'
+)
+
+# need PACKAGE...: install the Debian packages that are not there.  Who cannot be root goes on without them: configure
+# says which of them are needed, and finds libraries that are elsewhere.
 need() (
     if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
         echo "This is not Debian: nothing is installed; if something is missing, configure says what."
@@ -39,18 +64,24 @@ need() (
     [ -n "$missing" ] || exit 0
     as_root=
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo > /dev/null ||
-            die "these Debian packages are missing, and only root can install them: apt-get install$missing"
+        command -v sudo > /dev/null || {
+            echo "Only root can install these Debian packages: apt-get install$missing"
+            exit 0
+        }
         as_root=sudo
     fi
     headline "packages:$missing"
-    $as_root apt-get -qq update || echo "apt-get update had errors; the lists that are there are used"
-    # shellcheck disable=SC2086  # a list of words
-    said=$($as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get -qq install -y --no-install-recommends $missing 2>&1) || {
-        echo "$said" | tail -n 20 >&2
-        die "apt-get could not install$missing"
-    }
+    # another apt-get may be running, as on a machine that has just started
+    wait_for_lock='-o DPkg::Lock::Timeout=600'
+    # shellcheck disable=SC2086  # two words
+    $as_root apt-get $wait_for_lock -qq update || echo "apt-get update had errors; the lists that are there are used"
+    # shellcheck disable=SC2086  # lists of words
+    {
+        code=0
+        $as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get $wait_for_lock -q install -y --no-install-recommends $missing 2>&1 || code=$?
+        echo "$code"
+    } | apt_progress || die "apt-get could not install$missing"
 )
 
 # The system's Python: it has Debian's modules.
@@ -68,8 +99,11 @@ need_modules() (
     headline "Python modules: $(grep -v '^#' "$1" | tr '\n' ' ')into $venv"
     "$venv/bin/python" -m pip --version > /dev/null 2>&1 ||
         "$python" -m venv "$(readlink -f "$venv")" || exit 1
+    quiet=
+    [ -t 1 ] || quiet=--quiet # its progress bars are for a terminal
     for pause in ${CI:+10 30 60 120} 0; do
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --retries 10 --timeout 60 \
+        # shellcheck disable=SC2086  # one word or none
+        "$venv/bin/python" -m pip install $quiet --disable-pip-version-check --no-input --retries 10 --timeout 60 \
             -r "$1" && cp "$1" "$stamp" && exit 0
         [ "$pause" -eq 0 ] || { echo "pip failed; once more in $pause s" >&2; sleep "$pause"; }
     done

@@ -76,12 +76,28 @@ def _(work):
 def _(work):
     path, temporary, log = programs(f"{work}/path", ("apt-get", "dpkg-query", "sudo")), f"{work}/tmp", f"{work}/log"
     os.mkdir(temporary)
-    fails = f'ls {temporary} >> {log}; [ "$2" != install ] || {{ echo no such package; exit 100; }}'
+    fails = f'ls {temporary} >> {log}; [ "$4" != install ] || {{ echo no such package; exit 100; }}'
     for name, does in (("dpkg-query", "exit 1"), ("sudo", 'exec "$@"'), ("apt-get", fails)):
         os.chmod(write(f"{path}/{name}", f"#!/bin/sh\n{does}\n"), 0o755)
     done = shell(path, "need chex-nothing", 1, TMPDIR=temporary)
     says(done, "no such package", "apt-get could not install chex-nothing")
     assert slurp(log) == b"" and not os.listdir(temporary), slurp(log)
+
+
+@case("installing packages waits for another apt-get and shows its progress; without root it names the packages")
+def _(work):
+    path, log = programs(f"{work}/path", ("apt-get", "dpkg-query", "sudo", "id")), f"{work}/log"
+    installs = "for i in $(seq 60); do echo \"Get:$i x\"; done; for i in $(seq 60); do echo \"Setting up x\"; done"
+    for name, does in (("dpkg-query", "exit 1"), ("id", "echo $ID"),
+                       ("apt-get", f'echo "$@" >> {log}; [ "$4" != install ] || {{ {installs}; }}')):
+        os.chmod(write(f"{path}/{name}", f"#!/bin/sh\n{does}\n"), 0o755)
+    done = shell(path, "need chex-nothing", ID="0")
+    assert "\n60 downloaded, 0 unpacked, 40 set up\n" in done.stdout, done.stdout
+    assert slurp(log).count(b"-o DPkg::Lock::Timeout=") == 2, slurp(log)
+    os.unlink(log)
+    said = shell(path, "need chex-nothing", ID="1000").stdout
+    assert re.search("^Only root can install .*apt-get install chex-nothing$", said, re.M), said
+    assert not os.path.exists(log)
 
 
 @case("what was built with a library that is gone, or of another version, is built again")
