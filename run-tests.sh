@@ -79,6 +79,7 @@ fi
 
 headline "build"
 build_in "$build"
+[ "$fast" = yes ] || make -C "$build" -s mpi-of-pypi || not_run "the tests with MPICH and Open MPI 5: not installed"
 
 run_tier check tally
 [ "$fast" = yes ] || run_tier "check-$second" "tally-$second"

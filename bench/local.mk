@@ -73,7 +73,7 @@ bench-stream: chex-train chex-convert chex-synth
 # make bench-collective: a sum of 28 MB over ranks, ours and MPI_Allreduce.  BENCH_FLAGS: floats, floats a bucket,
 # rounds.
 EXTRA_DIST += bench/collective.c
-if HAVE_MPI
+if MPI_LINKED
 EXTRA_PROGRAMS += bench-collective-ranks
 bench_collective_ranks_SOURCES = bench/collective.c
 bench_collective_ranks_CPPFLAGS = $(train_cppflags) $(MPI_CFLAGS)

@@ -103,7 +103,25 @@ AC_DEFUN([CHEX_MPI_FLAGS], [
 AC_DEFUN([CHEX_WITH_MPI], [
   AC_ARG_VAR([MPICC], [the compiler wrapper of MPI, asked for its flags])
   AC_ARG_VAR([MPIRUN], [starts the ranks of tests])
-  CHEX_WITH([mpi], [several machines], [
+  mpi_opened=no
+  AS_CASE([$with_mpi], [opened], [with_mpi=auto mpi_opened=yes])
+  CHEX_WITH([mpi], [several machines; or =opened: the library is opened at run time, which needs no MPI now], [
+    AS_IF([test "$mpi_opened" = no], [CHEX_FIND_MPI])],
+    [libopenmpi-dev], [openmpi-devel], [openmpi])
+  # No MPI to link with: open one at run time.
+  AS_CASE([$with_mpi:$have_mpi], [auto:no], [mpi_opened=yes have_mpi=opened])
+  AS_IF([test "$have_mpi" != yes], [MPI_CFLAGS= MPI_LIBS=])
+  AS_IF([test "$mpi_opened" = yes], [AC_SEARCH_LIBS([dlopen], [dl])])
+  AC_SUBST([MPI_CFLAGS])
+  AC_SUBST([MPI_LIBS])
+  AM_CONDITIONAL([HAVE_MPI], [test "$have_mpi" != no])
+  AM_CONDITIONAL([MPI_LINKED], [test "$have_mpi" = yes])
+  AM_CONDITIONAL([MPI_OPENED], [test "$mpi_opened" = yes])
+  AC_PATH_PROG([MPIRUN], [mpirun])
+])
+
+# Sets have_mpi, MPI_CFLAGS and MPI_LIBS.
+AC_DEFUN([CHEX_FIND_MPI], [
     AS_IF([test -z "$MPICC"], [AC_PATH_PROG([MPICC], [mpicc])])
     AS_IF([test -n "$MPICC"], [
       MPI_CFLAGS=$($MPICC -showme:compile 2>/dev/null) && MPI_LIBS=$($MPICC -showme:link 2>/dev/null) || {
@@ -119,15 +137,12 @@ AC_DEFUN([CHEX_WITH_MPI], [
     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[MPI_Init(0, 0);]])], [have_mpi=yes])
     CPPFLAGS=$chex_saved_cppflags
     LIBS=$chex_saved_libs
-    AC_MSG_RESULT([$have_mpi])], [libopenmpi-dev], [openmpi-devel], [openmpi])
-  AS_IF([test "$have_mpi" = no], [MPI_CFLAGS= MPI_LIBS=])
-  AC_SUBST([MPI_CFLAGS])
-  AC_SUBST([MPI_LIBS])
-  AM_CONDITIONAL([HAVE_MPI], [test "$have_mpi" = yes])
-  AC_PATH_PROG([MPIRUN], [mpirun])
+    AC_MSG_RESULT([$have_mpi])
 ])
 
 AC_DEFUN([CHEX_SUMMARY], [
+  AS_CASE([$have_mpi], [yes], [chex_mpi='yes (several machines)'],
+    [opened], [chex_mpi='opened at run time (Open MPI 4, 5; MPI 5)'], [chex_mpi=no])
   AS_CASE([$have_libcsv], [yes], [chex_csv=libcsv], [chex_csv='included parser'])
   AS_CASE([$with_cuda:$have_cuda],
     [*:yes], [chex_devices='CPU, NVIDIA GPUs' chex_cuda="yes ($NVCC:$chex_archs)"],
@@ -152,7 +167,7 @@ AC_DEFUN([CHEX_SUMMARY], [
   |   archives      $have_libarchive (libarchive, liblzma: images straight from .tar.gz and .zip)
   |   CSV files     $chex_csv
   |   unit tests    $have_check (Check)
-  |   mpi           $have_mpi (several machines)
+  |   mpi           $chex_mpi
   |   trains on     $chex_devices
   |   CUDA          $chex_cuda
   |   emulated GPU  $have_emulator${emulator_lacks:+: $emulator_lacks} (tests: CUDA without a device)

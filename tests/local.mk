@@ -66,6 +66,7 @@ clean-local:
 TESTS += \
 	tests/ranks/check_train_ranks.py \
 	tests/faults/check_faults.py \
+	tests/ranks/check_mpi_opened.py \
 	tests/ranks/check_ranks.py \
 	$(unit_tests) \
 	$(unit_tests_gpu) \

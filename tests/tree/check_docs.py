@@ -446,6 +446,7 @@ def check_home_page(tally):
 # Which programs a file is in that reads the environment.
 READERS = {"tools/common/color.c": TOOLS, "tools/common/progress_line.c": TOOLS,
            "tools/common/launcher.c": ["chex-convert", "chex-train"],
+           "tools/common/mpi_opened.c": ["chex-convert", "chex-train"],
            "lib/io/lock.c": ["chex-convert", "chex-train"],
            "tools/inspect/show/terminal.c": ["chex-inspect"], "train/cpu/kernels_best.c": ["chex-train"],
            "train/cuda/run/devices.c": ["chex-train"]}

@@ -57,7 +57,7 @@ def _(work):
     os.chmod(f"{work}/cuda/bin/nvcc", 0o755)
     summary = shell(bare, again, CHEX_CONFIGURE=f"--enable-werror --disable-hardening CUDA_HOME={work}/cuda").stdout
     assert re.search(r"trains on +CPU\n.*CUDA +no: .*/cuda/bin/nvcc", summary), summary
-    assert re.search("unit tests: Check(.|\n)*ranks: a build without MPI", missing(bare, folder)), missing(bare, folder)
+    assert re.search("unit tests: Check(.|\n)*ranks: there is no mpirun", missing(bare, folder)), missing(bare, folder)
     made = os.stat(f"{folder}/config.status").st_mtime_ns
     assert "again" not in shell(bare, again).stdout
     assert os.stat(f"{folder}/config.status").st_mtime_ns == made, "configured again for nothing"

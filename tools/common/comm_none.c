@@ -21,8 +21,9 @@ launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err
 }
 
 const char *
-launcher_library(char *out, size_t size)
+launcher_library(bool open, char *out, size_t size)
 {
+    (void)open;
     snprintf(out, size, "none");
     return out;
 }

@@ -82,7 +82,7 @@ launcher_print_version(void)
 {
     char text[256];
 
-    printf("%-14s %s\n", "mpi", launcher_library(text, sizeof(text)));
+    printf("%-14s %s\n", "mpi", launcher_library(true, text, sizeof(text)));
 }
 
 void

@@ -39,8 +39,11 @@ enum chex_status launcher_comm(struct launcher launcher, struct comm *out, struc
  */
 void launcher_end(struct comm *comm, struct collective *ranks, int exit_code);
 
-/* Writes "Open MPI 4.1.4 ..." or "none" for --version --verbose to out. */
-const char *launcher_library(char *out, size_t size);
+/*
+ * Writes "Open MPI 4.1.4 ..." or "none" to out.  Where MPI is opened at run time and is not open yet: opens it
+ * if `open`, else writes "not opened".
+ */
+const char *launcher_library(bool open, char *out, size_t size);
 /* Print that line. */
 void launcher_print_version(void);
 

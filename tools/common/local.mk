@@ -43,11 +43,16 @@ noinst_LTLIBRARIES += liblauncher.la
 launcher_ldadd = liblauncher.la $(MPI_LIBS)
 liblauncher_la_SOURCES = tools/common/launcher.c tools/common/launcher.h
 liblauncher_la_CPPFLAGS = $(tools_cppflags)
+mpi_opened_sources = tools/common/comm_mpi.c tools/common/mpi_opened.c tools/common/mpi_opened.h
+EXTRA_DIST += $(mpi_opened_sources) tools/common/comm_none.c
+if MPI_OPENED
+liblauncher_la_SOURCES += $(mpi_opened_sources)
+liblauncher_la_CPPFLAGS += -DMPI_OPENED
+else
 if HAVE_MPI
 liblauncher_la_SOURCES += tools/common/comm_mpi.c
 liblauncher_la_CPPFLAGS += $(MPI_CFLAGS)
-EXTRA_DIST += tools/common/comm_none.c
 else
 liblauncher_la_SOURCES += tools/common/comm_none.c
-EXTRA_DIST += tools/common/comm_mpi.c
+endif
 endif

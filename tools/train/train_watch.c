@@ -76,7 +76,8 @@ start_file(struct train_watch *w, const struct trainer *t, const struct trainer_
         host[i] = collective_host(f->collective, (int)i);
     for (i = 0; i < count; i++)
         library[i] = (struct run_value){.name = version[i].name, .kind = RUN_TEXT, .text = version[i].text};
-    library[count++] = (struct run_value){.name = "mpi", .kind = RUN_TEXT, .text = launcher_library(mpi, sizeof(mpi))};
+    launcher_library(false, mpi, sizeof(mpi));
+    library[count++] = (struct run_value){.name = "mpi", .kind = RUN_TEXT, .text = mpi};
     count += add_opened(f->backend, opened, library + count);
     {
         const struct run_facts facts = {.argc = w->cli->argc,
