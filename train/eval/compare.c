@@ -323,10 +323,21 @@ compare_scores(const struct score_pair *s, const struct compare_options *o, stru
 
 /* ---- flags ------------------------------------------------------------------------------------------------------- */
 
+double
+compare_kappa(const uint64_t count[2][2])
+{
+    double n = (double)(count[0][0] + count[0][1] + count[1][0] + count[1][1]), agreed, expected, share[2];
+
+    share[0] = (double)(count[1][0] + count[1][1]) / n;
+    share[1] = (double)(count[0][1] + count[1][1]) / n;
+    agreed = (double)(count[0][0] + count[1][1]) / n;
+    expected = share[0] * share[1] + (1 - share[0]) * (1 - share[1]);
+    return n > 0 && expected < 1 ? (agreed - expected) / (1 - expected) : (double)NAN;
+}
+
 void
 compare_flags(const struct score_pair *s, unsigned finding, const double threshold[2], struct flag_agreement *out)
 {
-    double n = (double)s->count, agreed, expected, flagged[2];
     size_t i;
 
     *out = (struct flag_agreement){.kappa = (double)NAN};
@@ -337,10 +348,5 @@ compare_flags(const struct score_pair *s, unsigned finding, const double thresho
 
         out->count[s->score[0][at] >= (float)threshold[0]][s->score[1][at] >= (float)threshold[1]]++;
     }
-    flagged[0] = (double)(out->count[1][0] + out->count[1][1]) / n;
-    flagged[1] = (double)(out->count[0][1] + out->count[1][1]) / n;
-    agreed = (double)(out->count[0][0] + out->count[1][1]) / n;
-    expected = flagged[0] * flagged[1] + (1 - flagged[0]) * (1 - flagged[1]);
-    if (expected < 1)
-        out->kappa = (agreed - expected) / (1 - expected);
+    out->kappa = compare_kappa(out->count);
 }

@@ -63,9 +63,11 @@ struct flag_agreement {
 };
 
 /*
- * Count the flags of a finding.  Cohen's kappa is (o - e) / (1 - e): o is the share of images on which the flags agree,
- * e the one expected if they were independent (Educational and Psychological Measurement 20, 1960).
+ * Cohen's kappa is (o - e) / (1 - e): o is the share of images on which both agree, e the one expected if they were
+ * independent (Educational and Psychological Measurement 20, 1960).  NaN without an image, or if e is 1.
  */
+double compare_kappa(const uint64_t count[2][2]);
+/* Count the flags of a finding. */
 void compare_flags(const struct score_pair *s, unsigned finding, const double threshold[2], struct flag_agreement *out);
 
 #endif

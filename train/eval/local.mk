@@ -20,6 +20,8 @@ libtrain_la_SOURCES += \
 	train/eval/operating_json.c \
 	train/eval/predictions.c \
 	train/eval/predictions.h \
+	train/eval/predictions_index.c \
+	train/eval/predictions_index.h \
 	train/eval/predictions_read.c \
 	train/eval/predictions_read.h \
 	train/eval/ranking.c \

@@ -6,44 +6,13 @@
 #include <config.h>
 
 #include "inspect/diff/scored_run.h"
+
+#include "eval/predictions_index.h"
 #include "inspect/inspect.h"
 #include "labels/patient_ids.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct named_row {
-    const char *name;
-    size_t row;
-};
-
-static int
-by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct named_row *)a)->name, ((const struct named_row *)b)->name);
-}
-
-/* Sort the rows of a file by image.  CHEX_ERR_INCOMPATIBLE: an image is in two of them. */
-static enum chex_status
-sort_rows(const struct scored_run *run, struct named_row **out, struct chex_error *err)
-{
-    const struct predictions *p = &run->p;
-    struct named_row *row = malloc(p->count * sizeof(*row));
-    char name[INSPECT_TEXT];
-    size_t i;
-
-    *out = row;
-    if (!row)
-        return error_memory(err);
-    for (i = 0; i < p->count; i++)
-        row[i] = (struct named_row){p->image[i], i};
-    qsort(row, p->count, sizeof(*row), by_name);
-    for (i = 1; i < p->count; i++)
-        if (strcmp(row[i - 1].name, row[i].name) == 0)
-            return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' has the image '%.200s' twice", run->file,
-                             inspect_text(inspect_bytes(row[i].name), name));
-    return CHEX_OK;
-}
 
 /* Check that both runs have the same patient and labels for an image. */
 static enum chex_status
@@ -109,15 +78,12 @@ make_room(const struct scored_run *run, struct matched *m, struct chex_error *er
 static bool
 find_image(const struct scored_run *run, struct named_row *const *sorted, unsigned runs, size_t *at)
 {
-    const struct named_row key = {.name = run[0].p.image[at[0]]};
     unsigned i;
 
     for (i = 1; i < runs; i++) {
-        const struct named_row *found = bsearch(&key, sorted[i], run[i].p.count, sizeof(key), by_name);
-
-        if (!found)
+        at[i] = predictions_find(sorted[i], run[i].p.count, run[0].p.image[at[0]]);
+        if (at[i] == PREDICTIONS_NONE)
             return false;
-        at[i] = found->row;
     }
     return true;
 }
@@ -152,8 +118,11 @@ matched_make(const struct scored_run *run, unsigned count, struct matched *out, 
 
     *out = (struct matched){.runs = count, .outputs = run[0].p.outputs};
     status = make_room(run, out, err);
-    for (i = 0; i < count && status == CHEX_OK; i++)
-        status = sort_rows(&run[i], &sorted[i], err);
+    for (i = 0; i < count && status == CHEX_OK; i++) {
+        status = predictions_index(&run[i].p, &sorted[i], err);
+        if (status == CHEX_ERR_INCOMPATIBLE)
+            error_context(err, status, "'%s'", run[i].file);
+    }
     if (status == CHEX_OK)
         status = match(run, out, sorted, err);
     for (i = 0; i < count; i++)
