@@ -77,6 +77,7 @@ TESTS += \
 	tests/cli/check_times.py \
 	tests/cli/check_resume.py \
 	tests/cli/check_report.py \
+	tests/cli/check_run_labels.py \
 	tests/cli/check_run_report.py \
 	tests/cli/check_sheet.py \
 	tests/cli/check_train_hostile.py \

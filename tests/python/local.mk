@@ -9,5 +9,6 @@ EXTRA_DIST += \
 	tests/python/man_pages.py \
 	tests/python/mpi.py \
 	tests/python/replay.py \
+	tests/python/report_runs.py \
 	tests/python/support.py \
 	tests/python/training.py

@@ -140,10 +140,10 @@ html_picture(struct html *h, enum html_picture kind, const struct buffer *file, 
 void
 html_fold_begin(struct html *h, const char *id, const char *title, bool open)
 {
-    html_format(h,
-                "<div class=\"fold\"><input type=\"checkbox\" id=\"%s\"%s><label for=\"%s\">%s</label>"
-                "<div class=\"folded\">\n",
-                id, open ? " checked" : "", id, title);
+    html_format(h, "<div class=\"fold\"><input type=\"checkbox\" id=\"%s\"%s><label for=\"%s\">", id,
+                open ? " checked" : "", id);
+    html_text(h, title);
+    html_raw(h, "</label><div class=\"folded\">\n");
 }
 
 void

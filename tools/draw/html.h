@@ -35,7 +35,7 @@ void html_picture(struct html *h, enum html_picture kind, const struct buffer *f
                   const char *alt);
 /*
  * Writes a section that the reader unfolds by its title, without a script.  It is open in print; browsers print
- * <details> closed.  id and title are texts of the program.
+ * <details> closed.  id is a text of the program.
  */
 void html_fold_begin(struct html *h, const char *id, const char *title, bool open);
 void html_fold_end(struct html *h);

@@ -56,6 +56,7 @@ struct inspect_options {
 
     const char *title;    /* sheet, report: printable ASCII, or NULL */
     const char *data;     /* report of a run: its data set, or NULL */
+    const char *groups;   /* report of a run: a CSV file, or NULL */
     const char *output;   /* sheet, report, extract, scaling */
     const char *protocol; /* show; or NULL */
     enum table_format format;

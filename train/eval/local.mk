@@ -26,5 +26,8 @@ libtrain_la_SOURCES += \
 	train/eval/predictions_read.h \
 	train/eval/ranking.c \
 	train/eval/ranking.h \
+	train/eval/subgroup_bias.c \
+	train/eval/subgroup_gap.c \
 	train/eval/subgroups.c \
-	train/eval/subgroups.h
+	train/eval/subgroups.h \
+	train/eval/subgroups_private.h

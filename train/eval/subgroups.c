@@ -1,5 +1,5 @@
 /*
- * subgroups.c - see subgroups.h
+ * subgroups.c - see subgroups.h; SUBGROUP_BIAS is in subgroup_bias.c
  *
  * TPR and FPR are shares of integer counts, so a replicate needs one vector of counts for each patient, times how often
  * the patient is drawn.  AUROC comes from metrics.c: the group and the rest are two outputs for each finding, with
@@ -9,7 +9,7 @@
  */
 #include <config.h>
 
-#include "eval/subgroups.h"
+#include "eval/subgroups_private.h"
 
 #include "base/threads.h"
 
@@ -176,35 +176,6 @@ replicate(void *context, void *worker, size_t item, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* All draws of a share of 0 or 1 are equal: they do not show its variance. */
-static bool
-is_extreme(double value)
-{
-    return value <= 0 || value >= 1;
-}
-
-/* Set gap, interval and p of a cell from its draws: draw [count], of which some may be NaN; sorts them. */
-static void
-conclude(struct subgroup_cell *c, double *draw, size_t count)
-{
-    double sum = 0, squares = 0, deviation;
-    size_t defined, i;
-
-    c->gap.value = c->value[0] - c->value[1];
-    if (isnan(c->gap.value))
-        return;
-    defined = metrics_interval(draw, count, &c->gap.low, &c->gap.high);
-    if (defined < 2)
-        return;
-    for (i = 0; i < defined; i++)
-        sum += draw[i];
-    for (i = 0; i < defined; i++)
-        squares += (draw[i] - sum / (double)defined) * (draw[i] - sum / (double)defined);
-    deviation = sqrt(squares / (double)(defined - 1));
-    if (deviation > 0 && !is_extreme(c->value[0]) && !is_extreme(c->value[1]))
-        c->p = erfc(fabs(c->gap.value) / deviation / sqrt(2));
-}
-
 static void
 conclude_rates(const struct rates *r, double *draw)
 {
@@ -218,7 +189,7 @@ conclude_rates(const struct rates *r, double *draw)
                 continue;
             for (i = 0; i < r->in->replicates; i++)
                 draw[i] = r->gap[((size_t)i * r->findings + k) * 2 + label];
-            conclude(c, draw, r->in->replicates);
+            subgroup_conclude(c, true, draw, r->in->replicates);
         }
 }
 
@@ -293,7 +264,7 @@ conclude_auroc(const struct subgroup_input *in, const struct metrics *m, const s
         for (i = 0; i < in->replicates; i++)
             draw[i] = metrics_draw(m, draws, METRIC_AUROC, 2 * k, i) -
                       metrics_draw(m, draws, METRIC_AUROC, 2 * k + 1, i);
-        conclude(c, draw, in->replicates);
+        subgroup_conclude(c, true, draw, in->replicates);
     }
 }
 
@@ -353,6 +324,8 @@ subgroup_measure(const struct subgroup_input *in, struct subgroup *out, struct c
 
         status = measure_auroc(in, at, left < FINDINGS_AT_ONCE ? left : FINDINGS_AT_ONCE, out, draw, err);
     }
+    if (status == CHEX_OK && in->probability)
+        status = subgroup_measure_bias(in, out, draw, err);
     free(draw);
     return status;
 }

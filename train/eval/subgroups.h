@@ -4,6 +4,8 @@
  * TPR       share of positives that are called positive at the common threshold, in the group and in the rest
  * FPR       share of negatives that are called positive
  * AUROC     within the group and within the rest; it depends on the mix of cases
+ * bias      mean of p - y over the images with a known label: 0 if the probabilities are calibrated there.  It needs as
+ *           many positives and negatives as AUROC
  * underdiagnosis   of the images positive for a finding that has a threshold, the share that is called positive for
  *           none of these findings
  * gap       group - rest.  Interval: percentiles over bootstrap replicates of patients (metrics.h); the group and the
@@ -25,7 +27,7 @@
 
 #define SUBGROUP_FEWEST 20
 
-enum subgroup_metric { SUBGROUP_TPR, SUBGROUP_FPR, SUBGROUP_AUROC, SUBGROUP_METRICS };
+enum subgroup_metric { SUBGROUP_TPR, SUBGROUP_FPR, SUBGROUP_AUROC, SUBGROUP_BIAS, SUBGROUP_METRICS };
 enum subgroup_side { SUBGROUP_IN, SUBGROUP_REST, SUBGROUP_OUT };
 
 struct subgroup_cell {
@@ -41,8 +43,9 @@ struct subgroup {
 
 struct subgroup_input {
     const struct scores *s;
-    const float *threshold; /* [outputs]; NaN: none */
-    const uint8_t *side;    /* [count] enum subgroup_side; SUBGROUP_OUT: it is unknown, and left out */
+    const float *threshold;   /* [outputs]; NaN: none */
+    const float *probability; /* [count][outputs], for SUBGROUP_BIAS; NULL: do not measure it */
+    const uint8_t *side;      /* [count] enum subgroup_side; SUBGROUP_OUT: it is unknown, and left out */
     unsigned replicates;
     uint64_t seed;
     unsigned threads;

@@ -109,19 +109,26 @@ make_report(struct inspect *in, struct target *t)
 
 /* ---- command line ------------------------------------------------------------------------------------------------ */
 
+/* Returns an option that was given and is only for runs, or NULL. */
+static const char *
+run_option(const struct inspect_options *o)
+{
+    return o->split ? "--split" : o->data ? "--data" : o->groups ? "--groups" : o->labels ? "--labels" : NULL;
+}
+
 static enum chex_status
 check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
 {
     bool to_stdout = o->output && strcmp(o->output, "-") == 0;
+    const char *given = run_option(o);
 
     if (!o->output)
         return error_set(err, CHEX_ERR_USAGE, "'report' needs -o FILE.html or -");
     /* Otherwise a slip such as `-o shards/00001` would overwrite the input. */
     if (!to_stdout && !picture_name_ends(o->output, ".html") && !picture_name_ends(o->output, ".htm"))
         return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->output);
-    if ((o->split || o->data) && !inspect_is_run(o->path[0]))
-        return error_set(err, CHEX_ERR_USAGE, "--split and --data are for the folder of a run; '%s' is none",
-                         o->path[0]);
+    if (given && !inspect_is_run(o->path[0]))
+        return error_set(err, CHEX_ERR_USAGE, "%s is for the folder of a run; '%s' is none", given, o->path[0]);
     if (to_stdout && common->json)
         return error_set(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
     return CHEX_OK;
@@ -144,6 +151,10 @@ static const struct cli_option options[] = {
     ROW_TITLE,
     {AT_TEXT(split), 0, "split", "NAME", NULL, NULL, "of a run: the split whose predictions to report; default: test"},
     {AT_TEXT(data), 'd', "data", "DIR", NULL, NULL, "of a run: its data set, if it is not where run.json says"},
+    {AT_TEXT(groups), 0, "groups", "FILE", NULL, NULL,
+     "of a run: a CSV file that divides its images into more groups, a column each, such as drain 0 or 1"},
+    {AT_TEXT(labels), 0, "labels", "FILE", NULL, NULL,
+     "of a run: a CSV file with other labels of its images; measure against these too"},
     ROW_END,
 };
 

@@ -319,31 +319,33 @@ answer_calibration(struct run_report *r)
 #define SHORTCUT    0.7
 
 static void
-say_gap(struct run_answer *a, unsigned g, const char *what, const char *finding, const struct subgroup_cell *c)
+say_gap(struct run_answer *a, const struct run_group *g, const char *what, const char *finding,
+        const struct subgroup_cell *c)
 {
-    say(a, " %s%s%s: %s for %s, %s for %s.", finding, finding[0] ? ", " : "", what, NUMBER(c->value[0]),
-        run_group_name(g), NUMBER(c->value[1]), run_group_rest(g));
+    say(a, " %s%s%s: %s for %s, %s for %s.", finding, finding[0] ? ", " : "", what, NUMBER(c->value[0]), g->name,
+        NUMBER(c->value[1]), g->rest);
 }
 
 /* Count the significant gaps, and name the first ones. */
 static unsigned
 say_gaps(const struct run_report *r, struct run_answer *a, unsigned *uncorrected)
 {
-    static const char *const what[SUBGROUP_METRICS] = {"sensitivity", "false positive rate", "AUROC"};
+    static const char *const what[SUBGROUP_METRICS] = {"sensitivity", "false positive rate", "AUROC",
+                                                       "mean p - share of positives"};
     unsigned g, m, k, found = 0;
 
-    for (g = 0; g < RUN_GROUPS; g++) {
+    for (g = 0; g < r->groups->count; g++) {
         const struct subgroup_cell *c = &r->groups->of[g].underdiagnosis;
 
         *uncorrected += c->p < SIGNIFICANT;
         if (c->holm < SIGNIFICANT && found++ < NAMED)
-            say_gap(a, g, "underdiagnosis", "", c);
+            say_gap(a, &r->groups->group[g], "underdiagnosis", "", c);
         for (m = 0; m < SUBGROUP_METRICS; m++)
             for (k = 0; k < r->p.outputs; k++) {
                 c = &r->groups->of[g].cell[m][k];
                 *uncorrected += c->p < SIGNIFICANT;
                 if (c->holm < SIGNIFICANT && found++ < NAMED)
-                    say_gap(a, g, what[m], r->finding[k].name, c);
+                    say_gap(a, &r->groups->group[g], what[m], r->finding[k].name, c);
             }
     }
     return found;
@@ -355,10 +357,10 @@ answer_groups(struct run_report *r)
     struct run_answer *a = begin(r, "groups", "Subgroups", RUN_GOOD), named = {.id = ""};
     unsigned found, uncorrected = 0, untested = r->groups->shown_gaps - r->groups->tested;
 
-    if (r->groups->missing[0] || r->groups->tested == 0) {
+    if (r->groups->tested == 0) {
         a->level = RUN_NOTE;
         say(a, "n/a: %s.",
-            r->groups->missing[0] ? r->groups->missing
+            r->groups->count == 0 ? r->groups->missing
             : untested > 0        ? "no gap can be tested, because its values are 0 or 1"
                                   : "every group is too small");
         return;
@@ -375,6 +377,9 @@ answer_groups(struct run_report *r)
     if (untested > 0)
         say(a, " %s more gap%s %s in the tables, but not tested: a value is 0 or 1, or the draws do not vary.",
             COUNT(untested), PLURAL(untested), untested == 1 ? "is" : "are");
+    if (r->groups->without > 0)
+        say(a, " %s of these images %s not in the file of --groups.", COUNT(r->groups->without),
+            r->groups->without == 1 ? "is" : "are");
     if (found > 0)
         a->level = RUN_LOOK;
 }
@@ -417,6 +422,54 @@ answer_shortcuts(struct run_report *r)
     }
 }
 
+#define POOR_KAPPA 0.4
+
+/* The network against other labels, and the finding on which both label sets agree least. */
+static void
+answer_labels(struct run_report *r)
+{
+    const struct run_labels *l = r->labels;
+    double own = 0, other = 0;
+    unsigned k, n = 0, least = r->p.outputs;
+    struct run_answer *a;
+
+    if (!l)
+        return;
+    a = begin(r, "labels", "Other labels", RUN_GOOD);
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_agreement *g = &l->agreement[k];
+
+        if (!isnan(g->own.value) && l->report->finding[k].enough) {
+            own += g->own.value;
+            other += l->report->metrics->finding[k].metric[METRIC_AUROC].value;
+            n++;
+        }
+        if (!isnan(g->kappa) && (least == r->p.outputs || g->kappa < l->agreement[least].kappa))
+            least = k;
+    }
+    say(a, "The file of --labels has %s of these images.", COUNT(l->report->p.count));
+    if (n > 0)
+        say(a, " Mean AUROC over %u finding%s: %s against its labels, %s against those of the run.", n, PLURAL(n),
+            NUMBER(other / n), NUMBER(own / n));
+    else
+        say(a, " No finding has enough patients for a number against both labels.");
+    if (least < r->p.outputs) {
+        const struct run_agreement *g = &l->agreement[least];
+
+        say(a,
+            " The label sets agree least on %s (kappa %s): %s images are positive in both, %s only in the run, %s "
+            "only in the file.",
+            r->finding[least].name, NUMBER(g->kappa), COUNT(g->count[1][1]), COUNT(g->count[1][0]),
+            COUNT(g->count[0][1]));
+        if (g->kappa < POOR_KAPPA)
+            a->level = RUN_LOOK;
+    }
+    if (l->strange > 0)
+        say(a, " %s labels of the file are no finding of the run.", COUNT(l->strange));
+    if (n == 0 || l->strange > 0)
+        a->level = a->level == RUN_LOOK ? RUN_LOOK : RUN_NOTE;
+}
+
 void
 run_report_answer(struct run_report *r)
 {
@@ -429,4 +482,5 @@ run_report_answer(struct run_report *r)
     answer_calibration(r);
     answer_groups(r);
     answer_shortcuts(r);
+    answer_labels(r);
 }

@@ -193,7 +193,7 @@ count_dataset(struct run_report *r, bool counted, struct counting *c, struct che
 
 /* Compare the floor with the network on the same draws of patients. */
 static enum chex_status
-compare(struct run_report *r, const struct counting *c, struct chex_error *err)
+compare(struct run_report *r, struct floor_cell (*const cell)[FLOOR_CELLS], struct chex_error *err)
 {
     const size_t outputs = r->p.outputs, values = r->p.count * outputs;
     struct compare_options options = {.replicates = RUN_DRAWS, .seed = RUN_SEED, .threads = r->in->common->threads};
@@ -212,7 +212,7 @@ compare(struct run_report *r, const struct counting *c, struct chex_error *err)
     for (k = 0; k < outputs && status == CHEX_OK; k++) {
         double probability[FLOOR_CELLS];
 
-        r->floor->fitted[k] = r->finding[k].enough && floor_fit(c->cell[k], probability);
+        r->floor->fitted[k] = r->finding[k].enough && floor_fit(cell[k], probability);
         for (i = 0; i < r->p.count; i++) {
             size_t at = i * outputs + k;
 
@@ -261,10 +261,21 @@ run_report_floor(struct run_report *r, struct chex_error *err)
         snprintf(r->floor->missing, sizeof(r->floor->missing), "the training images could not be read");
     } else {
         r->floor->images = c.images;
-        status = compare(r, &c, err);
-        free(c.cell);
-        return status;
+        r->floor->cell = c.cell;
+        return compare(r, c.cell, err);
     }
     free(c.cell);
     return CHEX_OK;
+}
+
+enum chex_status
+run_report_same_floor(struct run_report *r, const struct run_floor *floor, struct chex_error *err)
+{
+    r->floor = calloc(1, sizeof(*r->floor));
+    if (!r->floor)
+        return error_memory(err);
+    memcpy(r->floor->missing, floor->missing, sizeof(floor->missing));
+    memcpy(r->floor->split, floor->split, sizeof(floor->split));
+    r->floor->images = floor->images;
+    return floor->missing[0] ? CHEX_OK : compare(r, floor->cell, err);
 }

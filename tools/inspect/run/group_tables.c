@@ -5,30 +5,13 @@
  */
 #include <config.h>
 
-#include "inspect/run/run.h"
+#include "inspect/run/tables.h"
 
 #include <math.h>
 
 #define NUMBER(value) run_number(value, 3, (char[RUN_DIGITS]){0})
 #define COUNT(n)      format_count(n, (char[FORMAT_TEXT]){0})
 #define SIGNIFICANT   0.05
-
-static void
-put_heading(struct html *h, const char *const *heading)
-{
-    unsigned i;
-
-    html_raw(h, "<div class=\"wide\"><table><thead><tr>");
-    for (i = 0; heading[i]; i++)
-        html_format(h, "<th>%s</th>", heading[i]);
-    html_raw(h, "</tr></thead>\n<tbody>");
-}
-
-static void
-put_end(struct html *h)
-{
-    html_raw(h, "</tbody></table></div>\n");
-}
 
 /* between: " " or "<br>" */
 static void
@@ -60,20 +43,24 @@ run_table_underdiagnosis(struct html *h, const struct run_report *r)
     static const char *const heading[] = {"group", "images", "rest images", "group", "rest", "gap", NULL};
     unsigned g;
 
-    if (r->groups->missing[0])
+    if (r->groups->count == 0)
         return;
-    put_heading(h, heading);
-    for (g = 0; g < RUN_GROUPS; g++) {
+    run_table_begin(h, heading);
+    for (g = 0; g < r->groups->count; g++) {
         const struct subgroup *s = &r->groups->of[g];
+        const struct run_group *group = &r->groups->group[g];
 
-        if (!r->groups->shown[g])
+        if (!group->shown)
             continue;
-        html_format(h, "<tr><th>%s; rest: %s</th><td>%s</td><td>%s</td>", run_group_name(g), run_group_rest(g),
-                    COUNT(s->images[0]), COUNT(s->images[1]));
+        html_raw(h, "<tr><th>");
+        html_text(h, group->name);
+        html_raw(h, "; rest: ");
+        html_text(h, group->rest);
+        html_format(h, "</th><td>%s</td><td>%s</td>", COUNT(s->images[0]), COUNT(s->images[1]));
         put_cell(h, &s->underdiagnosis);
         html_raw(h, "</tr>\n");
     }
-    put_end(h);
+    run_table_end(h);
 }
 
 static void
@@ -83,34 +70,62 @@ put_group(struct html *h, const struct run_report *r, unsigned g)
                                           "gap",     "AUROC", "rest", "gap", NULL};
     unsigned k, m;
 
-    put_heading(h, heading);
+    run_table_begin(h, heading);
     for (k = 0; k < r->p.outputs; k++) {
         html_raw(h, "<tr><th>");
         html_text(h, r->p.finding[k]);
         html_raw(h, "</th>");
-        for (m = 0; m < SUBGROUP_METRICS; m++)
+        for (m = 0; m <= SUBGROUP_AUROC; m++)
             if (m != SUBGROUP_AUROC && isnan(r->finding[k].point[OPERATING_YOUDEN].threshold))
                 html_raw(h, "<td class=\"dim\" colspan=\"3\">no threshold</td>");
             else
                 put_cell(h, &r->groups->of[g].cell[m][k]);
         html_raw(h, "</tr>\n");
     }
-    put_end(h);
+    run_table_end(h);
+}
+
+/* Mean p - share of positives in the group and the rest, then the ECE of the group. */
+static void
+put_group_calibration(struct html *h, const struct run_report *r, unsigned g)
+{
+    static const char *const heading[] = {"finding",          "mean p - share", "rest", "gap",
+                                          "ECE of the group", "perfect",        NULL};
+    unsigned k;
+
+    html_raw(h, "<h3>Calibration</h3>\n");
+    run_table_begin(h, heading);
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct calibration *c = &r->groups->group[g].calibration[k];
+
+        html_raw(h, "<tr><th>");
+        html_text(h, r->p.finding[k]);
+        html_raw(h, "</th>");
+        put_cell(h, &r->groups->of[g].cell[SUBGROUP_BIAS][k]);
+        if (isnan(c->ece))
+            html_raw(h, "<td class=\"dim\" colspan=\"2\">too few</td></tr>\n");
+        else
+            html_format(h, "<td>%s</td><td>%s</td></tr>\n", NUMBER(c->ece), NUMBER(c->perfect));
+    }
+    run_table_end(h);
 }
 
 void
 run_tables_groups(struct html *h, const struct run_report *r)
 {
-    char id[16], title[96];
+    char id[16], title[2 * GROUP_FILE_NAME + 32];
     unsigned g;
 
-    for (g = 0; g < RUN_GROUPS && !r->groups->missing[0]; g++) {
-        if (!r->groups->shown[g])
+    for (g = 0; g < r->groups->count; g++) {
+        const struct run_group *group = &r->groups->group[g];
+
+        if (!group->shown)
             continue;
         snprintf(id, sizeof(id), "group%u", g);
-        snprintf(title, sizeof(title), "%s, and the rest: %s", run_group_name(g), run_group_rest(g));
-        html_fold_begin(h, id, title, g < 2);
+        snprintf(title, sizeof(title), "%s, and the rest: %s", group->name, group->rest);
+        html_fold_begin(h, id, title, g < 2 || g + r->groups->of_file >= r->groups->count);
         put_group(h, r, g);
+        put_group_calibration(h, r, g);
         html_fold_end(h);
     }
 }
@@ -126,7 +141,7 @@ run_table_shortcuts(struct html *h, const struct run_report *r)
         html_format(h, "<p>n/a: %s.</p>\n", r->groups->missing);
         return;
     }
-    put_heading(h, heading);
+    run_table_begin(h, heading);
     for (k = 0; k < r->p.outputs; k++) {
         const struct run_shortcut *s = &r->groups->shortcut[k];
 
@@ -145,5 +160,5 @@ run_table_shortcuts(struct html *h, const struct run_report *r)
             put_interval(h, &s->view, " ");
         html_raw(h, "</td></tr>\n");
     }
-    put_end(h);
+    run_table_end(h);
 }

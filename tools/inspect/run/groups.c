@@ -40,18 +40,6 @@ static const struct {
     {"male from 60", "all others", KIND_SEX_AGE, 'M', 1},
 };
 
-const char *
-run_group_name(unsigned group)
-{
-    return groups[group].name;
-}
-
-const char *
-run_group_rest(unsigned group)
-{
-    return groups[group].rest;
-}
-
 /* ---- sides ------------------------------------------------------------------------------------------------------- */
 
 /* Returns the follow-up number of a name such as 00000123_004.png, or -1. */
@@ -92,6 +80,8 @@ side_of(const struct predictions *p, size_t i, unsigned group)
     return side_if(sexed && !isnan(p->age[i]), p->sex[i] == low && (p->age[i] >= OLD) == (high == 1));
 }
 
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
 /* Count the gaps that the tables show. */
 static unsigned
 count_gaps(const struct run_groups *of, size_t outputs)
@@ -99,7 +89,7 @@ count_gaps(const struct run_groups *of, size_t outputs)
     unsigned g, m, count = 0;
     size_t k;
 
-    for (g = 0; g < RUN_GROUPS; g++) {
+    for (g = 0; g < of->count; g++) {
         count += isnan(of->of[g].underdiagnosis.gap.value) ? 0 : 1;
         for (m = 0; m < SUBGROUP_METRICS; m++)
             for (k = 0; k < outputs; k++)
@@ -108,33 +98,112 @@ count_gaps(const struct run_groups *of, size_t outputs)
     return count;
 }
 
+/* Measure the calibration of the group by itself, without the rest. */
 static enum chex_status
-measure_groups(struct run_report *r, const struct scores *s, struct chex_error *err)
+calibrate_group(const struct run_report *r, const struct subgroup_input *in, struct run_group *g,
+                struct chex_error *err)
 {
-    uint8_t *side = malloc(s->count);
-    float *threshold = malloc(s->outputs * sizeof(*threshold));
-    struct subgroup_input in = {.s = s,
+    const size_t outputs = in->s->outputs;
+    double *p = malloc(in->s->count * sizeof(*p));
+    uint8_t *label = malloc(in->s->count);
+    enum chex_status status;
+    unsigned k;
+    size_t i, n;
+
+    g->calibration = calloc(outputs, sizeof(*g->calibration));
+    status = p && label && g->calibration ? CHEX_OK : error_memory(err);
+    for (k = 0; k < outputs && status == CHEX_OK; k++) {
+        for (i = n = 0; i < in->s->count && r->finding[k].enough; i++) {
+            if (in->side[i] != SUBGROUP_IN)
+                continue;
+            p[n] = (double)in->probability[i * outputs + k];
+            label[n++] = in->s->label[i * outputs + k];
+        }
+        status = calibration_measure(p, label, n, 1, &g->calibration[k], err);
+    }
+    free(p);
+    free(label);
+    return status;
+}
+
+/* Measure the groups that `file` has, or those that this file knows. */
+static enum chex_status
+measure_groups(struct run_report *r, struct subgroup_input *in, uint8_t *side, const struct group_file *file,
+               struct chex_error *err)
+{
+    unsigned count = file ? file->groups : RUN_GROUPS, g;
+    enum chex_status status = CHEX_OK;
+    size_t i;
+
+    in->side = side;
+    for (g = 0; g < count && status == CHEX_OK; g++) {
+        struct run_group *group = &r->groups->group[r->groups->count];
+        struct subgroup *out = &r->groups->of[r->groups->count++];
+
+        for (i = 0; i < in->s->count; i++)
+            side[i] = (uint8_t)(file ? group_file_side(file, g, i) : side_of(&r->p, i, g));
+        if (file) {
+            group_file_name(file, g, group->name, group->rest);
+        } else {
+            snprintf(group->name, sizeof(group->name), "%s", groups[g].name);
+            snprintf(group->rest, sizeof(group->rest), "%s", groups[g].rest);
+        }
+        status = subgroup_measure(in, out, err);
+        group->shown = out->images[0] > 0 && out->images[1] > 0;
+        if (status == CHEX_OK && group->shown)
+            status = calibrate_group(r, in, group, err);
+    }
+    return status;
+}
+
+/* Set probabilities for the calibration of groups: calibrated where the model can. */
+static void
+calibrate(const struct run_report *r, float *probability)
+{
+    unsigned k;
+    size_t i;
+
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_finding *f = &r->finding[k];
+
+        for (i = 0; i < r->p.count; i++) {
+            size_t at = i * r->p.outputs + k;
+            double z = calibration_logit((double)r->p.probability[at]);
+
+            probability[at] = isnan(f->a) ? r->p.probability[at] : (float)(1 / (1 + exp(-(f->a * z + f->b))));
+        }
+    }
+}
+
+static enum chex_status
+measure_all_groups(struct run_report *r, const struct group_file *file, struct chex_error *err)
+{
+    const struct scores s = run_scores(r);
+    float *threshold = malloc(s.outputs * sizeof(*threshold));
+    float *probability = malloc(s.count * s.outputs * sizeof(*probability));
+    uint8_t *side = malloc(s.count);
+    struct subgroup_input in = {.s = &s,
                                 .threshold = threshold,
-                                .side = side,
+                                .probability = probability,
                                 .replicates = RUN_DRAWS,
                                 .seed = RUN_SEED,
                                 .threads = r->in->common->threads};
-    enum chex_status status = side && threshold ? CHEX_OK : error_memory(err);
-    unsigned g, k;
-    size_t i;
+    enum chex_status status = threshold && probability && side ? CHEX_OK : error_memory(err);
+    unsigned k;
 
-    for (k = 0; k < s->outputs && status == CHEX_OK; k++)
+    for (k = 0; k < s.outputs && status == CHEX_OK; k++)
         threshold[k] = (float)r->finding[k].point[OPERATING_YOUDEN].threshold;
-    for (g = 0; g < RUN_GROUPS && status == CHEX_OK; g++) {
-        for (i = 0; i < s->count; i++)
-            side[i] = (uint8_t)side_of(&r->p, i, g);
-        status = subgroup_measure(&in, &r->groups->of[g], err);
-        r->groups->shown[g] = r->groups->of[g].images[0] > 0 && r->groups->of[g].images[1] > 0;
-    }
-    free(side);
+    if (status == CHEX_OK)
+        calibrate(r, probability);
+    if (status == CHEX_OK && r->p.people)
+        status = measure_groups(r, &in, side, NULL, err);
+    if (status == CHEX_OK && file)
+        status = measure_groups(r, &in, side, file, err);
     free(threshold);
-    r->groups->shown_gaps = status == CHEX_OK ? count_gaps(r->groups, s->outputs) : 0;
-    return status == CHEX_OK ? subgroups_correct(r->groups->of, RUN_GROUPS, s->outputs, &r->groups->tested, err)
+    free(probability);
+    free(side);
+    r->groups->shown_gaps = status == CHEX_OK ? count_gaps(r->groups, s.outputs) : 0;
+    return status == CHEX_OK ? subgroups_correct(r->groups->of, r->groups->count, s.outputs, &r->groups->tested, err)
                              : status;
 }
 
@@ -219,16 +288,33 @@ measure_shortcuts(struct run_report *r, struct chex_error *err)
 enum chex_status
 run_report_groups(struct run_report *r, struct chex_error *err)
 {
-    const struct scores s = run_scores(r);
+    const char *path = r->in->options->groups;
+    struct group_file file = {.columns = 0};
     enum chex_status status;
 
     r->groups = calloc(1, sizeof(*r->groups));
     if (!r->groups)
         return error_memory(err);
-    if (!r->p.people) {
+    status = path ? group_file_read(path, &r->p, &file, err) : CHEX_OK;
+    r->groups->of_file = file.groups;
+    r->groups->without = file.without;
+    r->groups->others = file.others;
+    if (!r->p.people)
         snprintf(r->groups->missing, sizeof(r->groups->missing), "the predictions have no age, sex and view");
-        return CHEX_OK;
-    }
-    status = measure_groups(r, &s, err);
-    return status == CHEX_OK ? measure_shortcuts(r, err) : status;
+    if (status == CHEX_OK)
+        status = measure_all_groups(r, path ? &file : NULL, err);
+    if (status == CHEX_OK && r->p.people)
+        status = measure_shortcuts(r, err);
+    group_file_release(&file);
+    return status;
+}
+
+void
+run_groups_free(struct run_groups *g)
+{
+    unsigned i;
+
+    for (i = 0; g && i < g->count; i++)
+        free(g->group[i].calibration);
+    free(g);
 }

@@ -137,16 +137,19 @@ static json_t *
 group_json(const struct run_report *r, unsigned g)
 {
     const struct subgroup *s = &r->groups->of[g];
+    const struct run_group *group = &r->groups->group[g];
     json_t *list = json_array();
     unsigned k;
 
     for (k = 0; k < r->p.outputs; k++)
         inspect_json_push(&list,
-                          json_pack("{s:o,s:o,s:o,s:o}", "name", text_json(r->finding[k].name), "tpr",
+                          json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", text_json(r->finding[k].name), "tpr",
                                     gap_json(&s->cell[SUBGROUP_TPR][k]), "fpr", gap_json(&s->cell[SUBGROUP_FPR][k]),
-                                    "auroc", gap_json(&s->cell[SUBGROUP_AUROC][k])));
-    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o}", "name", run_group_name(g), "rest", run_group_rest(g), "images",
-                     count_json(s->images[0]), "rest_images", count_json(s->images[1]), "underdiagnosis",
+                                    "auroc", gap_json(&s->cell[SUBGROUP_AUROC][k]), "bias",
+                                    gap_json(&s->cell[SUBGROUP_BIAS][k]), "ece", real_json(group->calibration[k].ece),
+                                    "ece_perfect", real_json(group->calibration[k].perfect)));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "name", text_json(group->name), "rest", text_json(group->rest),
+                     "images", count_json(s->images[0]), "rest_images", count_json(s->images[1]), "underdiagnosis",
                      gap_json(&s->underdiagnosis), "findings", list);
 }
 
@@ -156,8 +159,8 @@ groups_json(const struct run_report *r)
     json_t *list = json_array();
     unsigned g;
 
-    for (g = 0; g < RUN_GROUPS; g++)
-        if (r->groups->shown[g])
+    for (g = 0; g < r->groups->count; g++)
+        if (r->groups->group[g].shown)
             inspect_json_push(&list, group_json(r, g));
     return list;
 }
@@ -178,17 +181,49 @@ shortcuts_json(const struct run_report *r)
     return list;
 }
 
+static json_t *
+agreement_json(const struct run_report *r, unsigned k)
+{
+    const struct run_agreement *a = &r->labels->agreement[k];
+
+    if (!r->labels->known[k])
+        return json_null();
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", text_json(r->finding[k].name), "both",
+                     count_json(a->count[1][1]), "only_run", count_json(a->count[1][0]), "only_file",
+                     count_json(a->count[0][1]), "neither", count_json(a->count[0][0]), "kappa", real_json(a->kappa),
+                     "auroc_run", isnan(a->own.value) ? json_null() : measured_json(&a->own));
+}
+
+static json_t *
+labels_json(const struct run_report *r)
+{
+    json_t *agreement = json_array();
+    unsigned k;
+
+    if (!r->labels) {
+        json_decref(agreement);
+        return json_null();
+    }
+    for (k = 0; k < r->p.outputs; k++)
+        inspect_json_push(&agreement, agreement_json(r, k));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "images", count_json(r->labels->report->p.count), "patients",
+                     count_json(r->labels->report->patients), "others", count_json(r->labels->others), "unknown_labels",
+                     count_json(r->labels->strange), "agreement", agreement, "findings",
+                     findings_json(r->labels->report));
+}
+
 json_t *
 run_report_json(const struct run_report *r, const char *output, size_t bytes)
 {
     json_t *mean = r->enough > 0 ? measured_json(&r->metrics->mean[METRIC_AUROC]) : json_null();
 
-    return json_pack("{s:o,s:o,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "path",
+    return json_pack("{s:o,s:o,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "path",
                      text_json(r->path), "output", text_json(output), "bytes", count_json(bytes), "use",
                      "research only, not for diagnosis", "split", r->split, "members_sha256", r->members, "model",
                      r->model, "synthetic", r->dataset_read ? json_boolean(r->synthetic) : json_null(), "images",
                      count_json(r->p.count), "patients", count_json(r->patients), "chosen_on",
                      text_json(r->chosen_on[0] ? r->chosen_on : NULL), "replicates", RUN_DRAWS, "seed", RUN_SEED,
                      "mean_auroc", mean, "answers", answers_json(r), "findings", findings_json(r), "gaps_tested",
-                     count_json(r->groups->tested), "groups", groups_json(r), "shortcuts", shortcuts_json(r));
+                     count_json(r->groups->tested), "groups", groups_json(r), "shortcuts", shortcuts_json(r), "labels",
+                     labels_json(r));
 }

@@ -2,16 +2,25 @@
 inspect_run_sources = \
 	tools/inspect/run/answers.c \
 	tools/inspect/run/floor.c \
+	tools/inspect/run/group_file.c \
+	tools/inspect/run/group_file.h \
 	tools/inspect/run/group_tables.c \
 	tools/inspect/run/groups.c \
+	tools/inspect/run/image_file.c \
+	tools/inspect/run/image_file.h \
 	tools/inspect/run/json.c \
+	tools/inspect/run/label_file.c \
+	tools/inspect/run/label_file.h \
+	tools/inspect/run/label_tables.c \
+	tools/inspect/run/labels.c \
 	tools/inspect/run/measure.c \
 	tools/inspect/run/page.c \
 	tools/inspect/run/plots.c \
 	tools/inspect/run/read.c \
 	tools/inspect/run/run.c \
 	tools/inspect/run/run.h \
-	tools/inspect/run/tables.c
+	tools/inspect/run/tables.c \
+	tools/inspect/run/tables.h
 # The page: its lines as C.
 inspect_made += tools/inspect/run/template.c
 tools/inspect/run/template.c: tools/inspect/run/page.html tools/draw/template.awk

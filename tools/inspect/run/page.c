@@ -58,6 +58,10 @@ add_counts(struct template_values *v, const struct run_report *r)
     add(v, "chosen_on", "%s", r->chosen_on);
     template_add_some(v, "optimistic", r->optimistic);
     add(v, "groups_missing", "%s", r->groups->missing);
+    template_add_some(v, "labels", r->labels != NULL);
+    template_add_some(v, "groups_any", r->groups->count);
+    template_add_some(v, "groups_file", r->groups->of_file);
+    add(v, "groups_without", "%s", COUNT(r->groups->without));
     add(v, "group_fewest", "%d", SUBGROUP_FEWEST);
     add(v, "tested", "%s", COUNT(r->groups->tested));
     add(v, "draws", "%s", COUNT(RUN_DRAWS));
@@ -119,6 +123,7 @@ static const struct run_part {
     {"table_underdiagnosis", run_table_underdiagnosis},
     {"tables_groups", run_tables_groups},
     {"table_shortcuts", run_table_shortcuts},
+    {"tables_labels", run_tables_labels},
     {"plots", run_plots},
 };
 

@@ -55,6 +55,8 @@ make(struct run_report *r, struct html *h, struct chex_error *err)
         status = run_report_floor(r, err);
     if (status == CHEX_OK)
         status = run_report_groups(r, err);
+    if (status == CHEX_OK)
+        status = run_report_labels(r, err);
     if (status != CHEX_OK)
         return status;
     run_report_answer(r);
@@ -62,14 +64,21 @@ make(struct run_report *r, struct html *h, struct chex_error *err)
     return status == CHEX_OK ? write_page(r->in->options->output, h, err) : status;
 }
 
-static void
-release(struct run_report *r)
+void
+run_report_free(struct run_report *r)
 {
+    if (!r)
+        return;
     predictions_release(&r->p);
     free(r->patient);
     free(r->metrics);
+    if (r->floor)
+        free(r->floor->cell);
     free(r->floor);
-    free(r->groups);
+    run_groups_free(r->groups);
+    if (r->labels)
+        run_report_free(r->labels->report);
+    free(r->labels);
     arena_release(&r->strings);
     free(r);
 }
@@ -98,6 +107,6 @@ inspect_run_report(struct inspect *in, const char *path)
     else
         print_summary(in, r);
     html_release(&h);
-    release(r);
+    run_report_free(r);
     return code;
 }

@@ -16,10 +16,12 @@
 #include "draw/html.h"
 #include "eval/calibration.h"
 #include "eval/compare.h"
+#include "eval/floor.h"
 #include "eval/operating.h"
 #include "eval/predictions_read.h"
 #include "eval/subgroups.h"
 #include "inspect/inspect.h"
+#include "inspect/run/group_file.h"
 
 #define RUN_TEXT_MAX 80
 #define RUN_COMMAND  1200
@@ -70,10 +72,34 @@ struct run_floor {
     uint64_t images;
     struct comparison result; /* A: the floor, B: the network */
     bool fitted[METRICS_OUTPUTS];
+    struct floor_cell (*cell)[FLOOR_CELLS]; /* [outputs] of the training images; owned; NULL if missing */
 };
 
-/* The groups, in the order of the page; groups.c has their names. */
-#define RUN_GROUPS 14
+/* The labels of the run and those of --labels, over the images that have both. */
+struct run_agreement {
+    uint64_t count[2][2]; /* images: [label of the run][label of the file] */
+    double kappa;         /* NaN: too few images, or all alike */
+    struct measured own;  /* AUROC against the labels of the run, over these images; NaN: too few */
+};
+
+struct run_labels {
+    size_t others;               /* images of the file that the predictions do not have */
+    uint64_t strange;            /* names of the file that are no finding of the run */
+    char stranger[64];           /* the first of them */
+    bool known[METRICS_OUTPUTS]; /* the file has labels of the finding */
+    struct run_report *report;   /* of the images of the file, against its labels; without groups */
+    struct run_agreement agreement[METRICS_OUTPUTS];
+};
+
+/* The groups, in the order of the page: those that groups.c knows, then those of --groups. */
+#define RUN_GROUPS      14
+#define RUN_GROUPS_MOST (RUN_GROUPS + GROUP_FILE_MOST)
+
+struct run_group {
+    char name[GROUP_FILE_NAME], rest[GROUP_FILE_NAME];
+    bool shown;                      /* it has an image, and the rest too */
+    struct calibration *calibration; /* [outputs], of the group alone; calibrated where the model can; owned */
+};
 
 /* Does an output depend on the view?  NaN: too few. */
 struct run_shortcut {
@@ -83,10 +109,13 @@ struct run_shortcut {
 };
 
 struct run_groups {
-    char missing[80];       /* why there are none; "": they were measured */
-    bool shown[RUN_GROUPS]; /* it has an image, and the rest too */
-    struct subgroup of[RUN_GROUPS];
+    char missing[80]; /* why there are none by age, sex and view; "": they were measured */
+    unsigned count;   /* 0: none at all */
+    struct run_group group[RUN_GROUPS_MOST];
+    struct subgroup of[RUN_GROUPS_MOST];
     unsigned shown_gaps, tested; /* gaps with a number, and those of them that have a p */
+    unsigned of_file;            /* groups of --groups, the last ones */
+    size_t without, others;      /* images that only the predictions have, and that only the file has */
     struct run_shortcut shortcut[METRICS_OUTPUTS];
 };
 
@@ -130,6 +159,7 @@ struct run_report {
     struct run_finding finding[METRICS_OUTPUTS];
     struct run_floor *floor;
     struct run_groups *groups;
+    struct run_labels *labels; /* NULL without --labels */
     struct run_answer answer[RUN_ANSWERS];
     unsigned answers;
 };
@@ -140,10 +170,13 @@ enum chex_status run_report_read(struct run_report *r, struct chex_error *err);
 enum chex_status run_report_measure(struct run_report *r, struct chex_error *err);
 /* Read the data set of the run, and fit the floor.  A failure to read is no error: floor->missing says why. */
 enum chex_status run_report_floor(struct run_report *r, struct chex_error *err);
+/* Compare with the floor that was fitted for other images of the same run. */
+enum chex_status run_report_same_floor(struct run_report *r, const struct run_floor *floor, struct chex_error *err);
+/* Measure the images of --labels against its labels. */
+enum chex_status run_report_labels(struct run_report *r, struct chex_error *err);
 /* Measure groups of images, and how outputs depend on the view. */
 enum chex_status run_report_groups(struct run_report *r, struct chex_error *err);
-const char *run_group_name(unsigned group);
-const char *run_group_rest(unsigned group);
+void run_groups_free(struct run_groups *g); /* NULL is allowed */
 /* Write the answers in words. */
 void run_report_answer(struct run_report *r);
 
@@ -156,6 +189,7 @@ void run_table_flow(struct html *h, const struct run_report *r);
 void run_table_underdiagnosis(struct html *h, const struct run_report *r);
 void run_tables_groups(struct html *h, const struct run_report *r);
 void run_table_shortcuts(struct html *h, const struct run_report *r);
+void run_tables_labels(struct html *h, const struct run_report *r);
 void run_plots(struct html *h, const struct run_report *r);
 /* The same numbers for scripts. */
 json_t *run_report_json(const struct run_report *r, const char *output, size_t bytes);
@@ -167,6 +201,8 @@ double run_share(uint64_t part, uint64_t whole);
 /* Format a number: "0.812", or "-" if it is undefined. */
 #define RUN_DIGITS 32
 const char *run_number(double value, int digits, char out[RUN_DIGITS]);
+
+void run_report_free(struct run_report *r); /* NULL is allowed */
 
 /* The command `report` for the folder of a run; returns the exit code. */
 int inspect_run_report(struct inspect *in, const char *path);

@@ -5,16 +5,15 @@
  */
 #include <config.h>
 
-#include "inspect/run/run.h"
+#include "inspect/run/tables.h"
 
 #include <math.h>
 #include <string.h>
 
 #define COUNT(n) format_count(n, (char[FORMAT_TEXT]){0})
 
-/* A heading that begins with '<' is of a column of texts. */
-static void
-begin(struct html *h, const char *const *heading)
+void
+run_table_begin(struct html *h, const char *const *heading)
 {
     unsigned i;
 
@@ -25,34 +24,34 @@ begin(struct html *h, const char *const *heading)
     html_raw(h, "</tr></thead>\n<tbody>");
 }
 
-static void
-end(struct html *h)
+void
+run_table_end(struct html *h)
 {
     html_raw(h, "</tbody></table></div>\n");
 }
 
-static void
-row(struct html *h, const char *name)
+void
+run_table_row(struct html *h, const char *name)
 {
     html_raw(h, "<tr><th>");
     html_text(h, name);
     html_raw(h, "</th>");
 }
 
-static void
-put_number(struct html *h, double value)
+void
+run_cell_number(struct html *h, double value)
 {
     html_format(h, "<td>%s</td>", run_number(value, 3, (char[RUN_DIGITS]){0}));
 }
 
-static void
-put_count(struct html *h, uint64_t n)
+void
+run_cell_count(struct html *h, uint64_t n)
 {
     html_format(h, "<td>%s</td>", COUNT(n));
 }
 
-static void
-put_measured(struct html *h, const struct measured *m)
+void
+run_cell_measured(struct html *h, const struct measured *m)
 {
     html_format(h, "<td class=\"w\">%s", run_number(m->value, 3, (char[RUN_DIGITS]){0}));
     if (!isnan(m->low))
@@ -61,8 +60,8 @@ put_measured(struct html *h, const struct measured *m)
     html_raw(h, "</td>");
 }
 
-static void
-put_note(struct html *h, unsigned columns, const char *text)
+void
+run_cell_note(struct html *h, unsigned columns, const char *text)
 {
     html_format(h, "<td class=\"t dim\" colspan=\"%u\">%s</td>", columns, text);
 }
@@ -87,30 +86,30 @@ run_table_findings(struct html *h, const struct run_report *r)
                                           "AUPRC",   "floor",     "AUROC - floor", NULL};
     unsigned k;
 
-    begin(h, heading);
+    run_table_begin(h, heading);
     for (k = 0; k < r->p.outputs; k++) {
         const struct finding_metrics *m = &r->metrics->finding[k];
         const struct compared *c = &r->floor->result.finding[k];
 
-        row(h, r->finding[k].name);
-        put_count(h, m->positives);
-        put_count(h, m->positive_patients);
-        put_count(h, m->negatives);
+        run_table_row(h, r->finding[k].name);
+        run_cell_count(h, m->positives);
+        run_cell_count(h, m->positive_patients);
+        run_cell_count(h, m->negatives);
         if (r->finding[k].enough) {
-            put_measured(h, &m->metric[METRIC_AUROC]);
-            put_measured(h, &m->metric[METRIC_AUPRC]);
+            run_cell_measured(h, &m->metric[METRIC_AUROC]);
+            run_cell_measured(h, &m->metric[METRIC_AUPRC]);
             if (r->floor->fitted[k]) {
-                put_number(h, c->auroc[0]);
-                put_measured(h, &c->difference);
+                run_cell_number(h, c->auroc[0]);
+                run_cell_measured(h, &c->difference);
             } else {
-                put_note(h, 2, "n/a");
+                run_cell_note(h, 2, "n/a");
             }
         } else {
-            put_note(h, 4, "too few");
+            run_cell_note(h, 4, "too few");
         }
         html_raw(h, "</tr>\n");
     }
-    end(h);
+    run_table_end(h);
 }
 
 void
@@ -120,30 +119,30 @@ run_table_calibration(struct html *h, const struct run_report *r)
                                           "ECE raw", "perfect", "ECE calibrated", "perfect", NULL};
     unsigned k;
 
-    begin(h, heading);
+    run_table_begin(h, heading);
     for (k = 0; k < r->p.outputs; k++) {
         const struct run_finding *f = &r->finding[k];
 
-        row(h, f->name);
+        run_table_row(h, f->name);
         if (f->enough) {
-            put_number(h, f->raw.brier);
-            put_number(h, f->raw.skill);
-            put_number(h, f->raw.slope);
-            put_number(h, f->raw.intercept);
-            put_number(h, f->raw.ece);
-            put_number(h, f->raw.perfect);
+            run_cell_number(h, f->raw.brier);
+            run_cell_number(h, f->raw.skill);
+            run_cell_number(h, f->raw.slope);
+            run_cell_number(h, f->raw.intercept);
+            run_cell_number(h, f->raw.ece);
+            run_cell_number(h, f->raw.perfect);
             if (isnan(f->a)) {
                 put_refused(h, 2, r, f);
             } else {
-                put_number(h, f->calibrated.ece);
-                put_number(h, f->calibrated.perfect);
+                run_cell_number(h, f->calibrated.ece);
+                run_cell_number(h, f->calibrated.perfect);
             }
         } else {
-            put_note(h, 8, "too few");
+            run_cell_note(h, 8, "too few");
         }
         html_raw(h, "</tr>\n");
     }
-    end(h);
+    run_table_end(h);
 }
 
 static void
@@ -152,14 +151,14 @@ point_cells(struct html *h, const struct finding_metrics *m, const struct run_po
     uint64_t tp = p->true_positives, fp = p->false_positives, fn = m->positives - tp, tn = m->negatives - fp;
 
     html_format(h, "<td>%s</td>", run_number(p->threshold, 4, (char[RUN_DIGITS]){0}));
-    put_number(h, run_share(tp, m->positives));
-    put_number(h, run_share(tn, m->negatives));
-    put_number(h, run_share(tp, tp + fp));
-    put_number(h, run_share(tn, tn + fn));
-    put_count(h, tp);
-    put_count(h, fp);
-    put_count(h, fn);
-    put_count(h, tn);
+    run_cell_number(h, run_share(tp, m->positives));
+    run_cell_number(h, run_share(tn, m->negatives));
+    run_cell_number(h, run_share(tp, tp + fp));
+    run_cell_number(h, run_share(tn, tn + fn));
+    run_cell_count(h, tp);
+    run_cell_count(h, fp);
+    run_cell_count(h, fn);
+    run_cell_count(h, tn);
 }
 
 /* A finding without thresholds has one row. */
@@ -172,18 +171,18 @@ point_rows(struct html *h, const struct run_report *r, unsigned k)
     unsigned i;
 
     for (i = 0; i < OPERATING_RULES; i++) {
-        row(h, i == 0 ? f->name : "");
+        run_table_row(h, i == 0 ? f->name : "");
         if (!f->enough || none) {
             if (f->enough)
                 put_refused(h, 10, r, f);
             else
-                put_note(h, 10, "too few");
+                run_cell_note(h, 10, "too few");
             html_raw(h, "</tr>\n");
             return;
         }
         html_format(h, "<td class=\"t w\">%s</td>", rule[i]);
         if (isnan(f->point[i].threshold))
-            put_note(h, 9, "n/a");
+            run_cell_note(h, 9, "n/a");
         else
             point_cells(h, &r->metrics->finding[k], &f->point[i]);
         html_raw(h, "</tr>\n");
@@ -197,10 +196,10 @@ run_table_points(struct html *h, const struct run_report *r)
                                           "NPV",     "TP",    "FP",        "FN",          "TN",          NULL};
     unsigned k;
 
-    begin(h, heading);
+    run_table_begin(h, heading);
     for (k = 0; k < r->p.outputs; k++)
         point_rows(h, r, k);
-    end(h);
+    run_table_end(h);
 }
 
 /* "train (--limit 40: 43 images an epoch)" */
@@ -227,21 +226,21 @@ run_table_flow(struct html *h, const struct run_report *r)
     static const char *const heading[] = {"split", "<used for", "images", "patients", NULL};
     unsigned i;
 
-    begin(h, heading);
+    run_table_begin(h, heading);
     for (i = 0; i < r->splits; i++) {
         const struct run_split *s = &r->of[i];
 
-        row(h, s->name);
+        run_table_row(h, s->name);
         put_use(h, r, s);
-        put_count(h, s->images);
-        put_count(h, s->patients);
+        run_cell_count(h, s->images);
+        run_cell_count(h, s->patients);
         html_raw(h, "</tr>\n");
     }
     html_raw(h, "<tr><th>this report: ");
     html_text(h, r->split);
     html_format(h, "</th><td class=\"t\">%s unreadable</td>", COUNT(r->skipped));
-    put_count(h, r->p.count);
-    put_count(h, r->patients);
+    run_cell_count(h, r->p.count);
+    run_cell_count(h, r->patients);
     html_raw(h, "</tr>\n");
-    end(h);
+    run_table_end(h);
 }

@@ -1,0 +1,188 @@
+/*
+ * labels.c - measures a run against other labels of its images, and how far they agree with its own; see run.h
+ *
+ * The images of the file of --labels become a second struct run_report, with its labels and the thresholds of the
+ * model.  So all numbers come from the functions that measure the run itself.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/run/label_file.h"
+#include "inspect/run/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum chex_status
+make_room(struct run_report *o, size_t images, unsigned outputs, struct chex_error *err)
+{
+    struct predictions *p = &o->p;
+
+    p->image = malloc(images * sizeof(*p->image));
+    p->patient = malloc(images * sizeof(*p->patient));
+    p->view = malloc(images * sizeof(*p->view));
+    p->sex = malloc(images);
+    p->age = malloc(images * sizeof(*p->age));
+    p->probability = malloc(images * outputs * sizeof(*p->probability));
+    p->label = malloc(images * outputs);
+    o->patient = malloc(images * sizeof(*o->patient));
+    return p->image && p->patient && p->view && p->sex && p->age && p->probability && p->label && o->patient
+               ? CHEX_OK
+               : error_memory(err);
+}
+
+/* Copy the images that the file has; own: [images of the file][outputs], their labels of the run. */
+static enum chex_status
+copy_images(const struct run_report *r, const struct label_file *f, struct run_report *o, uint8_t *own,
+            struct chex_error *err)
+{
+    const size_t outputs = r->p.outputs;
+    uint32_t *number = malloc(r->patients * sizeof(*number)); /* UINT32_MAX: not seen yet */
+    struct predictions *p = &o->p;
+    size_t i;
+
+    if (!number)
+        return error_memory(err);
+    memset(number, 0xff, r->patients * sizeof(*number));
+    for (i = 0; i < r->p.count; i++) {
+        size_t to = p->count;
+
+        if (!f->has[i])
+            continue;
+        if (number[r->patient[i]] == UINT32_MAX)
+            number[r->patient[i]] = o->patients++;
+        o->patient[to] = number[r->patient[i]];
+        p->image[to] = r->p.image[i];
+        p->patient[to] = r->p.patient[i];
+        p->view[to] = r->p.view[i];
+        p->sex[to] = r->p.sex[i];
+        p->age[to] = r->p.age[i];
+        memcpy(p->probability + to * outputs, r->p.probability + i * outputs, outputs * sizeof(*p->probability));
+        memcpy(p->label + to * outputs, f->label + i * outputs, outputs);
+        memcpy(own + to * outputs, r->p.label + i * outputs, outputs);
+        p->count++;
+    }
+    free(number);
+    return CHEX_OK;
+}
+
+static void
+copy_model(const struct run_report *r, struct run_report *o)
+{
+    unsigned k, i;
+
+    o->in = r->in;
+    o->path = r->path;
+    o->split = r->split;
+    o->mean = (double)NAN;
+    o->optimistic = r->optimistic;
+    memcpy(o->chosen_on, r->chosen_on, sizeof(o->chosen_on));
+    o->p.outputs = r->p.outputs;
+    o->p.people = r->p.people;
+    for (k = 0; k < r->p.outputs; k++) {
+        struct run_finding *f = &o->finding[k];
+
+        o->p.finding[k] = f->name = r->finding[k].name;
+        memcpy(f->refused, r->finding[k].refused, sizeof(f->refused));
+        f->a = r->finding[k].a;
+        f->b = r->finding[k].b;
+        for (i = 0; i < OPERATING_RULES; i++)
+            f->point[i].threshold = r->finding[k].point[i].threshold;
+    }
+}
+
+/* Count the images with both labels, and set kappa. */
+static void
+compare_labels(const struct run_report *o, const uint8_t *own, struct run_agreement *agreement)
+{
+    const size_t outputs = o->p.outputs;
+    unsigned k;
+    size_t i;
+
+    for (k = 0; k < outputs; k++) {
+        struct run_agreement *a = &agreement[k];
+        uint64_t n;
+
+        for (i = 0; i < o->p.count; i++)
+            if (own[i * outputs + k] < 2 && o->p.label[i * outputs + k] < 2)
+                a->count[own[i * outputs + k]][o->p.label[i * outputs + k]]++;
+        n = a->count[0][0] + a->count[0][1] + a->count[1][0] + a->count[1][1];
+        a->kappa = n < SUBGROUP_FEWEST ? (double)NAN : compare_kappa(a->count);
+    }
+}
+
+/* Measure the AUROC against both labels, over the images where both are known. */
+static enum chex_status
+measure_both(const struct run_report *o, uint8_t *own, struct run_labels *out, struct chex_error *err)
+{
+    struct scores s = run_scores(o);
+    struct metrics *m = malloc(sizeof(*m));
+    const size_t values = o->p.count * o->p.outputs;
+    enum chex_status status = m ? CHEX_OK : error_memory(err);
+    unsigned k;
+    size_t i;
+
+    for (i = 0; i < values; i++)
+        if (o->p.label[i] > 1)
+            own[i] = CHEX_LABEL_UNKNOWN;
+    s.label = own;
+    if (status == CHEX_OK)
+        status = metrics_compute(&s, RUN_DRAWS, RUN_SEED, o->in->common->threads, m, err);
+    for (k = 0; k < o->p.outputs && status == CHEX_OK; k++) {
+        const struct finding_metrics *f = &m->finding[k];
+        bool enough = f->positive_patients >= METRICS_FEWEST_PATIENTS && f->negatives >= METRICS_FEWEST_PATIENTS;
+
+        out->agreement[k].own = f->metric[METRIC_AUROC];
+        if (!enough)
+            out->agreement[k].own.value = (double)NAN;
+    }
+    free(m);
+    return status;
+}
+
+static enum chex_status
+measure_labels(struct run_report *r, const struct label_file *f, struct run_labels *out, struct chex_error *err)
+{
+    struct run_report *o = out->report = calloc(1, sizeof(*o));
+    uint8_t *own = malloc(f->found * r->p.outputs);
+    enum chex_status status = o && own ? make_room(o, f->found, r->p.outputs, err) : error_memory(err);
+
+    if (status == CHEX_OK) {
+        copy_model(r, o);
+        status = copy_images(r, f, o, own, err);
+    }
+    if (status == CHEX_OK)
+        status = run_report_measure(o, err);
+    if (status == CHEX_OK)
+        status = run_report_same_floor(o, r->floor, err);
+    if (status == CHEX_OK) {
+        compare_labels(o, own, out->agreement);
+        status = measure_both(o, own, out, err);
+    }
+    free(own);
+    return status;
+}
+
+enum chex_status
+run_report_labels(struct run_report *r, struct chex_error *err)
+{
+    struct label_file f = {.found = 0};
+    enum chex_status status;
+
+    if (!r->in->options->labels)
+        return CHEX_OK;
+    r->labels = calloc(1, sizeof(*r->labels));
+    if (!r->labels)
+        return error_memory(err);
+    status = label_file_read(r->in->options->labels, &r->p, &f, err);
+    r->labels->others = f.others;
+    r->labels->strange = f.strange;
+    memcpy(r->labels->stranger, f.stranger, sizeof(f.stranger));
+    memcpy(r->labels->known, f.known, sizeof(f.known));
+    if (status == CHEX_OK)
+        status = measure_labels(r, &f, r->labels, err);
+    label_file_release(&f);
+    return status;
+}
