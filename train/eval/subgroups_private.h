@@ -9,8 +9,8 @@
 #include "eval/subgroups.h"
 
 /*
- * (subgroup_gap.c) Set gap, interval and p of a cell whose values are set; draw [count] is the gap in each replicate, NaN where it is
- * undefined.  Sorts draw.  share: the values are shares, so there is no p if one is 0 or 1
+ * Set gap, interval and p of a cell whose values are set (subgroup_gap.c).  draw [count] is the gap in each replicate,
+ * NaN where it is undefined; it is sorted.  share: the values are shares, so there is no p if one is 0 or 1
  */
 void subgroup_conclude(struct subgroup_cell *c, bool share, double *draw, size_t count);
 

@@ -208,12 +208,11 @@ compare_runs(struct runs_diff *d, struct chex_error *err)
         .replicates = DIFF_DRAWS, .swaps = DIFF_DRAWS, .seed = DIFF_SEED, .threads = d->in->common->threads};
     struct comparison *c = malloc(sizeof(*c));
     double p[SCORED_RUNS + 1], holm[SCORED_RUNS + 1];
-    float *ensemble = NULL;
-    enum chex_status status = c ? mean_scores(&d->images, &ensemble, err) : error_memory(err);
+    enum chex_status status = c ? mean_scores(&d->images, &d->ensemble, err) : error_memory(err);
     unsigned i;
 
     for (i = 1; i <= d->count && status == CHEX_OK; i++) {
-        const float *other = i < d->count ? d->images.score[i] : ensemble;
+        const float *other = i < d->count ? d->images.score[i] : d->ensemble;
         const struct score_pair pair = matched_pair(&d->images, d->images.score[0], other);
 
         status = compare_scores(&pair, &options, c, err);
@@ -228,24 +227,21 @@ compare_runs(struct runs_diff *d, struct chex_error *err)
         compare_holm(p, holm, d->count + 1);
     for (i = 0; i <= d->count && status == CHEX_OK; i++)
         d->row[i].holm = holm[i];
-    free(ensemble);
     free(c);
     return status;
 }
 
-int
-inspect_runs_diff(struct inspect *in, const char *const *path, unsigned count, const char *split)
+enum chex_status
+runs_diff_make(struct inspect *in, const char *const *path, unsigned count, const char *split, struct runs_diff **out,
+               unsigned *failed, struct chex_error *err)
 {
-    struct runs_diff *d = calloc(1, sizeof(*d));
-    struct chex_error err;
+    struct runs_diff *d = *out = calloc(1, sizeof(*d));
     enum chex_status status;
-    unsigned failed = 0, i;
-    int code;
+    unsigned i;
 
-    if (!d) {
-        error_memory(&err);
-        return inspect_fail(in, path[0], &err);
-    }
+    *failed = 0;
+    if (!d)
+        return error_memory(err);
     d->in = in;
     d->split = split;
     d->count = count;
@@ -253,24 +249,48 @@ inspect_runs_diff(struct inspect *in, const char *const *path, unsigned count, c
         d->run[i].path = path[i];
         snprintf(d->run[i].label, sizeof(d->run[i].label), "run %u", i + 1);
     }
-    status = scored_runs_read(d->run, count, split, &failed, &err);
+    status = scored_runs_read(d->run, count, split, failed, err);
     if (status == CHEX_OK)
-        status = scored_runs_read_options(d->run, count, &failed, &err);
+        status = scored_runs_read_options(d->run, count, failed, err);
     if (status == CHEX_OK)
-        status = matched_make(d->run, count, &d->images, &err);
+        status = matched_make(d->run, count, &d->images, err);
     if (status == CHEX_OK)
-        status = compare_runs(d, &err);
+        status = compare_runs(d, err);
     if (status == CHEX_OK) {
         find_options(d);
         find_seeds(d);
-        inspect_print_result(in, &runs_result, d);
     }
+    return status;
+}
+
+void
+runs_diff_free(struct runs_diff *d)
+{
+    unsigned i;
+
+    if (!d)
+        return;
+    for (i = 0; i < d->count; i++)
+        scored_run_release(&d->run[i]);
+    matched_release(&d->images);
+    free(d->ensemble);
+    free(d);
+}
+
+int
+inspect_runs_diff(struct inspect *in, const char *const *path, unsigned count, const char *split)
+{
+    struct runs_diff *d;
+    struct chex_error err;
+    unsigned failed;
+    enum chex_status status = runs_diff_make(in, path, count, split, &d, &failed, &err);
+    int code;
+
+    if (status == CHEX_OK)
+        inspect_print_result(in, &runs_result, d);
     code = status != CHEX_OK                  ? inspect_fail(in, path[failed], &err)
            : matched_left_out(&d->images) > 0 ? EXIT_DATA
                                               : EXIT_GOOD;
-    for (i = 0; i < count; i++)
-        scored_run_release(&d->run[i]);
-    matched_release(&d->images);
-    free(d);
+    runs_diff_free(d);
     return code;
 }

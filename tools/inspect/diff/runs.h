@@ -37,6 +37,7 @@ struct runs_diff {
     unsigned count;
     struct scored_run run[SCORED_RUNS];
     struct matched images;
+    float *ensemble;                      /* [images][outputs] mean of the probabilities of all runs; owned */
     unsigned defined;                     /* findings with an AUROC */
     struct runs_row row[SCORED_RUNS + 1]; /* the last one, row[count], is the ensemble */
     const char *option[RUNS_OPTIONS];     /* names that differ, sorted; they live in the options of the runs */
@@ -45,7 +46,18 @@ struct runs_diff {
     unsigned groups;
 };
 
-/* Read and compare predictions-SPLIT.csv of `count` runs, and print the table.  Returns the exit code. */
+/*
+ * Read and compare predictions-SPLIT.csv of `count` runs.  *failed becomes the run that an error is about.  Free *out
+ * with runs_diff_free(), also after a failure.  Statuses of scored_runs_read(), matched_make() and compare_scores()
+ */
+enum chex_status runs_diff_make(struct inspect *in, const char *const *path, unsigned count, const char *split,
+                                struct runs_diff **out, unsigned *failed, struct chex_error *err);
+void runs_diff_free(struct runs_diff *d); /* NULL is allowed */
+/* Format the options of a run that differ, "NAME=VALUE", separated by blanks (runs_report.c). */
+#define RUNS_OPTIONS_TEXT 4096
+void runs_diff_options(const struct runs_diff *d, unsigned run, char out[RUNS_OPTIONS_TEXT]);
+
+/* Make this comparison, and print the table.  Returns the exit code. */
 int inspect_runs_diff(struct inspect *in, const char *const *path, unsigned count, const char *split);
 
 /* Formats a struct runs_diff (runs_report.c). */

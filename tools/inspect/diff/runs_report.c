@@ -155,25 +155,25 @@ number_cell(double x)
     return isnan(x) ? cell_none() : cell_number(x);
 }
 
-/* Append "NAME=VALUE" of the options that differ, separated by blanks. */
-static void
-format_options(const struct runs_diff *d, const struct scored_run *run, char *out, size_t size)
+void
+runs_diff_options(const struct runs_diff *d, unsigned run, char out[RUNS_OPTIONS_TEXT])
 {
     char value[SCORED_OPTION];
     size_t used = 0;
     unsigned k;
 
     out[0] = '\0';
-    for (k = 0; run->options && k < d->options && used < size; k++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s=%s", k > 0 ? " " : "", d->option[k],
-                                 scored_run_option(run, d->option[k], value));
+    for (k = 0; d->run[run].options && k < d->options && used < RUNS_OPTIONS_TEXT; k++)
+        used += (size_t)snprintf(out + used, RUNS_OPTIONS_TEXT - used, "%s%s=%s", k > 0 ? " " : "", d->option[k],
+                                 scored_run_option(&d->run[run], d->option[k], value));
 }
 
 static void
 put_rows(struct table_writer *t, void *result)
 {
     const struct runs_diff *d = result;
-    char finding[INSPECT_TEXT], path[SCORED_FILE], options[4096], listed[4 * 4096], shown[INSPECT_TEXT], number[16];
+    char finding[INSPECT_TEXT], path[SCORED_FILE], options[RUNS_OPTIONS_TEXT], listed[4 * RUNS_OPTIONS_TEXT],
+        shown[INSPECT_TEXT], number[16];
     unsigned i;
 
     for (i = 0; i <= d->count; i++) {
@@ -182,7 +182,7 @@ put_rows(struct table_writer *t, void *result)
 
         snprintf(number, sizeof(number), "%u", i + 1);
         if (run)
-            format_options(d, run, options, sizeof(options));
+            runs_diff_options(d, i, options);
         table_row(
             t, (struct cell[]){cell_text(run ? number : "ensemble"),
                                run ? inspect_name(t, run->path, path, sizeof(path)) : cell_none(),

@@ -14,6 +14,7 @@
 #include "common/wrap.h"
 #include "draw/canvas.h"
 #include "inspect/command.h"
+#include "inspect/diff/scored_run.h"
 #include "inspect/run/run.h"
 
 #include <string.h>
@@ -121,6 +122,7 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
 {
     bool to_stdout = o->output && strcmp(o->output, "-") == 0;
     const char *given = run_option(o);
+    size_t i;
 
     if (!o->output)
         return error_set(err, CHEX_ERR_USAGE, "'report' needs -o FILE.html or -");
@@ -129,6 +131,10 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
         return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->output);
     if (given && !inspect_is_run(o->path[0]))
         return error_set(err, CHEX_ERR_USAGE, "%s is for the folder of a run; '%s' is none", given, o->path[0]);
+    for (i = 0; i < o->path_count && o->path_count > 1; i++)
+        if (!inspect_is_run(o->path[i]))
+            return error_set(err, CHEX_ERR_USAGE, "'report' takes one PATH, or the folders of runs; '%s' is none",
+                             o->path[i]);
     if (to_stdout && common->json)
         return error_set(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
     return CHEX_OK;
@@ -143,7 +149,7 @@ is_run(const struct inspect_options *o)
 static int
 report_run(struct inspect *in)
 {
-    return inspect_run_report(in, in->options->path[0]);
+    return inspect_run_report(in, in->options->path, (unsigned)in->options->path_count);
 }
 
 static const struct cli_option options[] = {
@@ -163,14 +169,15 @@ const struct inspect_command inspect_report_command = {
             .summary = "write a page about a data set or a run, with plots",
             .usage = "-o FILE.html|- [--title TEXT] PATH\n"
                      "-o FILE.html|- [--title TEXT] [--split NAME] [-d DIR]\n"
-                     "  RUN",
+                     "  [--groups FILE] [--labels FILE] RUN...",
             .examples = "chex-inspect report -o report.html shards\n"
-                        "chex-inspect report -o run.html runs/a     # the predictions on test",
+                        "chex-inspect report -o run.html runs/a     # the predictions on test\n"
+                        "chex-inspect report -o seeds.html runs/1 runs/2 runs/3",
             .options = options},
     .action = INSPECT_REPORT,
     .min = 1,
-    .max = 1,
-    .operands = "one PATH",
+    .max = SCORED_RUNS,
+    .operands = "one PATH, or the folders of up to 100 runs",
     .check = check_options,
     .once = is_run,
     .all = report_run,

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "inspect/diff/runs.h"
 #include "inspect/run/run.h"
 
 #include <math.h>
@@ -470,6 +471,28 @@ answer_labels(struct run_report *r)
         a->level = a->level == RUN_LOOK ? RUN_LOOK : RUN_NOTE;
 }
 
+static void
+answer_many(struct run_report *r)
+{
+    const struct run_many *m = r->many;
+    const struct run_spread *s;
+    struct run_answer *a;
+
+    if (!m)
+        return;
+    a = begin(r, "runs", "Several runs", m->findings > 0 ? RUN_GOOD : RUN_NOTE);
+    if (m->findings == 0) {
+        say(a, "n/a: no finding has enough patients.");
+        return;
+    }
+    s = &m->measure[RUN_AUROC];
+    say(a, "Mean AUROC over %u runs: %s, SD %s, %s to %s; ensemble %s.", m->diff->count, NUMBER(s->mean),
+        NUMBER(s->deviation), NUMBER(s->least), NUMBER(s->most), NUMBER(s->ensemble));
+    if (!m->only_seeds)
+        say(a, " The runs are not known to differ only in their seed.");
+    say(a, " The bootstrap's intervals hold no variance of seeds. The other answers are about the first run.");
+}
+
 void
 run_report_answer(struct run_report *r)
 {
@@ -482,5 +505,6 @@ run_report_answer(struct run_report *r)
     answer_calibration(r);
     answer_groups(r);
     answer_shortcuts(r);
+    answer_many(r);
     answer_labels(r);
 }

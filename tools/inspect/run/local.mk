@@ -13,6 +13,8 @@ inspect_run_sources = \
 	tools/inspect/run/label_file.h \
 	tools/inspect/run/label_tables.c \
 	tools/inspect/run/labels.c \
+	tools/inspect/run/many.c \
+	tools/inspect/run/many_report.c \
 	tools/inspect/run/measure.c \
 	tools/inspect/run/page.c \
 	tools/inspect/run/plots.c \

@@ -9,6 +9,7 @@
 
 #include "draw/canvas.h"
 #include "draw/template.h"
+#include "inspect/diff/runs.h"
 #include "inspect/run/run.h"
 
 #include <math.h>
@@ -58,6 +59,7 @@ add_counts(struct template_values *v, const struct run_report *r)
     add(v, "chosen_on", "%s", r->chosen_on);
     template_add_some(v, "optimistic", r->optimistic);
     add(v, "groups_missing", "%s", r->groups->missing);
+    template_add_some(v, "many", r->many ? r->many->diff->count : 0);
     template_add_some(v, "labels", r->labels != NULL);
     template_add_some(v, "groups_any", r->groups->count);
     template_add_some(v, "groups_file", r->groups->of_file);
@@ -123,6 +125,7 @@ static const struct run_part {
     {"table_underdiagnosis", run_table_underdiagnosis},
     {"tables_groups", run_tables_groups},
     {"table_shortcuts", run_table_shortcuts},
+    {"tables_many", run_tables_many},
     {"tables_labels", run_tables_labels},
     {"plots", run_plots},
 };

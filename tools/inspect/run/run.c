@@ -10,6 +10,7 @@
 #include "common/printable.h"
 #include "common/shell_word.h"
 #include "common/wrap.h"
+#include "inspect/diff/runs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,12 +46,15 @@ print_summary(const struct inspect *in, const struct run_report *r)
 }
 
 static enum chex_status
-make(struct run_report *r, struct html *h, struct chex_error *err)
+make(struct run_report *r, const char *const *path, unsigned count, unsigned *failed, struct html *h,
+     struct chex_error *err)
 {
     enum chex_status status = run_report_read(r, err);
 
     if (status == CHEX_OK)
         status = run_report_measure(r, err);
+    if (status == CHEX_OK && count > 1)
+        status = run_report_many(r, path, count, failed, err);
     if (status == CHEX_OK)
         status = run_report_floor(r, err);
     if (status == CHEX_OK)
@@ -79,13 +83,15 @@ run_report_free(struct run_report *r)
     if (r->labels)
         run_report_free(r->labels->report);
     free(r->labels);
+    run_many_free(r->many);
     arena_release(&r->strings);
     free(r);
 }
 
 int
-inspect_run_report(struct inspect *in, const char *path)
+inspect_run_report(struct inspect *in, const char *const *path, unsigned count)
 {
+    unsigned failed = 0;
     struct run_report *r = calloc(1, sizeof(*r));
     struct html h = {{0}, false};
     struct chex_error err;
@@ -94,18 +100,20 @@ inspect_run_report(struct inspect *in, const char *path)
 
     if (!r) {
         error_memory(&err);
-        return inspect_fail(in, path, &err);
+        return inspect_fail(in, path[0], &err);
     }
     r->in = in;
-    r->path = path;
+    r->path = path[0];
     r->split = in->options->split ? in->options->split : RUN_DEFAULT;
-    status = make(r, &h, &err);
+    status = make(r, path, count, &failed, &h, &err);
     if (status != CHEX_OK)
-        code = inspect_fail(in, path, &err);
+        code = inspect_fail(in, path[failed], &err);
     else if (in->common->json)
         inspect_json_add(in, run_report_json(r, in->options->output, h.b.size));
     else
         print_summary(in, r);
+    if (status == CHEX_OK && r->many && matched_left_out(&r->many->diff->images) > 0)
+        code = EXIT_DATA;
     html_release(&h);
     run_report_free(r);
     return code;

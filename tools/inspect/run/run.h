@@ -82,6 +82,25 @@ struct run_agreement {
     struct measured own;  /* AUROC against the labels of the run, over these images; NaN: too few */
 };
 
+/* A measure over several runs. */
+struct run_spread {
+    double mean, deviation, least, most; /* the deviation is that of a sample; NaN: undefined for a run */
+    double ensemble;
+};
+
+enum run_measure { RUN_AUROC, RUN_AUPRC, RUN_BRIER, RUN_SKILL, RUN_ECE, RUN_MEASURES };
+
+/* Several runs on the images that all of them have. */
+struct run_many {
+    struct runs_diff *diff;
+    unsigned findings;                       /* with enough patients */
+    struct run_spread measure[RUN_MEASURES]; /* means over these findings */
+    struct run_spread auroc[METRICS_OUTPUTS];
+    bool enough[METRICS_OUTPUTS];
+    struct metrics *ensemble; /* of the mean of the probabilities */
+    bool only_seeds;          /* all runs differ only in their seed */
+};
+
 struct run_labels {
     size_t others;               /* images of the file that the predictions do not have */
     uint64_t strange;            /* names of the file that are no finding of the run */
@@ -160,6 +179,7 @@ struct run_report {
     struct run_floor *floor;
     struct run_groups *groups;
     struct run_labels *labels; /* NULL without --labels */
+    struct run_many *many;     /* NULL for one run */
     struct run_answer answer[RUN_ANSWERS];
     unsigned answers;
 };
@@ -174,6 +194,13 @@ enum chex_status run_report_floor(struct run_report *r, struct chex_error *err);
 enum chex_status run_report_same_floor(struct run_report *r, const struct run_floor *floor, struct chex_error *err);
 /* Measure the images of --labels against its labels. */
 enum chex_status run_report_labels(struct run_report *r, struct chex_error *err);
+/*
+ * Compare several runs; the first one is r.  *failed becomes the run that an error is about.
+ * CHEX_ERR_INCOMPATIBLE different splits, findings or labels
+ */
+enum chex_status run_report_many(struct run_report *r, const char *const *path, unsigned count, unsigned *failed,
+                                 struct chex_error *err);
+void run_many_free(struct run_many *m); /* NULL is allowed */
 /* Measure groups of images, and how outputs depend on the view. */
 enum chex_status run_report_groups(struct run_report *r, struct chex_error *err);
 void run_groups_free(struct run_groups *g); /* NULL is allowed */
@@ -189,6 +216,8 @@ void run_table_flow(struct html *h, const struct run_report *r);
 void run_table_underdiagnosis(struct html *h, const struct run_report *r);
 void run_tables_groups(struct html *h, const struct run_report *r);
 void run_table_shortcuts(struct html *h, const struct run_report *r);
+void run_tables_many(struct html *h, const struct run_report *r);
+json_t *run_many_json(const struct run_report *r);
 void run_tables_labels(struct html *h, const struct run_report *r);
 void run_plots(struct html *h, const struct run_report *r);
 /* The same numbers for scripts. */
@@ -204,8 +233,8 @@ const char *run_number(double value, int digits, char out[RUN_DIGITS]);
 
 void run_report_free(struct run_report *r); /* NULL is allowed */
 
-/* The command `report` for the folder of a run; returns the exit code. */
-int inspect_run_report(struct inspect *in, const char *path);
+/* The command `report` for the folders of runs; returns the exit code. */
+int inspect_run_report(struct inspect *in, const char *const *path, unsigned count);
 /* Returns whether the path is the folder of a run: it has a run.json or predictions, but no manifest.json. */
 bool inspect_is_run(const char *path);
 
