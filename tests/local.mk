@@ -79,6 +79,7 @@ TESTS += \
 	tests/cli/check_report.py \
 	tests/cli/check_run_labels.py \
 	tests/cli/check_run_many.py \
+	tests/cli/check_run_published.py \
 	tests/cli/check_run_report.py \
 	tests/cli/check_sheet.py \
 	tests/cli/check_train_hostile.py \

@@ -48,6 +48,7 @@ EXTRA_DIST += \
 	tests/cli/check_resume.py \
 	tests/cli/check_run_labels.py \
 	tests/cli/check_run_many.py \
+	tests/cli/check_run_published.py \
 	tests/cli/check_run_report.py \
 	tests/cli/check_scale.sh \
 	tests/cli/check_scaling.py \

@@ -61,8 +61,9 @@ struct inspect_options {
     const char *protocol; /* show; or NULL */
     enum table_format format;
 
+    const char *reference; /* report of a run: a CSV file; scaling: a name; or NULL */
+
     /* scaling */
-    const char *reference; /* or NULL */
     bool force;
     unsigned predict, node; /* ranks; 0: not given */
     int network;            /* enum scale_link; -1: not given */

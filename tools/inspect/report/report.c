@@ -161,6 +161,8 @@ static const struct cli_option options[] = {
      "of a run: a CSV file that divides its images into more groups, a column each, such as drain 0 or 1"},
     {AT_TEXT(labels), 0, "labels", "FILE", NULL, NULL,
      "of a run: a CSV file with other labels of its images; measure against these too"},
+    {AT_TEXT(reference), 0, "reference", "FILE", NULL, NULL,
+     "of a run: a CSV file of published results to show next to its own: source,split,finding,auroc,n"},
     ROW_END,
 };
 
@@ -169,7 +171,8 @@ const struct inspect_command inspect_report_command = {
             .summary = "write a page about a data set or a run, with plots",
             .usage = "-o FILE.html|- [--title TEXT] PATH\n"
                      "-o FILE.html|- [--title TEXT] [--split NAME] [-d DIR]\n"
-                     "  [--groups FILE] [--labels FILE] RUN...",
+                     "  [--groups FILE] [--labels FILE] [--reference FILE]\n"
+                     "  RUN...",
             .examples = "chex-inspect report -o report.html shards\n"
                         "chex-inspect report -o run.html runs/a     # the predictions on test\n"
                         "chex-inspect report -o seeds.html runs/1 runs/2 runs/3",

@@ -19,6 +19,9 @@ inspect_run_sources = \
 	tools/inspect/run/page.c \
 	tools/inspect/run/plots.c \
 	tools/inspect/run/read.c \
+	tools/inspect/run/reference_report.c \
+	tools/inspect/run/references.c \
+	tools/inspect/run/references.h \
 	tools/inspect/run/run.c \
 	tools/inspect/run/run.h \
 	tools/inspect/run/tables.c \

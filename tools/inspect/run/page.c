@@ -60,6 +60,7 @@ add_counts(struct template_values *v, const struct run_report *r)
     template_add_some(v, "optimistic", r->optimistic);
     add(v, "groups_missing", "%s", r->groups->missing);
     template_add_some(v, "many", r->many ? r->many->diff->count : 0);
+    template_add_some(v, "references", r->references != NULL);
     template_add_some(v, "labels", r->labels != NULL);
     template_add_some(v, "groups_any", r->groups->count);
     template_add_some(v, "groups_file", r->groups->of_file);
@@ -126,6 +127,7 @@ static const struct run_part {
     {"tables_groups", run_tables_groups},
     {"table_shortcuts", run_table_shortcuts},
     {"tables_many", run_tables_many},
+    {"tables_references", run_tables_references},
     {"tables_labels", run_tables_labels},
     {"plots", run_plots},
 };

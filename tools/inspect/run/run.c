@@ -61,6 +61,8 @@ make(struct run_report *r, const char *const *path, unsigned count, unsigned *fa
         status = run_report_groups(r, err);
     if (status == CHEX_OK)
         status = run_report_labels(r, err);
+    if (status == CHEX_OK)
+        status = run_report_references(r, err);
     if (status != CHEX_OK)
         return status;
     run_report_answer(r);
@@ -84,6 +86,7 @@ run_report_free(struct run_report *r)
         run_report_free(r->labels->report);
     free(r->labels);
     run_many_free(r->many);
+    free(r->references);
     arena_release(&r->strings);
     free(r);
 }

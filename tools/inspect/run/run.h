@@ -22,6 +22,7 @@
 #include "eval/subgroups.h"
 #include "inspect/inspect.h"
 #include "inspect/run/group_file.h"
+#include "inspect/run/references.h"
 
 #define RUN_TEXT_MAX 80
 #define RUN_COMMAND  1200
@@ -178,8 +179,9 @@ struct run_report {
     struct run_finding finding[METRICS_OUTPUTS];
     struct run_floor *floor;
     struct run_groups *groups;
-    struct run_labels *labels; /* NULL without --labels */
-    struct run_many *many;     /* NULL for one run */
+    struct run_labels *labels;     /* NULL without --labels */
+    struct run_many *many;         /* NULL for one run */
+    struct references *references; /* NULL without --reference */
     struct run_answer answer[RUN_ANSWERS];
     unsigned answers;
 };
@@ -201,6 +203,8 @@ enum chex_status run_report_labels(struct run_report *r, struct chex_error *err)
 enum chex_status run_report_many(struct run_report *r, const char *const *path, unsigned count, unsigned *failed,
                                  struct chex_error *err);
 void run_many_free(struct run_many *m); /* NULL is allowed */
+/* Read --reference. */
+enum chex_status run_report_references(struct run_report *r, struct chex_error *err);
 /* Measure groups of images, and how outputs depend on the view. */
 enum chex_status run_report_groups(struct run_report *r, struct chex_error *err);
 void run_groups_free(struct run_groups *g); /* NULL is allowed */
@@ -218,6 +222,8 @@ void run_tables_groups(struct html *h, const struct run_report *r);
 void run_table_shortcuts(struct html *h, const struct run_report *r);
 void run_tables_many(struct html *h, const struct run_report *r);
 json_t *run_many_json(const struct run_report *r);
+void run_tables_references(struct html *h, const struct run_report *r);
+json_t *run_references_json(const struct run_report *r);
 void run_tables_labels(struct html *h, const struct run_report *r);
 void run_plots(struct html *h, const struct run_report *r);
 /* The same numbers for scripts. */
