@@ -81,6 +81,7 @@ TESTS += \
 	tests/cli/check_run_many.py \
 	tests/cli/check_run_published.py \
 	tests/cli/check_run_report.py \
+	tests/cli/check_run_suspects.py \
 	tests/cli/check_sheet.py \
 	tests/cli/check_train_hostile.py \
 	tests/cli/check_findings.py \

@@ -50,6 +50,7 @@ EXTRA_DIST += \
 	tests/cli/check_run_many.py \
 	tests/cli/check_run_published.py \
 	tests/cli/check_run_report.py \
+	tests/cli/check_run_suspects.py \
 	tests/cli/check_scale.sh \
 	tests/cli/check_scaling.py \
 	tests/cli/check_sheet.py \

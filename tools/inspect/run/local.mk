@@ -24,6 +24,9 @@ inspect_run_sources = \
 	tools/inspect/run/references.h \
 	tools/inspect/run/run.c \
 	tools/inspect/run/run.h \
+	tools/inspect/run/suspect_sheet.c \
+	tools/inspect/run/suspects.c \
+	tools/inspect/run/suspects.h \
 	tools/inspect/run/tables.c \
 	tools/inspect/run/tables.h
 # The page: its lines as C.

@@ -11,6 +11,7 @@
 #include "draw/template.h"
 #include "inspect/diff/runs.h"
 #include "inspect/run/run.h"
+#include "inspect/run/suspects.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,6 +61,7 @@ add_counts(struct template_values *v, const struct run_report *r)
     template_add_some(v, "optimistic", r->optimistic);
     add(v, "groups_missing", "%s", r->groups->missing);
     template_add_some(v, "many", r->many ? r->many->diff->count : 0);
+    template_add_some(v, "has_suspects", r->suspects && r->suspects->have > 0);
     template_add_some(v, "references", r->references != NULL);
     template_add_some(v, "labels", r->labels != NULL);
     template_add_some(v, "groups_any", r->groups->count);
@@ -135,9 +137,13 @@ static const struct run_part {
 static enum chex_status
 put_part(struct html *h, const void *context, const char *name, size_t length, bool *found, struct chex_error *err)
 {
+    static const char suspects[] = "suspects";
     size_t i;
 
-    (void)err;
+    if (length == strlen(suspects) && memcmp(name, suspects, length) == 0) {
+        *found = true;
+        return run_put_suspects(h, (struct run_report *)(uintptr_t)context, err);
+    }
     for (i = 0; i < sizeof(parts) / sizeof(parts[0]) && !*found; i++) {
         *found = strlen(parts[i].name) == length && memcmp(parts[i].name, name, length) == 0;
         if (*found)

@@ -348,21 +348,26 @@ read_run(struct run_report *r, struct chex_error *err)
 
 /* ---- all together ------------------------------------------------------------------------------------------------ */
 
-static enum chex_status
-number_patients(struct run_report *r, struct chex_error *err)
+enum chex_status
+run_number_patients(const struct predictions *p, struct arena *strings, uint32_t *patient, uint32_t *patients,
+                    struct chex_error *err)
 {
-    struct patients patients = {0};
+    struct patients all = {0};
     enum chex_status status = CHEX_OK;
     size_t i;
 
-    r->patient = malloc(r->p.count * sizeof(*r->patient));
-    if (!r->patient)
-        return error_memory(err);
-    for (i = 0; i < r->p.count && status == CHEX_OK; i++)
-        status = patients_add(&patients, r->p.patient[i], &r->strings, &r->patient[i], err);
-    r->patients = (uint32_t)patients.count;
-    patients_release(&patients);
+    for (i = 0; i < p->count && status == CHEX_OK; i++)
+        status = patients_add(&all, p->patient[i], strings, &patient[i], err);
+    *patients = (uint32_t)all.count;
+    patients_release(&all);
     return status;
+}
+
+static enum chex_status
+number_patients(struct run_report *r, struct chex_error *err)
+{
+    r->patient = malloc(r->p.count * sizeof(*r->patient));
+    return r->patient ? run_number_patients(&r->p, &r->strings, r->patient, &r->patients, err) : error_memory(err);
 }
 
 static bool

@@ -182,12 +182,16 @@ struct run_report {
     struct run_labels *labels;     /* NULL without --labels */
     struct run_many *many;         /* NULL for one run */
     struct references *references; /* NULL without --reference */
+    struct run_suspects *suspects; /* NULL for one run; see suspects.h */
     struct run_answer answer[RUN_ANSWERS];
     unsigned answers;
 };
 
 /* Read the files of the run.  CHEX_ERR_MISSING, CHEX_ERR_INCOMPATIBLE: a file that is not what chex-train writes */
 enum chex_status run_report_read(struct run_report *r, struct chex_error *err);
+/* Number the patients of predictions, in the order of their first images; patient [p->count].  CHEX_ERR_MEMORY */
+enum chex_status run_number_patients(const struct predictions *p, struct arena *strings, uint32_t *patient,
+                                     uint32_t *patients, struct chex_error *err);
 /* Compute all numbers. */
 enum chex_status run_report_measure(struct run_report *r, struct chex_error *err);
 /* Read the data set of the run, and fit the floor.  A failure to read is no error: floor->missing says why. */
@@ -203,6 +207,12 @@ enum chex_status run_report_labels(struct run_report *r, struct chex_error *err)
 enum chex_status run_report_many(struct run_report *r, const char *const *path, unsigned count, unsigned *failed,
                                  struct chex_error *err);
 void run_many_free(struct run_many *m); /* NULL is allowed */
+/* Rank the images of several folds (suspects.c).  CHEX_ERR_INCOMPATIBLE: predictions that are not of their fold */
+enum chex_status run_report_suspects(struct run_report *r, struct chex_error *err);
+void run_suspects_free(struct run_suspects *s); /* NULL is allowed */
+/* Write the section about them, with images of the data set (suspect_sheet.c). */
+enum chex_status run_put_suspects(struct html *h, struct run_report *r, struct chex_error *err);
+json_t *run_suspects_json(const struct run_report *r);
 /* Read --reference. */
 enum chex_status run_report_references(struct run_report *r, struct chex_error *err);
 /* Measure groups of images, and how outputs depend on the view. */

@@ -223,6 +223,10 @@ caption(const struct sheet *s, const struct sheet_item *item, struct canvas *can
              item->index);
     flow_text(&f, place, text);
     flow_line(&f);
+    if (item->note[0]) {
+        flow_text(&f, ink, item->note);
+        flow_line(&f);
+    }
     snprintf(text, sizeof(text), "patient %s", item->patient);
     flow_text(&f, dim, text);
     age_text(item, text);

@@ -121,9 +121,8 @@ choose(struct inspect *in, const struct target *t, struct sheet *s, int *code, s
 
 /* ---- the images -------------------------------------------------------------------------------------------------- */
 
-/* Compute the drawn size: shrink to SHEET_TILE, or enlarge each pixel to a square. */
-static void
-fit(uint32_t width, uint32_t height, struct sheet *s)
+void
+sheet_fit(uint32_t width, uint32_t height, struct sheet *s)
 {
     uint32_t side = width > height ? width : height, times = SHEET_TILE / side;
 
@@ -166,10 +165,9 @@ describe(struct sheet_item *item, const struct chex_record *r)
     memcpy(item->label, r->label, r->finding_count);
 }
 
-/* A damaged image keeps its tile and its name; only a lack of memory is an error. */
-static enum chex_status
-read_item(struct inspect *in, const struct chex_dataset *ds, const struct sheet *s, struct resampler *resampler,
-          struct buffer *b, struct sheet_item *item, int *code)
+enum chex_status
+sheet_read_item(struct inspect *in, const struct chex_dataset *ds, const struct sheet *s, struct resampler *resampler,
+                struct buffer *b, struct sheet_item *item, int *code)
 {
     struct chex_error err;
     struct chex_record r;
@@ -213,7 +211,7 @@ read_items(struct inspect *in, const struct target *t, struct sheet *s, int *cod
     uint32_t i;
 
     for (i = 0; i < s->count && status == CHEX_OK; i++)
-        status = read_item(in, t->dataset, s, &resampler, &b, &s->item[i], code);
+        status = sheet_read_item(in, t->dataset, s, &resampler, &b, &s->item[i], code);
     /* Sort by name, so that the images of a patient are adjacent. */
     qsort(s->item, s->count, sizeof(*s->item), by_name);
     resampler_release(&resampler);
@@ -354,7 +352,7 @@ make_sheet(struct inspect *in, struct target *t)
     int code = EXIT_GOOD;
     enum chex_status status = choose(in, t, &s, &code, &err);
 
-    fit(t->dataset->info.width, t->dataset->info.height, &s);
+    sheet_fit(t->dataset->info.width, t->dataset->info.height, &s);
     if (s.columns > s.count && s.count > 0)
         s.columns = s.count;
     if (status == CHEX_OK)

@@ -21,6 +21,7 @@ struct sheet_item {
     char name[INSPECT_TEXT], patient[INSPECT_TEXT], view[INSPECT_TEXT];
     float age;
     char sex;
+    char note[64];               /* a line of the caption, or "" */
     uint8_t label[FINDINGS_MAX]; /* 0 for an unreadable image */
     bool damaged;                /* the sheet does not show its pixels */
     uint8_t *gray;               /* [sheet.height][sheet.width]; NULL if the image could not be read */
@@ -47,6 +48,15 @@ struct sheet {
     uint32_t band_first, band_end;
 };
 
+/* Set the drawn size of images of this size: shrink to SHEET_TILE, or enlarge each pixel to a square. */
+void sheet_fit(uint32_t width, uint32_t height, struct sheet *s);
+struct resampler;
+/*
+ * Read the image at item->shard and item->index; b is any buffer.  A damaged image keeps its tile and its name, and
+ * changes *code; only a lack of memory is an error.
+ */
+enum chex_status sheet_read_item(struct inspect *in, const struct chex_dataset *ds, const struct sheet *s,
+                                 struct resampler *resampler, struct buffer *b, struct sheet_item *item, int *code);
 /* Measure the text and compute the layout.  The caller calls sheet_release(), also after a failure. */
 enum chex_status sheet_layout(struct sheet *s, struct chex_error *err);
 /* Returns row y of the sheet; callback of struct picture_spec with the sheet as its context. */
