@@ -176,6 +176,11 @@ def _(work):
     assert found["labels"]["unknown_labels"] == 1 and "Fracture" in page
 
 
+def blank(images):
+    images.labels[:] = 0
+    return images
+
+
 @case("labels of few images or of one class: counts and a message, no number")
 def _(work):
     images = Images(55)
@@ -188,6 +193,10 @@ def _(work):
     found, page = report(folder, "--labels", path)
     assert found["labels"]["findings"][0]["too_few"] and not found["labels"]["findings"][2]["too_few"]
     assert "not in the file" in page and "nan" not in page
+    path = table(f"{work}/l.csv", "image,Mass,Hernia", [f"{n},{int(i < 4)},{int(i < 5)}" for i, n in enumerate(names)])
+    folder = make_run(f"{work}/run", blank(images))
+    a = report(folder, "--labels", path)[0]["labels"]["agreement"]
+    assert a[0]["only_file"] == 4 and a[0]["kappa"] is None and a[3]["kappa"] == 0, a
 
 
 @case("files of labels that are hostile or do not fit are refused, with the line")

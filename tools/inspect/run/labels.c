@@ -103,13 +103,14 @@ compare_labels(const struct run_report *o, const uint8_t *own, struct run_agreem
 
     for (k = 0; k < outputs; k++) {
         struct run_agreement *a = &agreement[k];
-        uint64_t n;
+        uint64_t n, positives;
 
         for (i = 0; i < o->p.count; i++)
             if (own[i * outputs + k] < 2 && o->p.label[i * outputs + k] < 2)
                 a->count[own[i * outputs + k]][o->p.label[i * outputs + k]]++;
         n = a->count[0][0] + a->count[0][1] + a->count[1][0] + a->count[1][1];
-        a->kappa = n < SUBGROUP_FEWEST ? (double)NAN : compare_kappa(a->count);
+        positives = n - a->count[0][0];
+        a->kappa = n < SUBGROUP_FEWEST || positives < RUN_KAPPA_FEWEST ? (double)NAN : compare_kappa(a->count);
     }
 }
 

@@ -130,6 +130,10 @@ run_tables_many(struct html *h, const struct run_report *r)
     if (left_out > 0)
         html_format(h, "<p class=\"look\">%s images are not in all runs. This section leaves them out.</p>\n",
                     COUNT(left_out));
+    html_format(h,
+                "<p>The first table has the mean over the %u findings with a positive and a negative image, as "
+                "metrics-SPLIT.json does.</p>\n",
+                m->diff->defined);
     put_runs(h, m->diff);
     html_format(h, "<h3>Means over the %u findings with enough patients</h3>\n", m->findings);
     put_measures(h, m);

@@ -108,7 +108,7 @@ put_row(struct html *h, const struct run_report *r, unsigned k)
         const struct reference *of = &r->references->of[i];
         double auroc = mean ? of->mean : of->auroc[k];
 
-        html_format(h, compare(r, of) <= SAME_NAME ? "<td>%s</td>" : "<td class=\"dim\">(%s)</td>",
+        html_format(h, compare(r, of) <= SAME_NAME || isnan(auroc) ? "<td>%s</td>" : "<td class=\"dim\">(%s)</td>",
                     run_number(auroc, 3, (char[RUN_DIGITS]){0}));
     }
     html_raw(h, "</tr>\n");
@@ -128,6 +128,7 @@ run_tables_references(struct html *h, const struct run_report *r)
         snprintf(number[i], sizeof(number[i]), "[%u]", i + 1);
         heading[i + 2] = number[i];
     }
+    html_raw(h, "<h3>AUROC; in brackets: of other images</h3>\n");
     run_table_begin(h, heading);
     for (k = 0; k <= r->p.outputs; k++)
         put_row(h, r, k);

@@ -76,6 +76,8 @@ struct run_floor {
     struct floor_cell (*cell)[FLOOR_CELLS]; /* [outputs] of the training images; owned; NULL if missing */
 };
 
+#define RUN_KAPPA_FEWEST 5 /* images that are positive in either label set, for a kappa */
+
 /* The labels of the run and those of --labels, over the images that have both. */
 struct run_agreement {
     uint64_t count[2][2]; /* images: [label of the run][label of the file] */

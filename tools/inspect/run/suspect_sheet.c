@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS 6
+#define COLUMNS 3 /* fits on the page, also in print */
 
 /* ---- where the images are ---------------------------------------------------------------------------------------- */
 
