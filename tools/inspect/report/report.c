@@ -159,7 +159,7 @@ static const struct cli_option options[] = {
     {AT_TEXT(data), 'd', "data", "DIR", NULL, NULL, "of a run: its data set, if it is not where run.json says"},
     {AT_TEXT(groups), 0, "groups", "FILE", NULL, NULL,
      "of a run: a CSV file that divides its images into more groups, a column each, such as drain 0 or 1"},
-    {AT_TEXT(labels), 0, "labels", "FILE", NULL, NULL,
+    {AT_TEXT(labels), 'l', "labels", "FILE", NULL, NULL,
      "of a run: a CSV file with other labels of its images; measure against these too"},
     {AT_TEXT(reference), 0, "reference", "FILE", NULL, NULL,
      "of a run: a CSV file of published results to show next to its own: source,split,finding,auroc,n"},
