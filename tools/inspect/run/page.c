@@ -142,7 +142,7 @@ put_part(struct html *h, const void *context, const char *name, size_t length, b
 
     if (length == strlen(suspects) && memcmp(name, suspects, length) == 0) {
         *found = true;
-        return run_put_suspects(h, (struct run_report *)(uintptr_t)context, err);
+        return run_put_suspects(h, context, err);
     }
     for (i = 0; i < sizeof(parts) / sizeof(parts[0]) && !*found; i++) {
         *found = strlen(parts[i].name) == length && memcmp(parts[i].name, name, length) == 0;

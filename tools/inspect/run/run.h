@@ -213,7 +213,7 @@ void run_many_free(struct run_many *m); /* NULL is allowed */
 enum chex_status run_report_suspects(struct run_report *r, struct chex_error *err);
 void run_suspects_free(struct run_suspects *s); /* NULL is allowed */
 /* Write the section about them, with images of the data set (suspect_sheet.c). */
-enum chex_status run_put_suspects(struct html *h, struct run_report *r, struct chex_error *err);
+enum chex_status run_put_suspects(struct html *h, const struct run_report *r, struct chex_error *err);
 json_t *run_suspects_json(const struct run_report *r);
 /* Read --reference. */
 enum chex_status run_report_references(struct run_report *r, struct chex_error *err);

@@ -197,7 +197,7 @@ open_dataset(const struct run_report *r, struct target *t, struct chex_error *wh
 }
 
 static enum chex_status
-put_findings(struct html *h, struct run_report *r, const struct chex_dataset *ds, struct chex_error *err)
+put_findings(struct html *h, const struct run_report *r, const struct chex_dataset *ds, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     char id[16], title[INSPECT_TEXT + 64], name[INSPECT_TEXT];
@@ -225,7 +225,7 @@ put_findings(struct html *h, struct run_report *r, const struct chex_dataset *ds
 }
 
 enum chex_status
-run_put_suspects(struct html *h, struct run_report *r, struct chex_error *err)
+run_put_suspects(struct html *h, const struct run_report *r, struct chex_error *err)
 {
     const struct run_suspects *s = r->suspects;
     struct target t = {.path = NULL};
