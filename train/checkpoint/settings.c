@@ -222,6 +222,24 @@ settings_compare_training(const struct settings *s, const char *kept, unsigned k
     }
 }
 
+void
+settings_compare_names(const struct settings *s, const char *kept, unsigned kinds, const char *const *names,
+                       char out[SETTINGS_CHANGE])
+{
+    size_t i, n;
+
+    out[0] = '\0';
+    for (i = 0; i < s->count; i++) {
+        char number[SETTINGS_NUMBER], before[KEPT_TEXT];
+        bool listed = kinds >> s->kind[i] & 1;
+
+        for (n = 0; names[n] && !listed; n++)
+            listed = strcmp(names[n], s->value[i].name) == 0;
+        if (listed && differs(s, i, kept, before))
+            settings_note(out, SETTINGS_CHANGE, s->value[i].name, before, value_text(&s->value[i], number));
+    }
+}
+
 enum chex_status
 settings_compare(const struct settings *s, const char *kept, unsigned allowed, struct settings_change *out,
                  struct chex_error *err)

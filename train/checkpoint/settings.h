@@ -102,6 +102,13 @@ void settings_note(char *out, size_t size, const char *name, const char *before,
  */
 void settings_compare_training(const struct settings *s, const char *kept, unsigned kinds, char out[SETTINGS_CHANGE]);
 
+/*
+ * List the differences of settings whose kind is in `kinds` (bits 1 << enum setting_kind) or whose name is in the
+ * NULL-terminated list, as in settings_change.text.
+ */
+void settings_compare_names(const struct settings *s, const char *kept, unsigned kinds, const char *const *names,
+                            char out[SETTINGS_CHANGE]);
+
 /* Find the text after a name in the settings of a checkpoint; returns false if the name is missing. */
 bool settings_kept_text(const char *kept, const char *name, char *out, size_t size);
 /* Returns a number from the settings of a checkpoint; `otherwise` if the name is missing. */

@@ -208,6 +208,24 @@ run_file_init(const struct folder *folder, char *out, size_t size, struct chex_e
 }
 
 enum chex_status
+run_file_option(const struct folder *folder, const char *name, char *out, size_t size, struct chex_error *err)
+{
+    json_t *run = NULL;
+    enum chex_status status = read_earlier(folder->fd, &run, err);
+    const json_t *value = json_object_get(json_object_get(run, "options"), name);
+    const char *text = json_string_value(value);
+
+    if (json_is_number(value))
+        snprintf(out, size, "%.17g", json_number_value(value));
+    else if (json_is_boolean(value))
+        snprintf(out, size, "%s", json_is_true(value) ? "yes" : "no");
+    else
+        snprintf(out, size, "%s", text ? text : "");
+    json_decref(run);
+    return status;
+}
+
+enum chex_status
 run_file_is_leaky(int folder_fd, bool *leaky, struct chex_error *err)
 {
     json_t *run = NULL;

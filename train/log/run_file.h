@@ -67,6 +67,13 @@ enum chex_status run_file_start(const struct folder *folder, const struct run_fa
 enum chex_status run_file_init(const struct folder *folder, char *out, size_t size, struct chex_error *err);
 
 /*
+ * Read an option of the run in this folder, with its effective value as text.  "" if its run.json is missing or
+ * invalid, or lacks the option.  CHEX_ERR_MEMORY
+ */
+enum chex_status run_file_option(const struct folder *folder, const char *name, char *out, size_t size,
+                                 struct chex_error *err);
+
+/*
  * Read the name of the split that the run in this folder trains on.
  * CHEX_ERR_MISSING run.json is missing, invalid or without such a split;  CHEX_ERR_MEMORY
  */

@@ -142,7 +142,9 @@ struct trainer_options {
     bool storage_check;  /* the caller will use trainer_check_storage(); `device` is not used */
     double rate;       /* of the storage check: images per second that the simulated GPU of a rank uses; 0: no limit */
     const char *split; /* of trainer_evaluate(); NULL: test */
-    const char *predict; /* a CSV for the predictions of the last evaluation, or NULL */
+    const char *audit; /* RUN of trainer_audit() (audit.h), or NULL */
+    uint64_t audit_steps; /* steps that it trains again at most; 0: all */
+    const char *predict;  /* a CSV for the predictions of the last evaluation, or NULL */
 };
 
 /* All options, with their names on the command line; offsets are relative to struct trainer_options. */

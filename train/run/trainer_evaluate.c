@@ -219,6 +219,8 @@ save_unevaluated(struct trainer *t, struct chex_error *err)
 {
     struct chex_error other;
 
+    if (t->job.o->audit) /* it writes nothing */
+        return error_set(err, CHEX_ERR_STOPPED, "stopped at step %s", COUNT_TEXT(t->state.step));
     if (trainer_save_now(t, &other) != CHEX_OK || t->result.unsaved)
         return error_set(err, CHEX_ERR_WRITE, "stopped, and step %s could not be saved", COUNT_TEXT(t->state.step));
     return error_set(err, CHEX_ERR_STOPPED, "stopped at step %s", COUNT_TEXT(t->state.step));

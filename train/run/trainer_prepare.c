@@ -291,14 +291,14 @@ static enum chex_status
 compare_course(const struct trainer_job *job, enum chex_status status, struct chex_error *err)
 {
     const struct trainer_options *o = job->o;
-    char text[512];
+    char text[2048];
 
     snprintf(text, sizeof(text),
              "version %s\ndevice-none %s\nrate %g\ndry-run %s\neval-only %s\nsplit %.200s\nfold %.16s\ninit %s\nstage "
-             "%s\ntrace %s\n",
+             "%s\ntrace %s\naudit %.1000s\n",
              chex_version(), o->storage_check ? "yes" : "no", o->rate, o->plan_only ? "yes" : "no",
              o->evaluate_only ? "yes" : "no", o->split ? o->split : "test", o->fold ? o->fold : "none",
-             o->init ? "yes" : "no", o->stage ? "yes" : "no", job->w->spans ? "yes" : "no");
+             o->init ? "yes" : "no", o->stage ? "yes" : "no", job->w->spans ? "yes" : "no", o->audit ? o->audit : "no");
     return collective_compare(job->all, status, text, err);
 }
 
@@ -371,6 +371,7 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     t->job.w = watch;
     t->job.trainer = t;
     t->job.times = &t->times;
+    t->stepping.last_step = options->max_steps;
     t->times.spans_most = watch->spans ? TRACE_LIMIT / (size_t)(comm->size > 0 ? comm->size : 1) : 0;
     t->job.began = clock_now();
     t->task.train = t->task.validation = t->task.test = -1;

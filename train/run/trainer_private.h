@@ -19,6 +19,7 @@
  *     trainer_artifacts.c files of an evaluation
  *     trainer_evaluate.c  evaluations, and their effect on rate, best model and end
  *     trainer.c           the sequence of a run
+ *     audit*.c            an audit (audit.h) instead of a run
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -163,6 +164,7 @@ struct stepping {
     enum chex_status fault; /* of this rank, until all ranks know it */
     struct chex_error why;
     uint64_t checkpoint_steps; /* of rank 0: options->checkpoint_steps */
+    uint64_t last_step;        /* no later step is started; 0: no limit */
 };
 
 /* trainer_snapshot.c: a copy of the arenas for a checkpoint; rank 0 keeps it in trainer.host. */
@@ -279,7 +281,10 @@ extern const struct backend trainer_storage_backend;
 
 /* ---- trainer_weights.c ------------------------------------------------------------------------------------------- */
 
-/* Allocate host arrays for the arenas of the plan, and the order of an epoch.  CHEX_ERR_MEMORY */
+/* Allocate host arrays for the arenas of the plan, those that are NULL.  CHEX_ERR_MEMORY */
+enum chex_status trainer_make_host(const struct trainer_task *task, const struct trainer_engine *engine,
+                                   struct checkpoint_arrays *host, struct chex_error *err);
+/* Also allocate the order of an epoch.  CHEX_ERR_MEMORY */
 enum chex_status trainer_make_arrays(const struct trainer_task *task, const struct trainer_engine *engine,
                                      struct checkpoint_arrays *host, struct trainer_pass *pass, struct chex_error *err);
 /* Copy state and host arrays of rank 0 into the plan of every rank.  The other ranks free their host arrays. */
@@ -304,6 +309,8 @@ enum chex_status trainer_load_model(struct trainer *t, const char *name, struct 
 
 /* ---- trainer_start.c --------------------------------------------------------------------------------------------- */
 
+/* Rank 0: set state and host arrays to those of a new run: options->init, or random weights. */
+enum chex_status trainer_start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *err);
 /* Open RUN, and load weights and state into the plan of every rank. */
 enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
 /* As trainer_begin(), for trainer_evaluate(): only weights, and RUN if there is one. */

@@ -109,6 +109,7 @@ const struct setting trainer_settings[] = {
     {"allow-batch-change", SETTING_UNSAID, SETTING_FLAG, O(allow_batch_change)},
     {"allow-precision-change", SETTING_UNSAID, SETTING_FLAG, O(allow_precision_change)},
     {"split", SETTING_UNSAID, SETTING_TEXT, O(split)},
+    {"audit", SETTING_UNSAID, SETTING_TEXT, O(audit)},
     {"predict", SETTING_UNSAID, SETTING_TEXT, O(predict)},
     {.name = NULL},
 };

@@ -79,12 +79,11 @@ new_state(const struct trainer_job *job, const struct trainer_task *task, const 
     trainer_mark_short(job, schedule.steps, state);
 }
 
-static enum chex_status
-start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *err)
+enum chex_status
+trainer_start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *err)
 {
-    enum chex_status status = CHEX_OK;
+    enum chex_status status;
 
-    trainer_note_foreign(&t->job, &t->run);
     new_state(&t->job, &t->task, &t->images, &t->state);
     status = settings_keep(&t->task.settings, t->state.settings, err);
     weights_random(t->task.graph, t->job.o->seed, t->host.params, t->host.stats);
@@ -97,6 +96,13 @@ start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *e
     if (t->host.average)
         memcpy(t->host.average, t->host.params, t->task.graph->param_floats * sizeof(float));
     return status;
+}
+
+static enum chex_status
+start_fresh(struct trainer *t, struct trainer_start *start, struct chex_error *err)
+{
+    trainer_note_foreign(&t->job, &t->run);
+    return trainer_start_fresh(t, start, err);
 }
 
 /* ---- a run that resumes ------------------------------------------------------------------------------------------ */

@@ -394,7 +394,7 @@ static bool
 may_start(const struct trainer *t)
 {
     const struct stepping *stepping = &t->stepping;
-    uint64_t most = t->job.o->max_steps;
+    uint64_t most = stepping->last_step;
 
     return stepping->requests == 0 && stepping->count <= t->engine.device->info.ahead &&
            t->state.batches + stepping->count < t->task.steps && (most == 0 || t->state.step + stepping->count < most);

@@ -20,8 +20,8 @@
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 enum chex_status
-trainer_make_arrays(const struct trainer_task *task, const struct trainer_engine *engine,
-                    struct checkpoint_arrays *host, struct trainer_pass *pass, struct chex_error *err)
+trainer_make_host(const struct trainer_task *task, const struct trainer_engine *engine, struct checkpoint_arrays *host,
+                  struct chex_error *err)
 {
     struct {
         enum arena_id arena;
@@ -34,19 +34,29 @@ trainer_make_arrays(const struct trainer_task *task, const struct trainer_engine
     size_t i;
 
     for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        if (!arena_is_wanted(&engine->options, wanted[i].arena))
+        if (*wanted[i].at || !arena_is_wanted(&engine->options, wanted[i].arena))
             continue;
         *wanted[i].at = calloc(arena_floats(task->graph, wanted[i].arena), sizeof(float));
         failed |= !*wanted[i].at;
     }
+    return failed ? error_memory(err) : CHEX_OK;
+}
+
+enum chex_status
+trainer_make_arrays(const struct trainer_task *task, const struct trainer_engine *engine,
+                    struct checkpoint_arrays *host, struct trainer_pass *pass, struct chex_error *err)
+{
+    enum chex_status status = trainer_make_host(task, engine, host, err);
+    bool failed = false;
+
     if (engine->options.train) {
         size_t bytes = (task->samples.count ? task->samples.count : 1) * sizeof(uint32_t);
 
         pass->order.sample = malloc(bytes);
         pass->next.sample = malloc(bytes);
-        failed |= !pass->order.sample || !pass->next.sample;
+        failed = !pass->order.sample || !pass->next.sample;
     }
-    return failed ? error_memory(err) : CHEX_OK;
+    return status == CHEX_OK && failed ? error_memory(err) : status;
 }
 
 enum chex_status
