@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libtrain_la_SOURCES += \
 	train/run/audit.h \
+	train/run/audit_private.h \
 	train/run/audit_recall.c \
 	train/run/device_choice.c \
 	train/run/device_choice.h \
