@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 libtrain_la_SOURCES += \
+	train/run/audit.c \
 	train/run/audit.h \
+	train/run/audit_compare.c \
+	train/run/audit_part.c \
+	train/run/audit_predictions.c \
 	train/run/audit_private.h \
 	train/run/audit_recall.c \
 	train/run/device_choice.c \
