@@ -85,6 +85,7 @@ TESTS += \
 	tests/cli/check_sheet.py \
 	tests/cli/check_train_hostile.py \
 	tests/cli/check_findings.py \
+	tests/cli/check_audit.py \
 	tests/cli/check_fold.py \
 	tests/cli/check_train.py \
 	tests/lib/image/png_cases.py \

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "common/launcher.h"
 #include "common/stop_signals.h"
+#include "train/train_audit.h"
 #include "train/train_report.h"
 #include "train/train_storage.h"
 #include "train/train_storage_options.h"
@@ -165,16 +166,20 @@ run(const struct train_cli *cli, struct train_report *report, struct trainer *t,
     }
     if (cli->train.storage_check)
         return trainer_check_storage(t, &report->storage, err);
+    if (cli->train.audit)
+        return train_audit_run(report, t, err);
     if (cli->dry_run)
         return preview(report, t, collective_rank(f.collective) == 0, err);
     return cli->train.evaluate_only ? trainer_evaluate(t, err) : trainer_run(t, err);
 }
 
 static int
-exit_code_of(enum chex_status status, const struct trainer *t)
+exit_code_of(enum chex_status status, const struct train_report *r, const struct trainer *t)
 {
     if (status != CHEX_OK)
         return cli_exit_of(status);
+    if (r->cli->train.audit)
+        return r->audit.result.parts[AUDIT_DIFFERS] > 0 ? EXIT_DATA : EXIT_GOOD;
     return t && trainer_result(t)->skipped > 0 ? EXIT_DATA : EXIT_GOOD;
 }
 
@@ -202,6 +207,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
                                   .warn = train_report_warn,
                                   .lost = train_report_lost,
                                   .warn_waiting = on_waiting};
+    struct audit_recalled recalled = {.failed = false};
     struct trainer *t = NULL;
     struct trainer_facts f = {.collective = NULL};
     bool reports_errors = comm->rank == 0, broken;
@@ -214,6 +220,11 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
         status = train_storage_check_ranks(cli, comm->size, err);
     if (status == CHEX_OK && comm->rank == 0)
         status = train_cli_check_outputs(cli, err);
+    if (status == CHEX_OK && cli->train.audit) {
+        status = audit_recall(&cli->train, (unsigned)comm->size, &recalled, err);
+        watch.stepped = train_audit_stepped;
+        watch.evaluated = NULL;
+    }
     status = trainer_prepare(&cli->train, &watch, comm, status, &t, err);
     if (status == CHEX_OK)
         status = run(cli, &report, t, err);
@@ -225,7 +236,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
     progress_line_clear(&report.line);
     train_report_begin(&report);
     train_cli_suggest(cli, err);
-    code = exit_code_of(status, t);
+    code = exit_code_of(status, &report, t);
     if (reports_errors && status != CHEX_OK)
         cli_error(&train_program, common, err);
     if (reports_errors && (status != CHEX_OK || !cli->dry_run))
@@ -237,6 +248,7 @@ train_on_rank(struct train_cli *cli, const struct cli_common *common, struct com
         launcher_end(comm, f.collective, code);
     *ended = trainer_free(t);
     train_report_release(&report);
+    audit_recall_release(&recalled);
     /* Only rank 0 returns an exit code: as soon as one process returns another code than 0, mpirun kills all others. */
     return comm->rank == 0 ? code : EXIT_GOOD;
 }

@@ -20,6 +20,7 @@ CLEANFILES += tests/dataset.stamp
 
 EXTRA_DIST += \
 	tests/cli/check_archive.py \
+	tests/cli/check_audit.py \
 	tests/cli/check_checkpoints.py \
 	tests/cli/check_commands.py \
 	tests/cli/check_compare.py \

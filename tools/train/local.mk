@@ -8,6 +8,8 @@ train_values_sources = \
 train_sources = \
 	tools/train/roc_plot.c \
 	tools/train/roc_plot.h \
+	tools/train/train_audit.c \
+	tools/train/train_audit.h \
 	tools/train/train_json.c \
 	tools/train/train_options.c \
 	tools/train/train_options.h \

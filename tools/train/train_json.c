@@ -8,6 +8,7 @@
 #include "train/train_report.h"
 
 #include "base/json.h"
+#include "train/train_audit.h"
 #include "train/train_storage.h"
 
 #include <jansson.h>
@@ -170,6 +171,8 @@ train_report_json(const struct train_report *r, const struct trainer *t, const s
 
     if (r->cli->train.storage_check)
         (void)json_object_set_new(document, "storage", train_storage_json(r, t));
+    if (r->cli->train.audit)
+        (void)json_object_set_new(document, "audit", train_audit_json(r));
     if (t)
         (void)metrics_json_mark(document, trainer_state(t)->leaky, trainer_state(t)->short_run);
     json_dumpf(document, stdout, JSON_INDENT(2));

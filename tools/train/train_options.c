@@ -14,6 +14,7 @@
 #include "graph/models.h"
 #include "store/store.h"
 #include "train/backends.h"
+#include "train/train_audit.h"
 #include "train/train_storage_options.h"
 #include "train/train_values.h"
 
@@ -152,6 +153,9 @@ static const struct cli_option option_table[] = {
     {OPT_SETTING, 0, "eval-only", NULL, NULL, "Evaluation",
      "evaluate the best model of RUN, or that of --init; no training"},
     {OPT_SETTING, 0, "split", "NAME", NULL, NULL, "split to evaluate (with --eval-only); default test"},
+    {OPT_SETTING, 0, "audit", "RUN", NULL, NULL,
+     "train the steps between the checkpoints of RUN again and compare every bit; writes nothing; --max-steps limits "
+     "its steps"},
     {OPT_SETTING, 0, "predict", "FILE", NULL, NULL,
      "write the predictions of the last evaluation to this CSV file too"},
     {OPT_SETTING, 0, "tta", "NAME", tta_names, NULL, "views of each image to average: none (default), flip or tencrop"},
@@ -321,6 +325,7 @@ apply(void *options, const struct cli_option *option, const char *value, struct 
     if (!option)
         return error_set(err, CHEX_ERR_USAGE, "'%s' is not an option; the data set is given with -d", value);
     train_storage_note_option(cli, option->name);
+    train_audit_note_option(cli, option->name);
     switch (option->id) {
     case OPT_INIT:
         o->init = strcmp(value, "random") == 0 ? NULL : value;
@@ -427,7 +432,7 @@ const struct cli_program train_program = {
     .summary = "train and evaluate a network on a data set of chest X-rays",
     .usage = "-d SHARDS -o RUN [OPTION...]\n-d SHARDS -o RUN --eval-only [--split NAME] [OPTION...]\n"
              "-d SHARDS --init FILE --eval-only --predict CSV [OPTION...]\n"
-             "-d SHARDS --device none [--rate N] [OPTION...]",
+             "-d SHARDS --device none [--rate N] [OPTION...]\n--audit RUN [-d SHARDS] [--max-steps N] [OPTION...]",
     .examples = "chex-train -d shards -o runs/a\n"
                 "chex-train -d shards -o runs/a --init imagenet.safetensors --lr 1e-4\n"
                 "chex-train -d synth96 -o runs/small --model densenet-micro\n"
@@ -525,6 +530,8 @@ train_cli_check(struct train_cli *cli, const struct cli_common *common, struct c
 
     o->threads = common->threads;
     o->plan_only = cli->dry_run;
+    if (o->audit)
+        return train_audit_check_options(cli, err);
     if (cli->decay >= 0)
         o->optimizer.decay = cli->decay;
     if (o->schedule.base < 0)
@@ -577,7 +584,8 @@ train_cli_check_outputs(const struct train_cli *cli, struct chex_error *err)
 void
 train_cli_suggest(const struct train_cli *cli, struct chex_error *err)
 {
-    const char *const path[] = {cli->train.data, cli->train.init, cli->train.resume, cli->positive_file};
+    const char *const path[] = {cli->train.data, cli->train.init, cli->train.resume, cli->positive_file,
+                                cli->train.audit};
     size_t i;
 
     for (i = 0; i < sizeof(path) / sizeof(path[0]); i++)

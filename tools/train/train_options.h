@@ -20,7 +20,8 @@ struct train_cli {
     const char *trace;     /* or NULL */
     const char *computing; /* the first option given that --device none does not use, or NULL */
     bool epochs_given;
-    int argc; /* the command line itself, for run.json */
+    const char *not_audit; /* the first option given that does not go with --audit, or NULL */
+    int argc;              /* the command line itself, for run.json */
     char **argv;
 };
 

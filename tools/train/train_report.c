@@ -10,6 +10,7 @@
 
 #include "common/wrap.h"
 #include "dataset/dataset.h"
+#include "train/train_audit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ train_report_release(struct train_report *r)
 {
     progress_line_release(&r->line);
     buffer_release(&r->held);
+    train_audit_release(&r->audit);
 }
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */

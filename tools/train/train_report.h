@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "common/printable.h"
 #include "common/progress_line.h"
+#include "run/audit.h"
 #include "train/train_options.h"
 #include "train/train_watch.h"
 
@@ -34,6 +35,17 @@ struct train_scale {
     size_t rows; /* 0: there is none */
 };
 
+/* The comparisons of --audit. */
+struct train_audit {
+    struct audit_part *part; /* [count] */
+    size_t count, capacity;
+    struct audit_part now; /* the one in progress */
+    uint64_t first_step;   /* of its state, before it is trained */
+    struct audit_result result;
+    bool ended; /* all parts are there */
+    bool lost;  /* memory ran out */
+};
+
 /* The state of rank 0 between callbacks. */
 struct train_report {
     const struct train_cli *cli;
@@ -54,6 +66,7 @@ struct train_report {
     struct trainer_fit fit[DEVICE_SIZES];
     size_t fits; /* entries of fit */
     struct train_scale scale;
+    struct train_audit audit;
     struct trainer_storage storage; /* ranks is 0 if no storage check has ended */
 };
 

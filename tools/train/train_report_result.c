@@ -12,6 +12,7 @@
 #include "common/wrap.h"
 #include "dataset/dataset.h"
 #include "train/roc_plot.h"
+#include "train/train_audit.h"
 #include "train/train_storage.h"
 
 #include <math.h>
@@ -310,6 +311,10 @@ train_report_end(const struct train_report *r, const struct trainer *t, const st
         return;
     if (r->storage.ranks > 0 && !r->common->quiet)
         train_storage_report(r, t);
+    if (o->audit) {
+        train_audit_end(r, t);
+        return;
+    }
     if (r->common->quiet) { /* with -q, only explain an exit status that no error explains */
         if (!err && trainer_result(t)->skipped > 0)
             fprintf(stderr, "%s: %s\n", train_program.name, describe_damage(t, damage));
