@@ -110,8 +110,9 @@ exit_code_of(const struct prediction *p)
 
 /* Read the models and list the images; nothing is written yet. */
 static enum chex_status
-prepare(struct predict_options *o, const struct cli_common *common, const atomic_bool *stop, struct models *models,
-        struct flags *flags, struct images *images, struct chex_error *err)
+prepare(struct predict_options *o, const struct cli_common *common, const atomic_bool *stop,
+        struct prediction_output *output, struct models *models, struct flags *flags, struct images *images,
+        struct chex_error *err)
 {
     enum chex_status status = predict_sort_operands(o, err);
 
@@ -123,13 +124,15 @@ prepare(struct predict_options *o, const struct cli_common *common, const atomic
         status = flags_choose(o, models, flags, err);
     if (status == CHEX_OK)
         status = images_list(o, models->size, models->resize, common->threads, stop, images, err);
-    return status == CHEX_OK ? models_open(o, common->threads, models, err) : status;
+    if (status == CHEX_OK)
+        status = models_open(o, common->threads, models, err);
+    return status == CHEX_OK && o->out ? prediction_open_output(o, output, err) : status;
 }
 
 /* Score the images and write the results; *code is the exit code without an error. */
 static enum chex_status
-score(struct prediction_run *run, const struct prediction *p, struct images *images, struct results *results,
-      const atomic_bool *stop, int *code, struct chex_error *err)
+score(struct prediction_run *run, const struct prediction *p, const struct prediction_output *output,
+      struct images *images, struct results *results, const atomic_bool *stop, int *code, struct chex_error *err)
 {
     const struct cli_common *common = run->common;
     const struct predict_watch watch = {
@@ -146,7 +149,7 @@ score(struct prediction_run *run, const struct prediction *p, struct images *ima
     progress_line_clear(&run->line);
     *code = exit_code_of(p);
     if (status == CHEX_OK && p->options->out)
-        status = prediction_write(p, err);
+        status = prediction_write(p, output, err);
     if (status == CHEX_OK)
         status = print(p, common, *code, err);
     if (status == CHEX_OK && !common->quiet)
@@ -174,16 +177,19 @@ predict(struct predict_options *o, const struct cli_common *common)
     struct flags flags;
     const struct prediction p = {
         .options = o, .models = &models, .flags = &flags, .images = &images, .results = &results};
-    struct chex_error err = {.status = CHEX_OK};
+    struct prediction_output output = {.folder.fd = -1};
+    struct chex_error err = {.status = CHEX_OK}, other;
     int code = EXIT_GOOD;
     enum chex_status status;
 
     stop_signals_may_exit(EXIT_STOPPED);
     progress_line_init(&run.line, common);
-    status = prepare(o, common, stop, &models, &flags, &images, &err);
+    status = prepare(o, common, stop, &output, &models, &flags, &images, &err);
     if (status == CHEX_OK)
-        status = score(&run, &p, &images, &results, stop, &code, &err);
+        status = score(&run, &p, &output, &images, &results, stop, &code, &err);
     progress_line_release(&run.line);
+    if (prediction_close_output(o, &output, status == CHEX_OK ? &err : &other) != CHEX_OK && status == CHEX_OK)
+        status = err.status;
     if (status != CHEX_OK) {
         suggest(o, &err);
         if (chex_status_is_data(err.status)) /* of a data set or archive; nothing was scored, so the code is not 1 */

@@ -355,6 +355,36 @@ def _(work):
     says(predict(whole(), whole(), data(), "--split", "val"), "is the same model as .*: the mean counts it again")
 
 
+@case("a note if the precision or the views differ from those that chose the thresholds")
+def _(work):
+    note = "thresholds and calibration were chosen with --precision fp32 --tta none; these scores have"
+    says(predict(whole(), images(), "--tta", "flip"), note, "--precision\\s+fp32 --tta flip")
+    assert "were chosen with" not in " ".join(predict(whole(), images()).stderr.split())
+
+
+@case("every CSV says research_use_only in its last column")
+def _(work):
+    broken = os.path.join(work, "scans")
+    os.mkdir(broken)
+    write(f"{broken}/broken.png", b"no image")
+    predict(whole(), images(), broken, "-o", f"{work}/out", code=1)
+    for name in ("predictions.csv", "refused.csv"):
+        found = rows(slurp(f"{work}/out/{name}").decode())
+        assert found and all(list(row)[-1] == "research_use_only" and row["research_use_only"] == "1" for row in found)
+
+
+@case("two processes do not write one folder (5)")
+def _(work):
+    out = os.path.join(work, "out")
+    os.mkdir(out)
+    write(f"{out}/.chex.lock", b"host elsewhere pid 1 since 10:31\n")
+    done = predict(whole(), images(), "-o", out, code=5)
+    says(done, "is in use")
+    assert os.listdir(out) == [".chex.lock"]
+    predict(whole(), images(), "-o", out, "--break-lock")
+    assert sorted(os.listdir(out)) == ["predictions.csv", "predictions.json", "refused.csv"], os.listdir(out)
+
+
 # ---- output that fails, and stops ----------------------------------------------------------------------------------
 
 

@@ -35,6 +35,7 @@ static const struct cli_option option_table[] = {
      "standard "
      "output"},
     {FLAG(force), 'f', "force", NULL, NULL, NULL, "replace an earlier result in this folder"},
+    {FLAG(break_lock), 0, "break-lock", NULL, NULL, NULL, "take over a folder whose owner on another host is dead"},
     {TEXT(split), 0, "split", "NAME", NULL, NULL, "score only this split of the data sets; default: all images"},
     {OPT_PART, 0, "part", "I/N", NULL, NULL, "score only part I of N (every N-th image, by name), for job arrays"},
     {OPT_NAME_PARTS, 0, "name-parts", "N", NULL, NULL,
@@ -153,6 +154,7 @@ const struct cli_program predict_program = {
              "  2   usage\n"
              "  3   an input is missing, unreadable or damaged\n"
              "  4   writing failed, or out of memory\n"
+             "  5   another process writes to this folder\n"
              "  6   an input does not fit, such as a model of another program\n"
              "  70  a bug\n"
              "  75  stopped by a signal; nothing was written\n",

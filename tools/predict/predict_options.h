@@ -24,6 +24,7 @@ struct predict_options {
 
     const char *out; /* folder; NULL: standard output */
     bool force;      /* replace an earlier result in it */
+    bool break_lock; /* take over the folder of a dead process */
     bool strict;     /* refuse doubtful images */
     const char *split;
     uint64_t max_pixels; /* of an image; larger ones are refused */

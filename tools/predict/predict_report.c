@@ -85,6 +85,21 @@ report_flags(const struct prediction *p)
                   "choose them (--threshold FILE)");
 }
 
+/* Say if thresholds and calibration were chosen with another precision or other views than those of these scores. */
+static void
+report_other_scores(const struct prediction *p)
+{
+    const struct operating *o = p->flags->calibration;
+    enum precision precision = p->models->model[0].facts.precision;
+
+    if (o && (o->precision != precision || o->tta != p->options->tta))
+        wrap_line(stderr, "note",
+                  "thresholds and calibration were chosen with --precision %s --tta %s; these scores have --precision "
+                  "%s --tta %s",
+                  precision_names[o->precision], tta_names[o->tta], precision_names[precision],
+                  tta_names[p->options->tta]);
+}
+
 static void
 report_resize(const struct prediction *p, struct wrap *w)
 {
@@ -181,6 +196,7 @@ report_plan(const struct prediction *p, unsigned threads)
 
     report_models(m);
     report_flags(p);
+    report_other_scores(p);
     report_images(p);
     report_datasets(p);
     wrap_put(&w, "", "device   %s", m->device->info.text);

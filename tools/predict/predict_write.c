@@ -18,6 +18,12 @@
 #include <string.h>
 #include <unistd.h>
 
+/*
+ * The last column, 1 in every line.  A comment before the header would break readers of CSV, and a column stays with
+ * the numbers when a program copies some of the lines.
+ */
+#define RESEARCH "research_use_only"
+
 /* ---- CSV --------------------------------------------------------------------------------------------------------- */
 
 /* A growing text; keeps the first failure. */
@@ -154,7 +160,7 @@ put_image(struct csv_text *t, const struct prediction *p, size_t i)
         put(t, ",", 1);
         put_field(t, p->models->short_run);
     }
-    put(t, "\n", 1);
+    put(t, ",1\n", 3);
 }
 
 enum chex_status
@@ -172,7 +178,7 @@ prediction_csv(const struct prediction *p, struct buffer *out, struct chex_error
     put_names(&t, p->models, ",flag_");
     put(&t, ",leaky", p->models->leaky ? 6 : 0);
     put(&t, ",short_run", p->models->short_run[0] ? 10 : 0);
-    put(&t, "\n", 1);
+    put(&t, "," RESEARCH "\n", strlen(RESEARCH) + 2);
     for (i = 0; t.status == CHEX_OK && i < p->results->count; i++)
         put_image(&t, p, i);
     return t.status;
@@ -251,14 +257,14 @@ prediction_refused(const struct prediction *p, struct buffer *out, struct chex_e
 
     if (!list)
         return error_memory(err);
-    put(&t, "image,reason,detail\n", 20);
+    put(&t, "image,reason,detail," RESEARCH "\n", strlen(RESEARCH) + 21);
     for (i = 0; i < count; i++) {
         put_field(&t, list[i].name);
         put(&t, ",", 1);
         put_field(&t, list[i].reason);
         put(&t, ",", 1);
         put_field(&t, list[i].detail);
-        put(&t, "\n", 1);
+        put(&t, ",1\n", 3);
     }
     free(list);
     return t.status;
@@ -409,29 +415,60 @@ prediction_json(const struct prediction *p)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
+static enum chex_status
+refuse_earlier(const struct predict_options *o, const struct folder *folder, struct chex_error *err)
+{
+    static const char *const names[] = {PREDICT_JSON, PREDICT_CSV, PREDICT_REFUSED};
+    size_t i;
+
+    for (i = 0; !o->force && i < sizeof(names) / sizeof(names[0]); i++)
+        if (faccessat(folder->fd, names[i], F_OK, 0) == 0)
+            return error_set(err, CHEX_ERR_USAGE, "'%s' has a %s already: choose another folder for -o, or --force",
+                             o->out, names[i]);
+    return CHEX_OK;
+}
+
 enum chex_status
 prediction_check_output(const struct predict_options *o, struct chex_error *err)
 {
-    static const char *const names[] = {PREDICT_JSON, PREDICT_CSV, PREDICT_REFUSED};
     struct folder folder = {.fd = -1};
     enum chex_status status = folder_check_writable(o->out, err);
-    size_t i;
 
-    if (status != CHEX_OK || o->force || folder_open(o->out, false, &folder, NULL) != CHEX_OK)
-        return status;
-    for (i = 0; status == CHEX_OK && i < sizeof(names) / sizeof(names[0]); i++)
-        if (faccessat(folder.fd, names[i], F_OK, 0) == 0)
-            status = error_set(err, CHEX_ERR_USAGE, "'%s' has a %s already: choose another folder for -o, or --force",
-                               o->out, names[i]);
+    if (status == CHEX_OK && folder_open(o->out, false, &folder, NULL) == CHEX_OK)
+        status = refuse_earlier(o, &folder, err);
     folder_close(&folder);
     return status;
 }
 
 enum chex_status
-prediction_write(const struct prediction *p, struct chex_error *err)
+prediction_open_output(const struct predict_options *o, struct prediction_output *out, struct chex_error *err)
+{
+    enum chex_status status;
+
+    out->is_new = access(o->out, F_OK) != 0;
+    status = folder_open(o->out, true, &out->folder, err);
+    if (status == CHEX_OK)
+        status = lock_take(&out->lock, &out->folder, o->break_lock, err);
+    return status == CHEX_OK ? refuse_earlier(o, &out->folder, err) : status;
+}
+
+enum chex_status
+prediction_close_output(const struct predict_options *o, struct prediction_output *out, struct chex_error *err)
+{
+    enum chex_status status = out->lock.held ? lock_drop(&out->lock, err) : CHEX_OK;
+
+    folder_close(&out->folder);
+    if (out->is_new)
+        (void)rmdir(o->out); /* fails if it has a file */
+    out->is_new = false;
+    return status;
+}
+
+enum chex_status
+prediction_write(const struct prediction *p, const struct prediction_output *out, struct chex_error *err)
 {
     struct buffer csv = {0}, refused = {0}, json = {0};
-    struct folder folder = {.fd = -1};
+    const struct folder *folder = &out->folder;
     json_t *top = prediction_json(p);
     enum chex_status status = append_json(top, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &json, err);
 
@@ -441,16 +478,15 @@ prediction_write(const struct prediction *p, struct chex_error *err)
     if (status == CHEX_OK)
         status = prediction_refused(p, &refused, err);
     if (status == CHEX_OK)
-        status = folder_open(p->options->out, true, &folder, err);
+        status = lock_check(&out->lock, err);
     if (status == CHEX_OK)
-        status = folder_remove(&folder, PREDICT_JSON, err);
+        status = folder_remove(folder, PREDICT_JSON, err);
     if (status == CHEX_OK)
-        status = safe_file_put(&folder, PREDICT_REFUSED, refused.data, refused.size, err);
+        status = safe_file_put(folder, PREDICT_REFUSED, refused.data, refused.size, err);
     if (status == CHEX_OK)
-        status = safe_file_put(&folder, PREDICT_CSV, csv.data, csv.size, err);
+        status = safe_file_put(folder, PREDICT_CSV, csv.data, csv.size, err);
     if (status == CHEX_OK)
-        status = safe_file_put(&folder, PREDICT_JSON, json.data, json.size, err);
-    folder_close(&folder);
+        status = safe_file_put(folder, PREDICT_JSON, json.data, json.size, err);
     buffer_release(&csv);
     buffer_release(&refused);
     buffer_release(&json);

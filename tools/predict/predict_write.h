@@ -8,6 +8,7 @@
 #ifndef CHEX_TOOLS_PREDICT_WRITE_H
 #define CHEX_TOOLS_PREDICT_WRITE_H
 
+#include "io/lock.h"
 #include "predict/predict_flags.h"
 #include "predict/predict_run.h"
 
@@ -31,21 +32,40 @@ size_t prediction_damaged(const struct images *images);
 
 /*
  * Append a line per image, ordered by name: image, status, prob_ of each finding, with several models sd_, then cal_
- * and flag_.  Numbers have nine digits.  CHEX_ERR_MEMORY
+ * and flag_, and research_use_only.  Numbers have nine digits.  CHEX_ERR_MEMORY
  */
 enum chex_status prediction_csv(const struct prediction *p, struct buffer *out, struct chex_error *err);
-/* Append a line per refused image or damaged archive: image, reason, detail.  CHEX_ERR_MEMORY */
+/* Append a line per refused image or damaged archive: image, reason, detail, research_use_only.  CHEX_ERR_MEMORY */
 enum chex_status prediction_refused(const struct prediction *p, struct buffer *out, struct chex_error *err);
 /* Returns the document; the caller owns it.  NULL when out of memory. */
 json_t *prediction_json(const struct prediction *p);
 
+/* The folder of the results, locked: two processes must not write one. */
+struct prediction_output {
+    struct folder folder;
+    struct lock lock;
+    bool is_new; /* it was made for this run */
+};
+
 /*
- * Check that the folder of the results has none yet, before the work.
+ * Check that the folder of the results has none yet, before the work; makes nothing.
  * CHEX_ERR_USAGE  it has, and options->force is not set;  CHEX_ERR_WRITE
  */
 enum chex_status prediction_check_output(const struct predict_options *o, struct chex_error *err);
 
+/*
+ * Before the first image: open the folder, make it if missing, lock it, and check it again.  Initialize *out with
+ * {.folder.fd = -1}; close it with prediction_close_output(), also after a failure.
+ * CHEX_ERR_LOCKED, CHEX_ERR_MEMORY; statuses of prediction_check_output()
+ */
+enum chex_status prediction_open_output(const struct predict_options *o, struct prediction_output *out,
+                                        struct chex_error *err);
+/* Release the lock, and remove a folder that was made for this run if it is empty.  CHEX_ERR_WRITE */
+enum chex_status prediction_close_output(const struct predict_options *o, struct prediction_output *out,
+                                         struct chex_error *err);
+
 /* Write the three files, the JSON last: a folder that has it is complete.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
-enum chex_status prediction_write(const struct prediction *p, struct chex_error *err);
+enum chex_status prediction_write(const struct prediction *p, const struct prediction_output *out,
+                                  struct chex_error *err);
 
 #endif
