@@ -2,6 +2,8 @@
 libchexcore_la_SOURCES += \
 	lib/base/ascii.c \
 	lib/base/ascii.h \
+	lib/base/base64.c \
+	lib/base/base64.h \
 	lib/base/clock.c \
 	lib/base/clock.h \
 	lib/base/cpu.c \

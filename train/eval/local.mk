@@ -10,6 +10,8 @@ libtrain_la_SOURCES += \
 	train/eval/evaluate_private.h \
 	train/eval/floor.c \
 	train/eval/floor.h \
+	train/eval/gate.c \
+	train/eval/gate.h \
 	train/eval/logistic.c \
 	train/eval/logistic.h \
 	train/eval/metrics.c \
