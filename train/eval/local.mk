@@ -12,6 +12,7 @@ libtrain_la_SOURCES += \
 	train/eval/floor.h \
 	train/eval/gate.c \
 	train/eval/gate.h \
+	train/eval/gate_json.c \
 	train/eval/logistic.c \
 	train/eval/logistic.h \
 	train/eval/metrics.c \

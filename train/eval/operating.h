@@ -18,6 +18,7 @@
 #define CHEX_TRAIN_OPERATING_H
 
 #include "eval/evaluate.h"
+#include "eval/gate.h"
 
 #define OPERATING_FEWEST 10
 #define OPERATING_SPLIT  64 /* bytes of the name of a split */
@@ -56,6 +57,7 @@ struct operating {
     uint64_t images, patients; /* of the evaluation */
     unsigned outputs;
     struct finding_operating finding[METRICS_OUTPUTS];
+    struct gate gate; /* of the images of val; set by the caller of operating_choose() */
 };
 
 /*

@@ -4,9 +4,10 @@
  *     {"format": 1, "split": "val", "members_sha256": "...", "precision": "fp32", "tta": "none", "images": 8056,
  *      "patients": 2203, "findings": [{"name": "Atelectasis", "positives": 805, "negatives": 7251, "refused": null,
  *      "platt": {"a": 1.1, "b": -0.2}, "youden": {"threshold": 0.11, "true_positives": 600, "false_positives": 1500},
- *      "sensitivity_90": {...}}, ...]}
+ *      "sensitivity_90": {...}}, ...], "gate": {...}}
  *
- * platt and the thresholds are null if they were refused.
+ * platt and the thresholds are null if they were refused.  gate (gate_json.c) is null if there is none; older models
+ * lack it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -67,9 +68,10 @@ operating_format(const struct operating *o, const char *const *findings, struct 
 
     for (k = 0; k < o->outputs; k++)
         good &= json_array_append_new(list, stored_finding(&o->finding[k], findings[k])) == 0;
-    top = json_pack("{s:i,s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "format", FORMAT, "split", o->split, "members_sha256",
+    top = json_pack("{s:i,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o}", "format", FORMAT, "split", o->split, "members_sha256",
                     o->members, "precision", precision_names[o->precision], "tta", tta_names[o->tta], "images",
-                    count_json(o->images), "patients", count_json(o->patients), "findings", list);
+                    count_json(o->images), "patients", count_json(o->patients), "findings", list, "gate",
+                    gate_json(&o->gate));
     status = good ? append_json(top, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(17), text, err)
                   : error_memory(err);
     json_decref(top);
@@ -235,6 +237,8 @@ take_document(struct text_reading *r, const json_t *top, const char *const *find
     }
     for (k = 0; k < out->outputs && r->status == CHEX_OK; k++)
         take_finding(r, json_array_get(list, k), findings[k], out->images, &out->finding[k]);
+    if (!gate_parse(json_object_get(top, "gate"), &out->gate))
+        refuse(r, "gate", json_object_get(top, "gate"));
 }
 
 enum chex_status

@@ -19,6 +19,7 @@ libtrain_la_SOURCES += \
 	train/run/trainer_dataset.c \
 	train/run/trainer_evaluate.c \
 	train/run/trainer_folder.c \
+	train/run/trainer_gate.c \
 	train/run/trainer_order.c \
 	train/run/trainer_prepare.c \
 	train/run/trainer_preview.c \

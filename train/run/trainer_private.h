@@ -15,6 +15,7 @@
  *     trainer_times.c     time accounts of the ranks
  *     trainer_ranks.c     compares the devices of the ranks
  *     trainer_snapshot.c  copies the arenas during an evaluation
+ *     trainer_gate.c      mean image and components of val
  *     trainer_save.c      checkpoints, the best model and its evaluation
  *     trainer_artifacts.c files of an evaluation
  *     trainer_evaluate.c  evaluations, and their effect on rate, best model and end
@@ -128,6 +129,8 @@ struct trainer_best {
     struct checkpoint_arrays arrays;
     struct checkpoint_state state;
     struct operating operating; /* rank 0 */
+    struct gate gate;           /* rank 0: of the images of val, for every best model of this process */
+    bool gate_fitted;           /* gate is set; it may say that there is none */
     char hash[DIGEST_HEX];
 };
 
@@ -451,6 +454,13 @@ enum chex_status trainer_drop_unmarked(const struct trainer_job *job, const stru
                                        const struct run_folder *run, struct chex_error *err);
 /* Rank 0: returns whether RUN has the numbers of the best model for this split. */
 bool trainer_has_numbers(const struct trainer_task *task, const struct run_folder *run, int split);
+
+/* ---- trainer_gate.c ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Rank 0, any thread: fit the gate to the images of val, task->evaluated.  Statuses of reading, CHEX_ERR_MEMORY
+ */
+enum chex_status trainer_fit_gate(const struct trainer_task *task, struct gate *out, struct chex_error *err);
 
 /* ---- trainer_save.c ---------------------------------------------------------------------------------------------- */
 

@@ -88,6 +88,29 @@ warn_later(struct saving *saving, const struct chex_error *why)
         saving->warning[saving->warnings++] = *why;
 }
 
+/* Add the gate to the operating points; it is fitted once.  Without it the model is complete, too. */
+static enum chex_status
+add_gate(struct trainer *t, struct chex_error *err)
+{
+    struct chex_error why;
+    enum chex_status status = CHEX_OK;
+
+    if (!t->best.gate_fitted)
+        status = trainer_fit_gate(&t->task, &t->best.gate, &why);
+    t->best.gate_fitted |= status == CHEX_OK;
+    if (status == CHEX_ERR_MEMORY) {
+        *err = why;
+        return status;
+    }
+    if (status != CHEX_OK) {
+        error_context(&why, status, "the best model has no gate for turned images");
+        warn_later(&t->saving, &why);
+    } else {
+        t->best.operating.gate = t->best.gate;
+    }
+    return CHEX_OK;
+}
+
 static enum chex_status
 keep_best(struct trainer *t, struct chex_error *err)
 {
@@ -102,6 +125,8 @@ keep_best(struct trainer *t, struct chex_error *err)
         status = operating_choose(&saving->writing.evaluation,
                                   chex_dataset_split(t->task.ds, saving->writing.evaluation.split),
                                   t->engine.facts.precision, &t->best.operating, err);
+    if (status == CHEX_OK && t->best.operating.there)
+        status = add_gate(t, err);
     if (status == CHEX_OK)
         status = write_best(&t->task, &t->run, &t->best, &saving->state, &model, err);
     t->best.pending = false;
