@@ -86,6 +86,7 @@ TESTS += \
 	tests/cli/check_train_hostile.py \
 	tests/cli/check_findings.py \
 	tests/cli/check_audit.py \
+	tests/cli/check_gate.py \
 	tests/cli/check_fold.py \
 	tests/cli/check_train.py \
 	tests/lib/image/png_cases.py \

@@ -28,6 +28,7 @@ EXTRA_DIST += \
 	tests/cli/check_convert.py \
 	tests/cli/check_diff.py \
 	tests/cli/check_findings.py \
+	tests/cli/check_gate.py \
 	tests/cli/check_fold.py \
 	tests/cli/check_inspect.py \
 	tests/cli/check_inspect_hostile.py \

@@ -4,6 +4,8 @@ predict_sources = \
 	tools/predict/predict_batches.h \
 	tools/predict/predict_flags.c \
 	tools/predict/predict_flags.h \
+	tools/predict/predict_gate.c \
+	tools/predict/predict_gate.h \
 	tools/predict/predict_images.c \
 	tools/predict/predict_images.h \
 	tools/predict/predict_model.c \

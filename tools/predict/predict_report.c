@@ -13,6 +13,7 @@
 #include "common/shell_word.h"
 #include "common/wrap.h"
 #include "dataset/dataset.h"
+#include "predict/predict_gate.h"
 
 #include <string.h>
 
@@ -98,6 +99,19 @@ report_other_scores(const struct prediction *p)
                   "%s --tta %s",
                   precision_names[o->precision], tta_names[o->tta], precision_names[precision],
                   tta_names[p->options->tta]);
+}
+
+static void
+report_gate(const struct prediction *p)
+{
+    const struct gate *gate = predict_gate_of(p->models);
+    char n[FORMAT_THINGS];
+
+    if (gate)
+        wrap_line(stderr, "gate", "turned and inverted images are found by %s of val",
+                  format_things(gate->images, "image", n));
+    else
+        wrap_line(stderr, "gate", "none: the model does not say how its images look, so turned ones are not found");
 }
 
 static void
@@ -197,6 +211,7 @@ report_plan(const struct prediction *p, unsigned threads)
     report_models(m);
     report_flags(p);
     report_other_scores(p);
+    report_gate(p);
     report_images(p);
     report_datasets(p);
     wrap_put(&w, "", "device   %s", m->device->info.text);
@@ -237,6 +252,28 @@ report_refused(const struct prediction *p, const struct cli_common *common)
     if (p->options->out)
         wrap_put(&w, "      ", "%s/" PREDICT_REFUSED, printable_text(relative_path(p->options->out), out));
     wrap_end(&w);
+}
+
+#define SHOWN 5
+
+/* List the first images that fit better turned or inverted. */
+static void
+report_orientation(const struct prediction *p)
+{
+    const struct results *r = p->results;
+    char name[PRINTABLE_TEXT], fit[PREDICT_GATE_TEXT];
+    uint64_t found = 0;
+    size_t i;
+
+    for (i = 0; i < r->count; i++) {
+        if (r->image[i].refused != CHEX_OK || !(r->image[i].doubts & (DOUBT_TURNED | DOUBT_INVERTED)))
+            continue;
+        if (found++ < SHOWN)
+            wrap_line(stderr, found == 1 ? "doubt" : "", "'%s' %s",
+                      printable_text(p->images->names.entry[i].name, name), predict_gate_text(&r->image[i].gate, fit));
+    }
+    if (found > SHOWN)
+        wrap_line(stderr, "", "and %s more", COUNT_TEXT(found - SHOWN));
 }
 
 static void
@@ -281,6 +318,7 @@ report_done(const struct prediction *p, const struct cli_common *common)
     wrap_end(&w);
     report_refused(p, common);
     report_doubts(r);
+    report_orientation(p);
     report_unreadable(&p->images->source);
     wrap_line(stderr, "", "research use only, not for diagnosis");
 }

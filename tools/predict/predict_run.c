@@ -12,19 +12,18 @@
 #include "convert/convert.h"
 #include "input/entry_decode.h"
 #include "predict/predict_batches.h"
+#include "predict/predict_gate.h"
 #include "predict/predict_score.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const doubt_names[DOUBTS] = {"blank", "colour", "aspect", "small"};
+const char *const doubt_names[DOUBTS] = {"blank", "colour", "aspect", "small", "turned", "inverted"};
 
 static const char *const doubt_texts[DOUBTS] = {
-    "blank: hardly any gray levels",
-    "coloured",
-    "one side is more than twice as long as the other",
-    "smaller than the input of the network",
+    "blank: hardly any gray levels",         "coloured",           "one side is more than twice as long as the other",
+    "smaller than the input of the network", "fits better turned", "fits better inverted",
 };
 
 struct predict_job {
@@ -48,7 +47,7 @@ struct predict_worker {
     struct predict_job *job;
     struct decoder decoder[ENTRIES_TOGETHER];
     struct image image[ENTRIES_TOGETHER];
-    struct resampler resampler;
+    struct resampler resampler, area; /* to the size of the models; to that of the gate */
     uint8_t *pixels;
 };
 
@@ -76,6 +75,7 @@ worker_release(struct predict_worker *w)
         image_release(&w->image[i]);
     }
     resampler_release(&w->resampler);
+    resampler_release(&w->area);
     free(w->pixels);
 }
 
@@ -137,11 +137,14 @@ find_doubts(const struct predict_worker *w, const struct queue_entry *e, const s
 static enum chex_status
 refuse_doubtful(struct predict_job *job, uint32_t row, unsigned doubts, struct chex_error *err)
 {
+    char fit[PREDICT_GATE_TEXT];
     unsigned i = 0;
 
     while (!(doubts >> i & 1))
         i++;
     job->results->image[row].doubts = doubts;
+    if (1u << i == DOUBT_TURNED || 1u << i == DOUBT_INVERTED)
+        return refuse(job, row, CHEX_ERR_UNSUPPORTED, predict_gate_text(&job->results->image[row].gate, fit), err);
     return refuse(job, row, CHEX_ERR_UNSUPPORTED, doubt_texts[i], err);
 }
 
@@ -162,7 +165,7 @@ take_image(struct predict_worker *w, const struct queue_entry *e, const struct d
     struct predict_job *job = w->job;
     struct chex_error why = decoded->err;
     enum chex_status status = decoded->status;
-    unsigned doubts;
+    unsigned doubts, turned = 0;
 
     if (status == CHEX_OK)
         status = entry_shrink(e, decoded, &w->resampler, job->models->resize, job->models->size, w->pixels, &why);
@@ -176,6 +179,11 @@ take_image(struct predict_worker *w, const struct queue_entry *e, const struct d
                                           : error_context(err, status, "'%s'", job->images->names.entry[e->row].name);
     }
     doubts = find_doubts(w, e, decoded);
+    if (!(doubts & DOUBT_BLANK))
+        status = predict_gate_check(job->models, &w->area, w->pixels, &job->results->image[e->row].gate, &turned, err);
+    if (status != CHEX_OK)
+        return status;
+    doubts |= turned;
     if (doubts != 0 && job->o->strict)
         return refuse_doubtful(job, e->row, doubts, err);
     job->results->image[e->row].doubts = doubts;

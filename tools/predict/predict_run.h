@@ -17,19 +17,22 @@
 
 /* Why an image may not be what the model was trained on.  Bits. */
 enum doubt {
-    DOUBT_BLANK = 1,  /* fewer than BLANK_LEVELS gray levels between the darkest and the brightest pixel */
-    DOUBT_COLOUR = 2, /* some pixel is coloured; of a JPEG: it has three components */
-    DOUBT_ASPECT = 4, /* one side is more than twice as long as the other */
-    DOUBT_SMALL = 8   /* a side is smaller than the input of the network */
+    DOUBT_BLANK = 1,    /* fewer than BLANK_LEVELS gray levels between the darkest and the brightest pixel */
+    DOUBT_COLOUR = 2,   /* some pixel is coloured; of a JPEG: it has three components */
+    DOUBT_ASPECT = 4,   /* one side is more than twice as long as the other */
+    DOUBT_SMALL = 8,    /* a side is smaller than the input of the network */
+    DOUBT_TURNED = 16,  /* it fits better turned by 90, 180 or 270 degrees (predict_gate.h) */
+    DOUBT_INVERTED = 32 /* it fits better inverted */
 };
-#define DOUBTS       4
+#define DOUBTS       6
 #define BLANK_LEVELS 16
 extern const char *const doubt_names[DOUBTS]; /* of bit 1 << i */
 
 struct image_result {
     enum chex_status refused; /* CHEX_OK: it was scored */
     unsigned doubts;
-    const char *detail; /* why it was refused */
+    struct gate_result gate; /* GATE_AS_IS: no doubt */
+    const char *detail;      /* why it was refused */
 };
 
 struct results {

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "dataset/dataset.h"
 #include "io/csv.h"
+#include "predict/predict_gate.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -354,6 +355,30 @@ json_doubts(const struct results *r)
     return object;
 }
 
+/* Images that fit better turned or inverted, ordered by name. */
+static json_t *
+json_orientation(const struct prediction *p)
+{
+    const struct results *r = p->results;
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; list && i < r->count; i++) {
+        const struct gate_result *g = &r->image[i].gate;
+        json_t *object;
+
+        if (!(r->image[i].doubts & (DOUBT_TURNED | DOUBT_INVERTED)))
+            continue;
+        object = json_pack("{s:o,s:s,s:f,s:f}", "image", text_json(p->images->names.entry[i].name), "change",
+                           gate_change_names[g->change], "fit", g->fit, "changed_fit", g->better);
+        if (json_array_append_new(list, object) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 /* Where the thresholds come from. */
 static json_t *
 json_threshold(const struct flags *f)
@@ -384,9 +409,10 @@ json_body(const struct prediction *p)
 {
     const struct models *m = p->models;
     const struct results *r = p->results;
+    const struct gate *gate = predict_gate_of(m);
     const struct part part = p->options->part;
 
-    return json_pack("{s:o,s:{s:i,s:s,s:s,s:s},s:o,s:o,s:i,s:i,s:b,s:{s:o,s:o,s:o,s:o,s:o,s:o},s:o}", "models",
+    return json_pack("{s:o,s:{s:i,s:s,s:s,s:s},s:o,s:o,s:i,s:i,s:b,s:{s:o,s:o,s:o,s:o,s:o,s:o},s:o,s:o,s:o}", "models",
                      json_models(m), "images", "size", (int)m->size, "resize",
                      images_resize(p->images, m->size, m->resize), "tta", tta_names[p->options->tta], "precision",
                      precision_names[m->model[0].facts.precision], "threshold", json_threshold(p->flags), "findings",
@@ -394,7 +420,8 @@ json_body(const struct prediction *p)
                      "synthetic", is_synthetic(p->images), "counts", "images", count_json(r->count), "scored",
                      count_json(r->count - r->refused), "doubtful", json_doubts(r), "refused", count_json(r->refused),
                      "damaged_archives", count_json(prediction_damaged(p->images)), "unreadable_folders",
-                     count_json(p->images->source.unreadable), "refused", json_refusals(p));
+                     count_json(p->images->source.unreadable), "refused", json_refusals(p), "gate_images",
+                     gate ? count_json(gate->images) : json_null(), "orientation", json_orientation(p));
 }
 
 json_t *
