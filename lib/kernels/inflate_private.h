@@ -90,6 +90,7 @@ struct inflater {
     uint32_t dist[DIST_ENTRIES];                                     /* first and second level */
     uint64_t litlen_payload[LITLEN_CODES], dist_payload[DIST_CODES]; /* entries without the code's bits */
     uint8_t lengths[LITLEN_CODES + DIST_CODES];
+    uint8_t turned[1 << DIST_BITS]; /* index with its bits reversed */
     const struct inflater_kind *kind;
     struct stream stream;
 };

@@ -28,27 +28,43 @@ struct order {
     bool complete;
 };
 
+/* List the symbols that have a code.  Most have none, so look at 8 at a time.  Returns the number of those listed. */
+static unsigned
+list_used(const uint8_t *length, unsigned symbols, uint16_t *used)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i + 8 <= symbols; i += 8) {
+        uint64_t left = inflater_load(length + i);
+
+        for (; left; left &= ~(UINT64_C(255) << (__builtin_ctzll(left) & 56)))
+            used[n++] = (uint16_t)(i + ((unsigned)__builtin_ctzll(left) >> 3));
+    }
+    for (; i < symbols; i++)
+        if (length[i])
+            used[n++] = (uint16_t)i;
+    return n;
+}
+
 static void
 order_symbols(const uint8_t *length, unsigned symbols, struct order *o)
 {
-    uint16_t next[MAX_BITS + 1];
-    uint32_t used = 0;
-    unsigned bits, i;
+    uint16_t next[MAX_BITS + 1], used[LITLEN_CODES];
+    uint32_t space = 0;
+    unsigned bits, i, n = list_used(length, symbols, used);
 
     memset(o->count, 0, sizeof(o->count));
-    for (i = 0; i < symbols; i++)
-        o->count[length[i]]++;
-    o->count[0] = 0;
+    for (i = 0; i < n; i++)
+        o->count[length[used[i]]]++;
     o->total = 0;
     for (bits = 1; bits <= MAX_BITS; bits++) {
         next[bits] = (uint16_t)o->total;
         o->total += o->count[bits];
-        used += (uint32_t)o->count[bits] << (MAX_BITS - bits);
+        space += (uint32_t)o->count[bits] << (MAX_BITS - bits);
     }
-    o->complete = used == 1u << MAX_BITS;
-    for (i = 0; i < symbols; i++)
-        if (length[i])
-            o->symbol[next[length[i]]++] = (uint16_t)i;
+    o->complete = space == 1u << MAX_BITS;
+    for (i = 0; i < n; i++)
+        o->symbol[next[length[used[i]]]++] = used[i];
 }
 
 /* Returns the index bits of a second level whose first code has `bits` bits; left[] counts the codes not yet placed. */
@@ -87,6 +103,27 @@ of_code(const struct code_form *f, unsigned bits)
 }
 
 /*
+ * Build the first level for the codes of at most index_bits bits.  A table for n bits, twice in a row, is the table for
+ * n + 1 bits without the codes of n + 1 bits.  *code returns the first code of more bits.  Returns how many codes it
+ * placed.
+ */
+static unsigned
+make_first_level(const struct order *o, const struct code_form *f, const uint64_t *payload, uint64_t *table,
+                 uint32_t *code)
+{
+    unsigned bits, i = 0, end = 0;
+
+    *code = 0;
+    for (bits = 1; bits <= f->index_bits; bits++, *code <<= 1) {
+        if (i > 0)
+            memcpy(table + ((size_t)1 << (bits - 1)), table, sizeof(*table) << (bits - 1));
+        for (end += o->count[bits]; i < end; i++, ++*code)
+            table[reverse(*code, bits)] = payload[o->symbol[i]] + of_code(f, bits);
+    }
+    return i;
+}
+
+/*
  * Build the table of a complete canonical code.  payload[symbol] is the entry without the bits of the code; *used
  * returns the number of entries filled.  Returns false if the table has no room; this cannot happen with a complete
  * code.
@@ -98,22 +135,15 @@ make_table(const struct order *o, const struct code_form *f, const uint64_t *pay
     const unsigned index_bits = f->index_bits;
     const uint32_t index_mask = (1u << index_bits) - 1;
     uint16_t left[MAX_BITS + 1];
-    uint32_t code = 0, prefix = UINT32_MAX;
+    uint32_t code, at, prefix = UINT32_MAX;
     size_t end = (size_t)1 << index_bits, begin = 0;
-    unsigned bits, i = 0, k, size = 0;
+    unsigned bits = index_bits + 1, k, size = 0, i = make_first_level(o, f, payload, table, &code);
 
     memcpy(left, o->count, sizeof(left));
-    for (bits = 1; bits <= MAX_BITS; bits++, code <<= 1) {
+    for (; i < o->total; bits++, code <<= 1) {
         for (k = o->count[bits]; k > 0; k--, i++, code++, left[bits]--) {
-            uint32_t low = reverse(code, bits), at;
+            uint32_t low = reverse(code, bits);
 
-            if (bits <= index_bits) {
-                uint64_t entry = payload[o->symbol[i]] + of_code(f, bits);
-
-                for (at = low; at <= index_mask; at += 1u << bits)
-                    table[at] = entry;
-                continue;
-            }
             if ((low & index_mask) != prefix) {
                 prefix = low & index_mask;
                 size = subtable_bits(left, bits, index_bits);
@@ -161,18 +191,141 @@ inflater_prepare_tables(struct inflater *t)
 
         t->dist_payload[i] = i < 30 ? (uint64_t)base << 16 | extra : IS_OTHER_DIST;
     }
+    for (i = 0; i < 1u << DIST_BITS; i++)
+        t->turned[i] = (uint8_t)reverse(i, DIST_BITS);
 }
 
 /* ---- iterations ----------------------------------------------------------------------------------------------- */
 
 /*
- * The symbols that may follow a literal, for each number of index bits that the literal leaves: the next literal or
- * length whose code is complete in these bits, and after a literal one more.  Entries 2^n to 2^(n+1) - 1 are for n
- * bits; 0 means none.
+ * The tables of an iteration have up to three symbols for each value of the next bits of the stream.  They are built in
+ * the order of the codes: the first bit of the stream is the highest of an index.  Then all values that begin with one
+ * code are a run, and the symbols after this code are a whole table for fewer bits.  So the run is the sum of the
+ * code's entry and that table.  A block of a radiograph has about 20 codes of at most LOOP_BITS bits.
  */
-struct tails {
-    uint64_t entry[1 << LOOP_BITS]; /* a literal leaves at most LOOP_BITS - 1 bits */
+
+/* A code of at most LOOP_BITS bits.  A length with one extra bit is two of them, each with the value of this bit. */
+struct code {
+    uint64_t entry; /* as in symbol; 0: none that an iteration decodes */
+    uint16_t begin; /* the code, then 0 bits: LOOP_BITS in all */
+    uint8_t bits;
+    bool literal;
 };
+
+struct codes {
+    struct code code[2 * LITLEN_CODES];
+    unsigned count;
+    uint32_t end; /* the first value of LOOP_BITS bits after these codes */
+};
+
+static void
+add_code(struct codes *c, uint64_t entry, unsigned bits)
+{
+    c->code[c->count++] = (struct code){entry, (uint16_t)c->end, (uint8_t)bits, COUNT(entry) > 0};
+    c->end += 1u << (LOOP_BITS - bits);
+}
+
+static void
+list_codes(const struct order *o, const uint64_t *payload, struct codes *c)
+{
+    unsigned bits, i = 0, end = 0;
+
+    c->count = 0;
+    c->end = 0;
+    for (bits = 1; bits <= LOOP_BITS; bits++) {
+        for (end += o->count[bits]; i < end; i++) {
+            uint64_t e = payload[o->symbol[i]], length = HAS_LENGTH | (e & 0xff0000);
+
+            if ((e & IS_LENGTH) && LENGTH(e) < LOOP_COPY && bits < LOOP_BITS) {
+                add_code(c, length + bits + 1, bits + 1);
+                add_code(c, length + (1u << 16) + bits + 1, bits + 1);
+            } else if (e & IS_OTHER) {
+                add_code(c, 0, bits);
+            } else { /* CODE_SHIFT counts only the bits of literals */
+                add_code(c, e + (COUNT(e) > 0 ? of_code(&litlen_form, bits) : bits), bits);
+            }
+        }
+    }
+}
+
+/*
+ * A table for each number of bits: entries 2^n to 2^(n+1) - 1 are for n bits.  Their literals are moved up by a number
+ * of bytes, to the place where they are added.
+ */
+#define LANES 4
+typedef uint64_t lanes __attribute__((vector_size(LANES * sizeof(uint64_t))));
+
+struct tails {
+    uint64_t entry[(1 << LOOP_BITS) + LANES];
+};
+
+/* out[0 .. n - 1] = entry + tail[0 .. n - 1]; tail may be NULL.  Reads and writes whole vectors. */
+static inline void
+make_run(uint64_t *out, uint64_t entry, const uint64_t *tail, uint32_t n)
+{
+    lanes v = {entry, entry, entry, entry};
+    uint32_t i;
+
+    for (i = 0; tail && i < n; i += LANES) {
+        lanes following;
+
+        memcpy(&following, tail + i, sizeof(following));
+        following += v;
+        memcpy(out + i, &following, sizeof(following));
+    }
+    for (; i < n; i += LANES)
+        memcpy(out + i, &v, sizeof(v));
+}
+
+/*
+ * Write the table for n bits: each symbol with its literal moved up by `bytes`, and what follows a literal, from
+ * `tails`.  none: the entry of values without a symbol.  What a run writes after its end is overwritten later.  The
+ * first code of more than n bits ends the loop: after it come only longer ones, and long lengths, which are none.
+ */
+static inline __attribute__((always_inline)) void
+make_runs(const struct codes *c, unsigned n, unsigned bytes, const struct tails *tails, uint64_t none, uint64_t *out)
+{
+    const unsigned shift = LOOP_BITS - n;
+    uint32_t at;
+    unsigned i;
+
+    for (i = 0; i < c->count && c->code[i].bits <= n; i++) {
+        const struct code *code = &c->code[i];
+        uint64_t e = code->entry;
+        uint32_t run = 1u << (n - code->bits);
+
+        at = code->begin >> shift;
+        if (e == 0)
+            make_run(out + at, none, NULL, run);
+        else if (!code->literal)
+            make_run(out + at, e, NULL, run);
+        else
+            make_run(out + at, (e & UINT32_MAX) + (e >> 32 << (32 + 8 * bytes)), tails ? tails->entry + run : NULL,
+                     run);
+    }
+    for (at = (i < c->count ? c->code[i].begin : c->end) >> shift; at < 1u << n; at++)
+        out[at] = none;
+}
+
+/* The loop tables, in the order of the codes. */
+struct joined {
+    uint64_t first[(1 << LOOP_BITS) + LANES], second[(1 << DIST_BITS) + LANES];
+};
+
+/* shortest: the bits of the shortest code.  Every literal takes at least as many. */
+static void
+make_joined(const struct codes *c, unsigned shortest, struct joined *joined)
+{
+    struct tails one = {{0}}, two = {{0}};
+    unsigned n;
+
+    for (n = 0; n + 2 * shortest <= LOOP_BITS; n++)
+        make_runs(c, n, 2, NULL, 0, one.entry + (1u << n));
+    for (n = 0; n + shortest <= LOOP_BITS; n++)
+        make_runs(c, n, 1, &one, 0, two.entry + (1u << n));
+    make_runs(c, LOOP_BITS, 0, &two, IS_OTHER, joined->first);
+    make_runs(c, DIST_BITS, 0, &two, IS_OTHER, joined->second);
+}
 
 static inline void
 put_u32le(uint8_t *p, uint32_t v)
@@ -183,89 +336,28 @@ put_u32le(uint8_t *p, uint32_t v)
     memcpy(p, &v, sizeof(v));
 }
 
-/* Returns all ones if bit 63 is 0, else 0.  Not a branch: the symbols cannot be predicted. */
-static inline uint64_t
-unless(uint64_t sign)
+static inline void
+put_first(struct inflater *t, uint32_t i, uint64_t e)
 {
-    return (sign >> 63) - 1;
+    t->first[i] = (uint16_t)e;
+    t->count[i] = (uint8_t)COUNT(e);
+    put_u32le(t->literals[i], (uint32_t)(e >> 32) | (uint32_t)(e & 0xff0000) << 8);
 }
 
-/* Returns the first symbol of index if its code is complete in n bits and its entry has no bit 15; otherwise 0. */
-static inline uint64_t
-whole_symbol(const uint64_t *symbol, uint32_t index, unsigned n)
-{
-    uint64_t e = symbol[index];
+_Static_assert(LOOP_BITS == DIST_BITS + 1 && DIST_BITS == 8, "an index reversed is that of the other table, reversed");
 
-    /* Clear the code bits of a length: CODE_SHIFT counts only the bits of literals. */
-    e &= ~((0 - (e >> 10 & 1)) & (uint64_t)15 << CODE_SHIFT);
-    return e & unless((e & IS_OTHER) << 48 | ((uint64_t)n - BITS(e)));
-}
-
-/* Join entry a with the entry that follows it, if a is a literal. */
-static inline uint64_t
-join(uint64_t a, uint64_t following)
-{
-    following &= 0 - (uint64_t)COUNT(a);
-    return a + (following & UINT32_MAX) + (following >> 32 << 40);
-}
-
-/* Complete the lengths with one extra bit, if the index has that bit and an iteration can copy the length. */
 static void
-join_extra_bits(uint64_t *symbol)
+make_loop_tables(struct inflater *t, const struct joined *joined)
 {
     uint32_t i;
 
-    for (i = 0; i < 1u << LITLEN_BITS; i++) {
-        uint64_t e = symbol[i];
-
-        if ((e & IS_LENGTH) && LENGTH(e) < LOOP_COPY && BITS(e) <= LITLEN_BITS)
-            symbol[i] = HAS_LENGTH | BITS(e) | (uint64_t)(LENGTH(e) + (i >> CODE_BITS(e) & 1)) << 16;
-    }
-}
-
-static void
-make_tails(const uint64_t *symbol, unsigned most_bits, struct tails *tails)
-{
-    unsigned n;
-    uint32_t i;
-
-    for (n = 0; n <= most_bits; n++) {
-        uint64_t *entry = tails->entry + (1u << n);
-
-        for (i = 0; i < 1u << n; i++) {
-            uint64_t a = whole_symbol(symbol, i, n);
-
-            entry[i] = join(a, whole_symbol(symbol, i >> BITS(a), n - BITS(a)));
-        }
-    }
-}
-
-/* Returns up to three symbols from the first n bits of index; 0 if the first has bit 15 or does not fit. */
-static inline uint64_t
-joined(const uint64_t *symbol, const struct tails *tails, uint32_t index, unsigned n)
-{
-    uint64_t a = whole_symbol(symbol, index, n);
-    size_t tail = ((size_t)1 << (n - BITS(a))) + (index >> BITS(a));
-
-    return join(a, tails->entry[tail & (0 - (size_t)COUNT(a))]);
-}
-
-static void
-make_loop_tables(struct inflater *t, const struct tails *tails)
-{
-    uint32_t i;
-
-    for (i = 0; i < 1u << LOOP_BITS; i++) {
-        uint64_t e = joined(t->symbol, tails, i, LOOP_BITS);
-
-        t->first[i] = (uint16_t)(e == 0 ? IS_OTHER : e);
-        t->count[i] = (uint8_t)COUNT(e);
-        put_u32le(t->literals[i], (uint32_t)(e >> 32) | (uint32_t)(e & 0xff0000) << 8);
-    }
     for (i = 0; i < 1u << DIST_BITS; i++) {
-        uint64_t e = joined(t->symbol, tails, i, DIST_BITS);
-        uint32_t d = t->dist[i], far = (d & IS_OTHER_DIST) == 0 && d >> 16 >= LOOP_COPY ? d : 0;
+        uint32_t turned = t->turned[i], d = t->dist[i];
+        uint32_t far = (d & IS_OTHER_DIST) == 0 && d >> 16 >= LOOP_COPY ? d : 0;
+        uint64_t e = joined->second[turned];
 
+        put_first(t, i, joined->first[2 * turned]);
+        put_first(t, i + (1u << DIST_BITS), joined->first[2 * turned + 1]);
         put_u32le(t->second[i][0], (uint32_t)(e >> 32) << 8 | COUNT(e) << 6 | CODE_BITS(e));
         put_u32le(t->second[i][1], far);
     }
@@ -299,7 +391,8 @@ make_dist_table(struct inflater *t, unsigned litlen, unsigned dist)
 bool
 inflater_make_tables(struct inflater *t, unsigned litlen, unsigned dist)
 {
-    struct tails tails;
+    struct joined joined;
+    struct codes codes;
     struct order o;
     unsigned used, shortest = 1;
 
@@ -308,11 +401,11 @@ inflater_make_tables(struct inflater *t, unsigned litlen, unsigned dist)
         !make_table(&o, &litlen_form, t->litlen_payload, t->symbol, LITLEN_ENTRIES, &used) ||
         !make_dist_table(t, litlen, dist))
         return false;
-    join_extra_bits(t->symbol);
     while (shortest < LOOP_BITS && o.count[shortest] == 0)
         shortest++;
-    make_tails(t->symbol, LOOP_BITS - shortest, &tails);
-    make_loop_tables(t, &tails);
+    list_codes(&o, t->litlen_payload, &codes);
+    make_joined(&codes, shortest, &joined);
+    make_loop_tables(t, &joined);
     return true;
 }
 
