@@ -56,27 +56,35 @@ store_shard_identity(const struct store *store, size_t shard)
     return (struct shard_identity){&store->plan->layout, store->plan->dataset_id, (uint32_t)shard};
 }
 
-/*
- * Sum pixels and squares.  The 32-bit sums of 4096 pixels cannot overflow (4096 * 255 * 255 < 2^32); the compiler can
- * vectorise this loop.
- */
+/* Pixels that are summed in 32 bits; these sums cannot overflow (4096 * 255 * 255 < 2^32). */
+#define PIECE 4096
+
+/* Sum pixels and squares.  The number of pixels is a constant: only then do compilers vectorise this loop at -O2. */
+static void
+add_piece(const uint8_t *pixel, struct shard_result *r)
+{
+    uint32_t sum = 0, squares = 0;
+
+    for (int i = 0; i < PIECE; i++) {
+        uint32_t v = pixel[i];
+
+        sum += v;
+        squares += v * v;
+    }
+    r->sum += sum;
+    r->squares += squares;
+}
+
 void
 store_add_pixels(const uint8_t *pixel, size_t count, struct shard_result *r)
 {
-    while (count > 0) {
-        size_t piece = count < 4096 ? count : 4096, i;
-        uint32_t sum = 0, squares = 0;
+    size_t i;
 
-        for (i = 0; i < piece; i++) {
-            uint32_t v = pixel[i];
-
-            sum += v;
-            squares += v * v;
-        }
-        r->sum += sum;
-        r->squares += squares;
-        pixel += piece;
-        count -= piece;
+    for (; count >= PIECE; pixel += PIECE, count -= PIECE)
+        add_piece(pixel, r);
+    for (i = 0; i < count; i++) {
+        r->sum += pixel[i];
+        r->squares += (uint32_t)pixel[i] * pixel[i];
     }
 }
 
