@@ -149,10 +149,11 @@ always(void)
 
 const struct inflater_kind inflater_kinds[] = {
 #ifdef INFLATER_HAVE_X86
-    {"bmi2", inflater_bmi2_supported, inflater_block_bmi2, inflater_blocks_bmi2},
+    {"avx2", inflater_avx2_supported, inflater_block_bmi2, inflater_blocks_bmi2, inflater_adler_avx2},
+    {"bmi2", inflater_bmi2_supported, inflater_block_bmi2, inflater_blocks_bmi2, isal_adler32},
 #endif
-    {"c", always, inflater_block_c, inflater_blocks_c},
-    {NULL, NULL, NULL, NULL},
+    {"c", always, inflater_block_c, inflater_blocks_c, isal_adler32},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 const struct inflater_kind *
@@ -287,10 +288,12 @@ inflater_together(struct inflater *const t[2], const size_t wanted[2])
 
 /* Compute the Adler-32 up to s->out.  Bytes after the end may be written, but then the stream is refused. */
 static void
-check_sum(struct stream *s)
+check_sum(struct inflater *t)
 {
+    struct stream *s = &t->stream;
+
     if (s->out <= s->out_end) {
-        s->adler = isal_adler32(s->adler, s->checked, (uint64_t)(s->out - s->checked));
+        s->adler = t->kind->adler(s->adler, s->checked, (uint64_t)(s->out - s->checked));
         s->checked = s->out;
     }
 }
@@ -303,7 +306,7 @@ inflater_until(struct inflater *t, size_t wanted)
 
     if (s->damaged || (s->out < goal && (!run_blocks(t, goal - 1) || s->out < goal)))
         return false;
-    check_sum(s);
+    check_sum(t);
     return true;
 }
 
@@ -317,7 +320,7 @@ inflater_end(struct inflater *t)
     if (s->damaged || !run_blocks(t, s->out_end) || s->in_block || !s->last || s->in - (s->count >> 3) != p ||
         s->out != s->out_end)
         return false;
-    check_sum(s);
+    check_sum(t);
     return s->adler == ((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
 }
 

@@ -153,12 +153,16 @@ typedef enum block_end inflater_block_fn(const struct inflater *t, struct stream
  */
 typedef enum block_end inflater_blocks_fn(struct inflater *const *t, const uint8_t *const *stop, unsigned *number);
 
+/* Returns the Adler-32 (RFC 1950) of data with checksum `adler` followed by these bytes.  ISA-L has this type. */
+typedef uint32_t inflater_adler_fn(uint32_t adler, const uint8_t *p, uint64_t size);
+
 /* The implementations in order of preference; the last is plain C and always available. */
 struct inflater_kind {
-    const char *name; /* "bmi2", "c" */
+    const char *name; /* "avx2", "bmi2", "c" */
     bool (*supported)(void);
     inflater_block_fn *block;
     inflater_blocks_fn *blocks;
+    inflater_adler_fn *adler;
 };
 
 extern const struct inflater_kind inflater_kinds[]; /* ends with a NULL name */
@@ -167,9 +171,11 @@ inflater_block_fn inflater_block_c;
 inflater_blocks_fn inflater_blocks_c;
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define INFLATER_HAVE_X86 1
+bool inflater_avx2_supported(void); /* and all of bmi2 */
 bool inflater_bmi2_supported(void);
 inflater_block_fn inflater_block_bmi2;
 inflater_blocks_fn inflater_blocks_bmi2;
+inflater_adler_fn inflater_adler_avx2;
 #endif
 
 #endif

@@ -143,6 +143,30 @@ TEST(every_kind_inflates_the_output_of_zlib)
     }
 }
 
+/* ---- Adler-32 --------------------------------------------------------------------------------------------------- */
+
+/* The largest bytes after the largest checksum make the largest sums. */
+TEST(every_kind_has_the_adler_32_of_zlib)
+{
+    static uint8_t data[20000];
+    const struct inflater_kind *kind;
+    uint32_t random = 1;
+
+    for (unsigned round = 0; round < 200; round++) {
+        size_t from = next_random(&random) % 64, size = next_random(&random) % (sizeof(data) - 64);
+        uint32_t before = round % 2 ? 65520u << 16 | 65520u : 1;
+
+        if (round % 3)
+            make_data(data, sizeof(data), round, &random);
+        else
+            memset(data, 255, sizeof(data));
+        size = round % 5 ? size : round;
+        for (kind = inflater_kinds; kind->name; kind++)
+            if (kind->supported())
+                ck_assert_uint_eq(kind->adler(before, data + from, size), adler32(before, data + from, (uInt)size));
+    }
+}
+
 /* ---- damage --------------------------------------------------------------------------------------------------- */
 
 /* Corrects the checksum for this output, so that it does not reveal the damage. */
