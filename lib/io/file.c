@@ -426,11 +426,10 @@ safe_file_put(const struct folder *folder, const char *name, const void *data, s
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
 static enum chex_status
-open_regular(int folder_fd, const char *path, int flags, int *fd, uint64_t *size, struct chex_error *err)
+open_regular(int folder_fd, const char *path, int flags, int *fd, struct stat *st, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     unsigned failures = 0;
-    struct stat st;
     int error;
 
     /* O_NONBLOCK: opening a FIFO or device returns at once; fstat() then detects it. */
@@ -441,13 +440,11 @@ open_regular(int folder_fd, const char *path, int flags, int *fd, uint64_t *size
         return error_set(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
     if (*fd < 0)
         return error_read(err, errno, "cannot open");
-    error = file_fstatat(*fd, "", AT_EMPTY_PATH, &st);
+    error = file_fstatat(*fd, "", AT_EMPTY_PATH, st);
     if (error != 0)
         status = error_system(err, CHEX_ERR_READ, error, "cannot stat");
-    else if (!S_ISREG(st.st_mode))
+    else if (!S_ISREG(st->st_mode))
         status = error_set(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
-    else
-        *size = (uint64_t)st.st_size;
     if (status != CHEX_OK)
         close(*fd);
     return status;
@@ -456,7 +453,12 @@ open_regular(int folder_fd, const char *path, int flags, int *fd, uint64_t *size
 enum chex_status
 file_open(int folder_fd, const char *path, int *fd, uint64_t *size, struct chex_error *err)
 {
-    return open_regular(folder_fd, path, 0, fd, size, err);
+    struct stat st;
+    enum chex_status status = open_regular(folder_fd, path, 0, fd, &st, err);
+
+    if (status == CHEX_OK)
+        *size = (uint64_t)st.st_size;
+    return status;
 }
 
 enum chex_status
@@ -477,22 +479,26 @@ file_open_own(const struct folder *folder, const char *name, int *fd, uint64_t *
 {
     struct chex_error own = {.status = CHEX_OK};
     enum chex_status status;
+    struct stat st;
 
     err = err ? err : &own;
-    status = open_regular(folder->fd, name, O_NOFOLLOW, fd, size, err);
+    status = open_regular(folder->fd, name, O_NOFOLLOW, fd, &st, err);
+    if (status == CHEX_OK)
+        *size = (uint64_t)st.st_size;
     if (status == CHEX_ERR_MISSING && err->cause == ELOOP)
         status = error_set(err, CHEX_ERR_NOT_IMAGE, "not a regular file");
     return status;
 }
 
-enum chex_status
-file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct chex_error *err)
+/* Read at least `least` bytes, unless the file ends before, and at most `size`. */
+static enum chex_status
+read_least(int fd, uint64_t offset, void *data, size_t least, size_t size, size_t *got, struct chex_error *err)
 {
     unsigned failures = 0;
     uint8_t *p = data;
 
     *got = 0;
-    while (*got < size) {
+    while (*got < least) {
         ssize_t n = pread(fd, p + *got, size - *got, (off_t)(offset + *got));
 
         if (n == 0)
@@ -508,6 +514,12 @@ file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct
         }
     }
     return CHEX_OK;
+}
+
+enum chex_status
+file_pread(int fd, uint64_t offset, void *data, size_t size, size_t *got, struct chex_error *err)
+{
+    return read_least(fd, offset, data, size, size, got, err);
 }
 
 /* Check after reading that the file's size and time have not changed; otherwise CHEX_ERR_READ. */
@@ -529,25 +541,22 @@ enum chex_status
 file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struct chex_error *err)
 {
     struct stat before;
-    uint64_t size;
-    size_t got;
-    int fd, error;
-    enum chex_status status = file_open(folder_fd, path, &fd, &size, err);
+    size_t got, size;
+    int fd;
+    enum chex_status status = open_regular(folder_fd, path, 0, &fd, &before, err);
 
     if (status != CHEX_OK)
         return status;
     b->size = 0;
-    if (size > max)
-        status = error_set(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed", COUNT_TEXT(size),
-                           COUNT_TEXT(max));
-    error = status == CHEX_OK ? file_fstatat(fd, "", AT_EMPTY_PATH, &before) : 0;
-    if (error != 0)
-        status = error_system(err, CHEX_ERR_READ, error, "cannot stat");
-    /* Read one byte more than the size, to detect a growing file. */
+    if ((uint64_t)before.st_size > max)
+        status = error_set(err, CHEX_ERR_LIMIT, "%s bytes are more than the %s allowed",
+                           COUNT_TEXT((uint64_t)before.st_size), COUNT_TEXT(max));
+    size = (size_t)before.st_size;
     if (status == CHEX_OK)
-        status = buffer_reserve(b, (size_t)size + 1, err);
+        status = buffer_reserve(b, size + 1, err);
+    /* Ask for one byte more, to find a file that grew, or that has no size; check_unchanged() finds one that grows. */
     if (status == CHEX_OK)
-        status = file_pread(fd, 0, b->data, (size_t)size + 1, &got, err);
+        status = read_least(fd, 0, b->data, size > 0 ? size : 1, size + 1, &got, err);
     if (status == CHEX_OK)
         status = check_unchanged(fd, got, &before, err);
     if (status == CHEX_OK)
