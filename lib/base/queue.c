@@ -117,6 +117,8 @@ queue_reserve(struct queue *q, uint64_t size)
 void
 queue_push(struct queue *q, struct queue_entry *e)
 {
+    bool room = false;
+
     if (q->consume) {
         q->consume(q->context, e);
         queue_return(q, e);
@@ -126,7 +128,7 @@ queue_push(struct queue *q, struct queue_entry *e)
     if (e->reserved > e->bytes.size) {
         q->bytes -= e->reserved - e->bytes.size;
         e->reserved = e->bytes.size;
-        pthread_cond_signal(&q->room);
+        room = q->unused;
     }
     e->next = NULL;
     if (q->last)
@@ -134,8 +136,11 @@ queue_push(struct queue *q, struct queue_entry *e)
     else
         q->first = e;
     q->last = e;
-    pthread_cond_signal(&q->pushed);
     pthread_mutex_unlock(&q->lock);
+    /* After unlocking, because the woken thread needs the lock. */
+    pthread_cond_signal(&q->pushed);
+    if (room)
+        pthread_cond_signal(&q->room);
 }
 
 unsigned
@@ -158,19 +163,30 @@ queue_pop(struct queue *q, struct queue_entry **e, unsigned most)
 }
 
 void
-queue_return(struct queue *q, struct queue_entry *e)
+queue_return_all(struct queue *q, struct queue_entry *const *e, unsigned count)
 {
-    if (e->bytes.capacity > KEEP_CAPACITY)
-        buffer_release(&e->bytes);
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        if (e[i]->bytes.capacity > KEEP_CAPACITY)
+            buffer_release(&e[i]->bytes);
     pthread_mutex_lock(&q->lock);
-    q->in_use--;
-    q->bytes -= e->reserved;
-    e->reserved = 0;
-    e->next = q->unused;
-    q->unused = e;
+    for (i = 0; i < count; i++) {
+        q->in_use--;
+        q->bytes -= e[i]->reserved;
+        e[i]->reserved = 0;
+        e[i]->next = q->unused;
+        q->unused = e[i];
+    }
+    pthread_mutex_unlock(&q->lock);
     /* Wake all waiting threads: the next one may need more room than there is. */
     pthread_cond_broadcast(&q->room);
-    pthread_mutex_unlock(&q->lock);
+}
+
+void
+queue_return(struct queue *q, struct queue_entry *e)
+{
+    queue_return_all(q, &e, 1);
 }
 
 void

@@ -58,6 +58,8 @@ void queue_push(struct queue *q, struct queue_entry *e);
 unsigned queue_pop(struct queue *q, struct queue_entry **e, unsigned most);
 /* Return an entry to the queue, whether it was used or not. */
 void queue_return(struct queue *q, struct queue_entry *e);
+/* Return several at once, so that a thread that waits for room wakes up once for them. */
+void queue_return_all(struct queue *q, struct queue_entry *const *e, unsigned count);
 
 /* Promise that no more entries will be pushed. */
 void queue_close(struct queue *q);

@@ -29,13 +29,12 @@ work(void *context, uint64_t *item, struct chex_error *err)
     struct convert_job *job = context;
     struct convert_worker w;
     struct queue_entry *e[ENTRIES_TOGETHER];
-    unsigned count, i;
+    unsigned count;
     enum chex_status status = convert_worker_init(&w, job, err);
 
     while (status == CHEX_OK && (count = queue_pop(job->queue, e, ENTRIES_TOGETHER)) > 0) {
         status = convert_entries(&w, e, count, item, err);
-        for (i = 0; i < count; i++)
-            queue_return(job->queue, e[i]);
+        queue_return_all(job->queue, e, count);
     }
     profile_thread_end(&w.measured);
     convert_worker_release(&w);
