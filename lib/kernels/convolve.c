@@ -216,21 +216,32 @@ convolve_columns(const struct convolve_kind *kind, const struct resample_axis *a
 
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
 
-/* Interleaving row i with row i + 8 four times moves every byte to its place. */
+/*
+ * Interleaving row i with row i + 8 four times moves every byte to its place.  All loops are unrolled, so that the rows
+ * stay in registers.
+ */
 static inline void
 transpose_block(const uint8_t *from, size_t from_stride, uint8_t *to, size_t to_stride)
 {
     bytes16 a[LANES], b[LANES];
 
+#pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         a[i] = load(from + i * from_stride);
-    for (int round = 0; round < 4; round++) {
+#pragma GCC unroll 2
+    for (int round = 0; round < 2; round++) {
+#pragma GCC unroll 8
         for (int i = 0; i < LANES / 2; i++) {
             b[2 * i] = interleave_first(a[i], a[i + LANES / 2]);
             b[2 * i + 1] = interleave_second(a[i], a[i + LANES / 2]);
         }
-        memcpy(a, b, sizeof(a));
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES / 2; i++) {
+            a[2 * i] = interleave_first(b[i], b[i + LANES / 2]);
+            a[2 * i + 1] = interleave_second(b[i], b[i + LANES / 2]);
+        }
     }
+#pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         store(to + i * to_stride, a[i]);
 }
