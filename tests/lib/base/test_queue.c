@@ -75,6 +75,18 @@ TEST(a_queue_has_no_more_entries_than_requested)
     free_alone(q);
 }
 
+TEST(several_entries_returned_at_once_make_room_for_as_many)
+{
+    struct queue *q = queue_alone(2);
+    struct queue_entry *both[2] = {queue_reserve(q, 500), queue_reserve(q, 500)};
+
+    queue_return_all(q, both, 2);
+    ck_assert_ptr_nonnull(queue_reserve(q, 500));
+    ck_assert_ptr_nonnull(queue_reserve(q, 500));
+    ck_assert(is_full(q, 0));
+    free_alone(q);
+}
+
 TEST(bytes_are_bounded_but_for_one_that_is_larger_and_alone)
 {
     struct queue *q = queue_alone(8);
