@@ -61,7 +61,7 @@ spread(uint8_t *out, size_t distance)
 bool
 inflater_avx2_supported(void)
 {
-    return inflater_bmi2_supported() && __builtin_cpu_supports("avx2");
+    return inflater_bmi2_supported() && cpu_has(CPU_AVX2);
 }
 
 /* The sums of 8 lanes of a piece of steps.  In each step, byte i has the weight 32 - i in the second sum. */
