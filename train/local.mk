@@ -15,6 +15,7 @@ libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
 libtrain_la_LIBADD = $(cpu_libs) libchexcore.la -lm
 
 include train/graph/local.mk
+include train/maps/local.mk
 include train/math/local.mk
 include train/backend/local.mk
 include train/checkpoint/local.mk

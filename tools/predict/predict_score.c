@@ -103,7 +103,7 @@ start(struct scorer *w, const struct micro_batch *b, struct chex_error *err)
         struct scored_model *member = &w->member[m];
 
         status = models->backend->score_start(models->model[m].plan, &batch, member->views, member->crop,
-                                              ARENA_PARAMETERS, member->raw[slot], err);
+                                              ARENA_PARAMETERS, member->raw[slot], NULL, err);
         member->started += status == CHEX_OK;
     }
     if (status == CHEX_OK)

@@ -83,7 +83,7 @@ enum chex_status
 backend_score(const struct backend *backend, struct plan *plan, const struct batch *batch, unsigned views,
               const struct crop *crop, enum arena_id weights, float *logits, struct chex_error *err)
 {
-    enum chex_status status = backend->score_start(plan, batch, views, crop, weights, logits, err);
+    enum chex_status status = backend->score_start(plan, batch, views, crop, weights, logits, NULL, err);
 
     return status == CHEX_OK ? backend->score_finish(plan, err) : status;
 }

@@ -117,6 +117,7 @@ struct plan_options {
     unsigned source;           /* side of the source images, at least that of the graph's input */
     bool train;                /* otherwise only scoring: no gradients, no moments */
     bool mixup;                /* micro-batches may have batch.mix */
+    bool maps;                 /* score_start() can write maps; a graph without graph_head: CHEX_ERR_UNSUPPORTED */
     bool average;              /* keep an exponential moving average of the parameters */
     bool keep;                 /* for tests: no two buffers share memory, so peek() finds all of them */
     bool deterministic;        /* the result must not depend on timing; all algorithms of all backends comply */
@@ -345,9 +346,11 @@ struct backend {
      * crop    [views][batch], read before the call returns, like the batch
      * weights ARENA_PARAMETERS or ARENA_AVERAGE
      * logits  [views][batch][outputs], 0 for padding; written until score_finish() returns
+     * maps    [views][batch][outputs][height][width] of graph_head, the class activation maps (maps.h); written as
+     *         logits; NULL: none.  Only for a plan with `maps`
      */
     enum chex_status (*score_start)(struct plan *plan, const struct batch *batch, unsigned views,
-                                    const struct crop *crop, enum arena_id weights, float *logits,
+                                    const struct crop *crop, enum arena_id weights, float *logits, float *maps,
                                     struct chex_error *err);
     /*
      * Wait for the logits of the oldest micro-batch in flight.  It is no longer in flight afterwards, also after an
@@ -371,7 +374,7 @@ struct backend {
 extern const struct backend *const backends[];
 const struct backend *backend_find(const char *name);
 
-/* Score one micro-batch: score_start() and score_finish().  No other may be in flight. */
+/* Score one micro-batch without maps: score_start() and score_finish().  No other may be in flight. */
 enum chex_status backend_score(const struct backend *backend, struct plan *plan, const struct batch *batch,
                                unsigned views, const struct crop *crop, enum arena_id weights, float *logits,
                                struct chex_error *err);

@@ -151,6 +151,7 @@ host_facts(const struct device *device, const struct plan_options *o, const char
            struct chex_error *err)
 {
     struct digest *digest;
+    struct graph_head head;
     uint8_t hash[DIGEST_SIZE];
 
     if (o->precision != PRECISION_AUTO && !(device->info.precisions >> o->precision & 1))
@@ -158,6 +159,8 @@ host_facts(const struct device *device, const struct plan_options *o, const char
                          device->backend->name);
     if (o->engine == ENGINE_CUDNN)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "the backend %s has no cuDNN", device->backend->name);
+    if (o->maps && !graph_find_head(o->graph, &head))
+        return error_set(err, CHEX_ERR_UNSUPPORTED, GRAPH_NO_HEAD);
     digest = digest_new();
     if (!digest)
         return error_memory(err);
@@ -221,23 +224,27 @@ host_set_state(struct plan *plan, const struct plan_state *state, struct chex_er
 
 enum chex_status
 host_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                 enum arena_id weights, float *logits, struct chex_error *err)
+                 enum arena_id weights, float *logits, float *maps, struct chex_error *err)
 {
     struct host *h = host_of(plan);
     const struct graph *g = h->options.graph;
     size_t values = (size_t)h->options.batch * g->buffer[g->output].channels;
+    struct graph_head head;
     float *there;
     enum chex_status status = find_arena(h, weights, &there, err);
     unsigned v;
 
     if (status == CHEX_OK && h->scores == SCORES_IN_FLIGHT)
         status = error_set(err, CHEX_ERR_BUG, "too many micro-batches of an evaluation are in flight");
+    if (status == CHEX_OK && maps && (!h->options.maps || !graph_find_head(g, &head)))
+        status = error_set(err, CHEX_ERR_BUG, "this plan has no maps");
     for (v = 0; status == CHEX_OK && v < views; v++) {
         struct batch view = *batch;
 
         view.crop = crop + (size_t)v * h->options.batch;
         view.mix = NULL;
-        h->ops->score(plan, &view, weights, logits + v * values);
+        h->ops->score(plan, &view, weights, logits + v * values,
+                      maps ? maps + v * h->options.batch * head.map_floats : NULL);
         if (h->options.reduce)
             status = h->options.reduce->ops->poll(h->options.reduce, err);
     }

@@ -26,8 +26,11 @@ struct host_ops {
     double (*forward)(struct plan *plan, const struct batch *batch);
     /* Add the gradients of that loss to the arena; call host_gradients() for each node whose gradients are final. */
     enum chex_status (*backward)(struct plan *plan, struct chex_error *err);
-    /* Compute the logits of one view with the running statistics of the arena and these weights. */
-    void (*score)(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits);
+    /*
+     * Compute the logits of one view with the running statistics of the arena and these weights; also its maps, unless
+     * `maps` is NULL.
+     */
+    void (*score)(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits, float *maps);
     /* Call optimizer_apply() for all parameters. */
     void (*apply)(struct plan *plan, const struct optimizer_step *step, double scale);
     /* Called after the parameters or their average changed; may be NULL. */
@@ -158,7 +161,7 @@ enum chex_status host_result(struct plan *plan, uint64_t ticket, bool *done, str
                              struct chex_error *err);
 enum chex_status host_resume(struct plan *plan, struct chex_error *err);
 enum chex_status host_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                                  enum arena_id weights, float *logits, struct chex_error *err);
+                                  enum arena_id weights, float *logits, float *maps, struct chex_error *err);
 enum chex_status host_score_finish(struct plan *plan, struct chex_error *err);
 
 #endif

@@ -223,6 +223,8 @@ pass(struct plan *plan, const struct batch *batch, enum arena_id weights, bool t
     plan->images = batch_images(batch, plan->host.options.batch, plan->place);
     if (plan->images < plan->host.options.batch)
         memset(plan->logits, 0, plan->host.options.batch * outputs * sizeof(float));
+    if (plan->map)
+        memset(plan->map, 0, plan->host.options.batch * plan->head.map_floats * sizeof(*plan->map));
     if (plan->images == 0)
         return;
     if (plan->packed != plan->weights)
@@ -241,11 +243,24 @@ cpu_forward(struct plan *plan, const struct batch *batch)
 }
 
 static void
-cpu_score(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits)
+take_maps(const struct plan *plan, float *maps)
+{
+    size_t floats = plan->head.map_floats, n, i;
+
+    memset(maps, 0, plan->host.options.batch * floats * sizeof(*maps));
+    for (n = 0; n < plan->images; n++)
+        for (i = 0; i < floats; i++)
+            maps[plan->place[n] * floats + i] = (float)plan->map[n * floats + i];
+}
+
+static void
+cpu_score(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits, float *maps)
 {
     pass(plan, batch, weights, false);
     memcpy(logits, plan->logits,
            plan->host.options.batch * plan->graph->buffer[plan->graph->output].channels * sizeof(float));
+    if (maps)
+        take_maps(plan, maps);
 }
 
 /* ---- backward -------------------------------------------------------------------------------------------------- */

@@ -193,6 +193,8 @@ struct plan {
     bool whole_images;     /* EVALUATE: a task runs one image through all nodes */
     float *logit_gradient;
     float *logits;             /* [batch][outputs] */
+    struct graph_head head;    /* only for maps: */
+    double *map;               /* [batch][head.map_floats] of images 0 .. images - 1; NULL: the plan has no maps */
     const struct batch *batch; /* of the current call */
     unsigned images;           /* images without padding; all loops run over 0 .. images - 1 */
     unsigned *place;           /* [batch]: index of each of them in the micro-batch */

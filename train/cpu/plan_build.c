@@ -227,6 +227,8 @@ make_workspace(struct plan *plan)
     if (!find_workspace(plan) ||
         !plan_want(plan, &plan->scratch, plan->host.options.threads * plan->scratch_floats, sizeof(float)) ||
         !plan_want(plan, &plan->logits, outputs, sizeof(float)) ||
+        (plan->host.options.maps &&
+         !plan_want(plan, &plan->map, plan->host.options.batch * plan->head.map_floats, sizeof(double))) ||
         !plan_want(plan, &plan->place, plan->host.options.batch, sizeof(*plan->place)))
         return false;
     for (i = 0; i < g->buffer_count && plan->host.options.train; i++) {
@@ -255,6 +257,7 @@ plan_build(struct plan *plan, struct chex_error *err)
     enum chex_status status = CHEX_OK;
     size_t i;
 
+    (void)graph_find_head(g, &plan->head); /* host_facts() has refused maps of a network without a head */
     plan->tensor = plan_take(plan, g->buffer_count, sizeof(*plan->tensor));
     plan->step = plan_take(plan, g->node_count, sizeof(*plan->step));
     if (!plan->tensor || !plan->step || !make_tensors(plan))

@@ -61,6 +61,25 @@ average(const float *x, unsigned width, unsigned kernel_height, unsigned kernel_
     }
 }
 
+/* Add what the channels of block b contribute to the maps of an image; x is the block, [pixels][16]. */
+static void
+add_to_maps(struct plan *plan, const struct step *step, size_t image, unsigned b, const float *x)
+{
+    const struct graph_head *h = &plan->head;
+    const float *w = plan->weights + plan->graph->param[h->linear->weight].offset;
+    double *map = plan->map + image * h->map_floats;
+    unsigned c, o;
+    size_t p;
+
+    for (c = 0; c < h->channels; c++) {
+        unsigned lane = step->in.lane[c];
+
+        for (o = 0; lane / BLOCK == b && o < h->outputs; o++)
+            for (p = 0; p < h->pixels; p++)
+                map[o * h->pixels + p] += (double)w[(size_t)o * h->channels + c] * (double)x[p * BLOCK + lane % BLOCK];
+    }
+}
+
 static void
 forward_block(struct plan *plan, struct step *step, size_t image, size_t slot, unsigned b, float *x)
 {
@@ -84,6 +103,8 @@ forward_block(struct plan *plan, struct step *step, size_t image, size_t slot, u
         break;
     default: /* GRAPH_MEAN_POOL */
         average(x, in->width, in->height, in->width, y, 1, 1, 1);
+        if (plan->map && !plan->training && node == plan->head.mean)
+            add_to_maps(plan, step, image, b, x);
         break;
     }
     statistics_add(plan, step, image, b, 1, slot, 0, out->pixels);

@@ -204,7 +204,7 @@ start_batch(struct share_of_scores *s, struct chex_error *err)
     batch.index = f->loaded->batch.index;
     batch.store = f->loaded->batch.store;
     batch.weight = f->loaded->batch.weight;
-    status = o->backend->score_start(o->plan, &batch, s->views, s->crop, o->weights, f->logits, err);
+    status = o->backend->score_start(o->plan, &batch, s->views, s->crop, o->weights, f->logits, NULL, err);
     if (status == CHEX_OK)
         s->started++;
     else

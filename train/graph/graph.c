@@ -186,6 +186,30 @@ graph_flops(const struct graph *g)
     return flops;
 }
 
+bool
+graph_find_head(const struct graph *g, struct graph_head *out)
+{
+    const struct graph_node *mean = NULL, *linear = NULL;
+    size_t i;
+
+    for (i = 0; i < g->node_count; i++)
+        if (g->node[i].op == GRAPH_LINEAR && g->node[i].out.buffer == g->output)
+            linear = &g->node[i];
+    for (i = 0; linear && i < g->node_count; i++)
+        if (g->node[i].op == GRAPH_MEAN_POOL && graph_slice_same(&g->node[i].out, &linear->in))
+            mean = &g->node[i];
+    *out = (struct graph_head){.mean = mean, .linear = linear};
+    if (!mean || linear->out.channels != g->buffer[g->output].channels)
+        return false;
+    out->outputs = linear->out.channels;
+    out->channels = mean->in.channels;
+    out->height = g->buffer[mean->in.buffer].height;
+    out->width = g->buffer[mean->in.buffer].width;
+    out->pixels = (size_t)out->height * out->width;
+    out->map_floats = out->outputs * out->pixels;
+    return true;
+}
+
 size_t
 graph_activations(const struct graph *g)
 {

@@ -108,6 +108,19 @@ enum chex_status graph_check(const struct graph *g, struct chex_error *err);
 /* Returns the parameter or statistic with this name, or NULL. */
 const struct graph_tensor *graph_find(const struct graph *g, const char *name);
 
+/*
+ * The end of a network: `linear` makes the logits from the mean over all pixels of an activation.  Such a network has
+ * class activation maps (maps.h).
+ */
+struct graph_head {
+    const struct graph_node *mean, *linear;
+    unsigned outputs, channels, height, width; /* logits; the activation */
+    size_t pixels, map_floats;                 /* height x width; outputs x pixels */
+};
+/* Returns false if the network does not end like this; GRAPH_NO_HEAD is the error message. */
+#define GRAPH_NO_HEAD "the network has no mean over all pixels before its linear layer, so it has no maps"
+bool graph_find_head(const struct graph *g, struct graph_head *out);
+
 /* Returns the floating-point operations of one image forward; a multiply-add counts as 2. */
 double graph_flops(const struct graph *g);
 

@@ -333,13 +333,43 @@ ref_forward(struct plan *plan, const struct batch *batch)
     return host_loss(plan, batch, plan->logits, plan->logit_gradient);
 }
 
+/* Compute the maps of the images of a pass: the linear layer at every pixel, without its bias. */
 static void
-ref_score(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits)
+take_maps(const struct plan *plan, float *maps)
+{
+    const struct graph *g = plan->graph;
+    struct graph_head h;
+    struct slice x;
+    unsigned n, o, c;
+    size_t p;
+
+    graph_find_head(g, &h);
+    x = slice_of(plan, plan->value, &h.mean->in);
+    memset(maps, 0, plan->host.options.batch * h.map_floats * sizeof(*maps));
+    for (n = 0; n < plan->images; n++)
+        for (o = 0; o < h.outputs; o++) {
+            const float *w = plan->weights + g->param[h.linear->weight].offset + (size_t)o * h.channels;
+            float *map = maps + plan->place[n] * h.map_floats + o * h.pixels;
+
+            for (p = 0; p < h.pixels; p++) {
+                double sum = 0;
+
+                for (c = 0; c < h.channels; c++)
+                    sum += (double)w[c] * (double)slice_plane(x, n, c)[p];
+                map[p] = (float)sum;
+            }
+        }
+}
+
+static void
+ref_score(struct plan *plan, const struct batch *batch, enum arena_id weights, float *logits, float *maps)
 {
     const struct graph *g = plan->graph;
 
     pass(plan, batch, weights, false);
     memcpy(logits, plan->logits, plan->host.options.batch * g->buffer[g->output].channels * sizeof(float));
+    if (maps)
+        take_maps(plan, maps);
 }
 
 /* ---- backward -------------------------------------------------------------------------------------------------- */

@@ -71,6 +71,46 @@ run_linear(const value_set &set)
 }
 
 static void
+run_class_maps(const value_set &set, bool normed)
+{
+    enum { IMAGES = 3, PIXELS = 7, IN = 72, OUT = 5, LD = 80 };
+    floats x = random_values(set, IMAGES * PIXELS * LD), w = random_floats(OUT * IN), scale = random_floats(IN),
+           shift = random_floats(IN), weight(IMAGES, 1);
+    doubles map(IMAGES * OUT * PIXELS);
+
+    weight[1] = 0;
+    x[PIXELS * LD] = NAN; /* of the image of weight 0 */
+    class_maps_args a = {upload(set, x),
+                         normed ? upload(scale) : NULL,
+                         normed ? upload(shift) : NULL,
+                         upload(w),
+                         upload(weight),
+                         room(IMAGES * OUT * PIXELS),
+                         IMAGES,
+                         PIXELS,
+                         IN,
+                         OUT,
+                         LD,
+                         normed};
+
+    for (unsigned n = 0; n < IMAGES * OUT * PIXELS; n++) {
+        unsigned p = n % PIXELS, o = n / PIXELS % OUT, image = n / PIXELS / OUT;
+
+        for (unsigned i = 0; image != 1 && i < IN; i++) {
+            double y = (double)x[(image * PIXELS + p) * LD + i];
+
+            if (normed)
+                y = fmax(0, y * (double)scale[i] + (double)shift[i]);
+            map[n] += (double)w[o * IN + i] * y;
+        }
+    }
+    launch(set, CUDA_CLASS_MAPS, cuda_blocks(IMAGES * OUT * PIXELS, HEAD_THREADS / 32), 1, a);
+    compare("maps", map, download(a.map, map.size()), 1e-6);
+    release();
+    finish_case(set, normed ? "class activation maps with a BN" : "class activation maps");
+}
+
+static void
 run_loss(const value_set &set, bool focal, double smoothing, bool mixed)
 {
     enum { IMAGES = 7, OUT = 14 };
@@ -140,6 +180,9 @@ static void
 run_all(const value_set &set)
 {
     run_linear(set);
+    run_class_maps(set, false);
+    run_class_maps(set, true);
+
     for (double smoothing : {0.0, 0.2}) {
         for (bool mixed : {false, true}) {
             run_loss(set, false, smoothing, mixed);

@@ -193,6 +193,14 @@ buffer_floats(const struct plan_options *o, size_t i)
     return (size_t)o->batch * b->channels * b->height * b->width;
 }
 
+size_t
+map_floats(const struct plan_options *o)
+{
+    struct graph_head head;
+
+    return o->maps && graph_find_head(o->graph, &head) ? o->batch * head.map_floats : 0;
+}
+
 void
 make_outcome(const struct plan_options *o, struct outcome *out)
 {
@@ -203,6 +211,7 @@ make_outcome(const struct plan_options *o, struct outcome *out)
         out->value[k] = take(g->buffer_count, sizeof(float *));
         out->gradient[k] = take(g->buffer_count, sizeof(float *));
         out->logits[k] = take((size_t)o->batch * OUTPUTS, sizeof(float));
+        out->maps[k] = map_floats(o) > 0 ? take(map_floats(o), sizeof(float)) : NULL;
     }
     out->gradients = take(g->param_floats, sizeof(float));
     out->parameters = take(g->param_floats, sizeof(float));
@@ -224,6 +233,7 @@ free_outcome(const struct plan_options *o, struct outcome *out)
         free(out->value[k]);
         free(out->gradient[k]);
         free(out->logits[k]);
+        free(out->maps[k]);
     }
     free(out->unfinished);
     free(out->gradients);
@@ -262,6 +272,7 @@ run_reference(const struct plan_options *o, const struct images *m, const float 
     struct plan *plan;
     uint64_t ticket;
     bool done;
+    int k;
 
     chosen.precision = PRECISION_AUTO;
     check(backend_ref.device_open(0, &device, &err), &err);
@@ -280,8 +291,12 @@ run_reference(const struct plan_options *o, const struct images *m, const float 
     check(backend_ref.read(plan, ARENA_GRADIENTS, out->gradients, &err), &err);
     check(backend_ref.read(plan, ARENA_PARAMETERS, out->parameters, &err), &err);
     check(backend_ref.read(plan, ARENA_STATISTICS, out->statistics, &err), &err);
-    check(backend_score(&backend_ref, plan, &m[0].batch, 1, m[0].crop, ARENA_PARAMETERS, out->logits[0], &err), &err);
-    check(backend_score(&backend_ref, plan, &m[0].batch, 1, m[0].crop, ARENA_AVERAGE, out->logits[1], &err), &err);
+    for (k = 0; k < 2; k++) {
+        check(backend_ref.score_start(plan, &m[0].batch, 1, m[0].crop, k == 0 ? ARENA_PARAMETERS : ARENA_AVERAGE,
+                                      out->logits[k], out->maps[k], &err),
+              &err);
+        check(backend_ref.score_finish(plan, &err), &err);
+    }
     backend_ref.plan_free(plan);
     backend_ref.device_close(device);
 }
@@ -507,6 +522,8 @@ run_lists(const struct plan_options *o, const struct cuda_chip *chip, const stru
         run_list(&l, k == 0 ? CUDA_LIST_PACK : CUDA_LIST_PACK_AVERAGE);
         run_list(&l, k == 0 ? CUDA_LIST_SCORE : CUDA_LIST_SCORE_AVERAGE);
         get(out->logits[k], l.logits, (size_t)o->batch * OUTPUTS * sizeof(float));
+        if (out->maps[k])
+            get(out->maps[k], l.maps, map_floats(o) * sizeof(float));
     }
     for (k = 0; k < CUDA_KERNEL_COUNT; k++)
         out->launches[k] = count_kernel(&l, (enum cuda_kernel_id)k);

@@ -51,6 +51,7 @@ struct outcome {
     float **value[2], **gradient[2]; /* [micro-batch][buffer], NULL: not kept, or never stored */
     float *gradients, *statistics, *parameters;
     float *logits[2]; /* with running statistics: from the parameters, from the average */
+    float *maps[2];   /* the same; NULL without plan_options.maps */
     double loss, norm;
     unsigned finals;                      /* launches after which more gradients are final */
     unsigned launches[CUDA_KERNEL_COUNT]; /* per step */
@@ -58,6 +59,7 @@ struct outcome {
 };
 
 size_t buffer_floats(const struct plan_options *o, size_t i);
+size_t map_floats(const struct plan_options *o); /* of a micro-batch; 0 without maps */
 void make_outcome(const struct plan_options *o, struct outcome *out);
 void free_outcome(const struct plan_options *o, struct outcome *out);
 

@@ -396,6 +396,7 @@ follow(const char *model, unsigned side, unsigned batch, struct cuda_chip chip, 
     struct plan_options o = {.batch = batch,
                              .source = side + BORDER,
                              .train = train,
+                             .maps = true,
                              .average = true,
                              .engine = engine,
                              .precision = PRECISION_FP16};

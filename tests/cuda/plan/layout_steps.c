@@ -177,6 +177,10 @@ compare_outcomes(const char *name, const struct plan_options *o, const struct im
     compare("parameters", 0, got->parameters, want->parameters, g->param_floats, allowed.gradients);
     compare("logits of the parameters", 0, got->logits[0], want->logits[0], logits, allowed.gradients);
     compare("logits of the average", 0, got->logits[1], want->logits[1], logits, allowed.gradients);
+    if (got->maps[0]) {
+        compare("maps of the parameters", 0, got->maps[0], want->maps[0], map_floats(o), allowed.gradients);
+        compare("maps of the average", 0, got->maps[1], want->maps[1], map_floats(o), allowed.gradients);
+    }
     expect(fabs(got->loss - want->loss) <= allowed.values * want->loss, "loss %.9g, not %.9g", got->loss, want->loss);
     expect(fabs(got->norm - want->norm) <= allowed.gradients * want->norm, "norm %.9g, not %.9g", got->norm,
            want->norm);
@@ -197,6 +201,8 @@ same_bits(const char *name, const struct plan_options *o, const struct outcome *
     expect(memcmp(a->statistics, b->statistics, g->stat_floats * sizeof(float)) == 0, "%s: statistics differ", name);
     expect(memcmp(a->logits[0], b->logits[0], logits) == 0, "%s: logits differ", name);
     expect(memcmp(a->logits[1], b->logits[1], logits) == 0, "%s: logits of the average differ", name);
+    expect(map_floats(o) == 0 || memcmp(a->maps[1], b->maps[1], map_floats(o) * sizeof(float)) == 0,
+           "%s: maps of the average differ", name);
     expect(a->loss == b->loss, "%s: the loss differs", name);
 }
 
@@ -298,6 +304,7 @@ run_model(const char *model, unsigned side, unsigned batch, bool smooth)
                              .micro_batches = 2,
                              .source = side + BORDER,
                              .train = true,
+                             .maps = true,
                              .average = true,
                              .keep = true,
                              .loss = {.kind = LOSS_FOCAL, .gamma = 2, .positive_weight = positive}};

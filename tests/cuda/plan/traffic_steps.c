@@ -136,6 +136,7 @@ run_model(const char *model, unsigned side, unsigned batch, enum optimizer_kind 
                              .micro_batches = 2,
                              .source = side + BORDER,
                              .train = true,
+                             .maps = true,
                              .average = true,
                              .precision = PRECISION_FP16,
                              .loss = {.kind = LOSS_FOCAL, .gamma = 2, .positive_weight = positive}};

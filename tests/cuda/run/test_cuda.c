@@ -375,7 +375,8 @@ TEST(the_second_micro_batch_is_launched_before_the_host_waits_for_the_first)
     for (i = 0; i < 6; i++) {
         gpu_draw(&b, i, 1 + i % GPU_BATCH);
         emulator_count(&before);
-        step_check_ok(backend_cuda.score_start(gpu.p.plan, &b.batch, 1, b.crop, ARENA_PARAMETERS, got[i], &err), &err);
+        step_check_ok(backend_cuda.score_start(gpu.p.plan, &b.batch, 1, b.crop, ARENA_PARAMETERS, got[i], NULL, &err),
+                      &err);
         emulator_count(&after);
         ck_assert_uint_eq(after.graphs - before.graphs, 1);
         ck_assert_uint_eq(after.waits, before.waits);

@@ -226,7 +226,7 @@ score_two(struct plan *plan, const struct batch *batch, struct chex_error *err)
     unsigned started = 0, i;
 
     for (i = 0; i < 2 && status == CHEX_OK; i++) {
-        status = backend_cuda.score_start(plan, batch, 1 + i, crop, ARENA_AVERAGE, logits[i], err);
+        status = backend_cuda.score_start(plan, batch, 1 + i, crop, ARENA_AVERAGE, logits[i], NULL, err);
         started += status == CHEX_OK;
     }
     for (i = 0; i < started; i++) {

@@ -101,7 +101,7 @@ struct late_score {
     unsigned views;
     struct crop *crop;
     enum arena_id weights;
-    float *logits;
+    float *logits, *maps;
 };
 
 /* At the start of its region. */
@@ -427,7 +427,7 @@ late_resume(struct plan *plan, struct chex_error *err)
 /* Copies the micro-batch and spoils the caller's; its logits are garbage until late_score_finish(). */
 static enum chex_status
 late_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                 enum arena_id weights, float *logits, struct chex_error *err)
+                 enum arena_id weights, float *logits, float *maps, struct chex_error *err)
 {
     enum chex_status status = run_all(late_open_memory(plan), err);
     size_t n = plan->options.batch, image = (size_t)plan->options.source * plan->options.source;
@@ -437,7 +437,7 @@ late_score_start(struct plan *plan, const struct batch *batch, unsigned views, c
     if (plan->scores - plan->scores_finished == SCORES_IN_FLIGHT)
         abort();
     if (status == CHEX_OK) {
-        *s = (struct late_score){.batch = *batch, .views = views, .weights = weights, .logits = logits};
+        *s = (struct late_score){.batch = *batch, .views = views, .weights = weights, .logits = logits, .maps = maps};
         s->batch.pixels = late_gather_pixels(batch, n, image);
         s->batch.index = NULL;
         s->batch.weight = copy_of(batch->weight, n * sizeof(*batch->weight));
@@ -454,9 +454,11 @@ late_score_finish(struct plan *plan, struct chex_error *err)
 {
     struct late_score *s = &late_open_memory(plan)->score[plan->scores_finished++ % SCORES_IN_FLIGHT];
     float *logits = s->logits;
-    enum chex_status status = backend_score(&backend_ref, plan->ref, &s->batch, s->views, s->crop, s->weights, logits,
-                                            err);
+    enum chex_status status = backend_ref.score_start(plan->ref, &s->batch, s->views, s->crop, s->weights, logits,
+                                                      s->maps, err);
 
+    if (status == CHEX_OK)
+        status = backend_ref.score_finish(plan->ref, err);
     free((void *)s->batch.pixels);
     free((void *)s->batch.weight);
     free(s->crop);

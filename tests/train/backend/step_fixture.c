@@ -360,6 +360,24 @@ read_concurrently(void *context)
     return NULL;
 }
 
+/* The mean of a map and the bias are the logit.  Those of padding are zero. */
+static void
+check_maps(const struct graph *g, const struct step_setup *setup, const struct outcome *o)
+{
+    const float *bias = o->after + graph_find(g, "head.bias")->offset;
+    size_t pixels = o->map_count / o->logit_count, i, p;
+
+    for (i = 0; i < o->logit_count; i++) {
+        bool padding = setup->weight && setup->weight[i / OUTPUTS] == 0;
+        double sum = 0;
+
+        for (p = 0; p < pixels; p++)
+            sum += (double)o->maps[i * pixels + p];
+        ck_assert_double_eq_tol(sum / (double)pixels + (padding ? 0 : (double)bias[i % OUTPUTS]),
+                                (double)o->evaluated[i], 1e-5);
+    }
+}
+
 /* Runs an evaluation while a second thread reads what the outcome already has of the plan. */
 static void
 score_and_read(const struct step_plan *p, const struct batch *batch, const struct crop *crop, struct outcome *o)
@@ -370,7 +388,9 @@ score_and_read(const struct step_plan *p, const struct batch *batch, const struc
 
     if (p->backend->read_concurrently)
         ck_assert_int_eq(pthread_create(&second, NULL, read_concurrently, &r), 0);
-    step_check_ok(backend_score(p->backend, p->plan, batch, 1, crop, ARENA_PARAMETERS, o->evaluated, &err), &err);
+    step_check_ok(p->backend->score_start(p->plan, batch, 1, crop, ARENA_PARAMETERS, o->evaluated, o->maps, &err),
+                  &err);
+    step_check_ok(p->backend->score_finish(p->plan, &err), &err);
     if (p->backend->read_concurrently) {
         ck_assert_int_eq(pthread_join(second, NULL), 0);
         ck_assert_int_eq(r.status, CHEX_OK);
@@ -393,6 +413,7 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
                                    .source = SOURCE,
                                    .train = true,
                                    .mixup = setup->mix != NULL,
+                                   .maps = true,
                                    .keep = setup->keep,
                                    .threads = setup->threads,
                                    .precision = setup->precision,
@@ -400,6 +421,7 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
     struct outcome o = {.params = g->param_floats * sizeof(float),
                         .stats = g->stat_floats * sizeof(float),
                         .logit_count = (size_t)images * OUTPUTS};
+    struct graph_head head;
     uint8_t *pixels = guarded((size_t)drawn * SOURCE * SOURCE), *label = guarded((size_t)drawn * OUTPUTS);
     struct crop crop[BATCH_MAX];
     struct batch batch = {
@@ -421,6 +443,9 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
             label[i] |= LABEL_OPPOSED;
     o.logits = guarded(o.logit_count * sizeof(float));
     o.evaluated = guarded(o.logit_count * sizeof(float));
+    ck_assert(graph_find_head(g, &head));
+    o.map_count = images * head.map_floats;
+    o.maps = guarded(o.map_count * sizeof(float));
     o.gradients = guarded(o.params);
     o.after = guarded(o.params);
     o.statistics = guarded(o.stats);
@@ -439,6 +464,7 @@ step_run(const struct backend *backend, const struct graph *g, const struct step
     step_check_ok(backend->read(p.plan, ARENA_PARAMETERS, o.after, &err), &err);
     step_check_ok(backend->read(p.plan, ARENA_STATISTICS, o.statistics, &err), &err);
     score_and_read(&p, &batch, crop, &o);
+    check_maps(g, setup, &o);
     step_plan_free(&p);
     guarded_free(pixels, (size_t)drawn * SOURCE * SOURCE);
     guarded_free(label, (size_t)drawn * OUTPUTS);
@@ -452,6 +478,7 @@ step_outcome_free(struct outcome *o, const struct graph *g, unsigned images)
     buffers_free(o->gradient, g, images);
     guarded_free(o->logits, o->logit_count * sizeof(float));
     guarded_free(o->evaluated, o->logit_count * sizeof(float));
+    guarded_free(o->maps, o->map_count * sizeof(float));
     guarded_free(o->gradients, o->params);
     guarded_free(o->after, o->params);
     guarded_free(o->statistics, o->stats);
@@ -497,6 +524,7 @@ step_compare(const char *name, const struct graph *g, unsigned images, const str
     all = sqrt(all / (double)g->param_count);
     step_compare_values(name, "logits", got->logits, wanted->logits, wanted->logit_count, 0);
     step_compare_values(name, "logits in evaluation", got->evaluated, wanted->evaluated, wanted->logit_count, 0);
+    step_compare_values(name, "maps", got->maps, wanted->maps, wanted->map_count, 0);
     ck_assert_double_eq_tol(got->result.loss, wanted->result.loss, TOLERANCE * wanted->result.loss);
     ck_assert_double_eq_tol(got->result.norm, wanted->result.norm, TOLERANCE * wanted->result.norm);
     for (i = 0; i < g->buffer_count; i++)

@@ -26,8 +26,8 @@ extern const unsigned step_seed[GRAPHS];
 
 /* The results; step_outcome_free(). */
 struct outcome {
-    size_t params, stats, logit_count;
-    float *logits, *evaluated, *gradients, *statistics, *after;
+    size_t params, stats, logit_count, map_count;
+    float *logits, *evaluated, *maps, *gradients, *statistics, *after; /* evaluated, maps: of the evaluation */
     struct step_result result;
     float **buffer;   /* [buffer_count], NULL if it is not kept */
     float **gradient; /* their gradients, in a plan with `keep` */

@@ -139,6 +139,7 @@ LOOP_TEST(the_bits_do_not_depend_on_the_number_of_threads, 0, GRAPHS)
 
             ck_assert_mem_eq(more.logits, one.logits, one.logit_count * sizeof(float));
             ck_assert_mem_eq(more.evaluated, one.evaluated, one.logit_count * sizeof(float));
+            ck_assert_mem_eq(more.maps, one.maps, one.map_count * sizeof(float));
             ck_assert_mem_eq(more.gradients, one.gradients, one.params);
             ck_assert_mem_eq(more.after, one.after, one.params);
             ck_assert_mem_eq(more.statistics, one.statistics, one.stats);

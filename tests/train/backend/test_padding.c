@@ -63,6 +63,7 @@ drop_padding_of_outcome(const char *name, const struct graph *g, unsigned bits, 
 
     drop_padding(name, bits, o->logits, OUTPUTS, PADDING_ZERO);
     drop_padding(name, bits, o->evaluated, OUTPUTS, PADDING_ZERO);
+    drop_padding(name, bits, o->maps, o->map_count / BATCH_MAX, PADDING_ZERO);
     for (i = 0; i < g->buffer_count; i++) {
         size_t floats = (size_t)g->buffer[i].channels * g->buffer[i].height * g->buffer[i].width;
 

@@ -363,9 +363,9 @@ TEST(two_micro_batches_in_flight_are_scored_as_one_after_the_other)
         }
         for (i = 0; i < 4; i++) {
             s.pixels[0] = (uint8_t)(50 * i); /* the caller may change the images of the micro-batch in flight */
-            step_check_ok(
-                backend->score_start(s.p.plan, &s.batch, views[i], &view[0][0], ARENA_PARAMETERS, got[i][0], &err),
-                &err);
+            step_check_ok(backend->score_start(s.p.plan, &s.batch, views[i], &view[0][0], ARENA_PARAMETERS, got[i][0],
+                                               NULL, &err),
+                          &err);
             if (i > 0)
                 step_check_ok(backend->score_finish(s.p.plan, &err), &err);
         }
@@ -387,8 +387,9 @@ TEST(a_third_micro_batch_in_flight_is_a_bug)
 
         seam_make(&s, backends[b], NULL);
         for (i = 0; i < 3; i++)
-            ck_assert_int_eq(backends[b]->score_start(s.p.plan, &s.batch, 1, s.crop, ARENA_PARAMETERS, logits[i], &err),
-                             i < SCORES_IN_FLIGHT ? CHEX_OK : CHEX_ERR_BUG);
+            ck_assert_int_eq(
+                backends[b]->score_start(s.p.plan, &s.batch, 1, s.crop, ARENA_PARAMETERS, logits[i], NULL, &err),
+                i < SCORES_IN_FLIGHT ? CHEX_OK : CHEX_ERR_BUG);
         for (i = 0; i < SCORES_IN_FLIGHT; i++)
             step_check_ok(backends[b]->score_finish(s.p.plan, &err), &err);
         seam_free(&s);

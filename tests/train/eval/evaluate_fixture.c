@@ -34,12 +34,13 @@ logit_bytes(const struct stub *stub, unsigned views)
 /* Computes the logits at once, but the caller finds NaN until stub_score_finish(). */
 static enum chex_status
 stub_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                 enum arena_id weights, float *logits, struct chex_error *err)
+                 enum arena_id weights, float *logits, float *maps, struct chex_error *err)
 {
     struct stub *stub = (struct stub *)plan;
     struct stub_flight *f = &stub->flight[stub->started % SCORES_IN_FLIGHT];
 
     ck_assert_int_eq(weights, ARENA_PARAMETERS);
+    ck_assert_ptr_null(maps);
     ck_assert_uint_lt(stub->started - stub->finished, SCORES_IN_FLIGHT);
     if (stub->started + 1 == stub->fails_start)
         return error_set(err, CHEX_ERR_LOST, "planted at a start");

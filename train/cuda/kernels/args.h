@@ -152,6 +152,18 @@ struct linear_args {
     unsigned images, in, out, x_ld, dx_ld;
 };
 /*
+ * The class activation maps of train/maps/maps.h: map(n, o, p) = sum over i of w(o, i) * y(n, p, i), where y is the
+ * activation at pixel p.  With scale, y = relu(x * scale + shift), as in a norm_view for scoring.
+ */
+struct class_maps_args {
+    const void *x;              /* [images * pixels][x_ld] */
+    const float *scale, *shift; /* [in]; NULL: x is the activation */
+    const float *w;             /* [out][in], master weights */
+    const float *weight;        /* [images]; maps of images of weight 0 are 0 */
+    float *map;                 /* [images][out][pixels] */
+    unsigned images, pixels, in, out, x_ld, relu;
+};
+/*
  * The loss of train/math/loss.h.  dz is multiplied by state->loss_scale, the loss is not.  CTA 0 adds the loss and the
  * numbers of labels of the micro-batch to the state; if the loss is not finite and state->bad is STEP_BAD_NONE,
  * state->bad becomes block->number.

@@ -1,11 +1,12 @@
 /*
- * head.cu - the linear layer, the loss, and the running statistics, which are updated by the same launch
+ * head.cu - the linear layer, the class activation maps, the loss, and the running statistics, which are updated by the
+ * launch of the loss
  *
  * These are few numbers, so the kernels use float and double, and master weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cuda/kernels/device.h"
+#include "cuda/kernels/norm.h"
 
 /* One warp per output. */
 KERNEL(linear, linear_args, HEAD_THREADS, 1)
@@ -20,6 +21,30 @@ KERNEL(linear, linear_args, HEAD_THREADS, 1)
         sum += __shfl_xor_sync(0xffffffffu, sum, by);
     if (image < a.images && lane_id() == 0)
         a.z[n] = a.weight[image] != 0.0f ? sum + a.bias[out] : 0.0f;
+}
+
+/* One warp per value of a map. */
+KERNEL(class_maps, class_maps_args, HEAD_THREADS, 1)
+{
+    unsigned n = blockIdx.x * (HEAD_THREADS / 32) + threadIdx.x / 32, map = n / a.pixels, pixel = n % a.pixels;
+    unsigned image = map / a.out, out = map % a.out;
+    float sum = 0;
+
+    if (image < a.images && a.weight[image] != 0.0f) { /* the same for all lanes of a warp */
+        const value_t *x = (const value_t *)a.x + ((size_t)image * a.pixels + pixel) * a.x_ld;
+
+        for (unsigned i = lane_id(); i < a.in; i += 32) {
+            float y = to_float(x[i]);
+
+            if (a.scale)
+                y = norm_seen(y, a.scale[i], a.shift[i], a.relu);
+            sum += a.w[(size_t)out * a.in + i] * y;
+        }
+    }
+    for (unsigned by = 16; by > 0; by /= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, by);
+    if (image < a.images && lane_id() == 0)
+        a.map[n] = sum;
 }
 
 namespace

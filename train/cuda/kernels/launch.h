@@ -59,6 +59,7 @@ enum cuda_kernel_id {
     CUDA_NORM_MEAN_POOL_GRADIENT,
     CUDA_LINEAR,
     CUDA_LINEAR_GRADIENT,
+    CUDA_CLASS_MAPS,
     CUDA_LOSS,
     CUDA_STEP_END,
     CUDA_GRADIENT_SQUARES,
@@ -110,6 +111,7 @@ struct cuda_op {
         struct branches_args branches;
         struct norm_pool_args norm_pool;
         struct linear_args linear;
+        struct class_maps_args class_maps;
         struct loss_args loss;
         struct step_end_args end;
         struct gradient_squares_args squares;

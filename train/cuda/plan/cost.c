@@ -389,6 +389,7 @@ static void (*const work_of[CUDA_KERNEL_COUNT])(const struct cuda_place *l, cons
     [CUDA_BRANCHES_GRADIENT] = work_branches,
     [CUDA_LINEAR] = cuda_work_linear,
     [CUDA_LINEAR_GRADIENT] = cuda_work_linear_gradient,
+    [CUDA_CLASS_MAPS] = cuda_work_class_maps,
     [CUDA_LOSS] = cuda_work_loss,
     [CUDA_STEP_END] = cuda_work_step_end,
     [CUDA_GRADIENT_SQUARES] = cuda_work_squares,

@@ -47,6 +47,23 @@ cuda_work_linear_gradient(const struct cuda_place *l, const struct cuda_op *op, 
 }
 
 void
+cuda_work_class_maps(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
+{
+    const struct class_maps_args *a = &op->args.class_maps;
+    size_t pixels = (size_t)a->images * a->pixels;
+
+    w->rows = pixels;
+    w->columns = a->out;
+    w->depth = a->in;
+    cuda_add_slab(l, &w->read, a->x, pixels, a->in, a->x_ld);
+    cuda_add_floats(&w->read, a->scale, a->scale ? a->in : 0);
+    cuda_add_floats(&w->read, a->shift, a->scale ? a->in : 0);
+    cuda_add_floats(&w->read, a->w, (size_t)a->out * a->in);
+    cuda_add_floats(&w->read, a->weight, a->images);
+    cuda_add_floats(&w->written, a->map, pixels * a->out);
+}
+
+void
 cuda_work_loss(const struct cuda_place *l, const struct cuda_op *op, struct cuda_work *w)
 {
     const struct loss_args *a = &op->args.loss;

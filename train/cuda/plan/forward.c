@@ -213,6 +213,39 @@ linear_forward(struct cuda_builder *b, const struct graph_node *n)
     build_launch(b, op);
 }
 
+/*
+ * The class activation maps, from the activation that the mean pool `mean` reads.  norm: the BN that is fused with the
+ * pool, or NULL.
+ */
+static void
+maps_forward(struct cuda_builder *b, const struct graph_node *mean, const struct graph_node *norm)
+{
+    const struct cuda_layout *l = b->layout;
+    struct graph_head h;
+    struct cuda_op op;
+
+    if (!b->score || !l->options->maps || !graph_find_head(b->graph, &h) || mean != h.mean)
+        return;
+    op = build_op(b, CUDA_CLASS_MAPS, build_blocks(b, l->options->batch, h.map_floats, HEAD_THREADS / 32));
+    op.args.class_maps = (struct class_maps_args){.x = build_read(b, norm ? &norm->in : &mean->in),
+                                                  .w = build_weight(b, h.linear->weight),
+                                                  .weight = (const float *)l->weight,
+                                                  .map = (float *)l->maps,
+                                                  .images = l->options->batch,
+                                                  .pixels = (unsigned)h.pixels,
+                                                  .in = h.channels,
+                                                  .out = h.outputs,
+                                                  .x_ld = l->tensor[build_source(b, mean)->buffer].ld};
+    if (norm) {
+        struct build_pair view = build_scoring_view(b, norm);
+
+        op.args.class_maps.scale = view.one;
+        op.args.class_maps.shift = view.two;
+        op.args.class_maps.relu = norm->relu;
+    }
+    build_launch(b, op);
+}
+
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
 /* Also computes the partial sums of the output.  Convolutions, and pools fused with a BN, do this themselves. */
@@ -234,10 +267,11 @@ node_forward(struct cuda_builder *b, const struct graph_node *n)
     case GRAPH_MAX_POOL:
     case GRAPH_AVG_POOL:
     case GRAPH_MEAN_POOL:
-        if (norm) {
+        if (norm)
             norm_pool_forward(b, n, norm);
+        maps_forward(b, n, norm);
+        if (norm)
             return;
-        }
         (n->op == GRAPH_MEAN_POOL ? mean_pool_forward : pool_forward)(b, n);
         break;
     case GRAPH_LINEAR:

@@ -131,6 +131,7 @@ place_step(struct cuda_builder *b)
     const struct plan_options *o = l->options;
     const struct graph_buffer *in = &b->graph->buffer[b->graph->input];
     size_t outputs = b->graph->buffer[b->graph->output].channels;
+    struct graph_head head;
     unsigned i;
 
     l->state = build_reserve(b, 1, sizeof(struct step_state));
@@ -142,6 +143,10 @@ place_step(struct cuda_builder *b)
         l->mix = build_reserve(b, o->batch, sizeof(float));
     l->label = build_reserve(b, o->batch * outputs, sizeof(uint8_t));
     l->logits = build_reserve(b, o->batch * outputs, sizeof(float));
+    if (o->maps && graph_find_head(b->graph, &head))
+        l->maps = build_reserve(b, o->batch * head.map_floats, sizeof(float));
+    else if (o->maps)
+        build_fail(b, CHEX_ERR_UNSUPPORTED, GRAPH_NO_HEAD);
     if (o->train)
         b->squares = build_reserve(b, cuda_blocks(b->graph->param_floats, STEP_EACH), sizeof(double));
     for (i = 0; i < CUDA_SLOTS; i++)

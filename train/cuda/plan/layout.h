@@ -135,6 +135,7 @@ struct cuda_layout {
     uintptr_t mix;                        /* of the current micro-batch; 0 without mix-up */
     uintptr_t cells;                      /* its images in the space-to-depth layout of the stem: struct input_args */
     uintptr_t logits;                     /* float [batch][outputs] */
+    uintptr_t maps;                       /* float [batch][map_floats of graph_head]; 0: the plan has no maps */
     uintptr_t slots[CUDA_SLOTS];
     struct cuda_slot slot;
     struct cuda_tensor *tensor; /* [buffer_count]; unused for the input */

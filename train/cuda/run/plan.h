@@ -155,8 +155,11 @@ struct plan {
     /* Evaluation: a pass is the scoring of one view. */
     enum arena_id folded; /* arena whose weights are prepared for scoring; ARENA_COUNT: none */
     float *logits[2];     /* pinned, [batch][outputs]; of passes in turn */
+    float *maps[2];       /* pinned, [batch][map_floats]; NULL: the plan has no maps */
+    size_t map_floats;    /* of graph_head */
     cudaEvent_t scored[2];
     float *scored_to[2];                   /* the host's memory for these logits; NULL: nothing to copy */
+    float *maps_to[2];                     /* the same of maps */
     uint64_t passes;                       /* started so far */
     uint64_t scores, scores_finished;      /* micro-batches that were started, and finished */
     uint64_t scores_end[SCORES_IN_FLIGHT]; /* number of passes up to the end of these micro-batches, in turn */
@@ -279,7 +282,7 @@ enum chex_status cuda_measure_launches(struct plan *plan, unsigned runs, double 
 /* ---- evaluation (score.c), images (images.c) ------------------------------------------------------------ */
 
 enum chex_status cuda_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                                  enum arena_id weights, float *logits, struct chex_error *err);
+                                  enum arena_id weights, float *logits, float *maps, struct chex_error *err);
 enum chex_status cuda_score_finish(struct plan *plan, struct chex_error *err);
 
 enum chex_status cuda_store_new(struct device *device, uint32_t images, unsigned source, struct image_store **out,

@@ -14,8 +14,10 @@
 #include <string.h>
 
 static enum chex_status
-check_call(const struct plan *plan, enum arena_id weights, struct chex_error *err)
+check_call(const struct plan *plan, enum arena_id weights, const float *maps, struct chex_error *err)
 {
+    if (maps && plan->map_floats == 0)
+        return error_set(err, CHEX_ERR_BUG, "this plan has no maps");
     if (plan->scores - plan->scores_finished == SCORES_IN_FLIGHT)
         return error_set(err, CHEX_ERR_BUG, "too many micro-batches of an evaluation are in flight");
     if ((weights != ARENA_PARAMETERS && weights != ARENA_AVERAGE) || !plan->layout.arena[weights])
@@ -48,7 +50,13 @@ pass_values(const struct plan *plan)
     return (size_t)plan->options.batch * g->buffer[g->output].channels;
 }
 
-/* Waits for a pass and gives its logits to the caller, unless this was done before. */
+static size_t
+pass_map_floats(const struct plan *plan)
+{
+    return plan->options.batch * plan->map_floats;
+}
+
+/* Waits for a pass and gives its logits and maps to the caller, unless this was done before. */
 static enum chex_status
 finish_pass(struct plan *plan, unsigned at, struct chex_error *err)
 {
@@ -61,12 +69,14 @@ finish_pass(struct plan *plan, unsigned at, struct chex_error *err)
     if (status != CHEX_OK)
         return status;
     memcpy(to, plan->logits[at], pass_values(plan) * sizeof(*to));
+    if (plan->maps_to[at])
+        memcpy(plan->maps_to[at], plan->maps[at], pass_map_floats(plan) * sizeof(*to));
     plan->scored_to[at] = NULL;
     return CHEX_OK;
 }
 
 static enum chex_status
-launch_pass(struct plan *plan, unsigned at, enum arena_id weights, struct chex_error *err)
+launch_pass(struct plan *plan, unsigned at, enum arena_id weights, bool maps, struct chex_error *err)
 {
     unsigned average = weights == ARENA_AVERAGE ? HOLDS_AVERAGE : 0, slot = plan->slot ? OF_SLOT : 0;
     enum chex_status status = cuda_run(plan, HOLDS_SCORE | average | slot, err);
@@ -78,6 +88,9 @@ launch_pass(struct plan *plan, unsigned at, enum arena_id weights, struct chex_e
     if (e == cudaSuccess)
         e = cudaMemcpyAsync(plan->logits[at], (const void *)plan->layout.logits, pass_values(plan) * sizeof(float),
                             cudaMemcpyDeviceToHost, plan->compute);
+    if (e == cudaSuccess && maps)
+        e = cudaMemcpyAsync(plan->maps[at], (const void *)plan->layout.maps, pass_map_floats(plan) * sizeof(float),
+                            cudaMemcpyDeviceToHost, plan->compute);
     if (e == cudaSuccess)
         e = cudaEventRecord(plan->scored[at], plan->compute);
     return cuda_check(e, "scoring a micro-batch", err);
@@ -85,7 +98,7 @@ launch_pass(struct plan *plan, unsigned at, enum arena_id weights, struct chex_e
 
 static enum chex_status
 start_pass(struct plan *plan, const struct batch *batch, unsigned view, const struct crop *crop, enum arena_id weights,
-           float *logits, struct chex_error *err)
+           float *logits, float *maps, struct chex_error *err)
 {
     const struct cuda_feed how = {.crop = crop, .slot = !plan->slot, .seen = view >= CUDA_SLOTS};
     struct batch plain = *batch;
@@ -96,10 +109,11 @@ start_pass(struct plan *plan, const struct batch *batch, unsigned view, const st
     if (status == CHEX_OK)
         status = cuda_feed(plan, &plain, &how, err);
     if (status == CHEX_OK)
-        status = launch_pass(plan, at, weights, err);
+        status = launch_pass(plan, at, weights, maps != NULL, err);
     if (status != CHEX_OK)
         return status;
     plan->scored_to[at] = logits;
+    plan->maps_to[at] = maps;
     plan->passes++;
     return CHEX_OK;
 }
@@ -121,9 +135,9 @@ forget_passes(struct plan *plan, uint64_t first, uint64_t end)
 
 enum chex_status
 cuda_score_start(struct plan *plan, const struct batch *batch, unsigned views, const struct crop *crop,
-                 enum arena_id weights, float *logits, struct chex_error *err)
+                 enum arena_id weights, float *logits, float *maps, struct chex_error *err)
 {
-    enum chex_status status = check_call(plan, weights, err);
+    enum chex_status status = check_call(plan, weights, maps, err);
     uint64_t first = plan->passes;
     unsigned view;
 
@@ -135,7 +149,7 @@ cuda_score_start(struct plan *plan, const struct batch *batch, unsigned views, c
         status = fold(plan, weights, err);
     for (view = 0; status == CHEX_OK && view < views; view++)
         status = start_pass(plan, batch, view, crop + (size_t)view * plan->options.batch, weights,
-                            logits + view * pass_values(plan), err);
+                            logits + view * pass_values(plan), maps ? maps + view * pass_map_floats(plan) : NULL, err);
     if (status == CHEX_OK)
         plan->scores_end[plan->scores++ % SCORES_IN_FLIGHT] = plan->passes;
     else

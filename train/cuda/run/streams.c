@@ -103,15 +103,20 @@ new_memory(struct plan *plan)
 {
     const struct graph *g = plan->options.graph;
     size_t logits = (size_t)plan->options.batch * g->buffer[g->output].channels * sizeof(float);
+    struct graph_head head;
     cudaError_t e = cudaSuccess;
     unsigned i;
 
+    if (plan->options.maps && graph_find_head(g, &head))
+        plan->map_floats = head.map_floats;
     for (i = 0; i < CUDA_RING && e == cudaSuccess; i++)
         e = new_pinned(&plan->ring[i], plan->layout.slot.bytes);
     for (i = 0; i < 2 && e == cudaSuccess; i++) {
         e = new_exchange(plan, i);
         if (e == cudaSuccess)
             e = new_pinned(&plan->logits[i], logits);
+        if (e == cudaSuccess && plan->map_floats > 0)
+            e = new_pinned(&plan->maps[i], plan->options.batch * plan->map_floats * sizeof(float));
     }
     return e;
 }
@@ -221,6 +226,7 @@ cuda_steps_free(struct plan *plan)
         free_event(plan->scored[i]);
         free_pinned(plan->exchange[i]);
         free_pinned(plan->logits[i]);
+        free_pinned(plan->maps[i]);
     }
     free_clocks(plan);
     free_event(plan->drained);

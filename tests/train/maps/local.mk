@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+tests_unit_SOURCES += \
+	tests/train/maps/test_maps.c

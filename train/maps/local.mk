@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+libtrain_la_SOURCES += \
+	train/maps/maps.c \
+	train/maps/maps.h
