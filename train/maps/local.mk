@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 libtrain_la_SOURCES += \
 	train/maps/maps.c \
-	train/maps/maps.h
+	train/maps/maps.h \
+	train/maps/rank.c \
+	train/maps/rank.h
