@@ -21,6 +21,8 @@ struct prediction_run {
     const struct cli_common *common;
     struct progress_line line;
     struct progress progress;
+    const struct prediction *prediction;
+    struct map_writer *maps;
 };
 
 static void
@@ -62,6 +64,17 @@ on_damaged(void *context, const char *path, const struct archive_fault *fault)
     if (!run->common->quiet)
         progress_line_fault(&run->line, "damaged  '%s' at byte %llu: %s", path, (unsigned long long)fault->offset,
                             fault->error.text);
+}
+
+static enum chex_status
+on_mapped(void *context, uint32_t row, const uint8_t *pixels, const float *map, struct chex_error *err)
+{
+    const struct prediction_run *run = context;
+    const struct results *r = run->prediction->results;
+    size_t at = (size_t)row * r->outputs;
+
+    return maps_write(run->maps, row, run->prediction->images->names.entry[row].name, pixels, r->logit + at,
+                      r->probability + at, map, err);
 }
 
 /* Write to standard output: the document with --json, otherwise the CSV if there is no folder for it. */
@@ -116,6 +129,8 @@ prepare(struct predict_options *o, const struct cli_common *common, const atomic
 {
     enum chex_status status = predict_sort_operands(o, err);
 
+    if (status == CHEX_OK)
+        status = maps_check_options(o, err);
     if (status == CHEX_OK && o->out)
         status = prediction_check_output(o, err);
     if (status == CHEX_OK)
@@ -135,16 +150,26 @@ score(struct prediction_run *run, const struct prediction *p, const struct predi
       struct images *images, struct results *results, const atomic_bool *stop, int *code, struct chex_error *err)
 {
     const struct cli_common *common = run->common;
-    const struct predict_watch watch = {
-        .tick = on_tick, .refuse = on_refuse, .damaged = on_damaged, .context = run, .stop = stop};
-    enum chex_status status;
+    const struct predict_watch watch = {.tick = on_tick,
+                                        .refuse = on_refuse,
+                                        .damaged = on_damaged,
+                                        .mapped = p->maps ? on_mapped : NULL,
+                                        .context = run,
+                                        .stop = stop};
+    enum chex_status status = CHEX_OK;
 
     if (!common->quiet) {
         progress_line_begin_log(common, predict_program.name);
         report_plan(p, common->threads);
     }
     progress_start(&run->progress, images->count);
-    status = predict_run(p->options, common->threads, p->models, images, &watch, results, err);
+    if (p->maps)
+        status = maps_begin(p->options, p->models, p->flags, images->count, prediction_synthetic(images), run->maps,
+                            err);
+    if (status == CHEX_OK)
+        status = predict_run(p->options, common->threads, p->models, images, &watch, results, err);
+    if (status == CHEX_OK && p->maps)
+        status = maps_check(run->maps, err);
     stop_signals_may_exit(0);
     progress_line_clear(&run->line);
     *code = exit_code_of(p);
@@ -175,13 +200,20 @@ predict(struct predict_options *o, const struct cli_common *common)
     struct images images = {.count = 0};
     struct results results = {.count = 0};
     struct flags flags;
-    const struct prediction p = {
-        .options = o, .models = &models, .flags = &flags, .images = &images, .results = &results};
+    struct map_writer maps = {.folder = {.fd = -1}};
+    const struct prediction p = {.options = o,
+                                 .models = &models,
+                                 .flags = &flags,
+                                 .images = &images,
+                                 .results = &results,
+                                 .maps = o->maps ? &maps : NULL};
     struct prediction_output output = {.folder.fd = -1};
     struct chex_error err = {.status = CHEX_OK}, other;
     int code = EXIT_GOOD;
     enum chex_status status;
 
+    run.prediction = &p;
+    run.maps = &maps;
     stop_signals_may_exit(EXIT_STOPPED);
     progress_line_init(&run.line, common);
     status = prepare(o, common, stop, &output, &models, &flags, &images, &err);
@@ -198,6 +230,7 @@ predict(struct predict_options *o, const struct cli_common *common)
         if (common->json)
             print_failure(&err, code);
     }
+    maps_end(&maps);
     results_release(&results);
     images_release(&images);
     models_release(&models);

@@ -42,7 +42,7 @@ chex_inspect_LDADD = libdraw.la libtrain.la $(tools_ldadd) $(XXHASH_LIBS)
 
 chex_predict_SOURCES = tools/chex-predict.c $(predict_sources) $(train_values_sources)
 chex_predict_CPPFLAGS = $(tools_cppflags)
-chex_predict_LDADD = libtrain.la $(tools_ldadd) -lm
+chex_predict_LDADD = libdraw.la libtrain.la $(tools_ldadd) -lm
 tools/predict/chex_predict-predict_options.$(OBJEXT): train/backends.h
 
 chex_synth_SOURCES = tools/chex-synth.c $(synth_sources)

@@ -38,6 +38,7 @@ EXTRA_DIST += \
 	tests/cli/check_leaky.py \
 	tests/cli/check_libraries.py \
 	tests/cli/check_messages.py \
+	tests/cli/check_maps.py \
 	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \
 	tests/cli/check_pictures.py \
@@ -74,5 +75,6 @@ EXTRA_DIST += \
 	tests/cli/commands/predict.txt \
 	tests/cli/commands/synth.txt \
 	tests/cli/commands/train.txt \
+	tests/cli/hires_cam.py \
 	tests/cli/nvtx_injection.c \
 	tests/cli/read_tensorflow.py

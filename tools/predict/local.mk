@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 predict_sources = \
+	tools/predict/map_check.c \
+	tools/predict/map_picture.c \
+	tools/predict/map_picture.h \
 	tools/predict/predict_batches.c \
 	tools/predict/predict_batches.h \
 	tools/predict/predict_flags.c \
@@ -8,6 +11,8 @@ predict_sources = \
 	tools/predict/predict_gate.h \
 	tools/predict/predict_images.c \
 	tools/predict/predict_images.h \
+	tools/predict/predict_maps.c \
+	tools/predict/predict_maps.h \
 	tools/predict/predict_model.c \
 	tools/predict/predict_model.h \
 	tools/predict/predict_options.c \

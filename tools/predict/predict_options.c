@@ -23,7 +23,17 @@
 
 #define SUFFIX ".safetensors"
 
-enum { OPT_OPERAND, OPT_SPLIT, OPT_NAME_PARTS, OPT_PART, OPT_MAX_PIXELS, OPT_SIZE, OPT_RESIZE, OPT_MICRO_BATCH };
+enum {
+    OPT_OPERAND,
+    OPT_SPLIT,
+    OPT_NAME_PARTS,
+    OPT_PART,
+    OPT_MAX_PIXELS,
+    OPT_SIZE,
+    OPT_RESIZE,
+    OPT_MICRO_BATCH,
+    OPT_MAP_SCALE
+};
 
 #define FLAG(member)   CLI_FLAG(struct predict_options, member)
 #define TEXT(member)   CLI_TEXT(struct predict_options, member)
@@ -52,6 +62,11 @@ static const struct cli_option option_table[] = {
     {OPT_RESIZE, 0, "resize", "METHOD", resample_names, NULL,
      "how these images were shrunk: bilinear, area, lanczos or none; default: as run.json says, or bilinear"},
     {CHOICE(tta), 0, "tta", "NAME", tta_names, NULL, "views of each image to average: none (default), flip or tencrop"},
+    {FLAG(maps), 0, "maps", NULL, NULL, NULL,
+     "write class activation maps to DIR/maps: the numbers of all findings, and pictures of the flagged ones"},
+    {TEXT(map_findings), 0, "finding", "LIST", NULL, NULL,
+     "with --maps: pictures of these findings for each image, such as Mass,Effusion"},
+    {OPT_MAP_SCALE, 0, "map-scale", "N", NULL, NULL, "with --maps: logits at the strongest colour; default 10"},
 
     {TEXT(device), 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine",
      "device to compute on: " BACKEND_HELP},
@@ -117,6 +132,8 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
         return cli_count(value, 1, (uint64_t)1 << 32, &o->max_pixels, err);
     case OPT_SIZE:
         return set_number(value, RECORD_MAX_SIDE, &o->size, err);
+    case OPT_MAP_SCALE:
+        return set_number(value, 1000, &o->map_scale, err);
     case OPT_MICRO_BATCH:
         return set_number(value, 4096, &o->micro_batch, err);
     default:
@@ -144,6 +161,7 @@ const struct cli_program predict_program = {
     .examples = "chex-predict runs/a scans more.tar.gz -o out\n"
                 "chex-predict runs/a image.png\n"
                 "chex-predict runs/a shards --split test -o out\n"
+                "chex-predict runs/a scans --maps -o out\n"
                 "# the mean of three networks\n"
                 "chex-predict runs/a runs/b runs/c scans -o out",
     .notes = "A RUN is a folder of chex-train, or one of its .safetensors files.  A PATH is a\n"
@@ -157,7 +175,7 @@ const struct cli_program predict_program = {
              "  5   another process writes to this folder\n"
              "  6   an input does not fit, such as a model of another program\n"
              "  70  a bug\n"
-             "  75  stopped by a signal; nothing was written\n",
+             "  75  stopped by a signal; no result was written\n",
     .options = option_table,
     .words = words,
     .aliases = aliases,

@@ -35,6 +35,9 @@ struct predict_options {
     unsigned size;         /* side of the images that are shrunk; 0: from the run */
     int resize;            /* enum resample_method; -1: from the run */
     enum tta tta;
+    bool maps;                /* write class activation maps, see predict_maps.h */
+    const char *map_findings; /* draw those of these findings; NULL: those with a flag */
+    unsigned map_scale;       /* logits at the strongest colour; 0: MAP_SCALE */
 
     const char *device;
     enum precision precision;

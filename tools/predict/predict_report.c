@@ -15,6 +15,7 @@
 #include "dataset/dataset.h"
 #include "predict/predict_gate.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- plan -------------------------------------------------------------------------------------------------------- */
@@ -301,6 +302,21 @@ report_doubts(const struct results *r)
     wrap_end(&w);
 }
 
+static void
+report_maps(const struct prediction *p)
+{
+    char n[FORMAT_THINGS], m[FORMAT_THINGS], out[PRINTABLE_TEXT];
+    const struct map_writer *w = p->maps;
+
+    if (!w)
+        return;
+    wrap_line(stderr, "maps", "%s of %s      %s/" PREDICT_MAPS, format_things(w->pictures, "picture", n),
+              format_things(w->images, "image", m), printable_text(relative_path(p->options->out), out));
+    if (w->check.images > 0 && !isnan(w->check.correlation))
+        wrap_line(stderr, "", "rank correlation with the maps of random weights: %.2f, %s", w->check.correlation,
+                  format_things(w->check.images, "image", n));
+}
+
 void
 report_done(const struct prediction *p, const struct cli_common *common)
 {
@@ -320,5 +336,6 @@ report_done(const struct prediction *p, const struct cli_common *common)
     report_doubts(r);
     report_orientation(p);
     report_unreadable(&p->images->source);
+    report_maps(p);
     wrap_line(stderr, "", "research use only, not for diagnosis");
 }

@@ -245,11 +245,23 @@ keep_scores(void *context, uint32_t row, const float *logit, const float *probab
 }
 
 static enum chex_status
+pass_maps(void *context, uint32_t row, const uint8_t *pixels, const float *map, struct chex_error *err)
+{
+    const struct predict_job *job = context;
+
+    return job->watch->mapped(job->watch->context, row, pixels, map, err);
+}
+
+static enum chex_status
 score(void *context, uint64_t *item, struct chex_error *err)
 {
     struct predict_job *job = context;
-    const struct scoring s = {
-        .models = job->models, .tta = job->o->tta, .batches = job->batches, .scored = keep_scores, .context = job};
+    const struct scoring s = {.models = job->models,
+                              .tta = job->o->tta,
+                              .batches = job->batches,
+                              .scored = keep_scores,
+                              .mapped = job->watch->mapped ? pass_maps : NULL,
+                              .context = job};
 
     (void)item;
     return score_batches(&s, err);

@@ -51,6 +51,9 @@ struct predict_watch {
     /* Called by any thread, but only one at a time. */
     void (*refuse)(void *context, const char *name, const char *why);
     void (*damaged)(void *context, const char *path, const struct archive_fault *fault);
+    /* As mapped() of predict_score.h, after the results of the image are stored; NULL: no maps. */
+    enum chex_status (*mapped)(void *context, uint32_t row, const uint8_t *pixels, const float *map,
+                               struct chex_error *err);
     void *context;
     const atomic_bool *stop;
 };

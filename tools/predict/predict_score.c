@@ -15,8 +15,10 @@ struct scored_model {
     unsigned views;
     struct crop *crop;            /* [views][batch] */
     float *raw[SCORES_IN_FLIGHT]; /* [views][batch][outputs] */
-    float *logit, *probability;   /* [batch][outputs], of the micro-batch that was finished last */
-    uint64_t started, finished;   /* micro-batches */
+    float *map[SCORES_IN_FLIGHT]; /* [batch][map_floats]; NULL: no maps */
+    size_t map_floats;
+    float *logit, *probability; /* [batch][outputs], of the micro-batch that was finished last */
+    uint64_t started, finished; /* micro-batches */
 };
 
 struct scorer {
@@ -39,8 +41,10 @@ scorer_release(struct scorer *w)
         free(w->member[m].crop);
         free(w->member[m].logit);
         free(w->member[m].probability);
-        for (i = 0; i < SCORES_IN_FLIGHT; i++)
+        for (i = 0; i < SCORES_IN_FLIGHT; i++) {
             free(w->member[m].raw[i]);
+            free(w->member[m].map[i]);
+        }
     }
     free(w->member);
     free(w->weight);
@@ -53,6 +57,7 @@ member_init(struct scored_model *m, const struct scoring *s, const struct predic
 {
     struct crop view[EVALUATE_VIEWS];
     unsigned batch = s->models->batch, i;
+    struct graph_head head;
     bool there;
 
     m->views = evaluate_views(s->tta, model->state.side, s->models->size, view);
@@ -60,9 +65,13 @@ member_init(struct scored_model *m, const struct scoring *s, const struct predic
     m->logit = calloc(values, sizeof(float));
     m->probability = calloc(values, sizeof(float));
     there = m->crop && m->logit && m->probability;
+    m->map_floats = s->mapped && graph_find_head(model->graph, &head) ? head.map_floats : 0;
     for (i = 0; i < SCORES_IN_FLIGHT; i++) {
         m->raw[i] = calloc(m->views * values, sizeof(float));
         there &= m->raw[i] != NULL;
+        if (m->map_floats > 0)
+            m->map[i] = calloc(batch * m->map_floats, sizeof(float));
+        there &= m->map_floats == 0 || m->map[i];
     }
     for (i = 0; there && i < m->views * batch; i++)
         m->crop[i] = view[i / batch];
@@ -103,7 +112,7 @@ start(struct scorer *w, const struct micro_batch *b, struct chex_error *err)
         struct scored_model *member = &w->member[m];
 
         status = models->backend->score_start(models->model[m].plan, &batch, member->views, member->crop,
-                                              ARENA_PARAMETERS, member->raw[slot], NULL, err);
+                                              ARENA_PARAMETERS, member->raw[slot], member->map[slot], err);
         member->started += status == CHEX_OK;
     }
     if (status == CHEX_OK)
@@ -113,9 +122,10 @@ start(struct scorer *w, const struct micro_batch *b, struct chex_error *err)
 
 /* Report the images of a finished micro-batch. */
 static enum chex_status
-report(struct scorer *w, const struct micro_batch *b, struct chex_error *err)
+report(struct scorer *w, const struct micro_batch *b, unsigned slot, struct chex_error *err)
 {
     const struct models *models = w->s->models;
+    size_t image = (size_t)models->size * models->size;
     const size_t bytes = models->outputs * sizeof(float);
     enum chex_status status = CHEX_OK;
     unsigned i;
@@ -129,6 +139,9 @@ report(struct scorer *w, const struct micro_batch *b, struct chex_error *err)
             memcpy(w->probability + m * models->outputs, member->probability + i * models->outputs, bytes);
         }
         status = w->s->scored(w->s->context, b->row[i], w->logit, w->probability, err);
+        if (status == CHEX_OK && w->s->mapped)
+            status = w->s->mapped(w->s->context, b->row[i], b->pixels + i * image,
+                                  w->member[0].map[slot] + i * w->member[0].map_floats, err);
     }
     return status;
 }
@@ -151,7 +164,7 @@ finish(struct scorer *w, struct chex_error *err)
             evaluate_join_views(member->views, w->values, member->raw[slot], member->logit, member->probability);
     }
     if (status == CHEX_OK)
-        status = report(w, w->flight[slot], err);
+        status = report(w, w->flight[slot], slot, err);
     w->finished++;
     batches_return(w->s->batches);
     return status;

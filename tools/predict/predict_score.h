@@ -16,6 +16,9 @@ struct scoring {
     /* Called for each image, in the order of the micro-batches.  logit, probability: [models][outputs] */
     enum chex_status (*scored)(void *context, uint32_t row, const float *logit, const float *probability,
                                struct chex_error *err);
+    /* Called after scored(), with the image and its maps of the only model and view; NULL: no maps are computed. */
+    enum chex_status (*mapped)(void *context, uint32_t row, const uint8_t *pixels, const float *map,
+                               struct chex_error *err);
     void *context;
 };
 

@@ -392,8 +392,8 @@ json_threshold(const struct flags *f)
                      text_json(o ? precision_names[o->precision] : NULL));
 }
 
-static bool
-is_synthetic(const struct images *images)
+bool
+prediction_synthetic(const struct images *images)
 {
     bool synthetic = false;
     size_t i;
@@ -417,11 +417,24 @@ json_body(const struct prediction *p)
                      images_resize(p->images, m->size, m->resize), "tta", tta_names[p->options->tta], "precision",
                      precision_names[m->model[0].facts.precision], "threshold", json_threshold(p->flags), "findings",
                      json_findings(p), "part", (int)part.index + 1, "parts", part_is_whole(part) ? 1 : (int)part.count,
-                     "synthetic", is_synthetic(p->images), "counts", "images", count_json(r->count), "scored",
+                     "synthetic", prediction_synthetic(p->images), "counts", "images", count_json(r->count), "scored",
                      count_json(r->count - r->refused), "doubtful", json_doubts(r), "refused", count_json(r->refused),
                      "damaged_archives", count_json(prediction_damaged(p->images)), "unreadable_folders",
                      count_json(p->images->source.unreadable), "refused", json_refusals(p), "gate_images",
                      gate ? count_json(gate->images) : json_null(), "orientation", json_orientation(p));
+}
+
+/* Where the maps are, and how little of them is left with random weights. */
+static json_t *
+json_maps(const struct map_writer *w)
+{
+    const struct map_check *c = &w->check;
+
+    return json_pack("{s:s,s:o,s:o,s:i,s:i,s:f,s:f,s:i,s:{s:o,s:i}}", "folder", PREDICT_MAPS, "images",
+                     count_json(w->images), "pictures", count_json(w->pictures), "height", (int)w->grid.height, "width",
+                     (int)w->grid.width, "jump", w->grid.jump, "offset", w->grid.offset, "scale",
+                     (int)(w->options->map_scale > 0 ? w->options->map_scale : MAP_SCALE), "random_weights",
+                     "rank_correlation", real_json(c->correlation), "images", (int)c->images);
 }
 
 json_t *
@@ -433,6 +446,8 @@ prediction_json(const struct prediction *p)
     bool made = top && body && metrics_json_mark(top, p->models->leaky, p->models->short_run) &&
                 json_object_update(top, body) == 0;
 
+    if (made && p->maps)
+        made = json_object_set_new(top, "maps", json_maps(p->maps)) == 0;
     json_decref(body);
     if (made)
         return top;
@@ -445,7 +460,7 @@ prediction_json(const struct prediction *p)
 static enum chex_status
 refuse_earlier(const struct predict_options *o, const struct folder *folder, struct chex_error *err)
 {
-    static const char *const names[] = {PREDICT_JSON, PREDICT_CSV, PREDICT_REFUSED};
+    static const char *const names[] = {PREDICT_JSON, PREDICT_CSV, PREDICT_REFUSED, PREDICT_MAPS};
     size_t i;
 
     for (i = 0; !o->force && i < sizeof(names) / sizeof(names[0]); i++)

@@ -9,8 +9,7 @@
 #define CHEX_TOOLS_PREDICT_WRITE_H
 
 #include "io/lock.h"
-#include "predict/predict_flags.h"
-#include "predict/predict_run.h"
+#include "predict/predict_maps.h"
 
 #include <jansson.h>
 
@@ -25,8 +24,11 @@ struct prediction {
     const struct flags *flags;
     const struct images *images;
     const struct results *results;
+    const struct map_writer *maps; /* NULL: no maps */
 };
 
+/* Returns whether a data set among the inputs is synthetic. */
+bool prediction_synthetic(const struct images *images);
 /* Returns the number of damaged archives. */
 size_t prediction_damaged(const struct images *images);
 

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""chex-predict --maps: the numbers of PyTorch, the sum that is the logit, names, pictures, the check with random weights.
+
+    check_maps.py [PATTERN]
+"""
+import csv
+import io
+import json
+import math
+import os
+import shutil
+import struct
+import sys
+import zlib
+
+from support import SOURCE, Cases, images, program, python_with, run, says, slurp, tree, write
+from training import data, finish, header, scratch, whole
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+case = Cases()
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIZE, SIDE = 36, 32  # of the images, of the crop
+CROP = (SIZE - SIDE) // 2
+
+
+def predict(*words, code=0, **options):
+    return run([program("chex-predict"), *words], code, **options)
+
+
+def numbers(path):
+    """The shape and the values of a .npy file of float32."""
+    blob = slurp(path)
+    assert blob[:8] == b"\x93NUMPY\x01\x00", blob[:8]
+    size, = struct.unpack_from("<H", blob, 8)
+    assert (10 + size) % 64 == 0 and blob[10 + size - 1:10 + size] == b"\n"
+    told = eval(blob[10:10 + size], {"__builtins__": {}})  # a dict of constants, as NumPy reads it
+    assert told["descr"] == "<f4" and told["fortran_order"] is False
+    return told["shape"], [v for v, in struct.iter_unpack("<f", blob[10 + size:])]
+
+
+def write_pixels(path, pictures):
+    """uint8 [images][SIDE][SIDE] as .npy."""
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(pictures)}, {SIDE}, {SIDE}), }}".ljust(117) + "\n"
+    write(path, b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.encode() + b"".join(pictures))
+
+
+def document(folder):
+    found = json.loads(slurp(f"{folder}/predictions.json"))
+    if jsonschema:
+        jsonschema.validate(found, json.loads(slurp(os.path.join(SOURCE, "schemas", "predict.schema.json"))))
+    return found
+
+
+def rows(folder):
+    return list(csv.DictReader(io.StringIO(slurp(f"{folder}/predictions.csv").decode(), newline="")))
+
+
+def biases(model):
+    path = os.path.join(model, "best.safetensors")
+    size, = struct.unpack_from("<Q", slurp(path))
+    first, end = (8 + size + at for at in header(path)["classifier.bias"]["data_offsets"])
+    return [v for v, in struct.iter_unpack("<f", slurp(path)[first:end])]
+
+
+def logit(probability):
+    return math.log(probability / (1 - probability))
+
+
+def plain():
+    """The folder of a result with the maps of all images of the split test, drawn for one finding."""
+    out = os.path.join(scratch(), "plain-maps")
+    if not os.path.exists(out):
+        predict(whole(), data(), "--split", "test", "--maps", "--finding", "Mass,Effusion", "-o", out, "-q", "-j", "1")
+    return out
+
+
+@case("a map is PyTorch's HiResCAM at norm5, within 1e-5")
+def _(work):
+    python = python_with("torchvision")
+    found = images(data(), "test")
+    pictures = []
+    for name in sorted(found):
+        pixels = found[name]["image"]
+        pictures.append(b"".join(pixels[y * SIZE + CROP:y * SIZE + CROP + SIDE] for y in range(CROP, CROP + SIDE)))
+    write_pixels(f"{work}/pixels.npy", pictures)
+    run([python, f"{HERE}/hires_cam.py", os.path.join(whole(), "best.safetensors"), f"{work}/pixels.npy",
+         f"{work}/wanted.npy"])
+    blob = slurp(f"{work}/wanted.npy")
+    size, = struct.unpack_from("<H", blob, 8)
+    wanted = [v for v, in struct.iter_unpack("<d", blob[10 + size:])]
+    got = [v for name in sorted(found) for v in numbers(f"{plain()}/maps/{name}.npy")[1]]
+    assert len(got) == len(wanted) > 0
+    worst = max(abs(a - b) for a, b in zip(got, wanted))
+    assert worst <= 1e-5 * max(map(abs, wanted)), worst
+
+
+@case("the mean of a map and the bias are the logit of the probability")
+def _(_work):
+    bias = biases(whole())
+    for row in rows(plain()):
+        shape, values = numbers(f"{plain()}/maps/{row['image']}.npy")
+        cells = shape[1] * shape[2]
+        names = [key for key in row if key.startswith("prob_")]
+        assert shape == (len(names), SIDE // 16, SIDE // 16), shape
+        for k, name in enumerate(names):
+            mean = sum(values[k * cells:(k + 1) * cells]) / cells
+            assert abs(mean + bias[k] - logit(float(row[name]))) < 2e-5, (row["image"], name)
+
+
+@case("threads, micro-batches, order of the paths and parts change no byte")
+def _(work):
+    reference = tree(plain())
+    for number, words in enumerate((["-j", "2"], ["-j", "3", "--micro-batch", "1"], ["--micro-batch", "7"])):
+        out = f"{work}/out{number}"
+        predict(*words, data(), "--finding", "Effusion,Mass", whole(), "--split", "test", "--maps", "-o", out, "-q")
+        assert tree(out) == reference, words
+    for part in (1, 2):
+        out = f"{work}/part{part}"
+        predict(whole(), data(), "--split", "test", "--maps", "--finding", "Mass,Effusion", "--part", f"{part}/2", "-o",
+                out, "-q")
+        found = tree(f"{out}/maps")
+        assert found and all(reference[f"maps/{name}"] == digest for name, digest in found.items())
+
+
+@case("predictions.json names sizes, scale and the check with random weights; the terminal prints the check")
+def _(work):
+    maps = document(plain())["maps"]
+    count = len(rows(plain()))
+    assert (maps["images"], maps["pictures"], maps["jump"], maps["offset"]) == (count, 2 * count, 16, 6)
+    assert maps["scale"] == 10 and maps["random_weights"]["images"] == min(count, 64)
+    assert -1 <= maps["random_weights"]["rank_correlation"] <= 1
+    done = predict(whole(), data(), "--split", "test", "--maps", "--map-scale", "3", "-o", f"{work}/out")
+    says(done, r"rank correlation with the maps of random weights: -?\d\.\d\d", "maps +.* pictures? of .* images")
+    other = document(f"{work}/out")["maps"]
+    assert other["scale"] == 3 and other["random_weights"] == maps["random_weights"]
+    flags = sum(row[key] == "1" for row in rows(f"{work}/out") for key in row if key.startswith("flag_"))
+    assert other["pictures"] == flags
+
+
+def chunks_of(path):
+    blob, at = slurp(path), 8
+    while at < len(blob):
+        size, kind = struct.unpack_from(">I4s", blob, at)
+        yield kind, blob[at + 8:at + 8 + size]
+        at += 12 + size
+
+
+@case("every picture says that it is for research only, and where its data are synthetic")
+def _(_work):
+    pictures = [name for name in os.listdir(f"{plain()}/maps") if name.endswith(".png")]
+    assert pictures and all(name.endswith((".Mass.png", ".Effusion.png")) for name in pictures)
+    for name in pictures:
+        texts = b"".join(body for kind, body in chunks_of(f"{plain()}/maps/{name}") if kind in (b"tEXt", b"iTXt"))
+        assert b"Research use only" in texts and b"SYNTHETIC" in texts, name
+
+
+def picture(path):
+    """Rows of RGB of a PNG; every filter."""
+    parts = list(chunks_of(path))
+    width, = struct.unpack_from(">I", parts[0][1])
+    raw = zlib.decompress(b"".join(body for kind, body in parts if kind == b"IDAT"))
+    step, lines, above = 1 + 3 * width, [], bytes(3 * width)
+    for at in range(0, len(raw), step):
+        line = bytearray(raw[at + 1:at + step])
+        for i in range(len(line)):
+            left, up, corner = (line[i - 3] if i >= 3 else 0), above[i], (above[i - 3] if i >= 3 else 0)
+            guess = min((left, up, corner), key=lambda v, p=left + up - corner: abs(p - v))
+            line[i] = (line[i] + (0, left, up, (left + up) // 2, guess)[raw[at]]) & 255
+        lines.append(line)
+        above = line
+    return lines
+
+
+@case("only the crop is coloured, and with a fine scale all of it is")
+def _(work):
+    predict(whole(), data(), "--split", "test", "--maps", "--finding", "Mass", "--map-scale", "1", "-o", f"{work}/out",
+            "-q", "--part", "1/20")
+    name = next(n for n in sorted(os.listdir(f"{work}/out/maps")) if n.endswith(".png"))
+    lines, times, left, top = picture(f"{work}/out/maps/{name}"), 512 // SIZE, 12, 12 + 3 * 17 + 4
+    coloured = {(y // times, x // times) for y in range(SIZE * times) for x in range(SIZE * times)
+                if len(set(lines[top + y][3 * (left + x):3 * (left + x) + 3])) > 1}
+    inside = {(y, x) for y in range(CROP, CROP + SIDE) for x in range(CROP, CROP + SIDE)}
+    assert coloured and coloured <= inside, sorted(coloured - inside)[:3]
+
+
+@case("hostile names stay in the folder, and names that differ have files that differ")
+def _(work):
+    found = sorted(images(data(), "test"))[:2]
+    source = os.path.join(work, "in")
+    names = ["%2F x\n.png", "a" * 200 + ".png", "a" * 199 + "b.png", "%2F x\t.png"]
+    run([program("chex-inspect"), "extract", data(), found[0], "-o", f"{work}/one.png"])
+    os.makedirs(source)
+    for name in names:
+        shutil.copy(f"{work}/one.png", os.path.join(source, name))
+    predict(whole(), source, "--maps", "-o", f"{work}/out", "-q")
+    scored = len(rows(f"{work}/out"))
+    files = [n for n in os.listdir(f"{work}/out/maps") if n.endswith(".npy")]
+    assert scored == len(files) == len(names), (scored, files)
+    assert all(n[0] != "." and len(n) <= 255 and set(n) <= set("%.~-_") | set(map(chr, range(48, 123))) for n in files)
+    assert any(n.startswith("%252F%20x%0A.png") for n in files), files
+
+
+@case("--force removes the maps of the earlier result, and only them")
+def _(work):
+    out = f"{work}/out"
+    predict(whole(), data(), "--split", "test", "--maps", "--finding", "Mass", "-o", out, "-q")
+    write(f"{out}/maps/notes.txt", b"mine")
+    done = predict(whole(), data(), "--split", "val", "--maps", "-o", out, code=2)
+    says(done, "has a .* already")
+    predict(whole(), data(), "--split", "val", "--maps", "--finding", "Mass", "-o", out, "--force", "-q")
+    kept = {n[:-4] for n in os.listdir(f"{out}/maps") if n.endswith(".npy")}
+    assert kept == {row["image"] for row in rows(out)} and os.path.exists(f"{out}/maps/notes.txt")
+
+
+if __name__ == "__main__":
+    sys.exit(finish(case))

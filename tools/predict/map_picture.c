@@ -1,0 +1,141 @@
+/*
+ * map_picture.c - see map_picture.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "predict/map_picture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAPER     0x15181cu
+#define INK       0xf2f4f6u
+#define DIM       0xa9b2bcu
+#define MARGIN    12u
+#define LINE      17u
+#define LEAST     512u /* pixels: smaller images are enlarged by a whole number */
+#define BAR       12u  /* height of the legend */
+#define STRONGEST 0.75 /* opacity of the strongest colour, so that the image stays visible */
+
+/* Blue and orange differ for people with any kind of colour blindness. */
+static const uint8_t negative[3] = {0x2b, 0x83, 0xff}, positive[3] = {0xff, 0x8c, 0x1a};
+
+/* Write the colour of a gray level under a value of the map. */
+static void
+tint(double gray, double value, double scale, uint8_t rgb[3])
+{
+    double share = fmin(fabs(value) / scale, 1) * STRONGEST;
+    const uint8_t *color = value < 0 ? negative : positive;
+    unsigned c;
+
+    for (c = 0; c < 3; c++)
+        rgb[c] = (uint8_t)(gray * (1 - share) + color[c] * share + 0.5);
+}
+
+static unsigned
+enlargement(unsigned size)
+{
+    return size < LEAST ? LEAST / size : 1;
+}
+
+/* The spread map has one value for each pixel of the enlarged image. */
+static void
+draw_image(const struct map_picture *p, const float *spread, struct canvas *canvas, unsigned left, unsigned top)
+{
+    unsigned times = enlargement(p->size), side = p->size * times, y, x;
+
+    for (y = 0; y < side; y++)
+        for (x = 0; x < side; x++) {
+            unsigned from_y = y / times, from_x = x / times;
+            bool seen = from_y - p->crop.y < p->side && from_x - p->crop.x < p->side; /* false before the crop, too */
+
+            tint(p->pixels[(size_t)from_y * p->size + from_x], seen ? (double)spread[(size_t)y * side + x] : 0,
+                 p->scale, canvas->rgb + ((size_t)(top + y) * canvas->width + left + x) * 3);
+        }
+}
+
+static enum chex_status
+place_image(const struct map_picture *p, struct canvas *canvas, unsigned left, unsigned top, struct chex_error *err)
+{
+    unsigned side = p->size * enlargement(p->size);
+    struct map_place place = map_place_of(side, side, p->size, p->crop.y, p->crop.x);
+    float *spread = malloc((size_t)side * side * sizeof(*spread));
+
+    if (!spread)
+        return error_memory(err);
+    map_spread(p->grid, p->map, &place, side, side, spread);
+    draw_image(p, spread, canvas, left, top);
+    free(spread);
+    return CHEX_OK;
+}
+
+static void
+draw_line(struct canvas *canvas, unsigned x, unsigned y, picture_color color, const char *text)
+{
+    canvas_text(canvas, x, y, &font_large, false, color, text, strlen(text));
+}
+
+/* A bar over a middle gray, from -scale to +scale. */
+static void
+draw_legend(const struct map_picture *p, struct canvas *canvas, unsigned left, unsigned top, unsigned width)
+{
+    char text[32];
+    unsigned x, y;
+
+    for (y = 0; y < BAR; y++)
+        for (x = 0; x < width; x++)
+            tint(128, (2.0 * x / (width - 1) - 1) * p->scale, p->scale,
+                 canvas->rgb + ((size_t)(top + y) * canvas->width + left + x) * 3);
+    snprintf(text, sizeof(text), "-%u", p->scale);
+    draw_line(canvas, left, top + BAR + 3, INK, text);
+    draw_line(canvas, left + width / 2 - 3, top + BAR + 3, INK, "0");
+    snprintf(text, sizeof(text), "+%u logits", p->scale);
+    draw_line(canvas, left + width - font_width(&font_large, text, strlen(text)), top + BAR + 3, INK, text);
+}
+
+static void
+draw_title(const struct map_picture *p, struct canvas *canvas)
+{
+    char text[256], threshold[96] = "no threshold";
+
+    if (!isnan(p->threshold))
+        snprintf(threshold, sizeof(threshold), "%.32s%sthreshold %.2f", p->chosen_on ? p->chosen_on : "",
+                 p->chosen_on ? " " : "", p->threshold);
+    draw_line(canvas, MARGIN, MARGIN, DIM, p->image);
+    snprintf(text, sizeof(text), "%.64s  p %.2f (%s)", p->finding, p->probability, threshold);
+    draw_line(canvas, MARGIN, MARGIN + LINE, INK, text);
+    snprintf(text, sizeof(text), "logit %.2f = mean of the map %.2f + bias %.2f", p->logit, p->logit - p->bias,
+             p->bias);
+    draw_line(canvas, MARGIN, MARGIN + 2 * LINE, DIM, text);
+}
+
+enum chex_status
+map_picture_draw(const struct map_picture *p, struct canvas *canvas, struct buffer *out, struct chex_error *err)
+{
+    const struct picture_note notes[] = {{"Description", PICTURE_RESEARCH}, {"Comment", PICTURE_SYNTHETIC}};
+    unsigned side = p->size * enlargement(p->size), top = MARGIN + 3 * LINE + 4, legend = top + side + 8;
+    unsigned height = legend + BAR + (p->synthetic ? 4 : 3) * LINE;
+    enum chex_status status = canvas_start(canvas, side + 2 * MARGIN, height, PAPER, err);
+    struct picture_spec spec = {.channels = 3,
+                                .notes = notes,
+                                .note_count = p->synthetic ? 2 : 1,
+                                .width = side + 2 * MARGIN,
+                                .height = height};
+
+    if (status != CHEX_OK)
+        return status;
+    draw_title(p, canvas);
+    status = place_image(p, canvas, MARGIN, top, err);
+    if (status != CHEX_OK)
+        return status;
+    draw_legend(p, canvas, MARGIN, legend, side);
+    draw_line(canvas, MARGIN, legend + BAR + LINE + 6, DIM, PICTURE_RESEARCH);
+    if (p->synthetic)
+        draw_line(canvas, MARGIN, legend + BAR + 2 * LINE + 6, DIM, PICTURE_SYNTHETIC);
+    spec.pixels = canvas->rgb;
+    return picture_png(&spec, out, err);
+}

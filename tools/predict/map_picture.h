@@ -1,0 +1,39 @@
+/*
+ * map_picture.h - draws a class activation map over its image
+ *
+ * Orange raises the logit, blue lowers it; the stronger the colour, the larger the value.  All pictures of a run have
+ * one scale, so they may be compared.  Only the part of the image that the network saw is coloured.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CHEX_TOOLS_MAP_PICTURE_H
+#define CHEX_TOOLS_MAP_PICTURE_H
+
+#include "draw/canvas.h"
+#include "eval/evaluate.h"
+#include "maps/maps.h"
+
+struct map_picture {
+    const struct map_grid *grid;
+    const float *map;      /* [height][width] of the grid */
+    const uint8_t *pixels; /* [size][size] */
+    unsigned size;
+    struct crop crop; /* the part that the network saw: side x side pixels */
+    unsigned side;
+    unsigned scale; /* the strongest colours are at -scale and +scale, in logits */
+    bool synthetic;
+
+    const char *image, *finding;
+    double probability, threshold; /* threshold: NaN: none */
+    const char *chosen_on;         /* the split that the threshold was chosen on, or NULL */
+    double logit, bias;
+};
+
+/*
+ * Append the PNG to out.  canvas: zero-initialised, reused by later pictures, released with canvas_release().
+ * CHEX_ERR_MEMORY
+ */
+enum chex_status map_picture_draw(const struct map_picture *p, struct canvas *canvas, struct buffer *out,
+                                  struct chex_error *err);
+
+#endif

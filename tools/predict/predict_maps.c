@@ -1,0 +1,320 @@
+/*
+ * predict_maps.c - see predict_maps.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "predict/predict_maps.h"
+
+#include "base/ascii.h"
+#include "base/sha256.h"
+#include "io/file.h"
+#include "predict/predict_write.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_LEFT 80 /* bytes of a long name that stay, of an image and of a finding */
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+enum chex_status
+maps_check_options(const struct predict_options *o, struct chex_error *err)
+{
+    if (!o->maps && (o->map_findings || o->map_scale > 0))
+        return error_set(err, CHEX_ERR_USAGE, "%s is for the pictures of --maps",
+                         o->map_findings ? "--finding" : "--map-scale");
+    if (o->maps && !o->out)
+        return error_set(err, CHEX_ERR_USAGE, "--maps writes many files: name a folder with -o");
+    if (o->maps && o->runs > 1)
+        return error_set(err, CHEX_ERR_USAGE, "--maps takes one RUN: a mean of probabilities has no map in logits");
+    if (o->maps && o->tta != TTA_NONE)
+        return error_set(err, CHEX_ERR_USAGE, "--maps takes no --tta: each view has a map of its own");
+    return CHEX_OK;
+}
+
+static enum chex_status
+choose_findings(const char *list, const struct findings *known, bool *drawn, struct chex_error *err)
+{
+    const char *at = list;
+
+    while (true) {
+        size_t length = strcspn(at, ",");
+        unsigned k = 0;
+
+        while (k < known->count && (strlen(known->name[k]) != length || memcmp(known->name[k], at, length) != 0))
+            k++;
+        if (k == known->count)
+            return error_set(err, CHEX_ERR_USAGE, "--finding: the model has no finding '%.*s'", (int)length, at);
+        drawn[k] = true;
+        if (at[length] == '\0')
+            return CHEX_OK;
+        at += length + 1;
+    }
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static bool
+is_plain(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || strchr("-_.", c) != NULL;
+}
+
+/* Append the name with other bytes as %XX, as far as it fits.  Returns whether all of it fits. */
+static bool
+append_name(const char *name, size_t most, char *out)
+{
+    size_t used = strlen(out), i;
+
+    for (i = 0, most += used; name[i]; i++) {
+        bool plain = is_plain(name[i]) && !(name[i] == '.' && i == 0); /* no hidden file */
+
+        if (used + (plain ? 1 : 3) > most)
+            return false;
+        used += (size_t)snprintf(out + used, 4, plain ? "%c" : "%%%02X", (unsigned char)name[i]);
+    }
+    return true;
+}
+
+enum chex_status
+maps_file_name(const char *image, const char *finding, const char *suffix, char out[MAP_FILE_NAME],
+               struct chex_error *err)
+{
+    bool fits;
+
+    out[0] = '\0';
+    fits = append_name(image, NAME_LEFT, out);
+    if (finding) {
+        strcat(out, "."); /* NAME_LEFT leaves room for all of this */
+        fits &= append_name(finding, NAME_LEFT, out);
+    }
+    if (!fits) {
+        struct digest *digest = digest_new();
+        uint8_t hash[DIGEST_SIZE];
+        char hex[DIGEST_HEX];
+
+        if (!digest)
+            return error_memory(err);
+        digest_start(digest);
+        digest_add(digest, image, strlen(image) + 1);
+        digest_add(digest, finding ? finding : "", finding ? strlen(finding) : 0);
+        digest_finish(digest, hash);
+        digest_free(digest);
+        digest_hex(hash, sizeof(hash), hex);
+        snprintf(out + strlen(out), 34, "~%.32s", hex);
+    }
+    strcat(out, suffix);
+    return CHEX_OK;
+}
+
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
+
+/* Remove the files of an earlier result. */
+static enum chex_status
+remove_old(const struct folder *folder, struct chex_error *err)
+{
+    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    enum chex_status status = CHEX_OK;
+    const struct dirent *entry;
+
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return error_set(err, CHEX_ERR_WRITE, "cannot list '%s'", folder->path);
+    }
+    while (status == CHEX_OK && (entry = readdir(dir)) != NULL)
+        if (picture_name_ends(entry->d_name, ".png") || picture_name_ends(entry->d_name, ".npy"))
+            status = folder_remove(folder, entry->d_name, err);
+    closedir(dir);
+    return status;
+}
+
+static enum chex_status
+open_folder(struct map_writer *w, struct chex_error *err)
+{
+    struct folder above = {.fd = -1};
+    struct buffer path = {0};
+    enum chex_status status = folder_open(w->options->out, true, &above, err);
+
+    if (status == CHEX_OK)
+        status = folder_remove(&above, PREDICT_JSON, err); /* the result is not complete until this run is */
+    folder_close(&above);
+    if (status == CHEX_OK)
+        status = buffer_printf(&path, err, "%s/" PREDICT_MAPS, w->options->out);
+    if (status == CHEX_OK)
+        status = buffer_append(&path, "", 1, err);
+    if (status == CHEX_OK)
+        status = folder_open((const char *)path.data, true, &w->folder, err);
+    if (status == CHEX_OK)
+        status = remove_old(&w->folder, err);
+    buffer_release(&path);
+    return status;
+}
+
+static enum chex_status
+start_check(struct map_writer *w, struct chex_error *err)
+{
+    size_t pixels = (size_t)w->models->size * w->models->size;
+
+    w->check.correlation = (double)NAN;
+    w->check.pixels = calloc(MAP_CHECK_IMAGES, pixels);
+    w->check.map = calloc(MAP_CHECK_IMAGES * w->head.map_floats, sizeof(float));
+    return w->check.pixels && w->check.map ? CHEX_OK : error_memory(err);
+}
+
+enum chex_status
+maps_begin(const struct predict_options *o, const struct models *models, const struct flags *flags, size_t count,
+           bool synthetic, struct map_writer *out, struct chex_error *err)
+{
+    const struct predict_model *model = &models->model[0];
+    struct crop view[EVALUATE_VIEWS];
+    enum chex_status status = map_grid_of(model->graph, &out->grid, err);
+
+    out->options = o;
+    out->models = models;
+    out->flags = flags;
+    out->count = count;
+    out->synthetic = synthetic;
+    out->folder.fd = -1;
+    evaluate_views(TTA_NONE, model->state.side, models->size, view);
+    out->crop = view[0];
+    (void)graph_find_head(model->graph, &out->head); /* map_grid_of() has found it */
+    if (status == CHEX_OK && o->map_findings)
+        status = choose_findings(o->map_findings, &model->findings, out->drawn, err);
+    if (status == CHEX_OK)
+        status = start_check(out, err);
+    return status == CHEX_OK ? open_folder(out, err) : status;
+}
+
+void
+maps_end(struct map_writer *w)
+{
+    folder_close(&w->folder);
+    canvas_release(&w->canvas);
+    buffer_release(&w->file);
+    free(w->check.pixels);
+    free(w->check.map);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static enum chex_status
+put_file(struct map_writer *w, const char *image, const char *finding, const char *suffix, struct chex_error *err)
+{
+    char name[MAP_FILE_NAME];
+    enum chex_status status = maps_file_name(image, finding, suffix, name, err);
+
+    return status == CHEX_OK ? safe_file_put(&w->folder, name, w->file.data, w->file.size, err) : status;
+}
+
+/* NumPy's format 1.0: the header is padded to a multiple of 64 bytes; numbers are little-endian. */
+static enum chex_status
+write_numbers(struct map_writer *w, const char *image, const float *map, struct chex_error *err)
+{
+    char header[118], text[118];
+    int used = snprintf(text, sizeof(text), "{'descr': '<f4', 'fortran_order': False, 'shape': (%u, %u, %u), }",
+                        w->head.outputs, w->head.height, w->head.width);
+    enum chex_status status;
+    size_t i;
+
+    memset(header, ' ', sizeof(header));
+    memcpy(header, text, (size_t)used);
+    header[sizeof(header) - 1] = '\n';
+    w->file.size = 0;
+    status = buffer_append(&w->file, "\x93NUMPY\x01\x00\x76\x00", 10, err); /* 0x76: 118 */
+    if (status == CHEX_OK)
+        status = buffer_append(&w->file, header, sizeof(header), err);
+    for (i = 0; status == CHEX_OK && i < w->head.map_floats; i++) {
+        uint8_t bytes[4];
+        uint32_t bits;
+
+        memcpy(&bits, &map[i], sizeof(bits));
+        bytes[0] = (uint8_t)bits;
+        bytes[1] = (uint8_t)(bits >> 8);
+        bytes[2] = (uint8_t)(bits >> 16);
+        bytes[3] = (uint8_t)(bits >> 24);
+        status = buffer_append(&w->file, bytes, sizeof(bytes), err);
+    }
+    return status == CHEX_OK ? put_file(w, image, NULL, ".npy", err) : status;
+}
+
+static enum chex_status
+write_picture(struct map_writer *w, const char *image, unsigned k, const uint8_t *pixels, float logit,
+              float probability, const float *map, struct chex_error *err)
+{
+    const struct predict_model *m = &w->models->model[0];
+    const struct flags *f = w->flags;
+    const bool from_model = f->rule && strcmp(f->rule, "file") != 0 && f->calibration;
+    const struct map_picture p = {
+        .grid = &w->grid,
+        .map = map + k * w->head.pixels,
+        .pixels = pixels,
+        .size = w->models->size,
+        .crop = w->crop,
+        .side = m->state.side,
+        .scale = w->options->map_scale > 0 ? w->options->map_scale : MAP_SCALE,
+        .synthetic = w->synthetic,
+        .image = image,
+        .finding = m->findings.name[k],
+        .probability = (double)probability,
+        .threshold = f->threshold[k],
+        .chosen_on = from_model ? f->calibration->split : NULL,
+        .logit = (double)logit,
+        .bias = (double)m->params[m->graph->param[w->head.linear->bias].offset + k],
+    };
+    enum chex_status status;
+
+    w->file.size = 0;
+    status = map_picture_draw(&p, &w->canvas, &w->file, err);
+    if (status == CHEX_OK)
+        status = put_file(w, image, m->findings.name[k], ".png", err);
+    w->pictures += status == CHEX_OK;
+    return status;
+}
+
+/* Keep an image for the check, if it is one of those that were chosen by their numbers. */
+static void
+keep_for_check(struct map_writer *w, uint32_t row, const uint8_t *pixels, const float *map)
+{
+    size_t images = w->count < MAP_CHECK_IMAGES ? w->count : MAP_CHECK_IMAGES, i;
+    size_t bytes = (size_t)w->models->size * w->models->size;
+
+    for (i = 0; i < images; i++) {
+        if (i * w->count / images != row)
+            continue;
+        memcpy(w->check.pixels + i * bytes, pixels, bytes);
+        memcpy(w->check.map + i * w->head.map_floats, map, w->head.map_floats * sizeof(*map));
+        w->check.taken[i] = true;
+    }
+}
+
+static bool
+is_drawn(const struct map_writer *w, unsigned k, double probability)
+{
+    if (w->options->map_findings)
+        return w->drawn[k];
+    return !isnan(w->flags->threshold[k]) && flags_is_positive(w->flags, k, probability);
+}
+
+enum chex_status
+maps_write(struct map_writer *w, uint32_t row, const char *name, const uint8_t *pixels, const float *logit,
+           const float *probability, const float *map, struct chex_error *err)
+{
+    enum chex_status status = write_numbers(w, name, map, err);
+    unsigned k;
+
+    for (k = 0; status == CHEX_OK && k < w->head.outputs; k++)
+        if (is_drawn(w, k, (double)probability[k]))
+            status = write_picture(w, name, k, pixels, logit[k], probability[k], map, err);
+    keep_for_check(w, row, pixels, map);
+    w->images++;
+    return status;
+}
