@@ -164,10 +164,11 @@ score(struct prediction_run *run, const struct prediction *p, const struct predi
     }
     progress_start(&run->progress, images->count);
     if (p->maps)
-        status = maps_begin(p->options, p->models, p->flags, images->count, prediction_synthetic(images), run->maps,
-                            err);
+        status = maps_begin(p->options, p->models, p->flags, images, prediction_synthetic(images), run->maps, err);
     if (status == CHEX_OK)
         status = predict_run(p->options, common->threads, p->models, images, &watch, results, err);
+    if (status == CHEX_OK && p->maps)
+        status = maps_write_sheets(run->maps, err);
     if (status == CHEX_OK && p->maps)
         status = maps_check(run->maps, err);
     stop_signals_may_exit(0);

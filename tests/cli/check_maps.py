@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""chex-predict --maps: the numbers of PyTorch, the sum that is the logit, names, pictures, the check with random weights.
+"""chex-predict --maps: the numbers of PyTorch, the sum that is the logit, names, pictures, random weights.
 
     check_maps.py [PATTERN]
 """
@@ -186,6 +186,40 @@ def _(work):
                 if len(set(lines[top + y][3 * (left + x):3 * (left + x) + 3])) > 1}
     inside = {(y, x) for y in range(CROP, CROP + SIDE) for x in range(CROP, CROP + SIDE)}
     assert coloured and coloured <= inside, sorted(coloured - inside)[:3]
+
+
+def sheets(out, *words, code=0):
+    write(f"{out}.csv", b"Mass,0.5\nEffusion,0.45\nHernia,1\n")
+    return predict(whole(), data(), "--maps", "--sheet", "--threshold", f"{out}.csv", "-o", out, *words, code=code)
+
+
+@case("sheets count hits, false alarms and misses by the labels of the shards, and show them in a fixed order")
+def _(work):
+    sheets(f"{work}/out", "-j", "1")
+    label = {name: record["label"] for name, record in images(data()).items()}
+    model = [f["name"] for f in document(f"{work}/out")["findings"]]
+    found = {s["finding"]: s for s in document(f"{work}/out")["maps"]["sheets"]}
+    assert set(found) == {"Mass", "Effusion", "Hernia"}
+    assert {n for n in os.listdir(f"{work}/out/maps") if n.startswith("sheet")} == {f"sheet.{n}.png" for n in found}
+    for name, sheet in found.items():
+        pairs = [(row[f"flag_{name}"], label[row["image"]][model.index(name)]) for row in rows(f"{work}/out")]
+        wanted = {"finding": name, "labelled": len(pairs), "hits": pairs.count(("1", 1)),
+                  "false_alarms": pairs.count(("1", 0)), "misses": pairs.count(("0", 1))}
+        assert sheet == wanted, (sheet, wanted)
+    assert sum(found[n][key] > 6 for n in found for key in ("hits", "false_alarms", "misses")) > 0, found
+    sheets(f"{work}/again", "-j", "3", "--micro-batch", "5")
+    assert tree(f"{work}/again") == tree(f"{work}/out")
+
+
+@case("sheets need labels and thresholds")
+def _(work):
+    says(predict(whole(), data(), "--maps", "--sheet", "-o", f"{work}/a", code=2), "--sheet needs thresholds")
+    name = sorted(images(data(), "test"))[0]
+    run([program("chex-inspect"), "extract", data(), name, "-o", f"{work}/one.png"])
+    write(f"{work}/t.csv", b"Mass,0.5\n")
+    says(predict(whole(), f"{work}/one.png", "--maps", "--sheet", "--threshold", f"{work}/t.csv", "-o", f"{work}/b",
+                 code=2), "--sheet needs labels")
+    assert not os.path.exists(f"{work}/a") and not os.path.exists(f"{work}/b")
 
 
 @case("hostile names stay in the folder, and names that differ have files that differ")

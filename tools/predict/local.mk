@@ -3,6 +3,8 @@ predict_sources = \
 	tools/predict/map_check.c \
 	tools/predict/map_picture.c \
 	tools/predict/map_picture.h \
+	tools/predict/map_sheet.c \
+	tools/predict/map_sheet.h \
 	tools/predict/predict_batches.c \
 	tools/predict/predict_batches.h \
 	tools/predict/predict_flags.c \

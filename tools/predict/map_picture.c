@@ -44,9 +44,10 @@ enlargement(unsigned size)
 
 /* The spread map has one value for each pixel of the enlarged image. */
 static void
-draw_image(const struct map_picture *p, const float *spread, struct canvas *canvas, unsigned left, unsigned top)
+draw_image(const struct map_picture *p, const float *spread, struct canvas *canvas, unsigned left, unsigned top,
+           unsigned times)
 {
-    unsigned times = enlargement(p->size), side = p->size * times, y, x;
+    unsigned side = p->size * times, y, x;
 
     for (y = 0; y < side; y++)
         for (x = 0; x < side; x++) {
@@ -58,17 +59,18 @@ draw_image(const struct map_picture *p, const float *spread, struct canvas *canv
         }
 }
 
-static enum chex_status
-place_image(const struct map_picture *p, struct canvas *canvas, unsigned left, unsigned top, struct chex_error *err)
+enum chex_status
+map_picture_place(const struct map_picture *p, struct canvas *canvas, unsigned left, unsigned top, unsigned times,
+                  struct chex_error *err)
 {
-    unsigned side = p->size * enlargement(p->size);
+    unsigned side = p->size * times;
     struct map_place place = map_place_of(side, side, p->size, p->crop.y, p->crop.x);
     float *spread = malloc((size_t)side * side * sizeof(*spread));
 
     if (!spread)
         return error_memory(err);
     map_spread(p->grid, p->map, &place, side, side, spread);
-    draw_image(p, spread, canvas, left, top);
+    draw_image(p, spread, canvas, left, top, times);
     free(spread);
     return CHEX_OK;
 }
@@ -113,29 +115,40 @@ draw_title(const struct map_picture *p, struct canvas *canvas)
     draw_line(canvas, MARGIN, MARGIN + 2 * LINE, DIM, text);
 }
 
+void
+map_picture_foot(const struct map_picture *p, struct canvas *canvas, unsigned left, unsigned top, unsigned width)
+{
+    draw_legend(p, canvas, left, top, width);
+    draw_line(canvas, left, top + MAP_LEGEND_HEIGHT + 5, DIM, PICTURE_RESEARCH);
+    if (p->synthetic)
+        draw_line(canvas, left, top + MAP_LEGEND_HEIGHT + 5 + LINE, DIM, PICTURE_SYNTHETIC);
+}
+
+enum chex_status
+map_picture_encode(const struct map_picture *p, const struct canvas *canvas, struct buffer *out, struct chex_error *err)
+{
+    const struct picture_note notes[] = {{"Description", PICTURE_RESEARCH}, {"Comment", PICTURE_SYNTHETIC}};
+    const struct picture_spec spec = {.width = canvas->width,
+                                      .height = canvas->height,
+                                      .channels = 3,
+                                      .notes = notes,
+                                      .note_count = p->synthetic ? 2 : 1,
+                                      .pixels = canvas->rgb};
+
+    return picture_png(&spec, out, err);
+}
+
 enum chex_status
 map_picture_draw(const struct map_picture *p, struct canvas *canvas, struct buffer *out, struct chex_error *err)
 {
-    const struct picture_note notes[] = {{"Description", PICTURE_RESEARCH}, {"Comment", PICTURE_SYNTHETIC}};
     unsigned side = p->size * enlargement(p->size), top = MARGIN + 3 * LINE + 4, legend = top + side + 8;
-    unsigned height = legend + BAR + (p->synthetic ? 4 : 3) * LINE;
+    unsigned height = legend + MAP_LEGEND_HEIGHT + (p->synthetic ? 3 : 2) * LINE;
     enum chex_status status = canvas_start(canvas, side + 2 * MARGIN, height, PAPER, err);
-    struct picture_spec spec = {.channels = 3,
-                                .notes = notes,
-                                .note_count = p->synthetic ? 2 : 1,
-                                .width = side + 2 * MARGIN,
-                                .height = height};
 
     if (status != CHEX_OK)
         return status;
     draw_title(p, canvas);
-    status = place_image(p, canvas, MARGIN, top, err);
-    if (status != CHEX_OK)
-        return status;
-    draw_legend(p, canvas, MARGIN, legend, side);
-    draw_line(canvas, MARGIN, legend + BAR + LINE + 6, DIM, PICTURE_RESEARCH);
-    if (p->synthetic)
-        draw_line(canvas, MARGIN, legend + BAR + 2 * LINE + 6, DIM, PICTURE_SYNTHETIC);
-    spec.pixels = canvas->rgb;
-    return picture_png(&spec, out, err);
+    status = map_picture_place(p, canvas, MARGIN, top, enlargement(p->size), err);
+    map_picture_foot(p, canvas, MARGIN, legend, side);
+    return status == CHEX_OK ? map_picture_encode(p, canvas, out, err) : status;
 }

@@ -36,4 +36,17 @@ struct map_picture {
 enum chex_status map_picture_draw(const struct map_picture *p, struct canvas *canvas, struct buffer *out,
                                   struct chex_error *err);
 
+/* ---- parts, also of a contact sheet ---- */
+
+#define MAP_LEGEND_HEIGHT 30u
+
+/* Draw the image, enlarged by a whole number, under its map.  CHEX_ERR_MEMORY */
+enum chex_status map_picture_place(const struct map_picture *p, struct canvas *canvas, unsigned left, unsigned top,
+                                   unsigned times, struct chex_error *err);
+/* Draw the legend, and below it "research use only" and whether the data are synthetic: two lines. */
+void map_picture_foot(const struct map_picture *p, struct canvas *canvas, unsigned left, unsigned top, unsigned width);
+/* Append the canvas as PNG, with these texts as metadata. */
+enum chex_status map_picture_encode(const struct map_picture *p, const struct canvas *canvas, struct buffer *out,
+                                    struct chex_error *err);
+
 #endif

@@ -27,9 +27,11 @@
 enum chex_status
 maps_check_options(const struct predict_options *o, struct chex_error *err)
 {
-    if (!o->maps && (o->map_findings || o->map_scale > 0))
+    if (!o->maps && (o->map_findings || o->map_scale > 0 || o->map_sheet))
         return error_set(err, CHEX_ERR_USAGE, "%s is for the pictures of --maps",
-                         o->map_findings ? "--finding" : "--map-scale");
+                         o->map_findings ? "--finding"
+                         : o->map_sheet  ? "--sheet"
+                                         : "--map-scale");
     if (o->maps && !o->out)
         return error_set(err, CHEX_ERR_USAGE, "--maps writes many files: name a folder with -o");
     if (o->maps && o->runs > 1)
@@ -171,8 +173,8 @@ start_check(struct map_writer *w, struct chex_error *err)
 }
 
 enum chex_status
-maps_begin(const struct predict_options *o, const struct models *models, const struct flags *flags, size_t count,
-           bool synthetic, struct map_writer *out, struct chex_error *err)
+maps_begin(const struct predict_options *o, const struct models *models, const struct flags *flags,
+           const struct images *images, bool synthetic, struct map_writer *out, struct chex_error *err)
 {
     const struct predict_model *model = &models->model[0];
     struct crop view[EVALUATE_VIEWS];
@@ -181,7 +183,7 @@ maps_begin(const struct predict_options *o, const struct models *models, const s
     out->options = o;
     out->models = models;
     out->flags = flags;
-    out->count = count;
+    out->count = images->count;
     out->synthetic = synthetic;
     out->folder.fd = -1;
     evaluate_views(TTA_NONE, model->state.side, models->size, view);
@@ -189,6 +191,9 @@ maps_begin(const struct predict_options *o, const struct models *models, const s
     (void)graph_find_head(model->graph, &out->head); /* map_grid_of() has found it */
     if (status == CHEX_OK && o->map_findings)
         status = choose_findings(o->map_findings, &model->findings, out->drawn, err);
+    if (status == CHEX_OK && o->map_sheet)
+        status = sheets_begin(images, &model->findings, flags, (size_t)models->size * models->size, out->head.pixels,
+                              &out->sheets, err);
     if (status == CHEX_OK)
         status = start_check(out, err);
     return status == CHEX_OK ? open_folder(out, err) : status;
@@ -199,6 +204,7 @@ maps_end(struct map_writer *w)
 {
     folder_close(&w->folder);
     canvas_release(&w->canvas);
+    sheets_release(&w->sheets);
     buffer_release(&w->file);
     free(w->check.pixels);
     free(w->check.map);
@@ -246,37 +252,64 @@ write_numbers(struct map_writer *w, const char *image, const float *map, struct 
     return status == CHEX_OK ? put_file(w, image, NULL, ".npy", err) : status;
 }
 
-static enum chex_status
-write_picture(struct map_writer *w, const char *image, unsigned k, const uint8_t *pixels, float logit,
-              float probability, const float *map, struct chex_error *err)
+/* What all pictures of a finding have in common. */
+static struct map_picture
+picture_of(const struct map_writer *w, unsigned k)
 {
     const struct predict_model *m = &w->models->model[0];
     const struct flags *f = w->flags;
-    const bool from_model = f->rule && strcmp(f->rule, "file") != 0 && f->calibration;
-    const struct map_picture p = {
+    bool from_model = f->rule && strcmp(f->rule, "file") != 0 && f->calibration;
+
+    return (struct map_picture){
         .grid = &w->grid,
-        .map = map + k * w->head.pixels,
-        .pixels = pixels,
         .size = w->models->size,
         .crop = w->crop,
         .side = m->state.side,
         .scale = w->options->map_scale > 0 ? w->options->map_scale : MAP_SCALE,
         .synthetic = w->synthetic,
-        .image = image,
         .finding = m->findings.name[k],
-        .probability = (double)probability,
         .threshold = f->threshold[k],
         .chosen_on = from_model ? f->calibration->split : NULL,
-        .logit = (double)logit,
         .bias = (double)m->params[m->graph->param[w->head.linear->bias].offset + k],
     };
+}
+
+static enum chex_status
+write_picture(struct map_writer *w, const char *image, unsigned k, const uint8_t *pixels, float logit,
+              float probability, const float *map, struct chex_error *err)
+{
+    struct map_picture p = picture_of(w, k);
     enum chex_status status;
 
+    p.image = image;
+    p.pixels = pixels;
+    p.map = map + k * w->head.pixels;
+    p.logit = (double)logit;
+    p.probability = (double)probability;
     w->file.size = 0;
     status = map_picture_draw(&p, &w->canvas, &w->file, err);
     if (status == CHEX_OK)
-        status = put_file(w, image, m->findings.name[k], ".png", err);
+        status = put_file(w, image, p.finding, ".png", err);
     w->pictures += status == CHEX_OK;
+    return status;
+}
+
+enum chex_status
+maps_write_sheets(struct map_writer *w, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+    unsigned k;
+
+    for (k = 0; w->options->map_sheet && status == CHEX_OK && k < w->head.outputs; k++) {
+        const struct map_picture base = picture_of(w, k);
+
+        if (isnan(base.threshold) || (w->options->map_findings && !w->drawn[k]))
+            continue;
+        w->file.size = 0;
+        status = sheets_draw(&w->sheets, k, &base, &w->canvas, &w->file, err);
+        if (status == CHEX_OK)
+            status = put_file(w, "sheet", base.finding, ".png", err);
+    }
     return status;
 }
 
@@ -314,6 +347,8 @@ maps_write(struct map_writer *w, uint32_t row, const char *name, const uint8_t *
     for (k = 0; status == CHEX_OK && k < w->head.outputs; k++)
         if (is_drawn(w, k, (double)probability[k]))
             status = write_picture(w, name, k, pixels, logit[k], probability[k], map, err);
+    for (k = 0; w->options->map_sheet && status == CHEX_OK && k < w->head.outputs; k++)
+        status = sheets_add(&w->sheets, row, k, name, (double)probability[k], pixels, map + k * w->head.pixels, err);
     keep_for_check(w, row, pixels, map);
     w->images++;
     return status;

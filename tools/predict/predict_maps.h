@@ -14,8 +14,7 @@
 #ifndef CHEX_TOOLS_PREDICT_MAPS_H
 #define CHEX_TOOLS_PREDICT_MAPS_H
 
-#include "predict/map_picture.h"
-#include "predict/predict_flags.h"
+#include "predict/map_sheet.h"
 #include "predict/predict_run.h"
 
 #define PREDICT_MAPS     "maps" /* the folder, in that of the results */
@@ -46,6 +45,7 @@ struct map_writer {
     struct canvas canvas;
     struct buffer file;
     struct map_check check;
+    struct map_sheets sheets;  /* --sheet */
     uint64_t images, pictures; /* written */
 };
 
@@ -53,17 +53,21 @@ struct map_writer {
 enum chex_status maps_check_options(const struct predict_options *o, struct chex_error *err);
 
 /*
- * Create the folder, and remove the maps and the predictions.json of an earlier result (--force).  count: images of the
- * run.  Zero *out before the call; free it with maps_end(), also after a failure.
- * CHEX_ERR_USAGE        a finding of --finding does not exist
+ * Create the folder, and remove the maps and the predictions.json of an earlier result (--force).  Zero *out before the
+ * call; free it with maps_end(), also after a failure.
+ * CHEX_ERR_USAGE        a finding of --finding does not exist; --sheet without labels or thresholds
  * CHEX_ERR_UNSUPPORTED  the network has no maps;  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status maps_begin(const struct predict_options *o, const struct models *models, const struct flags *flags,
-                            size_t count, bool synthetic, struct map_writer *out, struct chex_error *err);
+                            const struct images *images, bool synthetic, struct map_writer *out,
+                            struct chex_error *err);
 
 /* Write the files of an image.  logit, probability: [outputs].  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
 enum chex_status maps_write(struct map_writer *w, uint32_t row, const char *name, const uint8_t *pixels,
                             const float *logit, const float *probability, const float *map, struct chex_error *err);
+
+/* Write the contact sheets (--sheet), after the last image.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
+enum chex_status maps_write_sheets(struct map_writer *w, struct chex_error *err);
 
 /* Make the check, after the last image.  Changes the weights of the plan.  Errors of the backend, CHEX_ERR_MEMORY */
 enum chex_status maps_check(struct map_writer *w, struct chex_error *err);

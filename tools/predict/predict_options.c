@@ -66,6 +66,8 @@ static const struct cli_option option_table[] = {
      "write class activation maps to DIR/maps: the numbers of all findings, and pictures of the flagged ones"},
     {TEXT(map_findings), 0, "finding", "LIST", NULL, NULL,
      "with --maps: pictures of these findings for each image, such as Mass,Effusion"},
+    {FLAG(map_sheet), 0, "sheet", NULL, NULL, NULL,
+     "with --maps, for data sets: a contact sheet of hits, false alarms and misses for each finding"},
     {OPT_MAP_SCALE, 0, "map-scale", "N", NULL, NULL, "with --maps: logits at the strongest colour; default 10"},
 
     {TEXT(device), 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine",

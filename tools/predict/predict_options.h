@@ -37,6 +37,7 @@ struct predict_options {
     enum tta tta;
     bool maps;                /* write class activation maps, see predict_maps.h */
     const char *map_findings; /* draw those of these findings; NULL: those with a flag */
+    bool map_sheet;           /* with labels: contact sheets of hits, false alarms and misses */
     unsigned map_scale;       /* logits at the strongest colour; 0: MAP_SCALE */
 
     const char *device;

@@ -424,17 +424,47 @@ json_body(const struct prediction *p)
                      gate ? count_json(gate->images) : json_null(), "orientation", json_orientation(p));
 }
 
+/* The counts of the contact sheets. */
+static json_t *
+json_sheets(const struct map_writer *w)
+{
+    json_t *list = json_array();
+    unsigned k;
+
+    for (k = 0; list && k < w->head.outputs; k++) {
+        const struct map_sheet *s = &w->sheets.sheet[k];
+        json_t *object;
+
+        if (isnan(w->flags->threshold[k]))
+            continue;
+        object = json_pack("{s:s,s:o,s:o,s:o,s:o}", "finding", w->models->model[0].findings.name[k], "labelled",
+                           count_json(s->labelled), "hits", count_json(s->count[SHEET_HIT]), "false_alarms",
+                           count_json(s->count[SHEET_ALARM]), "misses", count_json(s->count[SHEET_MISS]));
+        if (json_array_append_new(list, object) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 /* Where the maps are, and how little of them is left with random weights. */
 static json_t *
 json_maps(const struct map_writer *w)
 {
     const struct map_check *c = &w->check;
+    json_t *object = json_pack("{s:s,s:o,s:o,s:i,s:i,s:f,s:f,s:i,s:{s:o,s:i}}", "folder", PREDICT_MAPS, "images",
+                               count_json(w->images), "pictures", count_json(w->pictures), "height",
+                               (int)w->grid.height, "width", (int)w->grid.width, "jump", w->grid.jump, "offset",
+                               w->grid.offset, "scale",
+                               (int)(w->options->map_scale > 0 ? w->options->map_scale : MAP_SCALE), "random_weights",
+                               "rank_correlation", real_json(c->correlation), "images", (int)c->images);
 
-    return json_pack("{s:s,s:o,s:o,s:i,s:i,s:f,s:f,s:i,s:{s:o,s:i}}", "folder", PREDICT_MAPS, "images",
-                     count_json(w->images), "pictures", count_json(w->pictures), "height", (int)w->grid.height, "width",
-                     (int)w->grid.width, "jump", w->grid.jump, "offset", w->grid.offset, "scale",
-                     (int)(w->options->map_scale > 0 ? w->options->map_scale : MAP_SCALE), "random_weights",
-                     "rank_correlation", real_json(c->correlation), "images", (int)c->images);
+    if (object && w->options->map_sheet && json_object_set_new(object, "sheets", json_sheets(w)) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
 }
 
 json_t *

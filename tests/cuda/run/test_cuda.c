@@ -355,6 +355,51 @@ score_both(struct gpu_plan *gpu, struct gpu_plan *ref, enum arena_id weights)
     return (unsigned)(after.kernels - before.kernels);
 }
 
+TEST(maps_of_micro_batches_in_flight_equal_the_reference)
+{
+    enum { BATCHES = 4 };
+    struct graph *g = gpu_graph();
+    struct plan_options o = gpu_options(g);
+    struct gpu_plan gpu, ref;
+    struct graph_head head;
+    float logits[LOGITS], *got, *wanted;
+    struct gpu_batch b;
+    struct chex_error err;
+    size_t floats;
+    unsigned i;
+
+    o.maps = true;
+    ck_assert(graph_find_head(g, &head));
+    floats = GPU_BATCH * head.map_floats;
+    got = calloc(BATCHES * floats, sizeof(*got));
+    wanted = calloc(floats, sizeof(*wanted));
+    gpu_make(&gpu, &backend_cuda, &o);
+    gpu_make(&ref, &backend_ref, &o);
+    for (i = 0; i < BATCHES; i++) {
+        gpu_draw(&b, i, 1 + i % GPU_BATCH);
+        step_check_ok(backend_cuda.score_start(gpu.p.plan, &b.batch, 1, b.crop, ARENA_PARAMETERS, logits,
+                                               i == 1 ? NULL : got + i * floats, &err),
+                      &err);
+        if (i > 0)
+            step_check_ok(backend_cuda.score_finish(gpu.p.plan, &err), &err);
+    }
+    step_check_ok(backend_cuda.score_finish(gpu.p.plan, &err), &err);
+    for (i = 0; i < BATCHES; i++) {
+        gpu_draw(&b, i, 1 + i % GPU_BATCH);
+        step_check_ok(backend_ref.score_start(ref.p.plan, &b.batch, 1, b.crop, ARENA_PARAMETERS, logits, wanted, &err),
+                      &err);
+        step_check_ok(backend_ref.score_finish(ref.p.plan, &err), &err);
+        if (i == 1) /* not asked for */
+            memset(wanted, 0, floats * sizeof(*wanted));
+        ck_assert_double_le(gpu_distance(got + i * floats, wanted, floats), i == 1 ? 0 : 1e-4);
+    }
+    step_plan_free(&gpu.p);
+    step_plan_free(&ref.p);
+    free(got);
+    free(wanted);
+    graph_free(g);
+}
+
 TEST(the_second_micro_batch_is_launched_before_the_host_waits_for_the_first)
 {
     struct graph *g = gpu_graph();

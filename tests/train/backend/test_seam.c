@@ -396,6 +396,23 @@ TEST(a_third_micro_batch_in_flight_is_a_bug)
     }
 }
 
+TEST(a_plan_without_maps_does_not_compute_them)
+{
+    float logits[BATCH_MAX * OUTPUTS], map[1] = {7};
+    struct chex_error err;
+    size_t b;
+
+    for (b = 0; backends[b]; b++) {
+        struct seam s;
+
+        seam_make(&s, backends[b], NULL);
+        ck_assert_int_eq(backends[b]->score_start(s.p.plan, &s.batch, 1, s.crop, ARENA_PARAMETERS, logits, map, &err),
+                         CHEX_ERR_BUG);
+        ck_assert_float_eq(map[0], 7);
+        seam_free(&s);
+    }
+}
+
 /* ---- image store ------------------------------------------------------------------------------------------------- */
 
 TEST(images_of_the_store_and_of_the_batch_are_the_same)
