@@ -14,7 +14,7 @@ import struct
 import sys
 import zlib
 
-from support import SOURCE, Cases, images, program, python_with, run, says, slurp, tree, write
+from support import SOURCE, Cases, images, program, python_with, run, says, slurp, synth, tree, write
 from training import data, finish, header, scratch, whole
 
 try:
@@ -43,9 +43,9 @@ def numbers(path):
     return told["shape"], [v for v, in struct.iter_unpack("<f", blob[10 + size:])]
 
 
-def write_pixels(path, pictures):
-    """uint8 [images][SIDE][SIDE] as .npy."""
-    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(pictures)}, {SIDE}, {SIDE}), }}".ljust(117) + "\n"
+def write_pixels(path, pictures, side):
+    """uint8 [images][side][side] as .npy."""
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(pictures)}, {side}, {side}), }}".ljust(117) + "\n"
     write(path, b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.encode() + b"".join(pictures))
 
 
@@ -79,24 +79,43 @@ def plain():
     return out
 
 
-@case("a map is PyTorch's HiResCAM at norm5, within 1e-5")
-def _(work):
-    python = python_with("torchvision")
-    found = images(data(), "test")
+def same_as_pytorch(work, model, shards, out, size, side):
+    """The maps of the split test in `out` are those of PyTorch."""
+    python, found, edge = python_with("torchvision"), images(shards, "test"), (size - side) // 2
     pictures = []
     for name in sorted(found):
         pixels = found[name]["image"]
-        pictures.append(b"".join(pixels[y * SIZE + CROP:y * SIZE + CROP + SIDE] for y in range(CROP, CROP + SIDE)))
-    write_pixels(f"{work}/pixels.npy", pictures)
-    run([python, f"{HERE}/hires_cam.py", os.path.join(whole(), "best.safetensors"), f"{work}/pixels.npy",
+        pictures.append(b"".join(pixels[y * size + edge:y * size + edge + side] for y in range(edge, edge + side)))
+    write_pixels(f"{work}/pixels.npy", pictures, side)
+    run([python, f"{HERE}/hires_cam.py", os.path.join(model, "best.safetensors"), f"{work}/pixels.npy",
          f"{work}/wanted.npy"])
     blob = slurp(f"{work}/wanted.npy")
-    size, = struct.unpack_from("<H", blob, 8)
-    wanted = [v for v, in struct.iter_unpack("<d", blob[10 + size:])]
-    got = [v for name in sorted(found) for v in numbers(f"{plain()}/maps/{name}.npy")[1]]
+    length, = struct.unpack_from("<H", blob, 8)
+    wanted = [v for v, in struct.iter_unpack("<d", blob[10 + length:])]
+    got = [v for name in sorted(found) for v in numbers(f"{out}/maps/{name}.npy")[1]]
     assert len(got) == len(wanted) > 0
     worst = max(abs(a - b) for a, b in zip(got, wanted))
     assert worst <= 1e-5 * max(map(abs, wanted)), worst
+
+
+@case("a map is PyTorch's HiResCAM at norm5, within 1e-5")
+def _(work):
+    same_as_pytorch(work, whole(), data(), plain(), SIZE, SIDE)
+
+
+@case("the maps of densenet121 and resnet50 are PyTorch's, too", slow=True)
+def _(work):
+    labels = synth(f"{work}/synth", 24, "--size", "128")
+    run([program("chex-convert"), "-q", "-i", f"{work}/synth/images", "-l", labels, "-o", f"{work}/shards", "--size",
+         "104", "--split", "patient:50,25,25"])
+    for model in ("densenet121", "resnet50"):
+        out = f"{work}/{model}"
+        run([program("chex-train"), "-q", "-d", f"{work}/shards", "-o", f"{out}-run", "--model", model, "--init",
+             "random", "--crop", "96", "--batch", "4", "--epochs", "1", "--bootstrap", "20"])
+        predict(f"{out}-run", f"{work}/shards", "--split", "test", "--maps", "-o", out, "-q")
+        grid = document(out)["maps"]
+        assert (grid["height"], grid["jump"], grid["offset"]) == (3, 32, 14 if model == "densenet121" else 0), grid
+        same_as_pytorch(work, f"{out}-run", f"{work}/shards", out, 104, 96)
 
 
 @case("the mean of a map and the bias are the logit of the probability")
