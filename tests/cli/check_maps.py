@@ -152,7 +152,7 @@ def _(work):
     count = len(rows(plain()))
     assert (maps["images"], maps["pictures"], maps["jump"], maps["offset"]) == (count, 2 * count, 16, 6)
     assert maps["scale"] == 10 and maps["random_weights"]["images"] == min(count, 64)
-    assert -1 <= maps["random_weights"]["rank_correlation"] <= 1
+    assert abs(maps["random_weights"]["rank_correlation"]) < 0.95, maps  # 1: the weights were not random
     done = predict(whole(), data(), "--split", "test", "--maps", "--map-scale", "3", "-o", f"{work}/out")
     says(done, r"rank correlation with the maps of random weights: -?\d\.\d\d", "maps +.* pictures? of .* images")
     other = document(f"{work}/out")["maps"]
