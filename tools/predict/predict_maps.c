@@ -20,7 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAME_LEFT 80 /* bytes of a long name that stay, of an image and of a finding */
+#define MAP_FILE_NAME 256
+#define NAME_LEFT     80 /* bytes of a long name that stay, of an image and of a finding */
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -69,14 +70,17 @@ is_plain(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || strchr("-_.", c) != NULL;
 }
 
-/* Append the name with other bytes as %XX, as far as it fits.  Returns whether all of it fits. */
+/*
+ * Append the name with other bytes as %XX, as far as it fits.  Returns whether all of it fits.  A name of an image may
+ * contain dots, but not begin with one; a finding may not, so that it begins at the last dot but one of a file name.
+ */
 static bool
-append_name(const char *name, size_t most, char *out)
+append_name(const char *name, bool dots, size_t most, char *out)
 {
     size_t used = strlen(out), i;
 
     for (i = 0, most += used; name[i]; i++) {
-        bool plain = is_plain(name[i]) && !(name[i] == '.' && i == 0); /* no hidden file */
+        bool plain = is_plain(name[i]) && !(name[i] == '.' && (i == 0 || !dots));
 
         if (used + (plain ? 1 : 3) > most)
             return false;
@@ -85,17 +89,17 @@ append_name(const char *name, size_t most, char *out)
     return true;
 }
 
-enum chex_status
-maps_file_name(const char *image, const char *finding, const char *suffix, char out[MAP_FILE_NAME],
-               struct chex_error *err)
+/* Make the name of a file in the folder.  A long name is cut, and a part of the SHA-256 of the whole name follows. */
+static enum chex_status
+make_name(const char *image, const char *finding, const char *suffix, char out[MAP_FILE_NAME], struct chex_error *err)
 {
     bool fits;
 
     out[0] = '\0';
-    fits = append_name(image, NAME_LEFT, out);
+    fits = append_name(image, true, NAME_LEFT, out);
     if (finding) {
         strcat(out, "."); /* NAME_LEFT leaves room for all of this */
-        fits &= append_name(finding, NAME_LEFT, out);
+        fits &= append_name(finding, false, NAME_LEFT, out);
     }
     if (!fits) {
         struct digest *digest = digest_new();
@@ -216,7 +220,7 @@ static enum chex_status
 put_file(struct map_writer *w, const char *image, const char *finding, const char *suffix, struct chex_error *err)
 {
     char name[MAP_FILE_NAME];
-    enum chex_status status = maps_file_name(image, finding, suffix, name, err);
+    enum chex_status status = make_name(image, finding, suffix, name, err);
 
     return status == CHEX_OK ? safe_file_put(&w->folder, name, w->file.data, w->file.size, err) : status;
 }

@@ -20,7 +20,6 @@
 #define PREDICT_MAPS     "maps" /* the folder, in that of the results */
 #define MAP_CHECK_IMAGES 64
 #define MAP_SCALE        10 /* default */
-#define MAP_FILE_NAME    256
 
 /* Images for the check: every one of `count / MAP_CHECK_IMAGES`, by name. */
 struct map_check {
@@ -73,12 +72,5 @@ enum chex_status maps_write_sheets(struct map_writer *w, struct chex_error *err)
 enum chex_status maps_check(struct map_writer *w, struct chex_error *err);
 
 void maps_end(struct map_writer *w);
-
-/*
- * The name of a file in the folder: bytes of the name that are no letters, digits, '.', '-' or '_' become %XX.  A long
- * name is cut, and the SHA-256 of the whole name is appended.  CHEX_ERR_MEMORY
- */
-enum chex_status maps_file_name(const char *image, const char *finding, const char *suffix, char out[MAP_FILE_NAME],
-                                struct chex_error *err);
 
 #endif
