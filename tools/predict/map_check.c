@@ -15,7 +15,7 @@
 
 #define SEED 1 /* of the random weights */
 
-/* Returns whether a node belongs to the last block: its output has the size of a map, or it is behind the mean. */
+/* Returns whether a node belongs to the last block: its output has the size of a map, or it comes after the mean. */
 static bool
 is_last(const struct graph *g, const struct graph_head *h, const struct graph_node *n)
 {

@@ -48,7 +48,7 @@ enum chex_status sheets_begin(const struct images *images, const struct findings
                               size_t pixels, size_t cells, struct map_sheets *out, struct chex_error *err);
 void sheets_release(struct map_sheets *s);
 
-/* Count an image of which finding k was scored, and keep it if it may be shown.  CHEX_ERR_MEMORY */
+/* Count the output of an image for finding k, and keep the image if it may be shown.  CHEX_ERR_MEMORY */
 enum chex_status sheets_add(struct map_sheets *s, uint32_t image, unsigned k, const char *name, double probability,
                             const uint8_t *pixels, const float *map, struct chex_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * maps.h - class activation maps: where their cells lie in an image
+ * maps.h - class activation maps: the positions of their cells in an image
  *
  * A network ends with the mean over all pixels of an activation A, and a linear layer:
  *
@@ -41,14 +41,14 @@ enum chex_status map_grid_of(const struct graph *g, struct map_grid *out, struct
 /* Returns the map at a point of the network's input: bilinear between the cell centres, constant outside of them. */
 double map_value(const struct map_grid *grid, const float *map, double y, double x);
 
-/* Where a picture lies in the network's input: its pixel (y, x) is at (y * step_y + top, x * step_x + left) there. */
+/* The position of a picture in the network's input: its pixel (y, x) is pixel (y * step_y + top, x * step_x + left). */
 struct map_place {
     double step_y, step_x, top, left;
 };
 
 /*
- * Returns the place of a picture of height x width pixels that was shrunk to size x size pixels, of which the network
- * read a crop whose first pixel is (crop_y, crop_x).  For the shrunk picture itself, height = width = size.  For the
+ * Returns the place of a picture of height x width pixels.  It was shrunk to size x size pixels, and the network read a
+ * crop of these, from pixel (crop_y, crop_x) on.  For the shrunk picture itself, height = width = size.  For the
  * crop itself, height = width = size = side of the crop, and crop_y = crop_x = 0.
  */
 struct map_place map_place_of(unsigned height, unsigned width, unsigned size, unsigned crop_y, unsigned crop_x);

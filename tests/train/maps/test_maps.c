@@ -1,5 +1,5 @@
 /*
- * test_maps.c - where the cells of a map lie in an image
+ * test_maps.c - the positions of the cells of a map in an image
  *
  * SPDX-License-Identifier: Apache-2.0
  */
