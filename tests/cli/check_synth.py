@@ -32,6 +32,7 @@ HEADER = ("Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient
           "OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]")
 PREVALENCE = [10.31, 2.48, 11.88, 17.74, 5.16, 5.65, 1.28, 4.73, 4.16, 2.05, 2.24, 1.50, 3.02, 1.00]
 CSV, TRAIN, TEST = "Data_Entry_2017_v2020.csv", "train_val_list.txt", "test_list.txt"
+BOXES = "BBox_List_2017.csv"
 
 case = Cases()
 
@@ -169,7 +170,7 @@ def _(work):
     for name, options in (("a", ["-j1"]), ("b", ["-j2"]), ("c", ["-j5"]), ("other", ["--seed", 2])):
         synth(os.path.join(work, name), 16, "--size", 200, "--odd", "30%", *options)
     first = tree(os.path.join(work, "a"))
-    assert len(first) == 16 + 4 and b"SYNTHETIC" in slurp(os.path.join(work, "a", "SYNTHETIC.txt"))
+    assert len(first) == 16 + 5 and b"SYNTHETIC" in slurp(os.path.join(work, "a", "SYNTHETIC.txt"))
     assert first == tree(os.path.join(work, "b")) == tree(os.path.join(work, "c"))
     synth(os.path.join(work, "a"), 16, "--size", 200, "--odd", "30%")
     assert first == tree(os.path.join(work, "a"))
@@ -261,6 +262,58 @@ def _(work):
         assert auroc > 0.7, f"{finding}: {auroc:.2f}"
 
 
+def boxes(folder):
+    """[(image, finding, x, y, width, height)]; the form of the file is that of the real one."""
+    lines = text(folder, BOXES).split("\n")
+    assert lines[0] == "Image Index,Finding Label,Bbox [x,y,w,h],,," and lines[-1] == "", lines[0]
+    cells = [line.split(",") for line in lines[1:-1]]
+    return [(name, finding, *map(float, numbers)) for name, finding, *numbers in cells]
+
+
+@case("the list of boxes has one row for an image and a finding, of test images with this finding")
+def _(work):
+    synth(work, 400, "--size", 64)
+    labels = {row[0]: row[1].replace("Infiltration", "Infiltrate").split("|") for row in rows(work)}
+    test, found = set(text(work, TEST).split("\n")), boxes(work)
+    counted = collections.Counter(finding for _, finding, *_ in found)
+    of_test = collections.Counter(finding for name in test for finding in labels[name])
+    assert len({box[:2] for box in found}) == len(found)
+    for name, finding, x, y, width, height in found:
+        assert name in test and finding in labels[name], (name, finding)
+        assert min(x, y) >= 0 and min(width, height) >= 1 and max(x + width, y + height) <= 64, (name, finding)
+    for finding in ("Atelectasis", "Cardiomegaly", "Mass", "Pneumothorax", "Consolidation", "Hernia"):
+        assert counted[finding] == of_test[finding], (finding, counted, of_test)
+    for finding in ("Effusion", "Infiltrate", "Nodule"):  # some are drawn in several places
+        assert 0 < counted[finding] < of_test[finding], (finding, counted, of_test)
+    assert not counted.keys() & {"Edema", "Emphysema", "Fibrosis"}
+    order = [FINDINGS.index(box[1].replace("Infiltrate", "Infiltration")) for box in found]
+    assert order == sorted(order)
+
+
+@case("a box scales with the image, and its pixels stand out from those around it")
+def _(work):
+    needs_pixels()
+    small, large = os.path.join(work, "small"), os.path.join(work, "large")
+    synth(small, 400, "--size", 64, "--seed", 3)
+    synth(large, 400, "--size", 128, "--seed", 3)
+    for a, b in zip(boxes(small), boxes(large), strict=True):
+        assert a[:2] == b[:2] and all(abs(2 * u - v) < 1e-4 for u, v in zip(a[2:], b[2:])), (a, b)
+    picture, names = pixels(large).astype(float), [row[0] for row in rows(large)]
+    normal = numpy.array([row[1] == "No Finding" for row in rows(large)])
+    away = (picture - picture[normal].mean(axis=0)) / (picture[normal].std(axis=0) + 6)
+    expected = ("Mass", 1, 1), ("Effusion", 1, 1), ("Consolidation", 1, 1), ("Pneumothorax", -1, 0.3)
+    for finding, sign, margin in expected:
+        chosen = [box for box in boxes(large) if box[1] == finding]
+        inside, around = [], []
+        for name, _, x, y, width, height in chosen:
+            at = sign * away[names.index(name)]
+            mask = numpy.zeros(at.shape, bool)
+            mask[round(y):round(y + height), round(x):round(x + width)] = True
+            inside.append(at[mask].mean())
+            around.append(at[~mask].mean())
+        assert len(chosen) > 0 and numpy.mean(inside) > numpy.mean(around) + margin, (finding, inside, around)
+
+
 @case("--json reports what was made")
 def _(work):
     done = run([program("chex-synth"), "-q", "-n", 50, "-o", os.path.join(work, "a"), "--size", 64, "--odd", "20",
@@ -285,6 +338,10 @@ def _(work):
     os.makedirs(os.path.join(real, "images"))
     write(os.path.join(real, "images", "00000001_000.png"), "real")
     says(run([tool, "-n", 5, "-o", real, "--size", 64], code=6), "no list says")
+    os.makedirs(os.path.join(work, "boxes"))
+    write(os.path.join(work, "boxes", BOXES), "Image Index\n")
+    says(run([tool, "-n", 5, "-o", os.path.join(work, "boxes"), "--size", 64], code=6), "BBox_List_2017.csv of another")
+    assert sorted(tree(os.path.join(work, "boxes"))) == [BOXES]
     write(os.path.join(real, CSV), "Image Index\n")
     says(run([tool, "-n", 5, "-o", real, "--size", 64], code=6), "holds another data set")
     assert sorted(tree(real)) == [CSV, "images/00000001_000.png"]

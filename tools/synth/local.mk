@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 synth_sources = \
 	tools/synth/synth_body.c \
+	tools/synth/synth_boxes.c \
+	tools/synth/synth_boxes.h \
 	tools/synth/synth_canvas.c \
 	tools/synth/synth_canvas.h \
 	tools/synth/synth_film.c \

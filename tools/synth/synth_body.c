@@ -113,6 +113,15 @@ tissue(const struct scene *s, float x, float y)
     return edge(half - fabsf(x), 0.015f) * (0.2f + 0.45f * sqrtf(part < 1.0f ? 1.0f - part * part : 0.0f));
 }
 
+float
+heart_depth(const struct scene *s, float x, float y)
+{
+    float dx = (x - s->heart.x - 0.3f * (y - s->heart.y)) / s->heart_width;
+    float dy = (y - s->heart.y) / s->heart_height;
+
+    return 1.0f - sqrtf(dx * dx + dy * dy);
+}
+
 static void
 draw_tissue(struct film_canvas *c, const struct scene *s)
 {
@@ -122,10 +131,8 @@ draw_tissue(struct film_canvas *c, const struct scene *s)
         for (i = 0; i < CANVAS; i++) {
             float x = canvas_at(i), y = canvas_at(j), depth = lung_wall_depth(&s->lung[x >= 0.0f], fabsf(x), y);
             float below = diaphragm(&s->lung[x >= 0.0f], fabsf(x)) - y;
-            float dx = (x - s->heart.x - 0.3f * (y - s->heart.y)) / s->heart_width;
-            float dy = (y - s->heart.y) / s->heart_height;
             float inside = edge(depth < below ? depth : below, 0.014f);
-            float heart = inside * edge(1.0f - sqrtf(dx * dx + dy * dy), 0.09f);
+            float heart = inside * edge(heart_depth(s, x, y), 0.09f);
 
             c->lung[j][i] = inside - 0.92f * heart;
             c->density[j][i] = tissue(s, x, y) * mix(0.94f, 1.06f, canvas_noise(c, 2.5f * x, 2.5f * y, 4)) +

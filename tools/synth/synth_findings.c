@@ -26,6 +26,7 @@
 
 #include <math.h>
 
+#include "synth/synth_boxes.h"
 #include "synth/synth_scene.h"
 
 #define FOR_FINDING 200 /* + number of the finding */
@@ -206,11 +207,12 @@ draw_regions(struct film_canvas *c, const struct scene *s, enum finding finding,
     shade(c, s, side, r);
 }
 
-static void
+/* Draws a finding; returns into how many places of the picture. */
+static unsigned
 draw_finding(struct film_canvas *c, const struct scene *s, enum finding finding)
 {
     struct draws d = draws_of(s->study_key, FOR_FINDING + finding), again;
-    int sides, side, number;
+    int sides, side, number, places = 1;
 
     switch (finding) {
     case ATELECTASIS:
@@ -225,14 +227,17 @@ draw_finding(struct film_canvas *c, const struct scene *s, enum finding finding)
         scatter(c, s, &d, 0.25f, 0.7f, 0.13f, 0.18f, 0.1f, 0.68f);
         break;
     case NODULE:
-        for (number = draw_whole(&d, 1, 3); number > 0; number--)
+        places = draw_whole(&d, 1, 3);
+        for (number = places; number > 0; number--)
             scatter(c, s, &d, 0.2f, 0.85f, 0.042f, 0.058f, 0.25f, 0.68f);
         break;
     case EDEMA:
         draw_edema(c, s, &d);
+        places = 2;
         break;
     case EMPHYSEMA:
         draw_emphysema(c, s, &d);
+        places = 4;
         break;
     case HERNIA:
         draw_hernia(c, s, &d);
@@ -243,19 +248,30 @@ draw_finding(struct film_canvas *c, const struct scene *s, enum finding finding)
         for (side = 0; side < 2; side++, d = again)
             if (sides != 1 - side)
                 draw_regions(c, s, finding, &d, side);
+        places = sides == 2 ? 2 : 1;
     }
+    return (unsigned)places;
 }
 
 void
-findings_draw(struct film_canvas *c, const struct scene *s)
+findings_draw(struct film_canvas *c, const struct scene *s, struct finding_boxes *boxes)
 {
     /* First air, then haze, then dense findings, so that none hides those drawn before. */
     static const enum finding order[] = {EMPHYSEMA,          INFILTRATION, EDEMA, CONSOLIDATION, PNEUMONIA,
                                          FIBROSIS,           PNEUMOTHORAX, MASS,  ATELECTASIS,   EFFUSION,
                                          PLEURAL_THICKENING, NODULE,       HERNIA};
+    unsigned places;
     size_t k;
 
-    for (k = 0; k < sizeof(order) / sizeof(order[0]); k++)
-        if (scene_has(s, order[k]))
-            draw_finding(c, s, order[k]);
+    if (boxes && scene_has(s, CARDIOMEGALY))
+        boxes_heart(boxes, s);
+    for (k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+        if (!scene_has(s, order[k]))
+            continue;
+        if (boxes)
+            boxes_begin(boxes, c);
+        places = draw_finding(c, s, order[k]);
+        if (boxes)
+            boxes_end(boxes, c, s, order[k], places);
+    }
 }

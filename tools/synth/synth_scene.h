@@ -75,8 +75,14 @@ at_side(int side, float u, float y)
     return (struct point){side ? u : -u, y};
 }
 
+/* Returns how far inside the heart's ellipse a point is: 1 in its middle, 0 at its border, negative outside. */
+float heart_depth(const struct scene *s, float x, float y);
+
+struct finding_boxes; /* synth_boxes.h */
+
 void body_draw(struct film_canvas *c, const struct scene *s);
-void findings_draw(struct film_canvas *c, const struct scene *s);
+/* boxes: NULL, or records the boxes of the findings */
+void findings_draw(struct film_canvas *c, const struct scene *s, struct finding_boxes *boxes);
 void bones_draw(struct film_canvas *c, const struct scene *s);
 
 /* Develops the canvas in place and samples it; out has room for size * size pixels. */

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #include "base/threads.h"
 #include "io/file.h"
 #include "plan/split.h"
+#include "synth/synth_boxes.h"
 #include "synth/synth_png.h"
 #include "synth/synth_scene.h"
 
@@ -56,11 +58,14 @@ struct work {
     struct folder images;
     struct progress progress; /* of the calling thread */
     atomic_uint_fast64_t bytes;
+    pthread_mutex_t lock; /* protects `boxes` */
+    struct synth_boxes boxes;
 };
 
 /* The memory of one thread. */
 struct studio {
     struct film_canvas canvas;
+    struct finding_boxes boxes;
     struct buffer png;
     uint8_t pixels[];
 };
@@ -105,19 +110,36 @@ write_image(const struct work *w, const struct study *study, const struct buffer
 }
 
 static enum chex_status
-make_image(struct work *w, struct studio *studio, const struct study *study, struct chex_error *err)
+keep_boxes(struct work *w, const struct finding_boxes *boxes, const struct scene *scene, uint32_t study,
+           struct chex_error *err)
+{
+    enum chex_status status;
+
+    pthread_mutex_lock(&w->lock);
+    status = boxes_add(&w->boxes, boxes, scene, study, w->job->size, err);
+    pthread_mutex_unlock(&w->lock);
+    return status;
+}
+
+static enum chex_status
+make_image(struct work *w, struct studio *studio, uint32_t item, struct chex_error *err)
 {
     const struct synth_job *job = w->job;
+    const struct study *study = &job->population->study[item];
+    bool test = job->population->person[study->person].test;
     struct scene scene;
     enum chex_status status;
 
     scene_make(job->population, study, &scene);
     body_draw(&studio->canvas, &scene);
-    findings_draw(&studio->canvas, &scene);
+    studio->boxes.findings = 0;
+    findings_draw(&studio->canvas, &scene, test ? &studio->boxes : NULL);
     bones_draw(&studio->canvas, &scene);
     film_expose(&studio->canvas, &scene, job->size, studio->pixels);
-    status = synth_png(studio->pixels, job->size, study->form, random_hash(scene.study_key, FOR_FILTERS), &studio->png,
-                       err);
+    status = test ? keep_boxes(w, &studio->boxes, &scene, item, err) : CHEX_OK;
+    if (status == CHEX_OK)
+        status = synth_png(studio->pixels, job->size, study->form, random_hash(scene.study_key, FOR_FILTERS),
+                           &studio->png, err);
     if (status != CHEX_OK)
         return status;
     atomic_fetch_add(&w->bytes, studio->png.size);
@@ -129,7 +151,7 @@ work(void *context, void *studio, size_t item, struct chex_error *err)
 {
     struct work *w = context;
 
-    return make_image(w, studio, &w->job->population->study[item], err);
+    return make_image(w, studio, (uint32_t)item, err);
 }
 
 static void *
@@ -252,7 +274,13 @@ check_folder(const struct population *p, const struct folder *folder, const stru
         if (status != CHEX_OK)
             return status;
     }
-    return found[TEXT_TRAIN] ? CHEX_OK : refuse_unknown_images(folder, err);
+    if (found[TEXT_TRAIN])
+        return CHEX_OK;
+    if (faccessat(folder->fd, SYNTH_BOXES, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' holds a " SYNTH_BOXES " of another data set; choose another folder, or remove that file",
+                         folder->path);
+    return refuse_unknown_images(folder, err);
 }
 
 /* Returns true for a name that is neither hidden nor written by this program; the label file is not looked at. */
@@ -263,7 +291,7 @@ is_foreign(const char *name)
 
     for (k = 0; k < TEXT_CSV && strcmp(name, text_name(NULL, k)) != 0; k++)
         ;
-    return k == TEXT_CSV && name[0] != '.' && strcmp(name, SYNTH_IMAGES) != 0;
+    return k == TEXT_CSV && name[0] != '.' && strcmp(name, SYNTH_IMAGES) != 0 && strcmp(name, SYNTH_BOXES) != 0;
 }
 
 static void
@@ -341,9 +369,21 @@ open_images(const struct folder *folder, struct folder *out, struct chex_error *
 }
 
 static enum chex_status
+write_boxes(struct work *w, const struct folder *folder, struct chex_error *err)
+{
+    struct buffer text = {0};
+    enum chex_status status = boxes_csv(&w->boxes, w->job->population, &text, err);
+
+    if (status == CHEX_OK)
+        status = safe_file_put(folder, SYNTH_BOXES, text.data, text.size, err);
+    buffer_release(&text);
+    return status;
+}
+
+static enum chex_status
 write_all(struct synth_job *job, struct folder *folder, const struct buffer text[TEXTS], struct chex_error *err)
 {
-    struct work w = {.job = job};
+    struct work w = {.job = job, .lock = PTHREAD_MUTEX_INITIALIZER};
     enum chex_status status = folder_remove(folder, population_csv_name(job->population), err);
     int k;
 
@@ -355,6 +395,10 @@ write_all(struct synth_job *job, struct folder *folder, const struct buffer text
         return status;
     status = make_images(&w, err);
     folder_close(&w.images);
+    if (status == CHEX_OK)
+        status = write_boxes(&w, folder, err);
+    boxes_release(&w.boxes);
+    pthread_mutex_destroy(&w.lock);
     if (status == CHEX_OK)
         status = safe_file_put(folder, population_csv_name(job->population), text[TEXT_CSV].data, text[TEXT_CSV].size,
                                err);

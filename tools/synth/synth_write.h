@@ -5,6 +5,7 @@
  *   FOLDER/train_val_list.txt, test_list.txt   second: they also show a rerun that FOLDER/images is its own
  *   FOLDER/images/NNNNNNNN_NNN.png             by any number of threads, each file first under a temporary name;
  *                                              CheXpert: images/patientNNNNN/studyN/view1_frontal.png
+ *   FOLDER/BBox_List_2017.csv                  after the images: boxes of findings in the test images
  *   FOLDER/Data_Entry_2017_v2020.csv           last: if it exists, everything does; or population_csv_name()
  *
  * SPDX-License-Identifier: Apache-2.0
