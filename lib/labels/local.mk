@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libchexcore_la_SOURCES += \
+	lib/labels/box_list.c \
+	lib/labels/box_list.h \
 	lib/labels/columns_file.c \
 	lib/labels/columns_file.h \
 	lib/labels/label_file.c \

@@ -3,6 +3,7 @@
  *
  *     check-tables labels FILE                  name, patient, findings (bit mask), age, sex, view of each entry
  *     check-tables names FILE                   one name per line
+ *     check-tables boxes FILE                   name, finding, x, y, width, height of each box
  *     check-tables split RULE LABELS [FOLDER]   name, patient, split; FOLDER has the lists of `official`
  *
  * Tab-separated, sorted by name.  A line that starts with '#' is a fact about the whole file: "# key value".
@@ -11,6 +12,7 @@
  */
 #include <config.h>
 
+#include "labels/box_list.h"
 #include "labels/name_list.h"
 #include "labels_mask.h"
 #include "plan/split.h"
@@ -58,6 +60,28 @@ print_labels(const char *path)
         code = fail(&err);
     }
     labels_release(&labels);
+    return code;
+}
+
+static int
+print_boxes(const char *path)
+{
+    struct box_list list = {.count = 0};
+    struct chex_error err;
+    int code = 0;
+
+    if (box_list_read(path, &findings_nih14, 1, &list, &err) == CHEX_OK) {
+        printf("# sha256 %s\n", list.sha256);
+        for (size_t i = 0; i < list.count; i++) {
+            const struct listed_box *b = &list.box[i];
+
+            printf("%s\t%s\t%.17g\t%.17g\t%.17g\t%.17g\n", b->image, findings_nih14.name[b->finding], b->x, b->y,
+                   b->width, b->height);
+        }
+    } else {
+        code = fail(&err);
+    }
+    box_list_release(&list);
     return code;
 }
 
@@ -116,10 +140,12 @@ main(int argc, char **argv)
         code = print_labels(argv[2]);
     else if (argc == 3 && strcmp(argv[1], "names") == 0)
         code = print_names(argv[2]);
+    else if (argc == 3 && strcmp(argv[1], "boxes") == 0)
+        code = print_boxes(argv[2]);
     else if ((argc == 4 || argc == 5) && strcmp(argv[1], "split") == 0)
         code = print_split(argv[2], argv[3], argc == 5 ? argv[4] : NULL);
     else
-        fprintf(stderr, "usage: check-tables labels FILE | names FILE | split RULE LABELS [FOLDER]\n");
+        fprintf(stderr, "usage: check-tables labels FILE | names FILE | boxes FILE | split RULE LABELS [FOLDER]\n");
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "check-tables: cannot write\n");
         return 4;

@@ -193,6 +193,14 @@ def check_names(tally, program, name, path, wanted, repeated=0):
     tally.check(f"{name}: repeated", [str(repeated)], [facts.get("repeated")])
 
 
+def check_boxes(tally, program, name, path, count):
+    got, _ = run(program, "boxes", path)
+    read = [(r[0], r[1].replace("Infiltrate", "Infiltration"), *map(float, r[2:6])) for r in read_rows(path)[1:] if r]
+    order = sorted(read, key=lambda r: (r[0], FINDINGS.index(r[1])))
+    tally.check(f"{name}: boxes", [list(r) for r in order], [r[:2] + [float(x) for x in r[2:]] for r in got])
+    tally.check(f"{name}: number of boxes", [count], [len(got)])
+
+
 # ---- files made here -------------------------------------------------------------------------------------------
 
 HEADER_2017 = ("Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,"
@@ -287,6 +295,7 @@ def check_real(tally, program, folder):
     boxes = [r[0] for r in read_rows(files["csv/BBox_List_2017.csv.gz"])[1:] if r]
     check_names(tally, program, "csv/BBox_List_2017.csv.gz", files["csv/BBox_List_2017.csv.gz"], boxes,
                 len(boxes) - len(set(boxes)))
+    check_boxes(tally, program, "csv/BBox_List_2017.csv.gz", files["csv/BBox_List_2017.csv.gz"], 984)
     for name, _ in groups:
         got = check_official(tally, program, name, files[name], os.path.join(folder, "lists"),
                              [files[n] for n in lists])

@@ -3,6 +3,7 @@ tests_unit_SOURCES += \
 	tests/lib/labels/label_fixture.c \
 	tests/lib/labels/label_fixture.h \
 	tests/lib/labels/labels_mask.h \
+	tests/lib/labels/test_box_list.c \
 	tests/lib/labels/test_columns_file.c \
 	tests/lib/labels/test_label_errors.c \
 	tests/lib/labels/test_label_kinds.c \
