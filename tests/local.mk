@@ -93,6 +93,7 @@ TESTS += \
 	tests/cli/check_archive.py \
 	tests/train/eval/check_auroc.py \
 	tests/train/eval/check_operating.py \
+	tests/train/maps/check_boxes.py \
 	tests/cli/check_checkpoints.py \
 	tests/cli/check_commands.py \
 	tests/cli/check_compare.py \

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Python modules that tests share; python.sh puts this folder on the path.
 EXTRA_DIST += \
+	tests/python/box_measures.py \
 	tests/python/browser.py \
 	tests/python/draws.py \
 	tests/python/emulator_builds.py \

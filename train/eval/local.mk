@@ -13,6 +13,8 @@ libtrain_la_SOURCES += \
 	train/eval/gate.c \
 	train/eval/gate.h \
 	train/eval/gate_json.c \
+	train/eval/localization.c \
+	train/eval/localization.h \
 	train/eval/logistic.c \
 	train/eval/logistic.h \
 	train/eval/metrics.c \

@@ -21,6 +21,7 @@ enum random_purpose {
     RANDOM_ROTATE,    /* as RANDOM_AUGMENT */
     RANDOM_BRIGHTNESS,
     RANDOM_MIXUP,
+    RANDOM_BOXES, /* a = box (localization.h) */
 };
 
 struct random_stream {
