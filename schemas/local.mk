@@ -16,6 +16,7 @@ $(libchexcore_la_OBJECTS) $(libtrain_la_OBJECTS): | $(generated_messages)
 schemasdir = $(pkgdatadir)/schemas
 dist_schemas_DATA = \
 	schemas/README.md \
+	schemas/boxes.schema.json \
 	schemas/certificate.schema.json \
 	schemas/convert.schema.json \
 	schemas/evaluation.schema.json \

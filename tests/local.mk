@@ -109,6 +109,7 @@ TESTS += \
 	tests/cli/check_leaky.py \
 	tests/cli/check_libraries.py \
 	tests/cli/check_messages.py \
+	tests/cli/check_boxes.py \
 	tests/cli/check_maps.py \
 	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \

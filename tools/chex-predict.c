@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "common/progress_line.h"
 #include "common/stop_signals.h"
+#include "predict/predict_boxes.h"
 #include "predict/predict_report.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct prediction_run {
     struct progress progress;
     const struct prediction *prediction;
     struct map_writer *maps;
+    struct box_run *boxes;
 };
 
 static void
@@ -73,6 +75,10 @@ on_mapped(void *context, uint32_t row, const uint8_t *pixels, const float *map, 
     const struct results *r = run->prediction->results;
     size_t at = (size_t)row * r->outputs;
 
+    if (run->prediction->boxes)
+        boxes_keep(run->boxes, row, map);
+    if (!run->prediction->maps)
+        return CHEX_OK;
     return maps_write(run->maps, row, run->prediction->images->names.entry[row].name, pixels, r->logit + at,
                       r->probability + at, map, err);
 }
@@ -131,6 +137,8 @@ prepare(struct predict_options *o, const struct cli_common *common, const atomic
 
     if (status == CHEX_OK)
         status = maps_check_options(o, err);
+    if (status == CHEX_OK)
+        status = boxes_check_options(o, err);
     if (status == CHEX_OK && o->out)
         status = prediction_check_output(o, err);
     if (status == CHEX_OK)
@@ -153,7 +161,7 @@ score(struct prediction_run *run, const struct prediction *p, const struct predi
     const struct predict_watch watch = {.tick = on_tick,
                                         .refuse = on_refuse,
                                         .damaged = on_damaged,
-                                        .mapped = p->maps ? on_mapped : NULL,
+                                        .mapped = p->maps || p->boxes ? on_mapped : NULL,
                                         .context = run,
                                         .stop = stop};
     enum chex_status status = CHEX_OK;
@@ -163,7 +171,9 @@ score(struct prediction_run *run, const struct prediction *p, const struct predi
         report_plan(p, common->threads);
     }
     progress_start(&run->progress, images->count);
-    if (p->maps)
+    if (p->boxes)
+        status = boxes_begin(p->options, p->models, images, prediction_synthetic(images), run->boxes, err);
+    if (status == CHEX_OK && p->maps)
         status = maps_begin(p->options, p->models, p->flags, images, prediction_synthetic(images), run->maps, err);
     if (status == CHEX_OK)
         status = predict_run(p->options, common->threads, p->models, images, &watch, results, err);
@@ -171,6 +181,8 @@ score(struct prediction_run *run, const struct prediction *p, const struct predi
         status = maps_write_sheets(run->maps, err);
     if (status == CHEX_OK && p->maps)
         status = maps_check(run->maps, err);
+    if (status == CHEX_OK && p->boxes)
+        status = boxes_measure(run->boxes, results, common->threads, stop, err);
     stop_signals_may_exit(0);
     progress_line_clear(&run->line);
     *code = exit_code_of(p);
@@ -202,12 +214,14 @@ predict(struct predict_options *o, const struct cli_common *common)
     struct results results = {.count = 0};
     struct flags flags;
     struct map_writer maps = {.folder = {.fd = -1}};
+    struct box_run boxes = {.count = 0};
     const struct prediction p = {.options = o,
                                  .models = &models,
                                  .flags = &flags,
                                  .images = &images,
                                  .results = &results,
-                                 .maps = o->maps ? &maps : NULL};
+                                 .maps = o->maps ? &maps : NULL,
+                                 .boxes = o->boxes ? &boxes : NULL};
     struct prediction_output output = {.folder.fd = -1};
     struct chex_error err = {.status = CHEX_OK}, other;
     int code = EXIT_GOOD;
@@ -215,6 +229,7 @@ predict(struct predict_options *o, const struct cli_common *common)
 
     run.prediction = &p;
     run.maps = &maps;
+    run.boxes = &boxes;
     stop_signals_may_exit(EXIT_STOPPED);
     progress_line_init(&run.line, common);
     status = prepare(o, common, stop, &output, &models, &flags, &images, &err);
@@ -232,6 +247,7 @@ predict(struct predict_options *o, const struct cli_common *common)
             print_failure(&err, code);
     }
     maps_end(&maps);
+    boxes_end(&boxes);
     results_release(&results);
     images_release(&images);
     models_release(&models);

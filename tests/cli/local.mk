@@ -21,6 +21,7 @@ CLEANFILES += tests/dataset.stamp
 EXTRA_DIST += \
 	tests/cli/check_archive.py \
 	tests/cli/check_audit.py \
+	tests/cli/check_boxes.py \
 	tests/cli/check_checkpoints.py \
 	tests/cli/check_commands.py \
 	tests/cli/check_compare.py \

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 predict_sources = \
+	tools/predict/box_published.c \
+	tools/predict/box_report.c \
+	tools/predict/box_write.c \
 	tools/predict/map_check.c \
 	tools/predict/map_picture.c \
 	tools/predict/map_picture.h \
@@ -7,6 +10,8 @@ predict_sources = \
 	tools/predict/map_sheet.h \
 	tools/predict/predict_batches.c \
 	tools/predict/predict_batches.h \
+	tools/predict/predict_boxes.c \
+	tools/predict/predict_boxes.h \
 	tools/predict/predict_flags.c \
 	tools/predict/predict_flags.h \
 	tools/predict/predict_gate.c \

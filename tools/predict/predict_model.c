@@ -250,7 +250,7 @@ make_plan(const struct models *m, const struct predict_options *o, unsigned thre
         .batch = m->batch,
         .micro_batches = 1,
         .source = m->size,
-        .maps = o->maps,
+        .maps = o->maps || o->boxes,
         .precision = o->precision,
         .threads = threads,
     };

@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 #include "common/shell_word.h"
 #include "io/file.h"
+#include "labels/box_list.h"
 #include "log/run_file.h"
 #include "plan/plan.h"
 #include "run/trainer.h"
@@ -32,7 +33,8 @@ enum {
     OPT_SIZE,
     OPT_RESIZE,
     OPT_MICRO_BATCH,
-    OPT_MAP_SCALE
+    OPT_MAP_SCALE,
+    OPT_BOX_SIZE
 };
 
 #define FLAG(member)   CLI_FLAG(struct predict_options, member)
@@ -69,6 +71,10 @@ static const struct cli_option option_table[] = {
     {FLAG(map_sheet), 0, "sheet", NULL, NULL, NULL,
      "with --maps, for data sets: a contact sheet of hits, false alarms and misses for each finding"},
     {OPT_MAP_SCALE, 0, "map-scale", "N", NULL, NULL, "with --maps: logits at the strongest colour; default 10"},
+    {TEXT(boxes), 0, "boxes", "FILE", NULL, NULL,
+     "compare maps with a list of boxes, BBox_List_2017.csv: writes boxes.csv and boxes.json"},
+    {OPT_BOX_SIZE, 0, "box-size", "N", NULL, NULL,
+     "with --boxes: the list is in pixels of N x N; default: those of each file, and 1024 for a data set"},
 
     {TEXT(device), 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine",
      "device to compute on: " BACKEND_HELP},
@@ -136,6 +142,8 @@ apply(void *into, const struct cli_option *option, const char *value, struct che
         return set_number(value, RECORD_MAX_SIDE, &o->size, err);
     case OPT_MAP_SCALE:
         return set_number(value, 1000, &o->map_scale, err);
+    case OPT_BOX_SIZE:
+        return set_number(value, BOX_LIST_FAR, &o->box_size, err);
     case OPT_MICRO_BATCH:
         return set_number(value, 4096, &o->micro_batch, err);
     default:

@@ -39,6 +39,8 @@ struct predict_options {
     const char *map_findings; /* draw those of these findings; NULL: those with a flag */
     bool map_sheet;           /* with labels: contact sheets of hits, false alarms and misses */
     unsigned map_scale;       /* logits at the strongest colour; 0: MAP_SCALE */
+    const char *boxes;        /* list of boxes to compare maps with, see predict_boxes.h; NULL: none */
+    unsigned box_size;        /* side of the images of its boxes; 0: of each file, or BOX_SIDE */
 
     const char *device;
     enum precision precision;

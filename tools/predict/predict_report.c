@@ -13,6 +13,7 @@
 #include "common/shell_word.h"
 #include "common/wrap.h"
 #include "dataset/dataset.h"
+#include "predict/predict_boxes.h"
 #include "predict/predict_gate.h"
 
 #include <math.h>
@@ -337,5 +338,7 @@ report_done(const struct prediction *p, const struct cli_common *common)
     report_orientation(p);
     report_unreadable(&p->images->source);
     report_maps(p);
+    if (p->boxes)
+        boxes_report(p->boxes);
     wrap_line(stderr, "", "research use only, not for diagnosis");
 }

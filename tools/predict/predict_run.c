@@ -178,6 +178,10 @@ take_image(struct predict_worker *w, const struct queue_entry *e, const struct d
         return status == CHEX_ERR_STOPPED ? status
                                           : error_context(err, status, "'%s'", job->images->names.entry[e->row].name);
     }
+    if (e->width == 0) {
+        job->results->image[e->row].width = decoded->out->width;
+        job->results->image[e->row].height = decoded->out->height;
+    }
     doubts = find_doubts(w, e, decoded);
     if (!(doubts & DOUBT_BLANK))
         status = predict_gate_check(job->models, &w->area, w->pixels, &job->results->image[e->row].gate, &turned, err);

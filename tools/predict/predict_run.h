@@ -33,6 +33,7 @@ struct image_result {
     unsigned doubts;
     struct gate_result gate; /* GATE_AS_IS: no doubt */
     const char *detail;      /* why it was refused */
+    uint32_t width, height;  /* of the decoded file; 0: unknown, an image of a data set */
 };
 
 struct results {

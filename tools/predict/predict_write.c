@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "dataset/dataset.h"
 #include "io/csv.h"
+#include "predict/predict_boxes.h"
 #include "predict/predict_gate.h"
 
 #include <fcntl.h>
@@ -490,7 +491,7 @@ prediction_json(const struct prediction *p)
 static enum chex_status
 refuse_earlier(const struct predict_options *o, const struct folder *folder, struct chex_error *err)
 {
-    static const char *const names[] = {PREDICT_JSON, PREDICT_CSV, PREDICT_REFUSED, PREDICT_MAPS};
+    static const char *const names[] = {PREDICT_JSON, PREDICT_CSV, PREDICT_REFUSED, PREDICT_MAPS, PREDICT_BOXES_JSON};
     size_t i;
 
     for (i = 0; !o->force && i < sizeof(names) / sizeof(names[0]); i++)
@@ -553,6 +554,8 @@ prediction_write(const struct prediction *p, const struct prediction_output *out
         status = lock_check(&out->lock, err);
     if (status == CHEX_OK)
         status = folder_remove(folder, PREDICT_JSON, err);
+    if (status == CHEX_OK)
+        status = p->boxes ? boxes_write(p->boxes, folder, err) : boxes_remove(folder, err);
     if (status == CHEX_OK)
         status = safe_file_put(folder, PREDICT_REFUSED, refused.data, refused.size, err);
     if (status == CHEX_OK)

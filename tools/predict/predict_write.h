@@ -25,6 +25,7 @@ struct prediction {
     const struct images *images;
     const struct results *results;
     const struct map_writer *maps; /* NULL: no maps */
+    const struct box_run *boxes;   /* NULL: no boxes (predict_boxes.h) */
 };
 
 /* Returns whether a data set among the inputs is synthetic. */
@@ -66,7 +67,7 @@ enum chex_status prediction_open_output(const struct predict_options *o, struct 
 enum chex_status prediction_close_output(const struct predict_options *o, struct prediction_output *out,
                                          struct chex_error *err);
 
-/* Write the three files, the JSON last: a folder that has it is complete.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
+/* Write the files, predictions.json last: a folder that has it is complete.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
 enum chex_status prediction_write(const struct prediction *p, const struct prediction_output *out,
                                   struct chex_error *err);
 
