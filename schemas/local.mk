@@ -6,8 +6,12 @@ schemas/example.pb-c.h: schemas/example.pb-c.c
 schemas/event.pb-c.c: schemas/event.proto
 	$(AM_V_GEN)$(MKDIR_P) schemas && $(PROTOC_C) --c_out=schemas -I$(srcdir)/schemas $(srcdir)/schemas/event.proto
 schemas/event.pb-c.h: schemas/event.pb-c.c
+schemas/onnx.pb-c.c: schemas/onnx.proto
+	$(AM_V_GEN)$(MKDIR_P) schemas && $(PROTOC_C) --c_out=schemas -I$(srcdir)/schemas $(srcdir)/schemas/onnx.proto
+schemas/onnx.pb-c.h: schemas/onnx.pb-c.c
 
-generated_messages = schemas/example.pb-c.c schemas/example.pb-c.h schemas/event.pb-c.c schemas/event.pb-c.h
+generated_messages = schemas/example.pb-c.c schemas/example.pb-c.h schemas/event.pb-c.c schemas/event.pb-c.h \
+	schemas/onnx.pb-c.c schemas/onnx.pb-c.h
 BUILT_SOURCES += $(generated_messages)
 MAINTAINERCLEANFILES = $(generated_messages)
 EXTRA_DIST += $(generated_messages)
@@ -25,6 +29,7 @@ dist_schemas_DATA = \
 	schemas/inspect.schema.json \
 	schemas/manifest.schema.json \
 	schemas/metrics.schema.json \
+	schemas/onnx.proto \
 	schemas/predict.schema.json \
 	schemas/run.schema.json \
 	schemas/train.schema.json

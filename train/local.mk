@@ -9,7 +9,8 @@ cuda_models = V100 A100 H100 H200
 
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES =
-nodist_libtrain_la_SOURCES = train/backends.c train/backends.h schemas/event.pb-c.c schemas/event.pb-c.h
+nodist_libtrain_la_SOURCES = train/backends.c train/backends.h schemas/event.pb-c.c schemas/event.pb-c.h \
+	schemas/onnx.pb-c.c schemas/onnx.pb-c.h
 libtrain_la_CPPFLAGS = $(train_cppflags) $(JANSSON_CFLAGS) $(PROTOBUF_C_CFLAGS) $(NVTX_CPPFLAGS)
 libtrain_la_CFLAGS = $(AM_CFLAGS) -O3
 libtrain_la_LIBADD = $(cpu_libs) libchexcore.la -lm
@@ -25,6 +26,7 @@ include train/ref/local.mk
 include train/cpu/local.mk
 include train/cuda/local.mk
 include train/eval/local.mk
+include train/export/local.mk
 include train/log/local.mk
 include train/run/local.mk
 

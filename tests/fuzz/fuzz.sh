@@ -30,7 +30,7 @@ exec 9< "$tree"
     "$source/configure" -q CC="${FUZZ_CC:-clang}" CFLAGS='-g -O1' --disable-hardening --with-cuda=no \
         --enable-sanitizers=fuzzer-no-link,address,undefined
 )
-make -s -C "$tree" schemas/example.pb-c.h schemas/event.pb-c.h train/backends.c
+make -s -C "$tree" schemas/example.pb-c.h schemas/event.pb-c.h schemas/onnx.pb-c.h train/backends.c
 make -s -j"${JOBS:-2}" -C "$tree" FUZZ_MAIN= FUZZ_ENGINE=-fsanitize=fuzzer "tests/fuzz/$target"
 exec 9<&-
 
