@@ -114,6 +114,7 @@ TESTS += \
 	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \
 	tests/cli/check_pictures.py \
+	tests/cli/check_onnx.py \
 	tests/cli/check_predict.py \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
@@ -147,6 +148,7 @@ compare_tests = \
 	tests/train/backend/check_crop.py \
 	tests/train/backend/check_half.py \
 	tests/cli/check_interop.py \
+	tests/cli/check_onnx.py \
 	tests/train/checkpoint/check_weights.py \
 	tests/cli/check_recipes.py
 slow_tests = \

@@ -2,7 +2,7 @@
  * chex-predict.c - scores images with trained networks, without labels
  *
  * predict_options.c has the options; predict_model.c and predict_images.c read the inputs, predict_run.c scores,
- * predict_write.c and predict_report.c have the output.
+ * predict_write.c and predict_report.c have the output.  predict_export.c writes a model for other programs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,6 +12,7 @@
 #include "common/progress_line.h"
 #include "common/stop_signals.h"
 #include "predict/predict_boxes.h"
+#include "predict/predict_export.h"
 #include "predict/predict_report.h"
 
 #include <errno.h>
@@ -204,6 +205,32 @@ suggest(const struct predict_options *o, struct chex_error *err)
         cli_suggest_path(err, o->operand[i]);
 }
 
+/* Report a failure; returns the exit code. */
+static int
+fail(const struct predict_options *o, const struct cli_common *common, struct chex_error *err)
+{
+    int code;
+
+    suggest(o, err);
+    if (chex_status_is_data(err->status)) /* of a data set or archive; nothing was scored, so the code is not 1 */
+        err->status = CHEX_ERR_MISSING;
+    code = cli_error(&predict_program, common, err);
+    if (common->json)
+        print_failure(err, code);
+    return code;
+}
+
+static int
+export_model(struct predict_options *o, const struct cli_common *common)
+{
+    struct chex_error err = {.status = CHEX_OK};
+    enum chex_status status = predict_sort_operands(o, &err);
+
+    if (status == CHEX_OK)
+        status = predict_export(o, common, &err);
+    return status == CHEX_OK ? EXIT_GOOD : fail(o, common, &err);
+}
+
 static int
 predict(struct predict_options *o, const struct cli_common *common)
 {
@@ -238,14 +265,8 @@ predict(struct predict_options *o, const struct cli_common *common)
     progress_line_release(&run.line);
     if (prediction_close_output(o, &output, status == CHEX_OK ? &err : &other) != CHEX_OK && status == CHEX_OK)
         status = err.status;
-    if (status != CHEX_OK) {
-        suggest(o, &err);
-        if (chex_status_is_data(err.status)) /* of a data set or archive; nothing was scored, so the code is not 1 */
-            err.status = CHEX_ERR_MISSING;
-        code = cli_error(&predict_program, common, &err);
-        if (common->json)
-            print_failure(&err, code);
-    }
+    if (status != CHEX_OK)
+        code = fail(o, common, &err);
     maps_end(&maps);
     boxes_end(&boxes);
     results_release(&results);
@@ -262,7 +283,7 @@ main(int argc, char **argv)
     int code = cli_parse(&predict_program, argc, argv, &options, &common);
 
     if (code == CLI_GO_ON) {
-        code = predict(&options, &common);
+        code = options.export ? export_model(&options, &common) : predict(&options, &common);
         if (code != EXIT_OUTPUT) /* otherwise predict() has named the file, or the standard output */
             code = cli_finish(&predict_program, &common, code);
     }

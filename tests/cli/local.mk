@@ -42,6 +42,7 @@ EXTRA_DIST += \
 	tests/cli/check_maps.py \
 	tests/cli/check_near.py \
 	tests/cli/check_nvtx.py \
+	tests/cli/check_onnx.py \
 	tests/cli/check_pictures.py \
 	tests/cli/check_predict.py \
 	tests/cli/check_profile.py \

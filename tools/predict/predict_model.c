@@ -226,7 +226,7 @@ models_read(const struct predict_options *o, struct models *out, struct chex_err
         status = read_model(&out->model[out->count], o->run[out->count], err);
     if (status == CHEX_OK)
         status = compare_findings(out, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK && !o->export)
         status = choose_images(o, out, err);
     for (i = 0; status == CHEX_OK && i < out->count; i++) {
         const struct checkpoint_state *s = &out->model[i].state;

@@ -52,7 +52,8 @@ struct models {
 };
 
 /*
- * Read the models of o->run.  Zero *out before the call; free it with models_release(), also after a failure.
+ * Read the models of o->run.  With o->export the size of the images may be unknown: 0.  Zero *out before the call; free
+ * it with models_release(), also after a failure.
  * CHEX_ERR_MISSING       a file or run does not exist, or a run has no best model yet
  * CHEX_ERR_INCOMPATIBLE  not a model of chex-train, or damaged; the models have other findings or image sizes
  * CHEX_ERR_USAGE         the size of the images is unknown, or smaller than the network's input

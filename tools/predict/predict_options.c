@@ -75,6 +75,8 @@ static const struct cli_option option_table[] = {
      "compare maps with a list of boxes, BBox_List_2017.csv: writes boxes.csv and boxes.json"},
     {OPT_BOX_SIZE, 0, "box-size", "N", NULL, NULL,
      "with --boxes: the list is in pixels of N x N; default: those of each file, and 1024 for a data set"},
+    {TEXT(export), 0, "export", "FILE", NULL, NULL,
+     "score nothing: write the model of RUN to this file in ONNX format, with the normalisation inside"},
 
     {TEXT(device), 0, "device", "NAME", CLI_NAMES("auto", BACKEND_NAMES), "Machine",
      "device to compute on: " BACKEND_HELP},
@@ -173,7 +175,9 @@ const struct cli_program predict_program = {
                 "chex-predict runs/a shards --split test -o out\n"
                 "chex-predict runs/a scans --maps -o out\n"
                 "# the mean of three networks\n"
-                "chex-predict runs/a runs/b runs/c scans -o out",
+                "chex-predict runs/a runs/b runs/c scans -o out\n"
+                "# for another runtime\n"
+                "chex-predict runs/a --export model.onnx",
     .notes = "A RUN is a folder of chex-train, or one of its .safetensors files.  A PATH is a\n"
              "folder, a PNG or JPEG file, an archive, or a data set of chex-convert.\n"
              "Research use only, not for diagnosis.",
@@ -250,6 +254,19 @@ refuse_dicom(const char *path, struct chex_error *err)
     return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is DICOM; " DICOM_HINT, path, shell_word(path, word));
 }
 
+/* An export is of one model, and scores nothing. */
+static enum chex_status
+check_export(const struct predict_options *o, struct chex_error *err)
+{
+    if (o->paths > 0)
+        return error_set(err, CHEX_ERR_USAGE, "--export scores no images, and '%s' is not a run", o->path[0]);
+    if (o->runs > 1)
+        return error_set(err, CHEX_ERR_USAGE, "--export writes one model, not %zu", o->runs);
+    if (o->out)
+        return error_set(err, CHEX_ERR_USAGE, "--export writes only its file: give no --output");
+    return CHEX_OK;
+}
+
 enum chex_status
 predict_sort_operands(struct predict_options *o, struct chex_error *err)
 {
@@ -269,6 +286,8 @@ predict_sort_operands(struct predict_options *o, struct chex_error *err)
     if (o->runs == 0)
         return error_set(err, CHEX_ERR_USAGE,
                          "no model: name the folder of a run of chex-train, or a .safetensors file");
+    if (o->export)
+        return check_export(o, err);
     if (o->paths == 0)
         return error_set(err, CHEX_ERR_USAGE, "no images: name a folder, image, archive or data set after the run");
     for (i = 0; status == CHEX_OK && i < o->paths; i++)

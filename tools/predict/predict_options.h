@@ -42,6 +42,8 @@ struct predict_options {
     const char *boxes;        /* list of boxes to compare maps with, see predict_boxes.h; NULL: none */
     unsigned box_size;        /* side of the images of its boxes; 0: of each file, or BOX_SIDE */
 
+    const char *export; /* file for the model as ONNX, instead of scores; NULL: none */
+
     const char *device;
     enum precision precision;
     unsigned micro_batch; /* 0: the default of the device */
@@ -55,8 +57,8 @@ void predict_options_release(struct predict_options *o);
 /*
  * Tell the operands apart: a RUN is a folder with run.json or best.safetensors, or a file whose name ends with
  * .safetensors.  All other operands are PATHs.
- * CHEX_ERR_USAGE  there is no RUN, or no PATH;  CHEX_ERR_INCOMPATIBLE  a PATH is a DICOM file: the text has the command
- * that converts it
+ * CHEX_ERR_USAGE         there is no RUN, or no PATH; with --export not one RUN alone, or an output folder
+ * CHEX_ERR_INCOMPATIBLE  a PATH is a DICOM file: the text has the command that converts it
  */
 enum chex_status predict_sort_operands(struct predict_options *o, struct chex_error *err);
 
