@@ -6,6 +6,10 @@ libtrain_la_SOURCES += \
 	train/checkpoint/checkpoint_find.c \
 	train/checkpoint/checkpoint_private.h \
 	train/checkpoint/checkpoint_state.c \
+	train/checkpoint/pickle.c \
+	train/checkpoint/pickle.h \
+	train/checkpoint/pickle_private.h \
+	train/checkpoint/pickle_tensor.c \
 	train/checkpoint/run_value.h \
 	train/checkpoint/safetensors.c \
 	train/checkpoint/safetensors.h \
