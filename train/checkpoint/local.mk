@@ -16,5 +16,9 @@ libtrain_la_SOURCES += \
 	train/checkpoint/safetensors_write.c \
 	train/checkpoint/settings.c \
 	train/checkpoint/settings.h \
+	train/checkpoint/torch_file.c \
+	train/checkpoint/torch_file.h \
 	train/checkpoint/weights.c \
-	train/checkpoint/weights.h
+	train/checkpoint/weights.h \
+	train/checkpoint/zip_members.c \
+	train/checkpoint/zip_members.h

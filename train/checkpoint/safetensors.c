@@ -244,8 +244,7 @@ not_safetensors(const struct safetensors *s, struct chex_error *err)
     if (got >= 4 && (memcmp(head, "PK\3\4", 4) == 0 || head[0] == 0x80))
         return error_set(
             err, CHEX_ERR_NOT_IMAGE,
-            "this is a file of torch.save(): convert it by safetensors.torch.save_file(model.state_dict(), "
-            "...) (chex-train(1), WEIGHTS FROM PYTORCH, has the recipe)");
+            "this is a file of torch.save(), which only chex-train --init reads (chex-train(1), WEIGHTS FROM PYTORCH)");
     look = got > 0 ? content_look(head, got) : NULL;
     return error_set(err, CHEX_ERR_NOT_IMAGE, "this is not a safetensors file%s%s", look ? ": " : "", look ? look : "");
 }
@@ -309,6 +308,19 @@ safetensors_close(struct safetensors *s)
     free(s->metadata);
     arena_release(&s->strings);
     *s = (struct safetensors){.fd = -1};
+}
+
+enum chex_status
+safetensors_index(struct safetensors *s, struct chex_error *err)
+{
+    size_t i;
+
+    if (s->count > 0)
+        qsort(s->entry, s->count, sizeof(*s->entry), by_name);
+    for (i = 1; i < s->count; i++)
+        if (strcmp(s->entry[i - 1].name, s->entry[i].name) == 0)
+            return bad_tensor(s->entry[i].name, "it occurs twice", err);
+    return CHEX_OK;
 }
 
 const struct tensor_entry *
@@ -408,19 +420,64 @@ dtype_value(enum dtype type, const uint8_t *p)
     return *p;
 }
 
+#define PIECE 8192 /* bytes that are read at once */
+
+/* Returns the offset in values of the next value row by row; `index` is that of this one. */
+static uint64_t
+next_place(const struct tensor_entry *e, uint64_t index[SAFETENSORS_RANK], uint64_t place)
+{
+    unsigned i;
+
+    for (i = e->rank; i-- > 0;) {
+        place += e->stride[i];
+        if (++index[i] < e->shape[i])
+            break;
+        place -= e->stride[i] * index[i];
+        index[i] = 0;
+    }
+    return place;
+}
+
+/* Read a tensor whose values are not row by row, such as one of PyTorch's channels_last, through a window. */
+static enum chex_status
+read_strided(const struct safetensors *s, const struct tensor_entry *e, float *out, struct chex_error *err)
+{
+    size_t size = types[e->type].size, values = 0, got;
+    uint64_t index[SAFETENSORS_RANK] = {0}, place = 0, first = 0;
+    uint8_t piece[PIECE];
+    enum chex_status status;
+    size_t i;
+
+    for (i = 0; i < e->count; i++, place = next_place(e, index, place)) {
+        if (place < first || place - first >= values) {
+            first = place;
+            status = file_pread(s->fd, e->offset + first * size, piece, sizeof(piece), &got, err);
+            values = got / size;
+            if (status == CHEX_OK && values == 0)
+                status = error_set(err, CHEX_ERR_TRUNCATED, "the file became shorter");
+            if (status != CHEX_OK)
+                return status;
+        }
+        out[i] = (float)dtype_value(e->type, piece + (place - first) * size);
+    }
+    return CHEX_OK;
+}
+
 enum chex_status
 safetensors_read_floats(const struct safetensors *s, const struct tensor_entry *e, float *out, struct chex_error *err)
 {
     size_t size = types[e->type].size, at;
-    uint8_t piece[8192];
+    uint8_t piece[PIECE];
     char shown[SHOWN];
     enum chex_status status = CHEX_OK;
 
-    if (e->type == DTYPE_F32)
-        return safetensors_read_raw(s, e, out, err);
     if (e->type > DTYPE_BF16)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "tensor '%s' is of type %s, not a floating point one",
                          show(e->name, shown), types[e->type].name);
+    if (e->strided)
+        return read_strided(s, e, out, err);
+    if (e->type == DTYPE_F32)
+        return safetensors_read_raw(s, e, out, err);
     for (at = 0; status == CHEX_OK && at < e->count;) {
         size_t values = e->count - at < sizeof(piece) / size ? e->count - at : sizeof(piece) / size, i;
 

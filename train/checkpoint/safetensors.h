@@ -45,6 +45,8 @@ struct tensor_entry {
     uint64_t shape[SAFETENSORS_RANK];
     uint64_t count;  /* values */
     uint64_t offset; /* bytes from the start of the file */
+    bool strided;    /* only in a file of torch.save(): the values are `stride` apart along each axis */
+    uint64_t stride[SAFETENSORS_RANK];
 };
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -70,17 +72,24 @@ struct safetensors {
 enum chex_status safetensors_open(int folder_fd, const char *path, struct safetensors *out, struct chex_error *err);
 void safetensors_close(struct safetensors *s);
 
+/*
+ * For torch_file.h, which fills the entries from another format: sort them by name.
+ * CHEX_ERR_DAMAGED  two tensors with one name
+ */
+enum chex_status safetensors_index(struct safetensors *s, struct chex_error *err);
+
 /* Return the tensor with this name, or the value of this key; NULL if there is none. */
 const struct tensor_entry *safetensors_find(const struct safetensors *s, const char *name);
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
 
 /*
- * The values of a tensor as float32: out[entry->count].  F64, F16 and BF16 are converted (F64 rounded to nearest).
+ * The values of a tensor as float32, row by row: out[entry->count].  F64, F16 and BF16 are converted (F64 rounded to
+ * nearest).
  * CHEX_ERR_UNSUPPORTED an integer type;  CHEX_ERR_READ, CHEX_ERR_TRUNCATED, CHEX_ERR_MEMORY
  */
 enum chex_status safetensors_read_floats(const struct safetensors *s, const struct tensor_entry *entry, float *out,
                                          struct chex_error *err);
-/* The bytes as they are: entry->count * dtype_size(entry->type). */
+/* The bytes as they are in the file: entry->count * dtype_size(entry->type).  Not of a strided tensor. */
 enum chex_status safetensors_read_raw(const struct safetensors *s, const struct tensor_entry *entry, void *out,
                                       struct chex_error *err);
 
