@@ -129,6 +129,7 @@ TESTS += \
 	tests/cli/check_stage.py \
 	tests/cli/check_synth.py \
 	tests/lib/labels/check_tables.py \
+	tests/cli/check_torch_file.py \
 	tests/cli/check_train_again.py \
 	tests/cli/check_train_plan.py \
 	tests/cli/check_trained_on.py \
@@ -149,6 +150,7 @@ compare_tests = \
 	tests/train/backend/check_half.py \
 	tests/cli/check_interop.py \
 	tests/cli/check_onnx.py \
+	tests/cli/check_torch_file.py \
 	tests/train/checkpoint/check_weights.py \
 	tests/cli/check_recipes.py
 slow_tests = \

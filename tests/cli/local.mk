@@ -65,6 +65,7 @@ EXTRA_DIST += \
 	tests/cli/check_stage.py \
 	tests/cli/check_synth.py \
 	tests/cli/check_times.py \
+	tests/cli/check_torch_file.py \
 	tests/cli/check_train.py \
 	tests/cli/check_train_again.py \
 	tests/cli/check_train_hostile.py \

@@ -16,7 +16,8 @@ fuzz_programs = \
 	tests/fuzz/png \
 	tests/fuzz/predictions \
 	tests/fuzz/record \
-	tests/fuzz/resample
+	tests/fuzz/resample \
+	tests/fuzz/torch_file
 check_PROGRAMS += $(fuzz_programs) tests/fuzz/self_test
 check_LTLIBRARIES += tests/fuzz/libreplay.la tests/fuzz/libfuzz.la
 tests_fuzz_libreplay_la_SOURCES = tests/fuzz/replay.c
@@ -80,6 +81,10 @@ tests_fuzz_record_LDADD = $(fuzz_ldadd) $(PROTOBUF_C_LIBS)
 tests_fuzz_resample_SOURCES = tests/fuzz/resample.c
 tests_fuzz_resample_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_resample_LDADD = $(fuzz_ldadd)
+tests_fuzz_torch_file_SOURCES = tests/fuzz/torch_file.c
+tests_fuzz_torch_file_CPPFLAGS = $(train_cppflags) -iquote $(srcdir)/tests $(JANSSON_CFLAGS) $(ZLIB_CFLAGS)
+tests_fuzz_torch_file_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_torch_file_LDADD = $(FUZZ_MAIN) tests/fuzz/libfuzz.la libtrain.la libchexcore.la $(JANSSON_LIBS) $(ZLIB_LIBS)
 # images from archives, where there is libarchive
 if HAVE_LIBARCHIVE
 check_PROGRAMS += tests/fuzz/archive

@@ -46,7 +46,8 @@ enum {
 static const struct cli_option option_table[] = {
     {OPT_SETTING, 'd', "data", "DIR", NULL, "Input and output", "folder of the data set, as chex-convert wrote it"},
     {OPT_SETTING, 'o', "output", "DIR", NULL, NULL, "folder of this run, RUN; made if missing"},
-    {OPT_INIT, 0, "init", "FILE", NULL, NULL, "start from these weights (safetensors); default random"},
+    {OPT_INIT, 0, "init", "FILE", NULL, NULL,
+     "start from these weights (safetensors, or .pth of PyTorch); default random"},
     {OPT_SETTING, 0, "resume", "WHAT", NULL, NULL,
      "where to start: auto (default; resume RUN if there is one), none (start fresh), or the PATH of a checkpoint"},
     {FLAG(dry_run), 'n', "dry-run", NULL, NULL, NULL,

@@ -73,7 +73,7 @@ struct trainer_options {
     const char *data;   /* folder of the data set */
     const char *run;    /* RUN; NULL with evaluate_only to write no files */
     const char *model;  /* NULL: TRAINER_MODEL, or with evaluate_only the model of the checkpoint */
-    const char *init;   /* a safetensors file, or NULL: random weights */
+    const char *init;   /* a safetensors file or one of torch.save(); NULL: random weights */
     const char *resume; /* "auto", "none", or the path of a checkpoint or of a folder with one */
 
     uint32_t epochs;

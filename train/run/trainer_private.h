@@ -298,8 +298,8 @@ enum chex_status trainer_broadcast(struct trainer *t, struct chex_error *err);
  */
 enum chex_status trainer_not_usable(enum chex_status status, struct chex_error *err);
 /*
- * Read weights from any file; other_head as in weights.h.  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE,
- * CHEX_ERR_MEMORY
+ * Read weights from any file, also one of torch.save(); other_head as in weights.h.
+ * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_INCOMPATIBLE, CHEX_ERR_MEMORY
  */
 enum chex_status trainer_read_model(const struct trainer_task *task, int folder_fd, const char *path, bool other_head,
                                     const struct checkpoint_arrays *to, struct weights_report *report,

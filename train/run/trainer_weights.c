@@ -10,6 +10,7 @@
 #include "run/trainer_private.h"
 
 #include "checkpoint/checkpoint_private.h"
+#include "checkpoint/torch_file.h"
 #include "log/run_file.h"
 
 #include <fcntl.h>
@@ -129,7 +130,7 @@ trainer_read_model(const struct trainer_task *task, int folder_fd, const char *p
                    const struct checkpoint_arrays *to, struct weights_report *report, struct chex_error *err)
 {
     struct safetensors s;
-    enum chex_status status = safetensors_open(folder_fd, path, &s, err);
+    enum chex_status status = weights_open(folder_fd, path, &s, err);
 
     if (status == CHEX_OK && !other_head)
         status = checkpoint_check_findings(&s, task->graph, err);
@@ -156,7 +157,7 @@ trainer_read_operating(const struct trainer_task *task, int folder_fd, const cha
                        struct chex_error *err)
 {
     struct safetensors s;
-    enum chex_status status = safetensors_open(folder_fd, path, &s, err);
+    enum chex_status status = weights_open(folder_fd, path, &s, err);
     const char *const *findings;
     unsigned outputs;
 
