@@ -233,7 +233,7 @@ def _(work):
 
 # ---- inputs that are not regular files -------------------------------------------------------------------------------
 
-OUTPUTS = {"--output", "--stage", "--predict", "--metrics-file", "--trace", "--certificate"}
+OUTPUTS = {"--output", "--stage", "--predict", "--metrics-file", "--trace", "--certificate", "--export"}
 
 
 FOLDERS = {("chex-convert", "--input"), ("chex-convert", "--lists"), ("chex-inspect", "--input"),
@@ -246,6 +246,7 @@ def inputs_of_tools(work, path):
     labels = f"{fixture('images')}/{LABELS}"
     convert = [program("chex-convert"), "-o", out, "--size", "32"]
     inspect = program("chex-inspect")
+    report = [inspect, "report", "-o", f"{out}.html"]
     train = [program("chex-train"), "-o", f"{work}/run", "--model", "densenet-micro", "--crop", "32", "--epochs", "1"]
     evaluate = [program("chex-train"), "--eval-only", "--predict", f"{out}.csv"]
     return {
@@ -256,13 +257,17 @@ def inputs_of_tools(work, path):
         ("chex-convert", "--split"): [[*convert, "-i", images, "-l", labels, "--split", f"file:{path}"]],
         ("chex-convert", "--lists"): [[*convert, "-i", images, "-l", labels, "--lists", path]],
         ("chex-inspect", "--input"): [[inspect, "source", "-l", labels, "-i", images, path]],
-        ("chex-inspect", "--labels"): [[inspect, "source", "-l", path, "-i", images]],
+        ("chex-inspect", "--labels"): [[inspect, "source", "-l", path, "-i", images],
+                                       [*report, "--labels", path, fixture("run")]],
         ("chex-inspect", "--columns"): [[inspect, "source", "-l", labels, "--columns", path, "-i", images, shards]],
-        ("chex-inspect", "--data"): [[inspect, "report", "-o", f"{out}.html", "-d", path, fixture("run")]],
+        ("chex-inspect", "--data"): [[*report, "-d", path, fixture("run")]],
+        ("chex-inspect", "--groups"): [[*report, "--groups", path, fixture("run")]],
+        ("chex-inspect", "--reference"): [[*report, "--reference", path, fixture("run")]],
         ("chex-inspect", ""): [[inspect, *words] for words in (
             [path], ["check", "--full", path], ["list", path], ["labels", path], ["check", "--leaks", path],
             ["extract", "-o", f"{out}.png", path, "0:0"], ["show", path, "0:0"], ["sheet", "-o", f"{out}.png", path],
             ["report", "-o", f"{out}.html", path], ["diff", shards, path])],
+        ("chex-predict", "--boxes"): [[program("chex-predict"), fixture("run"), images, "-o", out, "--boxes", path]],
         ("chex-train", "--data"): [[*train, "-d", path]],
         ("chex-train", "--init"): [[*words, "-d", shards, "--init", path]
                                    for words in (train, [*train, "-n"], evaluate)],

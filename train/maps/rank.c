@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct ranked {
+struct cell_rank {
     float value;
     size_t at;
 };
@@ -18,19 +18,19 @@ struct ranked {
 static int
 compare_values(const void *a, const void *b)
 {
-    const struct ranked *x = a, *y = b;
+    const struct cell_rank *x = a, *y = b;
 
     return (x->value > y->value) - (x->value < y->value);
 }
 
 /* Compute twice the rank of each number, which is an integer also for the mean of two ranks. */
 static void
-rank_all(const float *value, size_t count, struct ranked *sorted, double *rank)
+rank_all(const float *value, size_t count, struct cell_rank *sorted, double *rank)
 {
     size_t i, first, end;
 
     for (i = 0; i < count; i++)
-        sorted[i] = (struct ranked){value[i], i};
+        sorted[i] = (struct cell_rank){value[i], i};
     qsort(sorted, count, sizeof(*sorted), compare_values);
     for (first = 0; first < count; first = end) {
         for (end = first + 1; end < count && sorted[end].value == sorted[first].value; end++)
@@ -58,7 +58,7 @@ correlate(const double *a, const double *b, size_t count)
 enum chex_status
 rank_correlation(const float *a, const float *b, size_t count, double *out, struct chex_error *err)
 {
-    struct ranked *sorted = calloc(count ? count : 1, sizeof(*sorted));
+    struct cell_rank *sorted = calloc(count ? count : 1, sizeof(*sorted));
     double *rank = calloc(count ? 2 * count : 1, sizeof(*rank));
     bool finite = true;
     size_t i;
