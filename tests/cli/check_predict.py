@@ -162,9 +162,7 @@ def _(work):
 
 @case("flags and calibration are those that val chose")
 def _(work):
-    source = three_splits("fitted", 260, 16, "patient:25,50,25")
-    out = run_folder(work)
-    train(out, "--epochs", "1", source=source)
+    source, (out, *_) = ensemble()
     with open(f"{out}/best.safetensors", "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     fitted = {f["name"]: f for f in json.loads(header["__metadata__"]["operating"])["findings"]}
@@ -183,25 +181,89 @@ def _(work):
                 assert math.isclose(float(row[f"cal_{name}"]), calibrated, rel_tol=1e-4), (row["image"], name)
 
 
-@case("the mean and the deviation of several models; they have neither flags nor calibration")
+def youden(scores, labels):
+    """The threshold with the largest sensitivity + specificity - 1, the lowest of equal ones first; by trying all."""
+    positives = sum(labels)
+    return max(((sum(lab for s, lab in zip(scores, labels) if s >= t) / positives
+                 - sum(1 - lab for s, lab in zip(scores, labels) if s >= t) / (len(labels) - positives)), t)
+               for t in set(scores))[0]
+
+
+@functools.lru_cache(None)
+def ensemble():
+    """A data set with enough positives in val, and three runs on it that differ in their seeds."""
+    source = three_splits("fitted", 260, 16, "patient:25,50,25")
+    runs = [os.path.join(scratch(), f"member{seed}") for seed in (1, 2, 3)]
+    for seed, out in enumerate(runs, 1):
+        train(out, "--epochs", "1", "--seed", seed, source=source)
+    return source, runs
+
+
+def best_youden(scores, labels):
+    """The largest sensitivity + specificity - 1 of any threshold."""
+    positives, negatives = sum(labels), len(labels) - sum(labels)
+    return max(sum((1 / positives if label else -1 / negatives) for score, label in zip(scores, labels) if score >= t)
+               for t in set(scores))
+
+
+@case("the mean and the deviation of several models, with thresholds and calibration of their mean on val")
 def _(work):
-    others = [run_folder(work, f"run{seed}") for seed in (2, 3)]
-    for seed, out in enumerate(others):
-        train(out, "--epochs", "1", "--seed", seed + 2)
-    models = [whole(), *others]
-    single = [rows(predict(m, images(), "-q").stdout) for m in models]
-    done = predict(*models, images())
-    says(done, "flags +none, and no calibration: those of a single model do not hold")
-    for number, row in enumerate(rows(done.stdout)):
+    source, models = ensemble()
+    test = (source, "--split", "test")
+    single = [rows(predict(m, *test, "-q").stdout) for m in models]
+    done = predict(*models, *test, "-o", f"{work}/out")
+    says(done, r"flags +\d+ of 14 findings, thresholds youden, chosen on val; \d+ calibrated")
+    told = {f["name"]: f for f in document(slurp(f"{work}/out/predictions.json"))["findings"]}
+    val = [rows(slurp(f"{m}/predictions-val.csv").decode()) for m in models]
+    fitted = [name for name in FINDINGS if told[name]["platt"]]
+    assert fitted, told
+    for name in fitted:
+        mean = [statistics.fmean(float(v[f"prob_{name}"]) for v in line) for line in zip(*val)]
+        labels = [int(v[f"label_{name}"]) for v in val[0]]
+        threshold, a, b = told[name]["threshold"], told[name]["platt"]["a"], told[name]["platt"]["b"]
+        positives, negatives = sum(labels), len(labels) - sum(labels)
+        gain = sum((1 / positives if label else -1 / negatives) for p, label in zip(mean, labels)
+                   if p >= threshold * (1 - 1e-7))
+        assert math.isclose(gain, best_youden(mean, labels), abs_tol=1e-9), (name, gain)
+        off = [1 / (1 + math.exp(-(a * math.log(p / (1 - p)) + b)))  # the gradient of Platt's likelihood is 0
+               - ((positives + 1) / (positives + 2) if label else 1 / (negatives + 2))
+               for p, label in zip(mean, labels)]
+        assert abs(statistics.fmean(off)) < 1e-5, (name, statistics.fmean(off))
+    text = slurp(f"{work}/out/predictions.csv").decode()
+    for number, row in enumerate(rows(text)):
         for name in FINDINGS:
-            members = [float(s[number][f"prob_{name}"]) for s in single]
-            assert math.isclose(float(row[f"prob_{name}"]), statistics.mean(members), rel_tol=1e-6)
+            members, p = [float(s[number][f"prob_{name}"]) for s in single], float(row[f"prob_{name}"])
+            assert math.isclose(p, statistics.mean(members), rel_tol=1e-6)
             assert math.isclose(float(row[f"sd_{name}"]), statistics.stdev(members), rel_tol=1e-3, abs_tol=1e-8)
-            assert row[f"cal_{name}"] == row[f"flag_{name}"] == ""
-    assert predict(*models, images(), "-q", "--micro-batch", "5").stdout == done.stdout
+            if name not in fitted:
+                assert row[f"cal_{name}"] == ""
+                continue
+            logit = told[name]["platt"]["a"] * math.log(p / (1 - p)) + told[name]["platt"]["b"]
+            assert math.isclose(float(row[f"cal_{name}"]), 1 / (1 + math.exp(-logit)), rel_tol=1e-4)
+            assert row[f"flag_{name}"] == str(int(p >= told[name]["threshold"]))
+    assert predict(*models, *test, "-q", "--micro-batch", "5").stdout == text
     write(f"{work}/thresholds", "Hernia,0.5\n")
-    for row in rows(predict(*models, images(), "--threshold", f"{work}/thresholds", "-q").stdout):
+    for row in rows(predict(*models, *test, "--threshold", f"{work}/thresholds", "-q").stdout):
         assert row["flag_Hernia"] == str(int(float(row["prob_Hernia"]) >= 0.5)) and row["flag_Mass"] == ""
+
+
+@case("several models have no thresholds without the predictions of each on the same images of val; a line says why")
+def _(work):
+    source, runs = ensemble()
+
+    def why(other):
+        done = predict(runs[0], other, source, "--split", "test")
+        assert all(row[key] == "" for row in rows(done.stdout) for key in row if key.startswith(("flag_", "cal_")))
+        return re.sub(r"\s+", " ", done.stderr)
+
+    other, fold = f"{work}/other", f"{work}/fold"
+    shutil.copytree(runs[1], other)
+    train(fold, "--epochs", "1", "--fold", "1/3", source=source)
+    shutil.copy(f"{runs[2]}/predictions-val.csv", other)
+    assert "predictions-val.csv' does not hold the predictions of" in why(other)
+    os.unlink(f"{other}/predictions-val.csv")
+    assert re.search("predictions-val.csv'.* No such file", why(other)), why(other)
+    assert "chose its thresholds on other images" in why(fold)
 
 
 @case("models of other findings or other images are refused")

@@ -12,6 +12,8 @@ predict_sources = \
 	tools/predict/predict_batches.h \
 	tools/predict/predict_boxes.c \
 	tools/predict/predict_boxes.h \
+	tools/predict/predict_ensemble.c \
+	tools/predict/predict_ensemble.h \
 	tools/predict/predict_export.c \
 	tools/predict/predict_export.h \
 	tools/predict/predict_flags.c \

@@ -64,14 +64,18 @@ flags_choose(const struct predict_options *o, const struct models *models, struc
     *out = (struct flags){.rule = NULL};
     if (models->count == 1 && first->operating.there)
         out->calibration = &first->operating;
+    if (models->count > 1)
+        status = ensemble_choose(models, &out->ensemble, out->why, err);
+    if (out->ensemble.there)
+        out->calibration = &out->ensemble;
     for (k = 0; k < models->outputs; k++) {
         bool fitted = rule != OPERATING_RULES && out->calibration;
 
-        out->threshold[k] = fitted ? first->operating.finding[k].point[rule].threshold : (double)NAN;
-        if (out->calibration && !isnan(first->operating.finding[k].a))
+        out->threshold[k] = fitted ? out->calibration->finding[k].point[rule].threshold : (double)NAN;
+        if (out->calibration && !isnan(out->calibration->finding[k].a))
             out->calibrated++;
     }
-    if (rule == OPERATING_RULES)
+    if (status == CHEX_OK && rule == OPERATING_RULES)
         status = read_file(o->threshold, &first->findings, out, err);
     else if (out->calibration)
         out->rule = operating_rule_name[rule];

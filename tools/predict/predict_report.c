@@ -80,8 +80,9 @@ report_flags(const struct prediction *p)
                   outputs, f->rule, f->calibration->split, f->calibrated);
     else if (p->models->count > 1)
         wrap_line(stderr, "flags",
-                  "none, and no calibration: those of a single model do not hold for the mean of "
-                  "several (--threshold FILE)");
+                  "none, and no calibration: those of a single model do not hold for the mean of several, and %s "
+                  "(--threshold FILE)",
+                  f->why);
     else
         wrap_line(stderr, "flags",
                   "none, and no calibration: the model was trained without a split val that could "
