@@ -209,6 +209,7 @@ def _(work):
 def _(work):
     _, out = made()
     for change in ({"side": 64}, {"components": 25}, {"images": 3}, {"scales": [2] * 25}, {"scales": [0.1] * 24},
+                   {"scales": [1] * 25},
                    {"values": "AAAA"}, {"values": "*" * 68268}, {"values": None}, {"scales": "x"}):
         folder = f"{work}/run"
         os.mkdir(folder)

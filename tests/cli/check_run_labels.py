@@ -148,6 +148,7 @@ def check_labels(found, images, other):
         assert (a["both"], a["only_run"], a["only_file"], a["neither"]) == (agreed, only_run, only_file, neither)
         near(a["kappa"], cohen_kappa_score(own, theirs))
         near(a["auroc_run"]["value"], roc_auc_score(own, p[both]))
+        near(a["auroc_file"]["value"], roc_auc_score(theirs, p[both]))
         if k == 0:
             drawn_ = [weighted_auroc(p[known], other[known, k], w[known]) for w in weights]
             low, high = np.nanpercentile(drawn_, [2.5, 97.5])

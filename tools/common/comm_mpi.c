@@ -313,6 +313,7 @@ launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err
                                         .finish = mpi_finish,
                                         .forget = mpi_forget};
     struct state *state;
+    char library[128];
     int level, code;
 
     *out = comm_self();
@@ -344,8 +345,8 @@ launcher_comm(struct launcher launcher, struct comm *out, struct chex_error *err
     mpi_close(out);
     *out = comm_self();
     return error_set(err, CHEX_ERR_USAGE,
-                     "started as rank %d of %d, but MPI finds no others: with srun try --mpi=pmix or --mpi=pmi2",
-                     launcher.rank, launcher.size);
+                     "started as rank %d of %d, but %s finds no others: with srun try --mpi=pmix or --mpi=pmi2",
+                     launcher.rank, launcher.size, launcher_library(false, library, sizeof(library)));
 }
 
 const char *

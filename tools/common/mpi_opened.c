@@ -102,20 +102,27 @@ mpi_is_open(void)
 enum chex_status
 mpi_open(struct chex_error *err)
 {
-    bool open_mpi_first = getenv("OMPI_COMM_WORLD_RANK") != NULL;
+    /* srun --mpi=pmix sets no variable of Open MPI, which is what it mostly starts. */
+    bool open_mpi_first = getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK");
+    const char *lacks = NULL, *lacking = "";
     const char *const names[] = {open_mpi_first ? OPEN_MPI : MPI_5, open_mpi_first ? MPI_5 : OPEN_MPI};
 
     for (size_t i = 0; i < 2 && !is_open; i++) {
         /* Open MPI's modules look for its symbols among those of the program. */
         void *library = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL);
-        const char *lacks = library ? fill(library, names[i]) : NULL;
+        const char *missing = library ? fill(library, names[i]) : NULL;
 
-        if (lacks)
-            return error_set(err, CHEX_ERR_USAGE, "%s lacks %s", names[i], lacks);
-        is_open = library != NULL;
+        is_open = library && !missing;
+        if (missing) {
+            lacks = missing;
+            lacking = names[i];
+            dlclose(library);
+        }
     }
     if (is_open)
         return CHEX_OK;
+    if (lacks)
+        return error_set(err, CHEX_ERR_USAGE, "%s lacks %s", lacking, lacks);
     return error_set(err, CHEX_ERR_USAGE,
                      "no MPI was found: neither " OPEN_MPI " (Open MPI 4, 5) nor " MPI_5
                      " (MPI 5); is its folder in LD_LIBRARY_PATH?");

@@ -1,8 +1,8 @@
 /*
  * predict_flags.h - the thresholds of the flags, and the calibration of the probabilities
  *
- * Both were chosen on val and are in the model (train/eval/operating.h).  Those of several models are chosen again, from
- * the mean of their predictions on val (predict_ensemble.h).  A file of the user has thresholds for any models.
+ * Both were chosen on val and are in the model (train/eval/operating.h).  Those of several models are chosen again,
+ * from the mean of their predictions on val (predict_ensemble.h).  A file of the user has thresholds for any models.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

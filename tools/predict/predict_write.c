@@ -372,8 +372,8 @@ json_orientation(const struct prediction *p)
 
         if (!(r->image[i].doubts & (DOUBT_TURNED | DOUBT_INVERTED)))
             continue;
-        object = json_pack("{s:o,s:s,s:f,s:f}", "image", text_json(p->images->names.entry[i].name), "change",
-                           gate_change_names[g->change], "fit", g->fit, "changed_fit", g->better);
+        object = json_pack("{s:o,s:s,s:o,s:o}", "image", text_json(p->images->names.entry[i].name), "change",
+                           gate_change_names[g->change], "fit", real_json(g->fit), "changed_fit", real_json(g->better));
         if (json_array_append_new(list, object) != 0) {
             json_decref(list);
             return NULL;

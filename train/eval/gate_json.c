@@ -18,6 +18,8 @@
 
 #define BYTES (GATE_ROWS * GATE_PIXELS * 2)
 
+#define MOST_NORM 1.01 /* of a row: at most 1, and the rounding to 16 bits */
+
 static json_t *
 scales_json(const struct gate *g)
 {
@@ -81,6 +83,30 @@ parse_values(const char *text, struct gate *out)
     return good;
 }
 
+static bool
+is_short(const struct gate *g, size_t row)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < GATE_PIXELS; i++) {
+        double value = g->scale[row] * g->value[row][i];
+
+        sum += value * value;
+    }
+    return sum <= MOST_NORM * MOST_NORM;
+}
+
+/* A hostile file could have numbers of which the fit overflows. */
+static bool
+rows_are_short(const struct gate *g)
+{
+    for (size_t i = 0; i < GATE_ROWS; i++)
+        if (!is_short(g, i))
+            return false;
+    return true;
+}
+
 bool
 gate_parse(const json_t *object, struct gate *out)
 {
@@ -93,7 +119,7 @@ gate_parse(const json_t *object, struct gate *out)
                  json_number_value(json_object_get(object, "components")) == GATE_COMPONENTS && images >= GATE_FEWEST &&
                  images <= UINT32_MAX && images == floor(images) &&
                  parse_scales(json_object_get(object, "scales"), out) &&
-                 parse_values(json_string_value(json_object_get(object, "values")), out);
+                 parse_values(json_string_value(json_object_get(object, "values")), out) && rows_are_short(out);
     out->images = out->there ? (uint64_t)images : 0;
     return out->there;
 }

@@ -138,7 +138,9 @@ read_start(struct audit *a, const struct audit_pair *pair, struct chex_error *er
 
     if (pair->fresh) {
         status = trainer_start_fresh(t, &start, err);
-        if (status != CHEX_OK && t->job.o->init) { /* without the file of --init, later pairs can be audited */
+        /* Without the file of --init, later pairs can be audited. */
+        if (t->job.o->init &&
+            (chex_status_is_data(status) || status == CHEX_ERR_MISSING || status == CHEX_ERR_INCOMPATIBLE)) {
             audit_skip(a, err->text);
             return CHEX_OK;
         }

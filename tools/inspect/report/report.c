@@ -114,7 +114,12 @@ make_report(struct inspect *in, struct target *t)
 static const char *
 run_option(const struct inspect_options *o)
 {
-    return o->split ? "--split" : o->data ? "--data" : o->groups ? "--groups" : o->labels ? "--labels" : NULL;
+    return o->split       ? "--split"
+           : o->data      ? "--data"
+           : o->groups    ? "--groups"
+           : o->labels    ? "--labels"
+           : o->reference ? "--reference"
+                          : NULL;
 }
 
 static enum chex_status

@@ -440,9 +440,9 @@ answer_labels(struct run_report *r)
     for (k = 0; k < r->p.outputs; k++) {
         const struct run_agreement *g = &l->agreement[k];
 
-        if (!isnan(g->own.value) && l->report->finding[k].enough) {
+        if (!isnan(g->own.value) && !isnan(g->other.value)) {
             own += g->own.value;
-            other += l->report->metrics->finding[k].metric[METRIC_AUROC].value;
+            other += g->other.value;
             n++;
         }
         if (!isnan(g->kappa) && (least == r->p.outputs || g->kappa < l->agreement[least].kappa))

@@ -188,10 +188,11 @@ agreement_json(const struct run_report *r, unsigned k)
 
     if (!r->labels->known[k])
         return json_null();
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", text_json(r->finding[k].name), "both",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", text_json(r->finding[k].name), "both",
                      count_json(a->count[1][1]), "only_run", count_json(a->count[1][0]), "only_file",
                      count_json(a->count[0][1]), "neither", count_json(a->count[0][0]), "kappa", real_json(a->kappa),
-                     "auroc_run", isnan(a->own.value) ? json_null() : measured_json(&a->own));
+                     "auroc_run", isnan(a->own.value) ? json_null() : measured_json(&a->own), "auroc_file",
+                     isnan(a->other.value) ? json_null() : measured_json(&a->other));
 }
 
 static json_t *

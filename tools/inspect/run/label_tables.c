@@ -12,12 +12,20 @@
 #define COUNT(n) format_count(n, (char[FORMAT_TEXT]){0})
 
 static void
+put_auroc(struct html *h, const struct measured *auroc)
+{
+    if (isnan(auroc->value))
+        run_cell_note(h, 1, "too few");
+    else
+        run_cell_measured(h, auroc);
+}
+
+static void
 put_agreement(struct html *h, const struct run_report *r)
 {
     static const char *const heading[] = {"finding", "both",  "only the run",        "only the file",
                                           "neither", "kappa", "AUROC, run's labels", "AUROC, file's labels",
                                           NULL};
-    const struct run_report *other = r->labels->report;
     unsigned k;
 
     run_table_begin(h, heading);
@@ -35,14 +43,8 @@ put_agreement(struct html *h, const struct run_report *r)
         run_cell_count(h, a->count[0][1]);
         run_cell_count(h, a->count[0][0]);
         run_cell_number(h, a->kappa);
-        if (isnan(a->own.value))
-            run_cell_note(h, 1, "too few");
-        else
-            run_cell_measured(h, &a->own);
-        if (other->finding[k].enough)
-            run_cell_measured(h, &other->metrics->finding[k].metric[METRIC_AUROC]);
-        else
-            run_cell_note(h, 1, "too few");
+        put_auroc(h, &a->own);
+        put_auroc(h, &a->other);
         html_raw(h, "</tr>\n");
     }
     run_table_end(h);

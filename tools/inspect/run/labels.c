@@ -114,31 +114,50 @@ compare_labels(const struct run_report *o, const uint8_t *own, struct run_agreem
     }
 }
 
-/* Measure the AUROC against both labels, over the images where both are known. */
+/* Measure the AUROC against these labels; NaN: too few. */
+static enum chex_status
+measure_against(const struct run_report *o, const uint8_t *label, struct metrics *m, struct chex_error *err)
+{
+    struct scores s = run_scores(o);
+    enum chex_status status;
+    unsigned k;
+
+    s.label = label;
+    status = metrics_compute(&s, RUN_DRAWS, RUN_SEED, o->in->common->threads, m, err);
+    for (k = 0; k < o->p.outputs && status == CHEX_OK; k++) {
+        struct finding_metrics *f = &m->finding[k];
+
+        if (f->positive_patients < METRICS_FEWEST_PATIENTS || f->negatives < METRICS_FEWEST_PATIENTS)
+            f->metric[METRIC_AUROC].value = (double)NAN;
+    }
+    return status;
+}
+
+/* Measure the AUROC against both labels, over the images where both are known.  Changes own. */
 static enum chex_status
 measure_both(const struct run_report *o, uint8_t *own, struct run_labels *out, struct chex_error *err)
 {
-    struct scores s = run_scores(o);
-    struct metrics *m = malloc(sizeof(*m));
     const size_t values = o->p.count * o->p.outputs;
-    enum chex_status status = m ? CHEX_OK : error_memory(err);
+    struct metrics *m = malloc(sizeof(*m));
+    uint8_t *other = malloc(values);
+    enum chex_status status = m && other ? CHEX_OK : error_memory(err);
     unsigned k;
     size_t i;
 
-    for (i = 0; i < values; i++)
+    for (i = 0; i < values && status == CHEX_OK; i++) {
+        other[i] = own[i] > 1 ? CHEX_LABEL_UNKNOWN : o->p.label[i];
         if (o->p.label[i] > 1)
             own[i] = CHEX_LABEL_UNKNOWN;
-    s.label = own;
-    if (status == CHEX_OK)
-        status = metrics_compute(&s, RUN_DRAWS, RUN_SEED, o->in->common->threads, m, err);
-    for (k = 0; k < o->p.outputs && status == CHEX_OK; k++) {
-        const struct finding_metrics *f = &m->finding[k];
-        bool enough = f->positive_patients >= METRICS_FEWEST_PATIENTS && f->negatives >= METRICS_FEWEST_PATIENTS;
-
-        out->agreement[k].own = f->metric[METRIC_AUROC];
-        if (!enough)
-            out->agreement[k].own.value = (double)NAN;
     }
+    if (status == CHEX_OK)
+        status = measure_against(o, own, m, err);
+    for (k = 0; k < o->p.outputs && status == CHEX_OK; k++)
+        out->agreement[k].own = m->finding[k].metric[METRIC_AUROC];
+    if (status == CHEX_OK)
+        status = measure_against(o, other, m, err);
+    for (k = 0; k < o->p.outputs && status == CHEX_OK; k++)
+        out->agreement[k].other = m->finding[k].metric[METRIC_AUROC];
+    free(other);
     free(m);
     return status;
 }

@@ -32,10 +32,12 @@ add_calibration(const struct matched *images, const float *score, unsigned k, do
     for (i = 0; i < images->count; i++)
         p[i] = (double)score[i * images->outputs + k];
     status = calibration_measure(p, images->label + k, images->count, images->outputs, &c, err);
+    if (status != CHEX_OK)
+        return status;
     measure[RUN_BRIER] += c.brier;
     measure[RUN_SKILL] += c.skill;
     measure[RUN_ECE] += c.ece;
-    return status;
+    return CHEX_OK;
 }
 
 /* Measure the scores of a run, or of the ensemble; *m becomes its metrics. */

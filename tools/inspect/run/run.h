@@ -82,7 +82,8 @@ struct run_floor {
 struct run_agreement {
     uint64_t count[2][2]; /* images: [label of the run][label of the file] */
     double kappa;         /* NaN: too few images, or all alike */
-    struct measured own;  /* AUROC against the labels of the run, over these images; NaN: too few */
+    /* AUROC against the labels of the run, and against those of the file, both over these images; NaN: too few */
+    struct measured own, other;
 };
 
 /* A measure over several runs. */
