@@ -137,7 +137,7 @@ find_runs(const float *row, unsigned width, double least, double scale, double c
     unsigned i;
 
     for (i = 0; i < width; i++) {
-        if (((double)row[i] - least) * scale < cut)
+        if (!isfinite(row[i]) || ((double)row[i] - least) * scale < cut)
             continue;
         if (count > 0 && run[count - 1].end == i)
             run[count - 1].end++;
@@ -187,14 +187,19 @@ find_at(struct map_regions *r, const float *map, unsigned height, unsigned width
     return status == CHEX_OK ? keep_boxes(r, err) : status;
 }
 
-static void
+/* Find the range of the finite values.  Returns false if no two of them differ. */
+static bool
 find_range(const float *map, size_t count, float *least, float *most)
 {
-    *least = *most = map[0];
-    for (size_t i = 1; i < count; i++) {
+    *least = HUGE_VALF;
+    *most = -HUGE_VALF;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(map[i]))
+            continue;
         *least = map[i] < *least ? map[i] : *least;
         *most = map[i] > *most ? map[i] : *most;
     }
+    return *most > *least;
 }
 
 enum chex_status
@@ -211,8 +216,7 @@ map_regions_find(struct map_regions *r, const float *map, unsigned height, unsig
         if (!r->run)
             return error_memory(err);
     }
-    find_range(map, (size_t)height * width, &least, &most);
-    if (!(most > least))
+    if (!find_range(map, (size_t)height * width, &least, &most))
         return CHEX_OK;
     for (size_t k = 0; status == CHEX_OK && k < sizeof(region_cuts) / sizeof(region_cuts[0]); k++)
         status = find_at(r, map, height, width, (double)least, 255 / ((double)most - (double)least), region_cuts[k],
@@ -237,14 +241,14 @@ map_hottest(const float *map, unsigned height, unsigned width, double *x, double
     float least, most;
     double nearest = HUGE_VAL;
 
-    find_range(map, (size_t)height * width, &least, &most);
-    if (!(most > least))
+    if (!find_range(map, (size_t)height * width, &least, &most))
         return false;
     for (unsigned j = 0; j < height; j++)
         for (unsigned i = 0; i < width; i++) {
             double dx = i + 0.5 - 0.5 * width, dy = j + 0.5 - 0.5 * height;
+            float value = map[(size_t)j * width + i];
 
-            if (map[(size_t)j * width + i] < most || dx * dx + dy * dy >= nearest)
+            if (!isfinite(value) || value < most || dx * dx + dy * dy >= nearest)
                 continue;
             nearest = dx * dx + dy * dy;
             *x = i + 0.5;
@@ -269,7 +273,7 @@ mass_inside(const struct map_box *box, const float *map, unsigned height, unsign
         for (unsigned i = 0; i < width; i++) {
             float value = map[(size_t)j * width + i];
 
-            if (value <= 0)
+            if (!isfinite(value) || value <= 0)
                 continue;
             all += (double)value;
             if (is_inside(box, i + 0.5, j + 0.5))

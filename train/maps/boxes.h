@@ -16,7 +16,7 @@
  *     pointing game   is the hottest pixel inside of the box?  Zhang et al., Top-down Neural Attention, ECCV 2016
  *     mass            share of the positive values of the map that is inside of the box
  *
- * A constant map points nowhere and finds no box.
+ * A constant map points nowhere and finds no box.  Values that are not finite are left out of all measures.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -60,7 +60,7 @@ struct map_regions {
 double box_iou(const struct map_box *given, const struct map_box *found);
 double box_iobb(const struct map_box *given, const struct map_box *found);
 
-/* Find the boxes of a map of finite values.  CHEX_ERR_MEMORY */
+/* Find the boxes of a map.  CHEX_ERR_MEMORY */
 enum chex_status map_regions_find(struct map_regions *r, const float *map, unsigned height, unsigned width,
                                   struct chex_error *err);
 void map_regions_release(struct map_regions *r);

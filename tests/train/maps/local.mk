@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 tests_unit_SOURCES += \
+	tests/train/maps/test_boxes.c \
 	tests/train/maps/test_maps.c \
 	tests/train/maps/test_rank.c
 
