@@ -219,7 +219,7 @@ def _(work):
     model = [f["name"] for f in document(f"{work}/out")["findings"]]
     found = {s["finding"]: s for s in document(f"{work}/out")["maps"]["sheets"]}
     assert set(found) == {"Mass", "Effusion", "Hernia"}
-    assert {n for n in os.listdir(f"{work}/out/maps") if n.startswith("sheet")} == {f"sheet.{n}.png" for n in found}
+    assert {n for n in os.listdir(f"{work}/out/maps") if n.startswith("sheet")} == {f"sheet+{n}.png" for n in found}
     for name, sheet in found.items():
         pairs = [(row[f"flag_{name}"], label[row["image"]][model.index(name)]) for row in rows(f"{work}/out")]
         wanted = {"finding": name, "labelled": len(pairs), "hits": pairs.count(("1", 1)),
@@ -245,7 +245,7 @@ def _(work):
 def _(work):
     found = sorted(images(data(), "test"))[:2]
     source = os.path.join(work, "in")
-    names = ["%2F x\n.png", "a" * 200 + ".png", "a" * 199 + "b.png", "%2F x\t.png"]
+    names = ["%2F x\n.png", "a" * 200 + ".png", "a" * 199 + "b.png", "%2F x\t.png", "sheet+Mass.png"]
     run([program("chex-inspect"), "extract", data(), found[0], "-o", f"{work}/one.png"])
     os.makedirs(source)
     for name in names:
@@ -256,6 +256,7 @@ def _(work):
     assert scored == len(files) == len(names), (scored, files)
     assert all(n[0] != "." and len(n) <= 255 and set(n) <= set("%.~-_") | set(map(chr, range(48, 123))) for n in files)
     assert any(n.startswith("%252F%20x%0A.png") for n in files), files
+    assert "sheet%2BMass.png.npy" in files, files  # sheet+Mass.png is a contact sheet
 
 
 @case("--force removes the maps of the earlier result, and only them")
@@ -268,6 +269,19 @@ def _(work):
     predict(whole(), data(), "--split", "val", "--maps", "--finding", "Mass", "-o", out, "--force", "-q")
     kept = {n[:-4] for n in os.listdir(f"{out}/maps") if n.endswith(".npy")}
     assert kept == {row["image"] for row in rows(out)} and os.path.exists(f"{out}/maps/notes.txt")
+
+
+@case("--force without --maps leaves no map of the earlier result, and removes the folder if it has no other file")
+def _(work):
+    out = f"{work}/out"
+    for kept in ([], ["notes.txt"]):
+        predict(whole(), data(), "--split", "test", "--maps", "--finding", "Mass", "-o", out, "-q", "--force")
+        assert len(os.listdir(f"{out}/maps")) > 1
+        for name in kept:
+            write(f"{out}/maps/{name}", b"mine")
+        predict(whole(), data(), "--split", "val", "-o", out, "--force", "-q")
+        assert (os.listdir(f"{out}/maps") if os.path.exists(f"{out}/maps") else []) == kept
+        assert os.path.exists(f"{out}/maps") == bool(kept)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAP_FILE_NAME 256
@@ -89,16 +90,19 @@ append_name(const char *name, bool dots, size_t most, char *out)
     return true;
 }
 
-/* Make the name of a file in the folder.  A long name is cut, and a part of the SHA-256 of the whole name follows. */
+/*
+ * Make the name of a file in the folder.  A long name is cut, and a part of the SHA-256 of the whole name follows.
+ * Without an image: the name of a contact sheet; the plus is in no name of an image.
+ */
 static enum chex_status
 make_name(const char *image, const char *finding, const char *suffix, char out[MAP_FILE_NAME], struct chex_error *err)
 {
     bool fits;
 
-    out[0] = '\0';
-    fits = append_name(image, true, NAME_LEFT, out);
+    snprintf(out, MAP_FILE_NAME, "%s", image ? "" : "sheet");
+    fits = !image || append_name(image, true, NAME_LEFT, out);
     if (finding) {
-        strcat(out, "."); /* NAME_LEFT leaves room for all of this */
+        strcat(out, image ? "." : "+"); /* NAME_LEFT leaves room for all of this */
         fits &= append_name(finding, false, NAME_LEFT, out);
     }
     if (!fits) {
@@ -109,7 +113,8 @@ make_name(const char *image, const char *finding, const char *suffix, char out[M
         if (!digest)
             return error_memory(err);
         digest_start(digest);
-        digest_add(digest, image, strlen(image) + 1);
+        if (image)
+            digest_add(digest, image, strlen(image) + 1);
         digest_add(digest, finding ? finding : "", finding ? strlen(finding) : 0);
         digest_finish(digest, hash);
         digest_free(digest);
@@ -143,26 +148,51 @@ remove_old(const struct folder *folder, struct chex_error *err)
     return status;
 }
 
+/* Open the folder of the maps in that of the results. */
+static enum chex_status
+open_maps(const char *out, bool create, struct folder *folder, struct chex_error *err)
+{
+    struct buffer path = {0};
+    enum chex_status status = buffer_printf(&path, err, "%s/" PREDICT_MAPS, out);
+
+    if (status == CHEX_OK)
+        status = buffer_append(&path, "", 1, err);
+    if (status == CHEX_OK)
+        status = folder_open((const char *)path.data, create, folder, err);
+    buffer_release(&path);
+    return status;
+}
+
+enum chex_status
+maps_remove(const struct folder *result, struct chex_error *err)
+{
+    struct folder folder = {.fd = -1};
+    enum chex_status status;
+    struct stat st;
+
+    if (fstatat(result->fd, PREDICT_MAPS, &st, 0) != 0 || !S_ISDIR(st.st_mode))
+        return CHEX_OK;
+    status = open_maps(result->path, false, &folder, err);
+    if (status != CHEX_OK)
+        return status == CHEX_ERR_MEMORY ? status : error_context(err, CHEX_ERR_WRITE, "old maps");
+    status = remove_old(&folder, err);
+    folder_close(&folder);
+    (void)unlinkat(result->fd, PREDICT_MAPS, AT_REMOVEDIR); /* fails if it has another file */
+    return status;
+}
+
 static enum chex_status
 open_folder(struct map_writer *w, struct chex_error *err)
 {
     struct folder above = {.fd = -1};
-    struct buffer path = {0};
     enum chex_status status = folder_open(w->options->out, true, &above, err);
 
     if (status == CHEX_OK)
         status = folder_remove(&above, PREDICT_JSON, err); /* the result is not complete until this run is */
     folder_close(&above);
     if (status == CHEX_OK)
-        status = buffer_printf(&path, err, "%s/" PREDICT_MAPS, w->options->out);
-    if (status == CHEX_OK)
-        status = buffer_append(&path, "", 1, err);
-    if (status == CHEX_OK)
-        status = folder_open((const char *)path.data, true, &w->folder, err);
-    if (status == CHEX_OK)
-        status = remove_old(&w->folder, err);
-    buffer_release(&path);
-    return status;
+        status = open_maps(w->options->out, true, &w->folder, err);
+    return status == CHEX_OK ? remove_old(&w->folder, err) : status;
 }
 
 static enum chex_status
@@ -312,7 +342,7 @@ maps_write_sheets(struct map_writer *w, struct chex_error *err)
         w->file.size = 0;
         status = sheets_draw(&w->sheets, k, &base, &w->canvas, &w->file, err);
         if (status == CHEX_OK)
-            status = put_file(w, "sheet", base.finding, ".png", err);
+            status = put_file(w, NULL, base.finding, ".png", err);
     }
     return status;
 }

@@ -61,6 +61,12 @@ enum chex_status maps_begin(const struct predict_options *o, const struct models
                             const struct images *images, bool synthetic, struct map_writer *out,
                             struct chex_error *err);
 
+/*
+ * Remove the maps of an earlier result from its folder, and their folder if it has no other file.  CHEX_ERR_WRITE,
+ * CHEX_ERR_MEMORY
+ */
+enum chex_status maps_remove(const struct folder *result, struct chex_error *err);
+
 /* Write the files of an image.  logit, probability: [outputs].  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
 enum chex_status maps_write(struct map_writer *w, uint32_t row, const char *name, const uint8_t *pixels,
                             const float *logit, const float *probability, const float *map, struct chex_error *err);

@@ -558,6 +558,8 @@ prediction_write(const struct prediction *p, const struct prediction_output *out
         status = folder_remove(folder, PREDICT_JSON, err);
     if (status == CHEX_OK)
         status = p->boxes ? boxes_write(p->boxes, folder, err) : boxes_remove(folder, err);
+    if (status == CHEX_OK && !p->maps)
+        status = maps_remove(folder, err);
     if (status == CHEX_OK)
         status = safe_file_put(folder, PREDICT_REFUSED, refused.data, refused.size, err);
     if (status == CHEX_OK)
