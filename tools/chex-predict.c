@@ -125,6 +125,8 @@ print_failure(const struct chex_error *why, int code)
 static int
 exit_code_of(const struct prediction *p)
 {
+    if (p->boxes && p->boxes->outside > 0)
+        return EXIT_DATA;
     return p->results->refused > 0 || prediction_damaged(p->images) > 0 ? EXIT_DATA : EXIT_GOOD;
 }
 

@@ -157,6 +157,44 @@ def _(work):
     assert not os.path.exists(f"{work}/out/boxes.csv") and not os.path.exists(f"{work}/out/boxes.json")
 
 
+@case("boxes that reach beyond their image files are left out, named and counted, and the scores are written (1)")
+def _(work):
+    path, out = f"{work}/list.csv", f"{work}/out"
+    names, dice = sorted(images(data()))[:25], random.Random(3)
+    os.makedirs(f"{work}/files")
+    for name in names:
+        write(f"{work}/files/{name}", png(ORIGINAL, ORIGINAL, lambda _y, width: dice.randbytes(width)))
+    lines = [f"{name},Mass,{60 if i in (3, 5) else 6},2,{5 + i % 7},9\n" for i, name in enumerate(names)]
+    scored = f"{work}/scored"
+    predict(whole(), f"{work}/files", "-o", scored, "-q")
+
+    def check(code, measured, outside, refused, *words):
+        write(path, HEADER + "".join(lines))
+        done = predict("--json", whole(), f"{work}/files", "--boxes", path, "-o", out, "-f", code=code)
+        assert json.loads(done.stdout)["exit_code"] == code
+        says(done, *words)
+        told = document(out)
+        found = {key: told["list"][key] for key in ("measured", "images", "outside", "refused")}
+        assert found == {"measured": measured, "images": measured, "outside": outside, "refused": refused}, found
+        assert [finding["boxes"] for finding in told["findings"]] == [measured] * (measured > 0)
+        assert (len(rows(out)) > 0) == (measured > 0)
+        return done
+
+    check(1, 23, 2, 0, "2 outside of their images", r"list\.csv:5: the box reaches beyond the 64 x 64 pixels of")
+    assert slurp(f"{out}/predictions.csv") == slurp(f"{scored}/predictions.csv")
+    predict(whole(), f"{work}/files", "--boxes", path, "--box-size", "64", "-o", f"{work}/none", "-q", code=2)
+    assert not os.path.exists(f"{work}/none")
+    del lines[3:6:2]
+    assert "outside" not in check(0, 23, 0, 0).stderr
+    lines[:] = [f"{name},Mass,60,2,9,9\n" for name in names]
+    check(1, 0, 25, 0, "no box could be measured")
+    assert slurp(f"{out}/predictions.csv") == slurp(f"{scored}/predictions.csv")
+    lines[1:] = []
+    write(f"{work}/files/{names[0]}", b"no image")
+    check(1, 0, 0, 1, "1 of refused images", "no box could be measured")
+    assert len(slurp(f"{out}/predictions.csv").splitlines()) == 26
+
+
 @case("a list that does not fit is refused with its line, and nothing is written")
 def _(work):
     first = sorted(images(data()))[0]

@@ -130,9 +130,17 @@ boxes_report(const struct box_run *b)
         wrap_put(&w, ", ", "%s of other images", format_count(b->list.count - b->count, n));
     if (b->refused > 0)
         wrap_put(&w, ", ", "%s of refused images", format_count(b->refused, n));
+    if (b->outside > 0)
+        wrap_put(&w, ", ", "%s outside of their images", format_count(b->outside, n));
     if (b->synthetic)
         wrap_put(&w, "; ", "%s", "synthetic images");
     wrap_end(&w);
+    if (b->outside > 0)
+        wrap_line(stderr, "", "%s", b->first_outside.text);
+    if (b->measured == 0) {
+        wrap_line(stderr, "", "no box could be measured");
+        return;
+    }
     print_heading();
     for (k = 0; k < b->found.findings; k++)
         if (b->found.finding[k].boxes > 0)

@@ -203,6 +203,33 @@ find_patient(struct box_comparison *c, const char *name, uint32_t *patient, stru
     return id ? patients_add(&c->patients, id, &c->strings, patient, err) : error_memory(err);
 }
 
+static uint32_t
+width_of(const struct box_run *b, const struct image_result *image)
+{
+    uint32_t side = common_side(b);
+
+    return side > 0 ? side : image->width;
+}
+
+static uint32_t
+height_of(const struct box_run *b, const struct image_result *image)
+{
+    uint32_t side = common_side(b);
+
+    return side > 0 ? side : image->height;
+}
+
+/* Count a box that reaches beyond its image; the error of the first one is kept. */
+static bool
+is_outside(struct box_run *b, const struct listed_box *box, const struct image_result *image)
+{
+    if (check_inside(b, box, width_of(b, image), height_of(b, image), b->outside == 0 ? &b->first_outside : NULL) ==
+        CHEX_OK)
+        return false;
+    b->outside++;
+    return true;
+}
+
 /* Locate a box in the pixels on which its map is compared. */
 static enum chex_status
 locate_box(struct box_comparison *c, const struct kept_box *kept, const struct image_result *image,
@@ -210,12 +237,9 @@ locate_box(struct box_comparison *c, const struct kept_box *kept, const struct i
 {
     const struct listed_box *b = kept->listed;
     struct located_box *l = &c->located[c->count];
-    uint32_t side = common_side(c->run), width = side > 0 ? side : image->width;
-    uint32_t height = side > 0 ? side : image->height;
+    uint32_t width = width_of(c->run, image), height = height_of(c->run, image);
     double across, down;
 
-    if (check_inside(c->run, b, width, height, err) != CHEX_OK)
-        return CHEX_ERR_USAGE;
     l->width = width < BOX_RASTER ? width : BOX_RASTER;
     l->height = height < BOX_RASTER ? height : BOX_RASTER;
     across = (double)l->width / width;
@@ -238,14 +262,14 @@ locate_all(struct box_comparison *c, struct box_run *run, const struct results *
             run->refused++;
             continue;
         }
+        if (is_outside(run, run->box[i].listed, image))
+            continue;
         status = locate_box(c, &run->box[i], image, err);
         c->kept[c->count++] = i;
         run->scored += run->box[i].row != last;
         last = run->box[i].row;
     }
     run->measured = c->count;
-    if (status == CHEX_OK && c->count == 0)
-        return error_set(err, CHEX_ERR_USAGE, "%s: every image of the list was refused", run->options->boxes);
     return status;
 }
 
@@ -269,7 +293,7 @@ boxes_measure(struct box_run *b, const struct results *results, unsigned threads
     c.located = calloc(b->count, sizeof(*c.located));
     c.kept = calloc(b->count, sizeof(*c.kept));
     status = c.located && c.kept ? locate_all(&c, b, results, err) : error_memory(err);
-    if (status == CHEX_OK) {
+    if (status == CHEX_OK && c.count > 0) {
         in.count = c.count;
         in.box = c.located;
         in.patients = (uint32_t)c.patients.count;

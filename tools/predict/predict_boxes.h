@@ -5,7 +5,8 @@
  * image and compared with the box.  An image of more than BOX_RASTER pixels a side is compared on BOX_RASTER pixels.
  *
  * A box is in pixels of the original image.  A file has them; a data set has only smaller images, so its boxes are
- * taken to be in images of BOX_SIDE x BOX_SIDE pixels, as those of ChestX-ray14 are.
+ * taken to be in images of BOX_SIDE x BOX_SIDE pixels, as those of ChestX-ray14 are.  Where each file has its own size,
+ * a box that reaches beyond its image is found after scoring: it is left out and counted.
  *
  * The patient of an image, for the bootstrap, follows from its name: NNNNNNNN of NNNNNNNN_NNN.png, or the first folder
  * of a name with folders.  An image with another name counts as a patient.
@@ -52,6 +53,8 @@ struct box_run {
 
     /* Results: */
     size_t measured, scored, refused; /* boxes; images of these; boxes of refused images */
+    size_t outside;                   /* boxes that reach beyond their images */
+    struct chex_error first_outside;  /* says where the first of these is */
     struct localization found;
 };
 
@@ -61,7 +64,8 @@ enum chex_status boxes_check_options(const struct predict_options *o, struct che
 /*
  * Read the list and find its images.  synthetic: a data set is.  Zero *out before the call; free it with boxes_end(),
  * also after a failure.
- * CHEX_ERR_USAGE        no listed image is among the images; errors of box_list_read()
+ * CHEX_ERR_USAGE        no listed image is among the images; a box reaches beyond images of one size; errors of
+ *                       box_list_read()
  * CHEX_ERR_UNSUPPORTED  the network has no maps;  CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
 enum chex_status boxes_begin(const struct predict_options *o, const struct models *models, const struct images *images,
@@ -69,8 +73,8 @@ enum chex_status boxes_begin(const struct predict_options *o, const struct model
 /* Keep the maps of an image that has boxes.  map: [outputs][head.pixels] */
 void boxes_keep(struct box_run *b, uint32_t row, const float *map);
 /*
- * Compare, after the last image.
- * CHEX_ERR_USAGE  with "PATH:LINE: ...": a box reaches beyond its image; every image with a box was refused
+ * Compare, after the last image.  Boxes of refused images, and those that reach beyond their images, are left out; if
+ * none is left, there are no values.
  * CHEX_ERR_STOPPED, CHEX_ERR_MEMORY
  */
 enum chex_status boxes_measure(struct box_run *b, const struct results *results, unsigned threads,

@@ -183,6 +183,7 @@ const struct cli_program predict_program = {
              "Research use only, not for diagnosis.",
     .exits = "  0   all images were scored\n"
              "  1   some images were refused, or an archive is damaged; the others were scored\n"
+             "      (or a box of --boxes reaches beyond its image)\n"
              "  2   usage\n"
              "  3   an input is missing, unreadable or damaged\n"
              "  4   writing failed, or out of memory\n"
