@@ -255,16 +255,52 @@ refuse_dicom(const char *path, struct chex_error *err)
     return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is DICOM; " DICOM_HINT, path, shell_word(path, word));
 }
 
+/* Returns the first given option that is only about scores, or NULL. */
+static const char *
+option_of_scores(const struct predict_options *o)
+{
+    const struct predict_options defaults = predict_options_default();
+    const struct {
+        bool given;
+        const char *name;
+    } options[] = {
+        {o->force, "--force"},
+        {o->break_lock, "--break-lock"},
+        {o->split != NULL, "--split"},
+        {o->part.count > 0, "--part"},
+        {o->name_parts != defaults.name_parts, "--name-parts"},
+        {o->strict, "--strict"},
+        {o->max_pixels != defaults.max_pixels, "--max-pixels"},
+        {o->tta != defaults.tta, "--tta"},
+        {o->maps, "--maps"},
+        {o->map_findings != NULL, "--finding"},
+        {o->map_sheet, "--sheet"},
+        {o->map_scale > 0, "--map-scale"},
+        {o->boxes != NULL, "--boxes"},
+        {o->box_size > 0, "--box-size"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if (options[i].given)
+            return options[i].name;
+    return NULL;
+}
+
 /* An export is of one model, and scores nothing. */
 static enum chex_status
 check_export(const struct predict_options *o, struct chex_error *err)
 {
+    const char *option = option_of_scores(o);
+
     if (o->paths > 0)
         return error_set(err, CHEX_ERR_USAGE, "--export scores no images, and '%s' is not a run", o->path[0]);
     if (o->runs > 1)
         return error_set(err, CHEX_ERR_USAGE, "--export writes one model, not %zu", o->runs);
     if (o->out)
         return error_set(err, CHEX_ERR_USAGE, "--export writes only its file: give no --output");
+    if (option)
+        return error_set(err, CHEX_ERR_USAGE, "--export scores no images: give no %s", option);
     return CHEX_OK;
 }
 
