@@ -157,8 +157,8 @@ prepare(struct predict_options *o, const struct cli_common *common, const atomic
 
 /* Score the images and write the results; *code is the exit code without an error. */
 static enum chex_status
-score(struct prediction_run *run, const struct prediction *p, const struct prediction_output *output,
-      struct images *images, struct results *results, const atomic_bool *stop, int *code, struct chex_error *err)
+score(struct prediction_run *run, const struct prediction *p, struct prediction_output *output, struct images *images,
+      struct results *results, const atomic_bool *stop, int *code, struct chex_error *err)
 {
     const struct cli_common *common = run->common;
     const struct predict_watch watch = {.tick = on_tick,
@@ -191,6 +191,8 @@ score(struct prediction_run *run, const struct prediction *p, const struct predi
     *code = exit_code_of(p);
     if (status == CHEX_OK && p->options->out)
         status = prediction_write(p, output, err);
+    if (status == CHEX_OK && p->options->out) /* before the document: it says that all went well */
+        status = prediction_close_output(p->options, output, err);
     if (status == CHEX_OK)
         status = print(p, common, *code, err);
     if (status == CHEX_OK && !common->quiet)
@@ -252,7 +254,7 @@ predict(struct predict_options *o, const struct cli_common *common)
                                  .maps = o->maps ? &maps : NULL,
                                  .boxes = o->boxes ? &boxes : NULL};
     struct prediction_output output = {.folder.fd = -1};
-    struct chex_error err = {.status = CHEX_OK}, other;
+    struct chex_error err = {.status = CHEX_OK};
     int code = EXIT_GOOD;
     enum chex_status status;
 
@@ -265,8 +267,7 @@ predict(struct predict_options *o, const struct cli_common *common)
     if (status == CHEX_OK)
         status = score(&run, &p, &output, &images, &results, stop, &code, &err);
     progress_line_release(&run.line);
-    if (prediction_close_output(o, &output, status == CHEX_OK ? &err : &other) != CHEX_OK && status == CHEX_OK)
-        status = err.status;
+    (void)prediction_close_output(o, &output, NULL); /* after a failure; score() has closed it otherwise */
     if (status != CHEX_OK)
         code = fail(o, common, &err);
     maps_end(&maps);

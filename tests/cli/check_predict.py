@@ -20,6 +20,7 @@ import sys
 import tarfile
 import zipfile
 
+import harness
 from fixtures import LABELS, fixture
 from support import FINDINGS, SOURCE, Cases, manifest, png, program, run, says, slurp, tree, write
 from training import data, run_folder, scratch, three_splits, train, whole, with_header
@@ -448,6 +449,18 @@ def _(work):
 
 
 # ---- output that fails, and stops ----------------------------------------------------------------------------------
+
+
+@case("a folder that cannot be released ends with 4, and --json prints one document")
+def _(work):
+    command = [program("chex-predict"), whole(), images(), "-o", f"{work}/out", "-f", "--json", "-q"]
+    good = harness.run(command, [f"{work}/out"], report=f"{work}/report")
+    assert good.code == 0 and json.loads(good.out)["exit_code"] == 0 and good.counts["unlink"] > 1, good
+    again = harness.run(command, [f"{work}/out"], report=f"{work}/report")
+    bad = harness.run(command, [f"{work}/out"], f"unlink:{again.counts['unlink']}:once:EIO")  # the last: of the lock
+    told = json.loads(bad.out)
+    assert bad.code == told["exit_code"] == 4 and ".chex.lock" in told["error"] and ".chex.lock" in bad.err, bad
+    assert os.path.exists(f"{work}/out/predictions.json")
 
 
 @case("a full disk ends with 4, and no file of the result is there")
