@@ -65,6 +65,7 @@ struct store_found {
     uint32_t good;              /* number of records that are valid for their slots */
     uint32_t padding;           /* of these, padding records in slots of planned images */
     uint32_t next;              /* the record at which the scan ended */
+    bool unreadable;            /* it ended at a block that cannot be read */
 };
 
 /* Scan a shard: the open file fd, or its partial file.  The errors are those of shard_scan(). */

@@ -38,6 +38,7 @@ scan_name(const struct store *store, size_t shard, const char *name, struct stor
     if (status != CHEX_OK)
         return status;
     status = store_scan(store, shard, fd, NULL, out, err);
+    out->unreadable = status == CHEX_ERR_READ;
     close(fd);
     /*
      * The records end at a bad block, as at the end of the file: records after it are written again from their images.
@@ -113,6 +114,9 @@ resume_shard(void *context, void *worker, size_t i, struct chex_error *err)
     status = scan_name(store, i, store->plan->shard[i].name, &found, err);
     if (status == CHEX_ERR_MEMORY)
         return status;
+    /* A moment ago --repair found it whole, so the storage fails: another shard is not the remedy. */
+    if (store->options.repair && line->done && line->size > 0 && (status == CHEX_ERR_READ || found.unreadable))
+        return error_context(err, CHEX_ERR_READ, "'%s/%s'", store->folder->path, store->plan->shard[i].name);
     if (status == CHEX_OK && line->done && is_finished(store, i, &found, line)) {
         memcpy(s->was, line->was, sizeof(s->was));
         shard_result_release(line);

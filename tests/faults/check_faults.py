@@ -673,7 +673,7 @@ def _(work):
             ended = harness.run(c.command(folder, "--repair"), below or [folder], report=folder + ".report")
             shutil.rmtree(folder)
             cases += [(name, below, f"read:{n}:{times}:{what}") for what in ("EIO", "ESTALE")
-                      for times in ("once", "ever") for n in numbers(ended.counts["read"], 8)]
+                      for times in ("once", "ever") for n in range(1, ended.counts["read"] + 1)]
     harness.in_parallel(one, cases)
     assert {(False, 1), (False, 3), (True, 1), (True, 3)} <= seen, seen
 
