@@ -326,7 +326,7 @@ def _(work):
 
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-        code = 3 if name in ("length", "pickle", "zip", "empty", "deep") else 6  # 3: no safetensors file at all
+        code = 3 if name in ("length", "pickle", "empty", "deep") else 6  # 3: neither safetensors nor .pth
         done = train(out, "--init", path, code=code, preexec_fn=None if os.environ.get("ASAN_OPTIONS") else limit)
         says(done, re.escape(name + ".safetensors"))
         assert not os.path.exists(os.path.join(out, "latest")), name

@@ -548,7 +548,7 @@ def _(work):
     assert document("source", "-i", folder, "--labels", csv_path, code=1) == result
     says(inspect("source", "-i", folder, code=2), "needs -i PATH and -l CSV")
     says(inspect("source", "-l", csv_path, code=2), "needs -i PATH and -l CSV")
-    says(inspect("-l", csv_path, work, code=2), "is an option of source")
+    says(inspect("-l", csv_path, work, code=2), "is an option of report and source")
 
 
 @case("the table by archive, if the label file is the one of the complete data set")
