@@ -11,6 +11,7 @@
 
 #include "base/number_format.h"
 #include "input/stored_scan.h"
+#include "labels/synthetic_note.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -235,37 +236,15 @@ find_images(struct convert *c, struct chex_error *err)
     return status == CHEX_OK ? check_found(c, err) : status;
 }
 
-/* Returns whether the folder contains LABELS_SYNTHETIC.  The name "" is the current folder. */
-static bool
-has_note(const char *folder, size_t length)
-{
-    char path[PATH_MAX];
-    int used = snprintf(path, sizeof(path), "%.*s%s" LABELS_SYNTHETIC, (int)length, folder, length > 0 ? "/" : "");
-
-    return used > 0 && (size_t)used < sizeof(path) && access(path, F_OK) == 0;
-}
-
-static bool
-is_next_to_note(const char *path)
-{
-    size_t length = strlen(path);
-
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    return has_note(path, length);
-}
-
 /* Returns whether the label file or the images come from a folder of chex-synth. */
 static bool
 is_synthetic(const struct convert_options *o)
 {
-    bool synthetic = o->labels && is_next_to_note(o->labels);
+    bool synthetic = o->labels && synthetic_note_beside(o->labels);
     size_t i;
 
     for (i = 0; i < o->input_count && !synthetic; i++)
-        synthetic = has_note(o->inputs[i], strlen(o->inputs[i])) || is_next_to_note(o->inputs[i]);
+        synthetic = synthetic_note_at(o->inputs[i]);
     return synthetic;
 }
 

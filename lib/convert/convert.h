@@ -106,7 +106,7 @@ struct convert {
      * allow_missing may have begun that data set, because it expected the images in archives.  Otherwise "".
      */
     char whole_id[CHEX_ID_LENGTH + 1];
-    bool synthetic;      /* LABELS_SYNTHETIC is next to the label file or an input, or in an input */
+    bool synthetic;      /* SYNTHETIC_NOTE is next to the label file or an input, or in an input */
     bool official_found; /* the official split was chosen because both lists exist */
 
     /* The processes that share the work, with watch->stop as their `stop`; NULL: only this process.  Not owned */

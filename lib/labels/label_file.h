@@ -38,9 +38,6 @@ struct entry {
     bool impossible_age;  /* age is NaN because the number was negative or above 120 */
 };
 
-/* chex-synth writes a file with this name next to its label file and its folder of images. */
-#define LABELS_SYNTHETIC "SYNTHETIC.txt"
-
 struct labels {
     const struct label_kind *kind; /* NULL: the rows are records of a data set */
     struct findings findings;      /* of labels_options, or of the kind */

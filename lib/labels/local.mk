@@ -15,4 +15,6 @@ libchexcore_la_SOURCES += \
 	lib/labels/notes.c \
 	lib/labels/notes.h \
 	lib/labels/patient_ids.c \
-	lib/labels/patient_ids.h
+	lib/labels/patient_ids.h \
+	lib/labels/synthetic_note.c \
+	lib/labels/synthetic_note.h

@@ -203,6 +203,7 @@ def _(work):
                         (f"{first},Lump,1,2,3,4\n", "boxes.csv:2: unknown finding"),
                         (f"{first},Mass,1,2,3,4\n{first},Mass,1,2,3,4\n", "boxes.csv:3: a second box"),
                         (f"{first},Mass,1000,2,30,4\n", "boxes.csv:2: the box reaches beyond the 1024 x 1024 pixels"),
+                        (f"{first},Mass,1,2,3,4\n", "synthetic ones may have any size: --box-size N"),
                         ("other.png,Mass,1,2,3,4\n", "no image of the list is among the images"),
                         ("", "boxes.csv: no box")):
         path = write(f"{work}/boxes.csv", HEADER + text)

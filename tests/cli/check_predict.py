@@ -132,6 +132,8 @@ def _(work):
             archive.write(os.path.join(images(), name), name)
     predict(whole(), images(), "-o", f"{work}/reference", "-q", "-j", "1")
     reference = tree(f"{work}/reference")
+    assert document(slurp(f"{work}/reference/predictions.json"))["synthetic"] is True
+    write(f"{work}/SYNTHETIC.txt", "")  # next to the folder and the archives, as chex-synth's
     paths = [first, f"{work}/second.tar.gz", f"{work}/third.zip"]
     for number, words in enumerate((["-j", "2"], ["-j", "1", "--micro-batch", "1"], ["-j", "3", "--micro-batch", "7"],
                                     ["-j", "2", "--micro-batch", "200"])):

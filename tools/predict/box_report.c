@@ -118,6 +118,17 @@ print_heading(void)
     print_line("", line);
 }
 
+/* Returns whether a finding of the table has published values. */
+static bool
+has_published(const struct box_run *b)
+{
+    for (unsigned k = 0; !b->synthetic && k < b->found.findings; k++)
+        for (unsigned i = 0; b->found.finding[k].boxes > 0 && i < PUBLISHED_BOXES; i++)
+            if (!isnan(published_value(&published_boxes[i], b->models->model[0].findings.name[k])))
+                return true;
+    return false;
+}
+
 void
 boxes_report(const struct box_run *b)
 {
@@ -132,6 +143,8 @@ boxes_report(const struct box_run *b)
         wrap_put(&w, ", ", "%s of refused images", format_count(b->refused, n));
     if (b->outside > 0)
         wrap_put(&w, ", ", "%s outside of their images", format_count(b->outside, n));
+    if (boxes_common_side(b) > 0)
+        wrap_put(&w, "; ", "in pixels of %u x %u", boxes_common_side(b), boxes_common_side(b));
     if (b->synthetic)
         wrap_put(&w, "; ", "%s", "synthetic images");
     wrap_end(&w);
@@ -149,6 +162,6 @@ boxes_report(const struct box_run *b)
         fprintf(stderr, "mean of %u findings\n", b->found.defined);
         print_localized(b, "mean", &b->found.mean);
     }
-    if (!b->synthetic)
+    if (has_published(b))
         wrap_line(stderr, "", "Wang: Wang et al. 2017, ResNet-50, tables 7 (IoU, ChestX-ray8) and 19 (ChestX-ray14)");
 }

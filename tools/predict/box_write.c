@@ -236,12 +236,14 @@ json_t *
 boxes_json(const struct box_run *b)
 {
     const struct predict_model *m = &b->models->model[0];
+    uint32_t side = boxes_common_side(b);
 
-    return json_pack("{s:i,s:s,s:s,s:s,s:b,s:s,s:s,s:{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o},s:i,s:i,s:o,s:o}", "format", 1,
-                     "tool", "chex-predict", "version", chex_version(), "use", "research only, not for diagnosis",
+    return json_pack("{s:i,s:s,s:s,s:s,s:b,s:s,s:s,s:{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o},s:i,s:i,s:o,s:o}", "format",
+                     1, "tool", "chex-predict", "version", chex_version(), "use", "research only, not for diagnosis",
                      "synthetic", b->synthetic, "model", m->state.model, "model_sha256", m->sha256, "list", "sha256",
-                     b->list.sha256, "boxes", count_json(b->list.count), "other_findings", count_json(b->list.ignored),
-                     "not_scored", count_json(b->list.count - b->count), "refused", count_json(b->refused), "outside",
+                     b->list.sha256, "image_side", side > 0 ? json_integer(side) : json_null(), "boxes",
+                     count_json(b->list.count), "other_findings", count_json(b->list.ignored), "not_scored",
+                     count_json(b->list.count - b->count), "refused", count_json(b->refused), "outside",
                      count_json(b->outside), "measured", count_json(b->measured), "images", count_json(b->scored),
                      "replicates", BOX_REPLICATES, "seed", BOX_SEED, "findings", json_findings(b), "mean",
                      b->found.defined > 1 ? json_localized(b, "mean", &b->found.mean) : json_null());

@@ -10,13 +10,12 @@
 #include "base/ascii.h"
 #include "common/printable.h"
 #include "labels/patient_ids.h"
+#include "labels/synthetic_note.h"
 #include "predict/predict_images.h"
 #include "predict/predict_model.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NIH_DIGITS 8
 #define ROUNDING   0.001 /* pixels outside of its image that a box may have */
@@ -37,20 +36,6 @@ boxes_check_options(const struct predict_options *o, struct chex_error *err)
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-/* Returns whether chex-synth has written the folder of the list. */
-static bool
-is_next_to_note(const char *path)
-{
-    size_t length = strlen(path);
-    char note[PATH_MAX];
-    int used;
-
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    used = snprintf(note, sizeof(note), "%.*s" LABELS_SYNTHETIC, (int)length, path);
-    return used > 0 && (size_t)used < sizeof(note) && access(note, F_OK) == 0;
-}
-
 static enum chex_status
 check_inside(const struct box_run *b, const struct listed_box *box, uint32_t width, uint32_t height,
              struct chex_error *err)
@@ -66,9 +51,8 @@ check_inside(const struct box_run *b, const struct listed_box *box, uint32_t wid
                      ascii_escape(box->image, strlen(box->image), shown, sizeof(shown)));
 }
 
-/* Returns the side of all images of the list in pixels, or 0: each file has its own. */
-static uint32_t
-common_side(const struct box_run *b)
+uint32_t
+boxes_common_side(const struct box_run *b)
 {
     if (b->options->box_size > 0)
         return b->options->box_size;
@@ -80,7 +64,7 @@ static enum chex_status
 match_images(struct box_run *b, struct chex_error *err)
 {
     const struct labels *names = &b->images->names;
-    uint32_t side = common_side(b);
+    uint32_t side = boxes_common_side(b);
     size_t row = 0, i;
     char shown[64];
 
@@ -118,7 +102,7 @@ boxes_begin(const struct predict_options *o, const struct models *models, const 
     out->options = o;
     out->models = models;
     out->images = images;
-    out->synthetic = synthetic || is_next_to_note(o->boxes);
+    out->synthetic = synthetic || synthetic_note_beside(o->boxes);
     evaluate_views(TTA_NONE, model->state.side, models->size, view);
     out->crop = view[0];
     (void)graph_find_head(model->graph, &out->head); /* map_grid_of() has found it */
@@ -126,6 +110,10 @@ boxes_begin(const struct predict_options *o, const struct models *models, const 
         status = box_list_read(o->boxes, &model->findings, o->name_parts, &out->list, err);
     if (status == CHEX_OK)
         status = match_images(out, err);
+    if (status == CHEX_OK && out->synthetic && boxes_common_side(out) == BOX_SIDE && o->box_size == 0)
+        status = error_set(err, CHEX_ERR_USAGE,
+                           "a data set does not say how large its images were, and synthetic ones may have any size: "
+                           "--box-size N, as in chex-synth --size N");
     if (status != CHEX_OK)
         return status;
     out->cells = calloc(out->count, out->head.pixels * sizeof(float));
@@ -206,7 +194,7 @@ find_patient(struct box_comparison *c, const char *name, uint32_t *patient, stru
 static uint32_t
 width_of(const struct box_run *b, const struct image_result *image)
 {
-    uint32_t side = common_side(b);
+    uint32_t side = boxes_common_side(b);
 
     return side > 0 ? side : image->width;
 }
@@ -214,7 +202,7 @@ width_of(const struct box_run *b, const struct image_result *image)
 static uint32_t
 height_of(const struct box_run *b, const struct image_result *image)
 {
-    uint32_t side = common_side(b);
+    uint32_t side = boxes_common_side(b);
 
     return side > 0 ? side : image->height;
 }

@@ -70,6 +70,8 @@ enum chex_status boxes_check_options(const struct predict_options *o, struct che
  */
 enum chex_status boxes_begin(const struct predict_options *o, const struct models *models, const struct images *images,
                              bool synthetic, struct box_run *out, struct chex_error *err);
+/* Returns the side of all images of the list in pixels, or 0: each file has its own. */
+uint32_t boxes_common_side(const struct box_run *b);
 /* Keep the maps of an image that has boxes.  map: [outputs][head.pixels] */
 void boxes_keep(struct box_run *b, uint32_t row, const float *map);
 /*

@@ -8,6 +8,7 @@
 #include "predict/predict_images.h"
 
 #include "input/stored_scan.h"
+#include "labels/synthetic_note.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,7 @@ images_list(const struct predict_options *o, unsigned size, enum resample_method
             const atomic_bool *stop, struct images *out, struct chex_error *err)
 {
     enum chex_status status;
+    size_t i;
 
     out->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     out->source.with_datasets = true;
@@ -233,6 +235,8 @@ images_list(const struct predict_options *o, unsigned size, enum resample_method
     out->source.split = o->split;
     out->source.apart = "--name-parts 2 keeps images of different folders apart";
     out->source.datasets_apart = "score them in separate commands";
+    for (i = 0; i < o->paths; i++)
+        out->synthetic |= synthetic_note_at(o->path[i]);
     status = source_scan(o->path, o->paths, &out->source, err);
     if (status != CHEX_OK)
         return scan_failed(o, status, err);

@@ -18,6 +18,7 @@ struct images {
     struct labels names;           /* [count], sorted */
     struct planned_image *planned; /* [count] of each name; its index is the row */
     size_t count;
+    bool synthetic;                  /* a path is in a folder of chex-synth; data sets say it themselves */
     struct unlabeled *member;        /* [source.archive_count] names in each archive */
     struct archive_content *content; /* as `member`; set by the reader */
     struct unlabeled others;         /* names in archives that are not in the list; set by the reader */

@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "common/shell_word.h"
+#include "draw/canvas.h"
 #include "io/file.h"
 #include "labels/box_list.h"
 #include "log/run_file.h"
@@ -297,6 +298,8 @@ check_export(const struct predict_options *o, struct chex_error *err)
         return error_set(err, CHEX_ERR_USAGE, "--export scores no images, and '%s' is not a run", o->path[0]);
     if (o->runs > 1)
         return error_set(err, CHEX_ERR_USAGE, "--export writes one model, not %zu", o->runs);
+    if (!picture_name_ends(o->export, ".onnx"))
+        return error_set(err, CHEX_ERR_USAGE, "--export '%s': the name must end in .onnx", o->export);
     if (o->out)
         return error_set(err, CHEX_ERR_USAGE, "--export writes only its file: give no --output");
     if (option)

@@ -403,7 +403,7 @@ prediction_synthetic(const struct images *images)
 
     for (i = 0; i < images->source.dataset_count; i++)
         synthetic |= images->source.dataset[i]->manifest.synthetic;
-    return synthetic;
+    return synthetic || images->synthetic;
 }
 
 /* The members after the marks. */

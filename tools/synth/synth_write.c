@@ -29,6 +29,7 @@
 #include "base/progress.h"
 #include "base/threads.h"
 #include "io/file.h"
+#include "labels/synthetic_note.h"
 #include "plan/split.h"
 #include "synth/synth_boxes.h"
 #include "synth/synth_png.h"
@@ -42,7 +43,7 @@ enum { TEXT_NOTE, TEXT_TRAIN, TEXT_TEST, TEXT_CSV, TEXTS };
 static const char *
 text_name(const struct population *p, int k)
 {
-    static const char *const names[] = {LABELS_SYNTHETIC, SPLIT_LIST_TRAIN, SPLIT_LIST_TEST};
+    static const char *const names[] = {SYNTHETIC_NOTE, SPLIT_LIST_TRAIN, SPLIT_LIST_TEST};
 
     return k == TEXT_CSV ? population_csv_name(p) : names[k];
 }
