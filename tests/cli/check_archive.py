@@ -28,8 +28,8 @@ import zlib
 
 import harness
 import support
-from support import (PATIENCE, SOURCE, Cases, Skip, cache_folder, chunk, complete, crc32c, images, manifest, png,
-                     program, rejects, run, same_tree, says, slurp, synth, tree, write)
+from support import (PATIENCE, SOURCE, Cases, Skip, cache_folder, chunk, complete, crc32c, images, manifest,
+                     peak_kib, png, program, rejects, run, same_tree, says, slurp, synth, tree, write)
 
 case = Cases()
 CACHE = cache_folder("archive")
@@ -745,15 +745,6 @@ def ask_for_4_gib(path):
     header[-4:] = struct.pack("<I", zlib.crc32(header[:-4]))
     data[12:12 + size] = header
     return write(path, data)
-
-
-def peak_kib(command, code, **how):
-    """Peak memory of a command that ends with this code, and its output."""
-    done = run(["/usr/bin/env", sys.executable, "-c", "import resource, subprocess, sys\n"
-                "code = subprocess.run(sys.argv[1:]).returncode\n"
-                "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\nsys.exit(code)", *command],
-               code, **how)
-    return int(re.search(r"^peak (\d+)", done.stdout, re.M).group(1)), done
 
 
 @case("a .tar.xz that asks for 4 GiB of memory, and a zip that may, are refused; --max-memory allows it")

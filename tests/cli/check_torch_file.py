@@ -16,7 +16,7 @@ import sys
 import tarfile
 import zipfile
 
-from support import Cases, program, python_with, run, says, slurp, write
+from support import Cases, peak_kib, program, python_with, run, says, slurp, write
 from training import command, data, header, scratch, whole, with_header
 
 case = Cases()
@@ -62,6 +62,11 @@ def dictionary(items):
     return b"}(" + b"".join(text(k) + v for k, v in items) + b"u"
 
 
+def pairs(items):
+    """A dictionary as Python 2 wrote it: OrderedDict([[key, value], ...])."""
+    return ORDERED + b"](" + b"".join(b"](" + text(k) + v + b"e" for k, v in items) + b"e\x85R"
+
+
 def program_of(value):
     return b"\x80\x02" + value + b"."
 
@@ -95,24 +100,30 @@ def weights():
             for key, e in top.items() if key != "__metadata__"}
 
 
-def as_torch(rename=lambda key: key):
+def as_torch(rename=lambda key: key, make=dictionary):
     """A pickle of weights(), their storages and the bytes of a value in each."""
     items, storages, sizes = [], {}, {}
     for i, (key, (dtype, shape, content)) in enumerate(weights().items()):
         size = 8 if dtype == "I64" else 4
         items.append((rename(key), tensor(str(i), len(content) // size, shape, kind=DTYPES[dtype])))
         storages[str(i)], sizes[str(i)] = content, size
-    return dictionary(items), storages, sizes
+    return make(items), storages, sizes
 
 
 # ---- runs ----------------------------------------------------------------------------------------------------------
 
 
+def one_step(work, path):
+    """The command of a run of one step from these weights."""
+    out = os.path.join(work, "run")
+    shutil.rmtree(out, ignore_errors=True)
+    return [*command(out, "--epochs", "1", "--max-steps", "1", "--seed", "3", "-q"), "--init", path]
+
+
 def first_step(work, path, code=0):
     """The bytes of the checkpoint after one step from these weights."""
     out = os.path.join(work, "run")
-    shutil.rmtree(out, ignore_errors=True)
-    done = run([*command(out, "--epochs", "1", "--max-steps", "1", "--seed", "3", "-q"), "--init", path], code)
+    done = run(one_step(work, path), code)
     return slurp(f"{out}/step-000001.safetensors") if code == 0 else done
 
 
@@ -132,6 +143,13 @@ def refused(work, blob, code, *patterns):
     done = first_step(work, write(f"{work}/x.pth", blob), code)
     says(done, *patterns)
     assert not os.path.exists(f"{work}/run"), "a refused file made a run"
+
+
+def refused_small(work, blob, *patterns):
+    """It is refused, with less memory than 300 MiB."""
+    peak, done = peak_kib([str(word) for word in one_step(work, write(f"{work}/x.pth", blob))], 6)
+    says(done, *patterns)
+    assert peak < 300 << 10, f"{peak} KiB for {len(blob)} bytes"
 
 
 # ---- the same bytes ------------------------------------------------------------------------------------------------
@@ -164,6 +182,7 @@ def _(work):
     parameter = name("torch._utils", "_rebuild_parameter") + b"(" + plain + b"\x88N" + b"tR"
     assert plain in as_torch()[0], first
     same(work, zipped(as_torch()[0].replace(plain, parameter), storages), "parameter")
+    same(work, zipped(as_torch(make=pairs)[0], storages), "pairs")
 
 
 @case("tensors that share one storage, and strides: channels_last and a transposed matrix")
@@ -286,6 +305,25 @@ def _(work):
     refused(work, one("0", 4, [big, big], [0, 0]), 6, "tensors of densenet-micro do not fit")
     twice = dictionary([("a", tensor("0", 4, [4])), ("a", tensor("0", 4, [4]))])
     refused(work, zipped(twice, {"0": blob}), 6, "'a': it occurs twice")
+
+
+@case("one value used many times: elements, tensors and names are limited, so a small file takes little memory")
+def _(work):
+    one = {"0": struct.pack("<4f", 1, 2, 3, 4)}
+    kept = ORDERED + b"q\0" + text("a") + b"N\x86q\1"
+    lists = kept + b"](" + b"h\1" * 100000 + b"e\x85q\2" + b"h\0h\2R0" * 2000
+    refused_small(work, zipped(lists, one), "the lists and dictionaries of the pickle have more than 4000000 elements")
+    for made in (b"](" + b"h\1" * 1000 + b"e0", b"(" + b"h\1" * 1000 + b"t0", b"}(" + b"h\1" * 1000 + b"u0"):
+        refused_small(work, zipped(kept + made * 4000, one), "have more than 4000000 elements")
+
+    def many(key, count):
+        first = text(key) + b"q\0" + tensor("0", 4, [4]) + b"q\1"
+        return zipped(b"}(" + first + b"h\0h\1" * (count - 1) + b"u", one)
+
+    refused_small(work, many("k" * 200000, 10000), "the name of a tensor has more than 512 bytes")
+    refused_small(work, many("k" * 513, 1), "the name of a tensor has more than 512 bytes")
+    refused_small(work, many("k", 65537), "it has more than 65536 tensors")
+    refused_small(work, many("k" * 512, 65536), "it occurs twice")
 
 
 @case("other files: a compressed zip, another zip, big-endian values, the oldest format, another pickle")

@@ -128,6 +128,15 @@ def run(command, code=0, **options):
     return done
 
 
+def peak_kib(command, code, **how):
+    """Peak memory of a command that ends with this code, and its output."""
+    done = run(["/usr/bin/env", sys.executable, "-c", "import resource, subprocess, sys\n"
+                "code = subprocess.run(sys.argv[1:]).returncode\n"
+                "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\nsys.exit(code)", *command],
+               code, **how)
+    return int(re.search(r"^peak (\d+)", done.stdout, re.M).group(1)), done
+
+
 def helps(tool):
     """{command: its --help} of a tool; "" is the program itself."""
     text = run([program(tool), "--help"]).stdout

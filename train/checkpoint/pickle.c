@@ -97,9 +97,10 @@ peek(const struct pickle_machine *m, size_t below)
 static enum chex_status
 append(struct pickle_machine *m, struct pickle_value *container, const uint32_t *number, size_t count)
 {
+    enum chex_status status = pickle_count_elements(m->p, count, m->err);
     size_t i;
 
-    for (i = 0; i < count; i++) {
+    for (i = 0; status == CHEX_OK && i < count; i++) {
         uint32_t *grown = array_grow(container->items.value, &container->items.capacity, container->items.count,
                                      sizeof(*number));
 
@@ -108,7 +109,7 @@ append(struct pickle_machine *m, struct pickle_value *container, const uint32_t 
         container->items.value = grown;
         container->items.value[container->items.count++] = number[i];
     }
-    return CHEX_OK;
+    return status;
 }
 
 /* ---- bytes of the program ---------------------------------------------------------------------------------------- */

@@ -19,8 +19,9 @@
 
 #include "checkpoint/safetensors.h"
 
-#define PICKLE_SIZE   (16u << 20) /* bytes; DenseNet-121 has 60 kB */
-#define PICKLE_VALUES 1000000u
+#define PICKLE_SIZE     (16u << 20) /* bytes; DenseNet-121 has 60 kB */
+#define PICKLE_VALUES   1000000u
+#define PICKLE_ELEMENTS (4 * PICKLE_VALUES) /* of all lists and dictionaries; one value may be in many of them */
 
 enum pickle_kind {
     PICKLE_NONE,
@@ -68,6 +69,7 @@ struct pickle_value {
 struct pickle {
     struct pickle_value *value;
     size_t count, capacity;
+    size_t elements; /* of all lists and dictionaries */
     struct arena strings;
 };
 
@@ -76,7 +78,7 @@ struct pickle {
  * be called again for the next pickle of a file; the values stay.
  * CHEX_ERR_DAMAGED, CHEX_ERR_TRUNCATED
  * CHEX_ERR_UNSUPPORTED  a name or an operation that tensors do not need: the text names it
- * CHEX_ERR_LIMIT        more than PICKLE_VALUES values;  CHEX_ERR_MEMORY
+ * CHEX_ERR_LIMIT        more than PICKLE_VALUES values or PICKLE_ELEMENTS elements;  CHEX_ERR_MEMORY
  */
 enum chex_status pickle_run(struct pickle *p, const uint8_t *data, size_t size, size_t *used, uint32_t *top,
                             struct chex_error *err);

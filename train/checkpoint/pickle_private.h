@@ -22,6 +22,17 @@ struct pickle_machine {
 /* Make a value and put it on the stack. */
 enum chex_status pickle_push(struct pickle_machine *m, struct pickle_value value);
 
+/* Count elements before a list or a dictionary gets them.  CHEX_ERR_LIMIT  together more than PICKLE_ELEMENTS */
+static inline enum chex_status
+pickle_count_elements(struct pickle *p, size_t count, struct chex_error *err)
+{
+    if (count > PICKLE_ELEMENTS - p->elements)
+        return error_set(err, CHEX_ERR_LIMIT, "the lists and dictionaries of the pickle have more than %u elements",
+                         PICKLE_ELEMENTS);
+    p->elements += count;
+    return CHEX_OK;
+}
+
 /* ---- pickle_tensor.c --------------------------------------------------------------------------------------------- */
 
 /* Set *value to the name, or refuse it. */

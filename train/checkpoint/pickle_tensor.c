@@ -147,18 +147,22 @@ make_tensor(const struct pickle *p, const struct pickle_value *arguments, struct
 
 /* OrderedDict() is empty; Python 2 wrote OrderedDict([[key, value], ...]). */
 static enum chex_status
-make_dictionary(const struct pickle *p, const struct pickle_value *arguments, struct pickle_value *made,
+make_dictionary(struct pickle *p, const struct pickle_value *arguments, struct pickle_value *made,
                 struct chex_error *err)
 {
     const struct pickle_value *pairs = element(p, arguments, 0, PICKLE_LIST);
     size_t count = pairs ? pairs->items.count : 0, i;
     uint32_t *value;
+    enum chex_status status;
 
     *made = (struct pickle_value){.kind = PICKLE_DICT};
     if (arguments->items.count > 0 && !pairs)
         return bad("a dictionary of something other than pairs", err);
     if (count == 0)
         return CHEX_OK;
+    status = pickle_count_elements(p, 2 * count, err);
+    if (status != CHEX_OK)
+        return status;
     value = calloc(count, 2 * sizeof(*value));
     if (!value)
         return error_memory(err);

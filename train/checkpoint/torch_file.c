@@ -126,6 +126,15 @@ add_tensor(struct torch_file *f, const char *name, const struct pickle_tensor *t
     return CHEX_OK;
 }
 
+/* Returns the key of the pair at element i if its value is a tensor, else NULL. */
+static const struct pickle_value *
+tensor_key(const struct pickle *p, const struct pickle_value *dict, size_t i)
+{
+    const struct pickle_value *key = &p->value[dict->items.value[i]], *value = &p->value[dict->items.value[i + 1]];
+
+    return key->kind == PICKLE_TEXT && value->kind == PICKLE_TENSOR ? key : NULL;
+}
+
 /* Returns the dictionary with the tensors: this one, or one of its values under a usual name. */
 static const struct pickle_value *
 find_tensors(const struct pickle *p, const struct pickle_value *top)
@@ -145,24 +154,46 @@ find_tensors(const struct pickle *p, const struct pickle_value *top)
     return top;
 }
 
+/* Count the tensors before memory is allocated for them: a pickle may use one key and one tensor many times. */
+static enum chex_status
+count_tensors(struct torch_file *f, const struct pickle_value *dict, size_t *count)
+{
+    size_t i;
+
+    *count = 0;
+    for (i = 0; i + 1 < dict->items.count; i += 2) {
+        const struct pickle_value *key = tensor_key(&f->pickle, dict, i);
+
+        if (key && key->text.size > TORCH_NAME_BYTES)
+            return error_set(f->err, CHEX_ERR_LIMIT, "the name of a tensor has more than %u bytes", TORCH_NAME_BYTES);
+        *count += key ? 1 : 0;
+    }
+    if (*count > TORCH_TENSORS)
+        return error_set(f->err, CHEX_ERR_LIMIT, "it has more than %u tensors", TORCH_TENSORS);
+    return CHEX_OK;
+}
+
 static enum chex_status
 add_tensors(struct torch_file *f, uint32_t number)
 {
     const struct pickle *p = &f->pickle;
     const struct pickle_value *dict = find_tensors(p, &p->value[number]);
-    enum chex_status status = CHEX_OK;
-    size_t i;
+    enum chex_status status;
+    size_t count, i;
 
     if (dict->kind != PICKLE_DICT)
         return error_set(f->err, CHEX_ERR_UNSUPPORTED, "it holds no dictionary of tensors: save model.state_dict()");
-    f->out->entry = calloc(dict->items.count / 2 + 1, sizeof(*f->out->entry));
+    status = count_tensors(f, dict, &count);
+    if (status != CHEX_OK)
+        return status;
+    f->out->entry = calloc(count + 1, sizeof(*f->out->entry));
     if (!f->out->entry)
         return error_memory(f->err);
     for (i = 0; status == CHEX_OK && i + 1 < dict->items.count; i += 2) {
-        const struct pickle_value *key = &p->value[dict->items.value[i]], *value = &p->value[dict->items.value[i + 1]];
+        const struct pickle_value *key = tensor_key(p, dict, i);
 
-        if (key->kind == PICKLE_TEXT && value->kind == PICKLE_TENSOR)
-            status = add_tensor(f, key->text.data, value->tensor);
+        if (key)
+            status = add_tensor(f, key->text.data, p->value[dict->items.value[i + 1]].tensor);
     }
     if (status == CHEX_OK && f->out->count == 0)
         status = error_set(f->err, CHEX_ERR_UNSUPPORTED, "it holds no tensors: save model.state_dict()");

@@ -18,11 +18,15 @@
 
 #include "checkpoint/safetensors.h"
 
+#define TORCH_TENSORS    65536u /* DenseNet-121 has 727 */
+#define TORCH_NAME_BYTES 512u   /* of a tensor */
+
 /*
  * Open a file of weights, whose first bytes decide the format.  Close and release *out with safetensors_close(), also
  * after a failure.  A file of torch.save() has no metadata.
  * Errors of safetensors_open(), pickle_run() and zip_members_read(); CHEX_ERR_UNSUPPORTED also for big-endian values;
- * CHEX_ERR_DAMAGED also for a storage that is missing, too short, or has another checksum
+ * CHEX_ERR_DAMAGED also for a storage that is missing, too short, or has another checksum; CHEX_ERR_LIMIT also for more
+ * than TORCH_TENSORS tensors, or a name of more than TORCH_NAME_BYTES bytes
  */
 enum chex_status weights_open(int folder_fd, const char *path, struct safetensors *out, struct chex_error *err);
 
