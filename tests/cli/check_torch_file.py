@@ -5,6 +5,7 @@ pickle is refused, and none of its code runs.
 
     check_torch_file.py [PATTERN]   cases with PyTorch itself run with CHEX_SLOW=1; the others write the files by hand
 """
+import copy
 import functools
 import io
 import json
@@ -71,7 +72,8 @@ def program_of(value):
     return b"\x80\x02" + value + b"."
 
 
-def zipped(value, storages, method=zipfile.ZIP_STORED, more=()):
+def zipped(value, storages, method=zipfile.ZIP_STORED, more=(), again=()):
+    """A zip of torch.save(); its list has the members `again` a second time, under other names."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
         archive.writestr("archive/data.pkl", program_of(value))
@@ -79,6 +81,10 @@ def zipped(value, storages, method=zipfile.ZIP_STORED, more=()):
             archive.writestr(f"archive/{member}", content)
         for key, content in storages.items():
             archive.writestr(f"archive/data/{key}", content)
+        for key in again:
+            member = copy.copy(archive.getinfo(f"archive/data/{key}"))
+            member.filename = member.orig_filename = f"archive/data/{key}-again"
+            archive.filelist.append(member)
     return out.getvalue()
 
 
@@ -324,6 +330,13 @@ def _(work):
     refused_small(work, many("k" * 513, 1), "the name of a tensor has more than 512 bytes")
     refused_small(work, many("k", 65537), "it has more than 65536 tensors")
     refused_small(work, many("k" * 512, 65536), "it occurs twice")
+
+
+@case("members of a zip that overlap would be read many times: together they are not larger than the file")
+def _(work):
+    value, storages, _ = as_torch()
+    refused(work, zipped(value, storages, again=storages), 6,
+            "the list of the zip is damaged: its members together are larger than the file")
 
 
 @case("other files: a compressed zip, another zip, big-endian values, the oldest format, another pickle")

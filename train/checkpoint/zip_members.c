@@ -176,6 +176,7 @@ by_name(const void *a, const void *b)
 static enum chex_status
 read_entries(struct zip_members *z, const struct zip_list *list, const uint8_t *text, struct chex_error *err)
 {
+    uint64_t left = z->size; /* bytes of the file: members that overlap would be read more than once */
     enum chex_status status = CHEX_OK;
     size_t at = 0, i;
 
@@ -188,6 +189,11 @@ read_entries(struct zip_members *z, const struct zip_list *list, const uint8_t *
         status = read_entry(z, text, list->size, &at, err);
     if (status != CHEX_OK)
         return status;
+    for (i = 0; i < z->count; i++) {
+        if (z->member[i].stored && z->member[i].size > left)
+            return bad_list("its members together are larger than the file", err);
+        left -= z->member[i].stored ? z->member[i].size : 0;
+    }
     qsort(z->member, z->count, sizeof(*z->member), by_name);
     for (i = 1; i < z->count; i++)
         if (by_name(&z->member[i - 1], &z->member[i]) == 0)

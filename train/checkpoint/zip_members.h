@@ -34,7 +34,8 @@ struct zip_members {
 
 /*
  * Read the list of an open file.
- * CHEX_ERR_TRUNCATED  it has no list at its end;  CHEX_ERR_DAMAGED;  CHEX_ERR_LIMIT;  CHEX_ERR_READ, CHEX_ERR_MEMORY
+ * CHEX_ERR_TRUNCATED  it has no list at its end;  CHEX_ERR_LIMIT;  CHEX_ERR_READ, CHEX_ERR_MEMORY
+ * CHEX_ERR_DAMAGED    also if its stored members together are larger than the file, so some of them overlap
  */
 enum chex_status zip_members_read(int fd, uint64_t size, struct zip_members *out, struct chex_error *err);
 void zip_members_release(struct zip_members *z);
