@@ -339,6 +339,18 @@ def _(work):
             "the list of the zip is damaged: its members together are larger than the file")
 
 
+@case("the error says what is too long: a member of the zip, or the name of a module")
+def _(work):
+    value, storages, _ = as_torch()
+    refused(work, zipped(value, storages, more=[("byteorder", "l" * 65)]), 6,
+            "member 'archive/byteorder' of the zip has more than 64 bytes")
+    refused(work, zipped(value, storages, more=[("byteorder", "l" * 64)]), 6, "not little-endian")
+    refused(work, zipped(b"N" * (16 << 20), {}), 6, "member 'archive/data.pkl' of the zip has more than 16777216 bytes")
+    refused(work, zipped(name("a" * 256, "b"), {}), 6, "a name of more than 255 bytes")
+    refused(work, zipped(name("a", "b" * 255), {}), 6, "it needs 'a.bbb")
+    refused(work, zipped(name("torch", "Float\0Storage"), {}), 6, "a name with a zero byte")
+
+
 @case("other files: a compressed zip, another zip, big-endian values, the oldest format, another pickle")
 def _(work):
     value, storages, sizes = as_torch()

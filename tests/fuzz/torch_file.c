@@ -296,6 +296,9 @@ fuzz_seeds(fuzz_seed_fn *give, void *context)
          "\x80\2"
          "ccollections\nOrderedDict\nq\0X\1\0\0\0aN\x86q\1](h\1h\1h\1h\1e\x85q\2h\0h\2Rh\0h\2Rh\0h\2R.");
     GIVE("tensor-again", "\1", "\x80\2}(X\1\0\0\0aq\0" TENSOR("K\3\x85", "K\1\x85") "q\1h\0h\1h\0h\1u.");
+    GIVE("zero-in-name", "\1",
+         "\x80\2"
+         "ctorch\nFloat\0Storage\n.");
     GIVE("itself", "\1", "\x80\2]q\0h\0a.");
     GIVE("huge-shape", "\1", "\x80\2}X\1\0\0\0a" TENSOR("J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86", "K\0K\0\x86") "s.");
     GIVE("huge-memo", "\1", "\x80\2Nr\xff\xff\xff\xff.");

@@ -192,8 +192,10 @@ take_line(struct pickle_machine *m, char out[NAME_MOST])
 
     if (!end)
         return truncated(m);
-    if (length >= NAME_MOST || memchr(from, '\0', length))
+    if (length >= NAME_MOST)
         return damaged(m, "a name of more than 255 bytes");
+    if (memchr(from, '\0', length))
+        return damaged(m, "a name with a zero byte");
     memcpy(out, from, length);
     out[length] = '\0';
     m->at += length + 1;

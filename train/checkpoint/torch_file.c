@@ -11,6 +11,7 @@
 #include "checkpoint/pickle.h"
 #include "checkpoint/zip_members.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,9 +210,11 @@ read_member(struct torch_file *f, const struct zip_member *member, uint64_t most
     uint64_t offset;
     size_t got;
     enum chex_status status;
+    char shown[100];
 
     if (member->size > most)
-        return error_set(f->err, CHEX_ERR_LIMIT, "its pickle has more than 16 MiB");
+        return error_set(f->err, CHEX_ERR_LIMIT, "member '%s' of the zip has more than %" PRIu64 " bytes",
+                         show(member->name, shown), most);
     status = zip_member_check(&f->zip, member, &offset, f->err);
     if (status == CHEX_OK)
         status = buffer_reserve(b, (size_t)member->size + 1, f->err);
