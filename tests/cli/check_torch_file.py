@@ -178,6 +178,8 @@ def _(work):
     same(work, zipped(dictionary([("epoch", number(3)), ("state_dict", value), ("loss", b"G" + bytes(8))]), storages),
          "state_dict")
     same(work, zipped(dictionary([("model", dictionary([("state_dict", value)]))]), storages), "model")
+    for prefix in ("_orig_mod.", "module._orig_mod.", "net."):  # torch.compile, and with DataParallel; Lightning
+        same(work, zipped(*as_torch(lambda key, prefix=prefix: prefix + key)[:2]), prefix)
     value, _, _ = as_torch(lambda key: key.replace("norm1", "norm.1").replace("conv2", "conv.2")
                            if "denselayer" in key else key)
     same(work, old(value, storages, sizes), "old names")

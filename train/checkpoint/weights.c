@@ -19,7 +19,8 @@
 #define FAULTS 5   /* tensors named in an error */
 
 /* Prefixes of a name; the name of the model is a prefix too, with or without "module.". */
-static const char *const prefixes[] = {"", "module.", "model.", "backbone.", "encoder.", "module.model."};
+static const char *const prefixes[] = {
+    "", "module.", "model.", "backbone.", "encoder.", "module.model.", "_orig_mod.", "net.", "module._orig_mod."};
 static const char *const wrappers[] = {"", "module."};
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
