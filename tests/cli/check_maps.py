@@ -238,6 +238,8 @@ def _(work):
     write(f"{work}/t.csv", b"Mass,0.5\n")
     says(predict(whole(), f"{work}/one.png", "--maps", "--sheet", "--threshold", f"{work}/t.csv", "-o", f"{work}/b",
                  code=2), "--sheet needs labels")
+    says(predict(whole(), data(), "--maps", "--sheet", "--finding", "Mass,Edema", "--threshold", f"{work}/t.csv", "-o",
+                 f"{work}/b", code=2), "--sheet: the model has no threshold for Edema")
     assert not os.path.exists(f"{work}/a") and not os.path.exists(f"{work}/b")
 
 

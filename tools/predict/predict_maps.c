@@ -213,6 +213,7 @@ maps_begin(const struct predict_options *o, const struct models *models, const s
     const struct predict_model *model = &models->model[0];
     struct crop view[EVALUATE_VIEWS];
     enum chex_status status = map_grid_of(model->graph, &out->grid, err);
+    unsigned k;
 
     out->options = o;
     out->models = models;
@@ -225,6 +226,10 @@ maps_begin(const struct predict_options *o, const struct models *models, const s
     (void)graph_find_head(model->graph, &out->head); /* map_grid_of() has found it */
     if (status == CHEX_OK && o->map_findings)
         status = choose_findings(o->map_findings, &model->findings, out->drawn, err);
+    for (k = 0; status == CHEX_OK && o->map_sheet && flags->findings > 0 && k < model->findings.count; k++)
+        if (out->drawn[k] && isnan(flags->threshold[k]))
+            status = error_set(err, CHEX_ERR_USAGE, "--sheet: the model has no threshold for %s: see --threshold FILE",
+                               model->findings.name[k]);
     if (status == CHEX_OK && o->map_sheet)
         status = sheets_begin(images, &model->findings, flags, (size_t)models->size * models->size, out->head.pixels,
                               &out->sheets, err);
