@@ -15,7 +15,7 @@ import struct
 
 from mpi import ENVIRONMENT, ranks
 from support import SOURCE, Cases, manifest, masked, program, run, says, slurp, tree, write
-from training import data, finish, header, scratch, train, with_header
+from training import data, finish, header, scratch, three_splits, train, with_header
 
 try:
     import jsonschema
@@ -83,9 +83,11 @@ def _(work):
     says(audit(out), r"audit    start -> step-000000: equal\n",
          r"audit    step-000000 -> step-000004, 4 steps: equal\n",
          r"audit    step-000004 -> step-000006, 2 steps: equal\n", r"step-\d+ -> best\.safetensors: equal\n",
+         r"val -> best\.safetensors: equal\n",
          r"best\.safetensors -> predictions-val\.csv: equal\n", r"best\.safetensors -> predictions-test\.csv: equal\n",
-         r"done     7 pairs of checkpoints, 18 steps trained again:\s+all 10 comparisons are equal\n")
-    says(audit(out, count=2), "all 10 comparisons are equal", "without running statistics, because of another number")
+         r"best\.safetensors -> metrics-val\.json: equal\n", r"best\.safetensors -> metrics-test\.json: equal\n",
+         r"done     7 pairs of checkpoints, 18 steps trained again:\s+all 13 comparisons are equal\n")
+    says(audit(out, count=2), "all 13 comparisons are equal", "without running statistics, because of another number")
     assert tree(out) == before
 
 
@@ -135,7 +137,7 @@ def _(work):
         shutil.rmtree(out)
 
 
-@case("a changed best model, prediction or metric's weights")
+@case("a changed best model or prediction")
 def _(work):
     out = honest(work)
     path = os.path.join(out, "predictions-test.csv")
@@ -146,15 +148,106 @@ def _(work):
     lines[3] = ",".join(cells)
     write(path, "\n".join(lines).encode())
     found = differing(out)["best.safetensors", "predictions-test.csv"]
-    assert found["name"] == cells[0] + " prob_Edema" and found["was"] == "0.123456791", found
+    assert found["name"] == cells[0] + " prob_Edema" and found["was"] == "0.123456789", found
     assert (found["differing"], found["others"]) == (1, 0)
     out2 = shutil.copytree(Made.folder, os.path.join(work, "second"))
     change_float(os.path.join(out2, "best.safetensors"), "classifier.bias", 0)
     found = compared(out2, 1)
     best = [c for (_, to), c in found.items() if to == "best.safetensors"]
     assert best[0]["outcome"] == "differs" and best[0]["name"] == "classifier.bias", best
-    test = found["best.safetensors", "predictions-test.csv"]
-    assert test["outcome"] == "skipped" and "of other weights" in test["reason"], test
+    numbers = found["best.safetensors", "metrics-test.json"]
+    assert numbers["outcome"] == "differs" and numbers["name"] == "model.checkpoint_sha256", numbers
+
+
+def change_cell(path, column, text):
+    """Replace a cell of the third image; returns the name of that image."""
+    lines = slurp(path).decode().split("\n")
+    cells = lines[3].split(",")
+    cells[lines[0].split(",").index(column)] = text
+    lines[3] = ",".join(cells)
+    write(path, "\n".join(lines).encode())
+    return cells[0]
+
+
+@case("a digit of a threshold, of the calibration or of the gate, or a field of the state of the best model")
+def _(work):
+    source = three_splits("many", 260, 16, "patient:25,50,25")
+    made = os.path.join(work, "made")
+    train(made, "-q", "--keep", "0", "--epochs", "1", source=source)
+    says(audit(made, source=source), r"val -> best\.safetensors: equal\n", "all .* comparisons are equal")
+    for name in ("youden", "platt", "gate", "state"):
+        out = shutil.copytree(made, os.path.join(work, name))
+        path = os.path.join(out, "best.safetensors")
+        place = {}
+
+        def change(top, name=name, place=place):
+            old = json.loads(top["__metadata__"]["state" if name == "state" else "operating"])
+            if name == "state":
+                old["best"] = "0x1.8p-1"
+            elif name == "gate":
+                place["name"] = "operating.gate.images"
+                old["gate"]["images"] -= 1
+            else:
+                k, f = next((k, f) for k, f in enumerate(old["findings"]) if f.get(name))
+                part = f[name]
+                key = "threshold" if name == "youden" else "a"
+                place["name"] = f"operating.findings.{f['name']}.{name}.{key}"
+                part[key] *= 0.999
+            top["__metadata__"]["state" if name == "state" else "operating"] = json.dumps(old)
+        with_header(path, change)
+        found = differing(out, source=source)
+        if name == "state":
+            best = next(c for (a, b), c in found.items() if b == "best.safetensors")
+            assert best["name"] == "state.best", best
+        else:
+            assert found["val", "best.safetensors"]["name"] == place["name"], found
+            assert ("best.safetensors", "predictions-val.csv") not in found, found
+        for split in ("val", "test"):
+            assert found["best.safetensors", f"metrics-{split}.json"]["name"] != "", found
+
+
+@case("a changed number, age, sex, view or line of the results; a missing file; a file that is not JSON")
+def _(work):
+    out = honest(work)
+    path = os.path.join(out, "metrics-test.json")
+    numbers = json.loads(slurp(path))
+    k, f = next((k, f) for k, f in enumerate(numbers["findings"]) if f["auroc"]["value"] is not None)
+    f["auroc"]["value"] += 1e-6
+    numbers["mean"]["auroc"]["value"] += 0.1
+    numbers["version"] = "0.0"
+    write(path, json.dumps(numbers).encode())
+    image = change_cell(os.path.join(out, "predictions-val.csv"), "view", "XX")
+    found = differing(out)
+    assert set(found) == {("best.safetensors", "metrics-test.json"), ("best.safetensors", "predictions-val.csv")}, found
+    assert found["best.safetensors", "metrics-test.json"]["name"] == "mean.auroc.value", found
+    assert found["best.safetensors", "metrics-test.json"]["others"] == 1, found
+    first = found["best.safetensors", "predictions-val.csv"]
+    assert (first["name"], first["was"], first["others"]) == (f"{image} view", "XX", 0), first
+    for name, text in (("age", "9"), ("sex", "X"), ("patient", "nobody")):
+        image = change_cell(os.path.join(out, "predictions-test.csv"), name, text)
+        first = differing(out)["best.safetensors", "predictions-test.csv"]
+        assert (first["name"], first["was"]) == (f"{image} {name}", text), first
+        shutil.copy(os.path.join(Made.folder, "predictions-test.csv"), out)
+    lines = slurp(os.path.join(out, "predictions-test.csv"))
+    os.remove(path)
+    write(os.path.join(out, "predictions-val.csv"), lines[:-40])
+    write(os.path.join(out, "metrics-val.json"), b"{")
+    os.remove(os.path.join(out, "predictions-test.csv"))
+    done = audit(out, code=1)
+    says(done, r"metrics-test\.json: DIFFERS: the file is missing\n",
+         r"predictions-test\.csv: DIFFERS: the file is missing\n", r"metrics-val\.json: DIFFERS: ", "4 of 13 .* DIFFER")
+    os.remove(os.path.join(out, "best.safetensors"))
+    says(audit(out, code=1), r"-> best\.safetensors: DIFFERS", r"predictions-val\.csv: DIFFERS: there is no best")
+
+
+@case("a run that is not complete may lack files; results by --eval-only with other views are compared, too")
+def _(work):
+    out = os.path.join(work, "cut")
+    train(out, "-q", "--keep", "0", "--epochs", "2", "--max-steps", "8")
+    says(audit(out), r"predictions-test\.csv: skipped\n.*the run is not complete", r"metrics-val\.json: equal\n")
+    out = honest(work)
+    run([program("chex-train"), "--eval-only", "-d", data(), "-o", out, "--tta", "flip", "-j", "1", "-q"])
+    says(audit(out), "all 13 comparisons are equal")
 
 
 @case("a changed label of a training image, or of a test image, in a shard")

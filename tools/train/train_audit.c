@@ -62,6 +62,8 @@ put_difference(struct wrap *w, const struct audit_part *p)
     char text[ESCAPED(CHEX_ERROR_TEXT)];
 
     wrap_put(w, ": ", "%s", escape(p->name, text));
+    if (!p->was[0] && !p->now[0]) /* the name says it all */
+        return;
     wrap_put(w, ": ", "%s in the file,", escape(p->was, text));
     wrap_put(w, " ", "%s again", escape(p->now, text));
     if (p->differing > 0)
@@ -116,6 +118,8 @@ train_audit_end(const struct train_report *r, const struct trainer *t)
     if (result->parts[AUDIT_DIFFERS] > 0)
         wrap_put(&w, ": ", "%s of %s comparisons DIFFER", COUNT_TEXT(result->parts[AUDIT_DIFFERS]),
                  COUNT_TEXT(compared));
+    else if (compared == 1)
+        wrap_put(&w, ": ", "the comparison is equal");
     else
         wrap_put(&w, ": ", "all %s comparisons are equal", COUNT_TEXT(compared));
     if (result->parts[AUDIT_SKIPPED] > 0)

@@ -219,16 +219,25 @@ document(const struct evaluation *e, const struct evaluation_source *from)
 }
 
 enum chex_status
+metrics_text(const struct evaluation *e, const struct evaluation_source *from, struct buffer *text,
+             struct chex_error *err)
+{
+    json_t *doc = document(e, from);
+    bool marked = metrics_json_mark(doc, e->metrics.leaky, e->metrics.short_run);
+    enum chex_status status = !marked ? error_memory(err)
+                                      : append_json(doc, JSON_INDENT(2) | JSON_REAL_PRECISION(17), text, err);
+
+    json_decref(doc);
+    return status;
+}
+
+enum chex_status
 metrics_write(const struct evaluation *e, const struct evaluation_source *from, const struct folder *folder,
               const char *name, struct chex_error *err)
 {
-    json_t *doc = document(e, from);
     struct buffer text = {0};
-    bool marked = metrics_json_mark(doc, e->metrics.leaky, e->metrics.short_run);
-    enum chex_status status = !marked ? error_memory(err)
-                                      : append_json(doc, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &text, err);
+    enum chex_status status = metrics_text(e, from, &text, err);
 
-    json_decref(doc);
     if (status == CHEX_OK)
         status = safe_file_put(folder, name, text.data, text.size, err);
     buffer_release(&text);

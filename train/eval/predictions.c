@@ -92,18 +92,29 @@ put_image(struct text *t, const struct evaluation *e, size_t i, const char *spli
 }
 
 enum chex_status
-predictions_write(const struct evaluation *e, const struct evaluation_source *from, const struct folder *folder,
-                  const char *name, struct chex_error *err)
+predictions_text(const struct evaluation *e, const struct evaluation_source *from, struct buffer *text,
+                 struct chex_error *err)
 {
     const char *split = chex_dataset_split(from->ds, e->split)->name;
-    struct text t = {.failed = false};
-    enum chex_status status;
+    struct text t = {.b = *text};
     size_t i;
 
     put_header(&t, e);
     for (i = 0; !t.failed && i < e->count; i++)
         put_image(&t, e, i, split);
-    status = t.failed ? error_memory(err) : safe_file_put(folder, name, t.b.data, t.b.size, err);
-    buffer_release(&t.b);
+    *text = t.b;
+    return t.failed ? error_memory(err) : CHEX_OK;
+}
+
+enum chex_status
+predictions_write(const struct evaluation *e, const struct evaluation_source *from, const struct folder *folder,
+                  const char *name, struct chex_error *err)
+{
+    struct buffer text = {0};
+    enum chex_status status = predictions_text(e, from, &text, err);
+
+    if (status == CHEX_OK)
+        status = safe_file_put(folder, name, text.data, text.size, err);
+    buffer_release(&text);
     return status;
 }

@@ -37,6 +37,9 @@ struct evaluation_source {
  */
 enum chex_status predictions_write(const struct evaluation *e, const struct evaluation_source *from,
                                    const struct folder *folder, const char *name, struct chex_error *err);
+/* Append the text of this file instead.  CHEX_ERR_MEMORY */
+enum chex_status predictions_text(const struct evaluation *e, const struct evaluation_source *from, struct buffer *text,
+                                  struct chex_error *err);
 
 /*
  * Write all numbers of the evaluation as defined by schemas/evaluation.schema.json: data set, split and its hash,
@@ -47,5 +50,8 @@ enum chex_status predictions_write(const struct evaluation *e, const struct eval
 #define METRICS_DOCUMENT_FORMAT 1
 enum chex_status metrics_write(const struct evaluation *e, const struct evaluation_source *from,
                                const struct folder *folder, const char *name, struct chex_error *err);
+/* Append the text of this file instead.  CHEX_ERR_MEMORY */
+enum chex_status metrics_text(const struct evaluation *e, const struct evaluation_source *from, struct buffer *text,
+                              struct chex_error *err);
 
 #endif

@@ -68,7 +68,6 @@ static enum chex_status
 open_run(struct audit *a, struct chex_error *err)
 {
     enum chex_status status = folder_open(a->t->job.o->audit, false, &a->folder, err);
-    struct chex_error none;
     size_t i;
 
     if (status == CHEX_OK)
@@ -87,8 +86,8 @@ open_run(struct audit *a, struct chex_error *err)
     if (!a->pair)
         return error_memory(err);
     choose_pairs(a);
-    a->has_best = checkpoint_read_state(&a->folder, "best", a->t->task.graph, &a->best, &none) == CHEX_OK &&
-                  checkpoint_hash(&a->folder, TRAINER_BEST, a->best_hash, &none) == CHEX_OK;
+    a->has_best = checkpoint_read_state(&a->folder, "best", a->t->task.graph, &a->best, &a->best_error) == CHEX_OK &&
+                  checkpoint_hash(&a->folder, TRAINER_BEST, a->best_hash, &a->best_error) == CHEX_OK;
     return trainer_make_host(&a->t->task, &a->t->engine, &a->found, err);
 }
 
@@ -280,6 +279,9 @@ compare_best(struct audit *a, struct chex_error *err)
                           now->average ? now->average : now->params);
     if (!reduced)
         audit_compare_tensors(&a->part, "", g->stat, g->stat_count, a->found.stats, now->stats);
+    audit_compare_state(&a->part, &a->best, &t->state);
+    if (strcmp(a->best.settings, a->was.settings) != 0)
+        audit_differ(&a->part, "state.", "settings", "others", "those of the checkpoint");
     a->best_compared = true;
     audit_end_part(a);
     return CHEX_OK;
@@ -315,18 +317,32 @@ make_pair(struct audit *a, const struct audit_pair *pair, struct chex_error *err
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* Rank 0: say that the checkpoint of the best model was not among the pairs. */
+/*
+ * Rank 0, after the pairs: report a best model that was not compared with its checkpoint.  The newest checkpoint
+ * (a->was) names the step of the best model.  A run that was killed may already have a later one.
+ */
 static void
-report_best_left_out(struct audit *a)
+report_best(struct audit *a)
 {
-    char text[160];
+    const struct checkpoint_state *newest = &a->was;
+    char x[24], y[24];
 
-    if (!a->has_best || a->best_compared)
+    if (a->best_compared)
         return;
     a->part = (struct audit_part){.outcome = AUDIT_EQUAL, .to = TRAINER_BEST};
-    checkpoint_name(a->best.step, a->part.from);
-    snprintf(text, sizeof(text), "its checkpoint was not trained again (--keep 0 keeps all)");
-    audit_skip(a, text);
+    checkpoint_name(a->has_best ? a->best.step : newest->best_step, a->part.from);
+    snprintf(x, sizeof(x), "%llu", (unsigned long long)a->best.step);
+    snprintf(y, sizeof(y), "%llu", (unsigned long long)newest->best_step);
+    if (!a->has_best && newest->best_step > 0)
+        audit_differ(&a->part, "", a->best_error.text, "", "");
+    else if (!a->has_best)
+        audit_skip(a, "the run has no best model yet");
+    else if (a->best.step != newest->best_step && a->best.step <= newest->step)
+        audit_differ(&a->part, "", "step of the best model", x, y);
+    else if (a->best.step > newest->step)
+        audit_skip(a, "it is newer than all checkpoints");
+    else
+        audit_skip(a, "its checkpoint was not trained again (--keep 0 keeps all)");
     audit_end_part(a);
 }
 
@@ -362,7 +378,7 @@ run_audit(struct audit *a, struct chex_error *err)
     if (status == CHEX_OK)
         status = check_any(a, err);
     if (status == CHEX_OK && a->t->job.is_rank_0)
-        report_best_left_out(a);
+        report_best(a);
     for (unsigned i = 0; status == CHEX_OK && i < chex_dataset_info(task->ds)->split_count; i++)
         if ((int)i == task->validation || (int)i == task->test)
             status = audit_split(a, i, err);

@@ -5,8 +5,8 @@
  * takes pairs of consecutive checkpoints of RUN, starts from the first, trains the steps up to the second from the
  * shards, and compares every bit: weights, running statistics, moments, moving average and the state of the run.  The
  * first checkpoint is compared with the initial weights if it is of step 0 or the only one.  Then the audit compares
- * best.safetensors with the checkpoint that it is of, and evaluates it again on each split of which RUN has
- * predictions.  Nothing in RUN changes.
+ * best.safetensors with the checkpoint that it is of, and evaluates it again on val and test: its operating points must
+ * follow from val, and predictions-SPLIT.csv and metrics-SPLIT.json must be of this model.  Nothing in RUN changes.
  *
  *     audit_recall()      options of the run, from its newest checkpoint and run.json
  *     trainer_prepare()   as for a run (trainer.h), with these options
@@ -55,15 +55,15 @@ extern const char *const audit_outcome_names[];
 
 #define AUDIT_NAME 320
 
-/* The comparison of one pair, or of one file. */
+/* The comparison of one pair, or of one file; val -> best.safetensors: its operating points. */
 struct audit_part {
-    char from[CHECKPOINT_NAME]; /* "step-000100"; "start": initial weights */
-    char to[CHECKPOINT_NAME];   /* "step-000200", "best.safetensors", "predictions-val.csv" */
+    char from[CHECKPOINT_NAME]; /* "step-000100", "best.safetensors", "val"; "start": initial weights */
+    char to[CHECKPOINT_NAME];   /* "step-000200", "best.safetensors", "metrics-val.json" */
     uint64_t steps;             /* trained again */
     enum audit_outcome outcome;
     bool reduced;               /* without running statistics and what depends on them: another number of ranks */
     char name[AUDIT_NAME];      /* the first tensor, field or prediction that differs: "moment1.classifier.weight" */
-    char was[64], now[64];      /* its first value that differs, in the file and made again */
+    char was[64], now[64];      /* its first value that differs, in the file and made again; both "": none */
     uint64_t differing, values; /* of this tensor, or of the predictions; 0: it is a field of the state */
     double largest;             /* of these differences; NaN: not finite, or not a number */
     uint64_t others;            /* tensors and fields after it that differ, too */

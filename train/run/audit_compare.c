@@ -1,5 +1,5 @@
 /*
- * audit_compare.c - compares tensors, states and predictions bit by bit; see audit_private.h
+ * audit_compare.c - compares tensors and states bit by bit; see audit_private.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,6 +27,15 @@ note_first(struct audit_part *part, const char *prefix, const char *name)
     return true;
 }
 
+void
+audit_differ(struct audit_part *part, const char *prefix, const char *name, const char *was, const char *now)
+{
+    if (!note_first(part, prefix, name))
+        return;
+    snprintf(part->was, sizeof(part->was), "%.60s", was);
+    snprintf(part->now, sizeof(part->now), "%.60s", now);
+}
+
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static bool
@@ -35,9 +44,8 @@ same_bits(const float *a, const float *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* Count one differing value; a difference that is not a number stays the largest. */
-static void
-count_value(struct audit_part *part, float was, float now)
+void
+audit_count_value(struct audit_part *part, float was, float now)
 {
     double difference = fabs((double)was - (double)now);
 
@@ -66,7 +74,7 @@ audit_compare_tensors(struct audit_part *part, const char *prefix, const struct 
         part->values = tensor[i].count;
         for (k = 0; k < tensor[i].count; k++)
             if (!same_bits(&x[k], &y[k]))
-                count_value(part, x[k], y[k]);
+                audit_count_value(part, x[k], y[k]);
     }
 }
 
@@ -120,89 +128,7 @@ audit_compare_state(struct audit_part *part, const struct checkpoint_state *was,
 
         field_text(f, was, x, sizeof(x));
         field_text(f, now, y, sizeof(y));
-        if (!is_compared(f->name, part->reduced) || strcmp(x, y) == 0 || !note_first(part, "state.", f->name))
-            continue;
-        memcpy(part->was, x, sizeof(x));
-        memcpy(part->now, y, sizeof(y));
+        if (is_compared(f->name, part->reduced) && strcmp(x, y) != 0)
+            audit_differ(part, "state.", f->name, x, y);
     }
-}
-
-/* ---- predictions ------------------------------------------------------------------------------------------------- */
-
-static void
-differ(struct audit_part *part, const char *name, const char *was, const char *now)
-{
-    if (!note_first(part, "", name))
-        return;
-    snprintf(part->was, sizeof(part->was), "%.60s", was);
-    snprintf(part->now, sizeof(part->now), "%.60s", now);
-}
-
-static bool
-same_columns(struct audit_part *part, const struct predictions *was, const struct evaluation *now)
-{
-    char x[24], y[24];
-    unsigned k;
-
-    snprintf(x, sizeof(x), "%zu", was->count);
-    snprintf(y, sizeof(y), "%zu", now->count);
-    if (was->count != now->count)
-        differ(part, "images", x, y);
-    snprintf(x, sizeof(x), "%u", was->outputs);
-    snprintf(y, sizeof(y), "%u", now->outputs);
-    if (was->outputs != now->outputs)
-        differ(part, "findings", x, y);
-    for (k = 0; part->outcome == AUDIT_EQUAL && k < now->outputs; k++)
-        if (strcmp(was->finding[k], now->findings[k]) != 0)
-            differ(part, "findings", was->finding[k], now->findings[k]);
-    return part->outcome == AUDIT_EQUAL;
-}
-
-static const char *
-label_text(uint8_t label)
-{
-    return label == CHEX_LABEL_UNKNOWN ? "unknown" : label ? "1" : "0";
-}
-
-/* The values of one image. */
-static void
-compare_image(struct audit_part *part, const struct predictions *was, const struct evaluation *now, size_t i)
-{
-    const struct evaluated_image *image = &now->image[i];
-    char name[AUDIT_NAME];
-    unsigned k;
-
-    if (strcmp(was->image[i], image->name) != 0)
-        differ(part, "image", was->image[i], image->name);
-    if (strcmp(was->patient[i], image->person) != 0)
-        differ(part, "patient", was->patient[i], image->person);
-    for (k = 0; k < now->outputs; k++) {
-        const size_t at = i * now->outputs + k;
-
-        if (was->label[at] != now->label[at]) {
-            snprintf(name, sizeof(name), "%.100s label_%.60s", image->name, now->findings[k]);
-            differ(part, name, label_text(was->label[at]), label_text(now->label[at]));
-        }
-        if (same_bits(&was->probability[at], &now->probability[at]))
-            continue;
-        snprintf(name, sizeof(name), "%.100s prob_%.60s", image->name, now->findings[k]);
-        if (part->outcome == AUDIT_EQUAL)
-            note_first(part, "", name);
-        if (part->differing > 0 || strcmp(part->name, name) == 0)
-            count_value(part, was->probability[at], now->probability[at]);
-        else
-            part->others++;
-    }
-}
-
-void
-audit_compare_predictions(struct audit_part *part, const struct predictions *was, const struct evaluation *now)
-{
-    size_t i;
-
-    if (!same_columns(part, was, now))
-        return;
-    part->values = (uint64_t)now->count * now->outputs;
-    for (i = 0; i < now->count; i++)
-        compare_image(part, was, now, i);
 }

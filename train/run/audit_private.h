@@ -3,8 +3,9 @@
  *
  *     audit.c              the pairs: what they are, training, and the sequence of an audit
  *     audit_part.c         begins and ends a part
- *     audit_predictions.c  the predictions of the best model
- *     audit_compare.c      comparisons of tensors, states and predictions
+ *     audit_predictions.c  predictions and numbers of the best model, and its operating points
+ *     audit_compare.c      comparisons of tensors and states
+ *     audit_texts.c        comparisons of files of text
  *     audit_recall.c       the options of the run
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -15,7 +16,7 @@
 #include "run/audit.h"
 #include "run/trainer_private.h"
 
-#include "eval/predictions_read.h"
+#include "eval/predictions.h"
 
 /* A pair: indices into audit.step. */
 struct audit_pair {
@@ -27,6 +28,8 @@ struct audit_pair {
 struct audit_order {
     uint64_t skipped; /* nothing to compute */
     uint64_t step, epoch;
+    uint64_t replicates, seed, tta; /* of an evaluation */
+    double loss;                    /* of metrics-SPLIT.json; NaN: none */
 };
 
 struct audit {
@@ -48,6 +51,7 @@ struct audit {
     struct checkpoint_state best;   /* of best.safetensors, if has_best */
     bool has_best, best_compared;
     char best_hash[DIGEST_HEX];
+    struct chex_error best_error; /* why there is no best model */
 };
 
 /* ---- audit_part.c ------------------------------------------------------------------------------------------------ */
@@ -62,7 +66,10 @@ enum chex_status audit_spread(struct audit *a, struct chex_error *err);
 
 /* ---- audit_predictions.c ----------------------------------------------------------------------------------------- */
 
-/* Evaluate the best model on this split and compare its predictions, if RUN has any.  All ranks. */
+/*
+ * Evaluate the best model on this split, and compare its predictions and numbers; on val also its operating points.
+ * All ranks.
+ */
 enum chex_status audit_split(struct audit *a, unsigned split, struct chex_error *err);
 
 /*
@@ -78,7 +85,25 @@ void audit_compare_tensors(struct audit_part *part, const char *prefix, const st
 /* Compare all fields but the settings; with part->reduced none that depends on an evaluation. */
 void audit_compare_state(struct audit_part *part, const struct checkpoint_state *was,
                          const struct checkpoint_state *now);
-/* Compare images, patients, probabilities and labels. */
-void audit_compare_predictions(struct audit_part *part, const struct predictions *was, const struct evaluation *now);
+/* Note a difference of two texts. */
+void audit_differ(struct audit_part *part, const char *prefix, const char *name, const char *was, const char *now);
+/* Count one differing value of the first difference; a difference that is not a number stays the largest. */
+void audit_count_value(struct audit_part *part, float was, float now);
+
+/*
+ * ---- audit_texts.c -----------------------------------------------------------------------------------------------
+ *
+ * As above, for whole files; `was` comes from RUN and may be anything.
+ */
+
+/* Compare all columns of predictions-SPLIT.csv.  CHEX_ERR_MEMORY */
+enum chex_status audit_compare_csv(struct audit_part *part, const struct buffer *was, const struct buffer *now,
+                                   struct chex_error *err);
+/*
+ * Compare all members of two JSON documents; but_version: except the version of the program.  prefix: of the names
+ * of members.  CHEX_ERR_MEMORY
+ */
+enum chex_status audit_compare_json(struct audit_part *part, const char *prefix, bool but_version,
+                                    const struct buffer *was, const struct buffer *now, struct chex_error *err);
 
 #endif

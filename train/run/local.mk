@@ -7,6 +7,7 @@ libtrain_la_SOURCES += \
 	train/run/audit_predictions.c \
 	train/run/audit_private.h \
 	train/run/audit_recall.c \
+	train/run/audit_texts.c \
 	train/run/device_choice.c \
 	train/run/device_choice.h \
 	train/run/scale_layers.c \

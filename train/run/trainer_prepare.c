@@ -368,6 +368,9 @@ trainer_prepare(const struct trainer_options *options, const struct trainer_watc
     if (!t)
         return error_memory(err);
     t->job.o = options;
+    t->job.replicates = options->replicates;
+    t->job.seed = options->seed;
+    t->job.tta = options->tta;
     t->job.w = watch;
     t->job.trainer = t;
     t->job.times = &t->times;

@@ -52,6 +52,11 @@ struct trainer_job {
     struct trainer_times *times; /* of this rank */
     bool is_rank_0;              /* reads and writes RUN, and calls the callbacks */
     double began;                /* clock_now() */
+
+    /* Bootstrap and views of an evaluation: those of o, but an audit sets those of the file that it compares. */
+    unsigned replicates;
+    uint64_t seed;
+    enum tta tta;
 };
 
 /* trainer_times.c: the time account of this rank since the last exchange between the ranks. */
