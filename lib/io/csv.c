@@ -165,9 +165,8 @@ table_read(const char *path, table_row_fn *fn, void *context, char *sha256, stru
     return status;
 }
 
-/* Compare two column names, ignoring case, blanks, '_' and '-'. */
-static bool
-same_name(const char *a, const char *b)
+bool
+table_same_name(const char *a, const char *b)
 {
     for (;; a++, b++) {
         while (ascii_is_separator(*a))
@@ -186,7 +185,7 @@ table_column(const struct table_row *header, const char *const *names)
 {
     for (; *names; names++)
         for (size_t i = 0; i < header->count; i++)
-            if (same_name(header->field[i], *names))
+            if (table_same_name(header->field[i], *names))
                 return (int)i;
     return -1;
 }
@@ -198,7 +197,7 @@ table_column_once(const struct table_row *header, const char *const *names, stru
     char shown[64];
 
     for (size_t i = (size_t)column + 1; column >= 0 && i < header->count; i++)
-        if (same_name(header->field[i], header->field[column]))
+        if (table_same_name(header->field[i], header->field[column]))
             return table_fail(header, err, "column \"%s\" occurs twice: fields %d and %zu",
                               ascii_escape(header->field[i], header->length[i], shown, sizeof(shown)), column + 1,
                               i + 1);

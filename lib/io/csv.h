@@ -39,6 +39,8 @@ typedef enum chex_status table_row_fn(const struct table_row *row, void *context
  */
 enum chex_status table_read(const char *path, table_row_fn *fn, void *context, char *sha256, struct chex_error *err);
 
+/* Returns whether two names of columns are the same, ignoring case, blanks, '_' and '-'. */
+bool table_same_name(const char *a, const char *b);
 /*
  * Returns the column of the header with one of `names` (NULL-terminated), or -1.  The comparison ignores case, blanks,
  * '_' and '-'.

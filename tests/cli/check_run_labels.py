@@ -182,6 +182,32 @@ def blank(images):
     return images
 
 
+@case("names of findings in any case, and labels such as 1.0, are read as those of the run; equal labels")
+def _(work):
+    images = Images(57)
+    folder, names = make_run(f"{work}/run", images), names_of(images)
+    labels = images.labels % 2
+    cells = ["|".join(f.lower() if i % 2 else f.upper() for f, y in zip(FINDINGS, row) if y) or "no finding"
+             for i, row in enumerate(labels)]
+    found, columns = [], "image," + ",".join(FINDINGS)
+    for header, rows in (
+            ("image,Finding Labels", [f"{n},{c}" for n, c in zip(names, cells)]),
+            (columns, [",".join([n, *map(str, row)]) for n, row in zip(names, labels)]),
+            (columns, [",".join([n, *(f"{y}.0" for y in row)]) for n, row in zip(names, labels)])):
+        found.append(report(folder, "--labels", table(f"{work}/l.csv", header, rows))[0])
+        assert found[-1]["labels"]["unknown_labels"] == 0, found[-1]["labels"]
+        assert found[-1]["labels"] == found[0]["labels"], header
+    own = [",".join([n, *("" if v > 1 else str(v) for v in row)]) for n, row in zip(names, images.labels)]
+    same = report(folder, "--labels", table(f"{work}/l.csv", columns, own))[0]
+    answer = next(a for a in same["answers"] if a["id"] == "labels")["text"]
+    assert "The label sets agree on every finding that has enough images." in answer, answer
+    assert "agree least" not in answer
+    for option in ("--labels", "--groups"):
+        write(f"{work}/empty.csv", b"")
+        says(run([INSPECT, "report", "-o", f"{work}/x.html", option, f"{work}/empty.csv", folder], 6),
+             r"empty\.csv': the file is empty")
+
+
 @case("labels of few images or of one class: counts and a message, no number")
 def _(work):
     images = Images(55)
@@ -208,6 +234,8 @@ def _(work):
             ("image,Fracture", [f"{names[0]},1"], "none of a finding of the run"),
             ("image,Mass", [f"{names[0]},2"], r"l\.csv:2: the label of 'Mass' is '2'"),
             ("image,Mass", [f"{names[0]},yes"], "is 'yes', not 0, 1 or empty"),
+            ("image,Mass", [f"{names[0]},1.5"], "is '1.5', not 0, 1 or empty"),
+            ("image,Mass", [f"{names[0]},-1.0"], "is '-1.0', not 0, 1 or empty"),
             ("image,Mass,mass", [f"{names[0]},1,0"], "occurs twice"),
             ("image,Finding Labels", [f"{names[0]},"], "an empty label"),
             ("image,Finding Labels", [f"{names[0]},Mass|"], "an empty label"),

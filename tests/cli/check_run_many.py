@@ -104,6 +104,21 @@ def _(work):
     says(run([INSPECT, "report", "-o", f"{work}/x.html", folders[0], f"{work}/none"], 2), "the folders of runs")
 
 
+@case("the findings of the mean are counted; a run that is given twice is named")
+def _(work):
+    images = Images(65)
+    images.labels[:, 3] = 0  # too few
+    folders, _ = several(work, images)
+    found, _ = report(folders[0], *folders[1:])
+    answer = next(a for a in found["answers"] if a["id"] == "runs")
+    assert answer["level"] == "good" and "same predictions" not in answer["text"], answer
+    assert answer["text"].startswith("Mean AUROC of 3 runs, over the 3 findings with enough patients: "), answer
+    found, _ = report(folders[0], folders[0], folders[1])
+    answer = next(a for a in found["answers"] if a["id"] == "runs")
+    assert answer["level"] == "look", answer
+    assert "Run 3 has the same predictions as run 1: mean, SD and ensemble count it again." in answer["text"], answer
+
+
 @case("three patients, one positive: a page without a number")
 def _(work):
     images = Images(63, patients=3, each=1)

@@ -41,7 +41,7 @@ def _(work):
     assert b["auroc"] == [0.7, None, None, None] and b["mean"] == 0.75 and a["mean"] is None
     assert "not known whether of the same images" in b["comparison"] and b["comparison"] == c["comparison"]
     text = plain(page)
-    assert "1 results are of findings that the run does not have" in text and "(0.800)" in text
+    assert "1 result is of findings that the run does not have" in text and "(0.800)" in text
     assert "The split of this run is 'official test'" in text and c["images"] is None
 
 

@@ -454,7 +454,9 @@ answer_labels(struct run_report *r)
             NUMBER(other / n), NUMBER(own / n));
     else
         say(a, " No finding has enough patients for a number against both labels.");
-    if (least < r->p.outputs) {
+    if (least < r->p.outputs && l->agreement[least].kappa >= 1) {
+        say(a, " The label sets agree on every finding that has enough images.");
+    } else if (least < r->p.outputs) {
         const struct run_agreement *g = &l->agreement[least];
 
         say(a,
@@ -466,7 +468,10 @@ answer_labels(struct run_report *r)
             a->level = RUN_LOOK;
     }
     if (l->strange > 0)
-        say(a, " %s labels of the file are no finding of the run.", COUNT(l->strange));
+        say(a,
+            l->strange == 1 ? " %s label of the file is no finding of the run."
+                            : " %s labels of the file are no finding of the run.",
+            COUNT(l->strange));
     if (n == 0 || l->strange > 0)
         a->level = a->level == RUN_LOOK ? RUN_LOOK : RUN_NOTE;
 }
@@ -486,8 +491,14 @@ answer_many(struct run_report *r)
         return;
     }
     s = &m->measure[RUN_AUROC];
-    say(a, "Mean AUROC over %u runs: %s, SD %s, %s to %s; ensemble %s.", m->diff->count, NUMBER(s->mean),
-        NUMBER(s->deviation), NUMBER(s->least), NUMBER(s->most), NUMBER(s->ensemble));
+    say(a, "Mean AUROC of %u runs, over the %u finding%s with enough patients: %s, SD %s, %s to %s; ensemble %s.",
+        m->diff->count, m->findings, PLURAL(m->findings), NUMBER(s->mean), NUMBER(s->deviation), NUMBER(s->least),
+        NUMBER(s->most), NUMBER(s->ensemble));
+    if (m->twin > 0) {
+        say(a, " Run %u has the same predictions as run %u: mean, SD and ensemble count it again.", m->twin + 1,
+            m->twin_of + 1);
+        a->level = RUN_LOOK;
+    }
     if (!m->only_seeds)
         say(a, " The runs are not known to differ only in their seed.");
     say(a, " The bootstrap's intervals hold no variance of seeds. The other answers are about the first run.");

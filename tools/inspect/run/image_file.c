@@ -82,6 +82,8 @@ image_file_read(const char *path, struct image_table *f, struct chex_error *err)
         error_context(err, status, "predictions");
     if (status == CHEX_OK)
         status = table_read(path, read_row, &r, NULL, err);
+    if (status == CHEX_OK && r.column < 0)
+        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s': the file is empty", path);
     if (status == CHEX_OK && f->found == 0)
         status = error_set(err, CHEX_ERR_INCOMPATIBLE,
                            "'%s' has none of the %zu images of the predictions: names must be equal, such as '%.80s'",

@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "chex.h"
+#include "dataset/findings.h"
 #include "inspect/run/image_file.h"
 
 #include <stdlib.h>
@@ -65,15 +66,27 @@ on_header(void *context, const struct table_row *row, size_t image, struct chex_
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
+/* Names are compared as those of columns are. */
+static bool
+is_name(const char *text, size_t length, const char *name)
+{
+    char copy[2 * FINDING_NAME_MAX];
+
+    if (length >= sizeof(copy))
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return table_same_name(copy, name);
+}
+
 /* Set the label of a name from the list; a name that is no finding of the run is counted. */
 static void
 take_name(struct labels_reading *r, const char *name, size_t length, uint8_t *label)
 {
     unsigned k;
 
-    for (k = 0; k < r->p->outputs; k++)
-        if (strlen(r->p->finding[k]) == length && memcmp(r->p->finding[k], name, length) == 0)
-            break;
+    for (k = 0; k < r->p->outputs && !is_name(name, length, r->p->finding[k]); k++)
+        ;
     if (k < r->p->outputs)
         label[k] = 1;
     else if (r->f->strange++ == 0)
@@ -99,7 +112,7 @@ take_list(struct labels_reading *r, const struct table_row *row, uint8_t *label,
         if (length == 0)
             return table_fail(row, err, "an empty label; an image without a finding has '%s'", none);
         names++;
-        if (length == strlen(none) && memcmp(text, none, length) == 0)
+        if (is_name(text, length, none))
             healthy = true;
         else
             take_name(r, text, length, label);
@@ -108,6 +121,15 @@ take_list(struct labels_reading *r, const struct table_row *row, uint8_t *label,
             break;
     }
     return healthy && names > 1 ? table_fail(row, err, "'%s' together with another label", none) : CHEX_OK;
+}
+
+/* Returns whether a cell is 0 or 1; other programs write 1.0, as CheXpert has it. */
+static bool
+is_label(const char *text)
+{
+    const char *zeros = text + 2;
+
+    return (text[0] == '0' || text[0] == '1') && (!text[1] || (text[1] == '.' && zeros[strspn(zeros, "0")] == '\0'));
 }
 
 static enum chex_status
@@ -120,7 +142,7 @@ take_columns(const struct labels_reading *r, const struct table_row *row, uint8_
         int at = r->column[k];
         const char *text = at >= 0 && (size_t)at < row->count ? row->field[at] : "";
 
-        if (text[0] && (strspn(text, "01") != 1 || text[1]))
+        if (text[0] && !is_label(text))
             return table_fail(row, err, "the label of '%s' is '%s', not 0, 1 or empty",
                               ascii_escape(r->p->finding[k], strlen(r->p->finding[k]), finding, SHOWN),
                               ascii_escape(text, strlen(text), shown, SHOWN));

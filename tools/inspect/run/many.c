@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Values of all runs, then of the ensemble. */
 struct values {
@@ -97,6 +98,21 @@ spread(const double *value, size_t stride, unsigned runs)
     return s;
 }
 
+static void
+find_twin(struct run_many *m)
+{
+    const struct matched *images = &m->diff->images;
+    const size_t bytes = images->count * images->outputs * sizeof(**images->score);
+    unsigned i, k;
+
+    for (i = 1; i < m->diff->count && m->twin == 0; i++)
+        for (k = 0; k < i && m->twin == 0; k++)
+            if (memcmp(images->score[i], images->score[k], bytes) == 0) {
+                m->twin = i;
+                m->twin_of = k;
+            }
+}
+
 static enum chex_status
 measure_runs(struct run_report *r, struct values *v, struct metrics *m, double *p, struct chex_error *err)
 {
@@ -112,6 +128,7 @@ measure_runs(struct run_report *r, struct values *v, struct metrics *m, double *
         r->many->measure[k] = spread(&v->measure[0][k], RUN_MEASURES, d->count);
     for (k = 0; k < r->p.outputs; k++)
         r->many->auroc[k] = spread(&v->auroc[0][k], METRICS_OUTPUTS, d->count);
+    find_twin(r->many);
     r->many->only_seeds = d->groups == 1 && d->seeds[0].count == d->count;
     return status;
 }

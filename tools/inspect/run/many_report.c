@@ -131,11 +131,12 @@ run_tables_many(struct html *h, const struct run_report *r)
         html_format(h, "<p class=\"look\">%s images are not in all runs. This section leaves them out.</p>\n",
                     COUNT(left_out));
     html_format(h,
-                "<p>The first table has the mean over the %u findings with a positive and a negative image, as "
+                "<p>The first table has the mean over the %u finding%s with a positive and a negative image, as "
                 "metrics-SPLIT.json does.</p>\n",
-                m->diff->defined);
+                m->diff->defined, m->diff->defined == 1 ? "" : "s");
     put_runs(h, m->diff);
-    html_format(h, "<h3>Means over the %u findings with enough patients</h3>\n", m->findings);
+    html_format(h, "<h3>Means over the %u finding%s with enough patients</h3>\n", m->findings,
+                m->findings == 1 ? "" : "s");
     put_measures(h, m);
     html_raw(h, "<h3>AUROC of each finding</h3>\n");
     put_findings(h, r);

@@ -134,8 +134,8 @@ run_tables_references(struct html *h, const struct run_report *r)
         put_row(h, r, k);
     run_table_end(h);
     if (r->references->others > 0)
-        html_format(h, "<p class=\"dim\">%s results are of findings that the run does not have.</p>\n",
-                    COUNT(r->references->others));
+        html_format(h, "<p class=\"dim\">%s result%s of findings that the run does not have.</p>\n",
+                    COUNT(r->references->others), r->references->others == 1 ? " is" : "s are");
 }
 
 json_t *

@@ -103,6 +103,7 @@ struct run_many {
     bool enough[METRICS_OUTPUTS];
     struct metrics *ensemble; /* of the mean of the probabilities */
     bool only_seeds;          /* all runs differ only in their seed */
+    unsigned twin, twin_of;   /* the first run with the predictions of an earlier one; 0: none */
 };
 
 struct run_labels {

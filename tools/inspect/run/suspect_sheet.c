@@ -213,7 +213,8 @@ put_findings(struct html *h, const struct run_report *r, const struct chex_datas
         if (list->folds == 0) {
             html_raw(h, "<p class=\"dim\">n/a: no fold has enough patients and an AUROC above 0.5.</p>\n");
         } else {
-            html_format(h, "<p>Mean AUROC of the %u folds that were ranked: %s.</p>\n", list->folds,
+            html_format(h, "<p>Mean AUROC of the %u fold%s that %s ranked: %s.</p>\n", list->folds,
+                        list->folds == 1 ? "" : "s", list->folds == 1 ? "was" : "were",
                         run_number(list->auroc, 3, (char[RUN_DIGITS]){0}));
             put_list(h, r, list);
             if (ds)
