@@ -61,7 +61,7 @@ def _(work):
     near(cell["gap"]["high"], high)
     answer = {a["id"]: a["text"] for a in found["answers"]}["groups"]
     assert f"{len(images.p) - 600} of these images are not in the file of --groups" in answer, answer
-    assert f"It lacks {len(images.p) - 600} of the" in page.replace("\n    ", " ") and "drain: 1" in page
+    assert f"The file lacks {len(images.p) - 600} of the" in page.replace("\n    ", " ") and "drain: 1" in page
 
 
 @case("calibration within a group: ECE of its images alone; too few is too few")

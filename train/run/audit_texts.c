@@ -19,7 +19,7 @@
 /* ---- CSV --------------------------------------------------------------------------------------------------------- */
 
 /* A cell, with its quotes. */
-struct cell {
+struct csv_cell {
     const char *text;
     size_t length;
     bool last; /* of its line */
@@ -27,7 +27,7 @@ struct cell {
 
 /* Takes the next cell of a text; returns false at its end. */
 static bool
-next_cell(const char **at, const char *end, struct cell *out)
+next_cell(const char **at, const char *end, struct csv_cell *out)
 {
     const char *p = *at;
     bool quoted = false;
@@ -36,19 +36,19 @@ next_cell(const char **at, const char *end, struct cell *out)
         return false;
     for (; p < end && (quoted || (*p != ',' && *p != '\n')); p++)
         quoted ^= *p == '"';
-    *out = (struct cell){.text = *at, .length = (size_t)(p - *at), .last = p >= end || *p == '\n'};
+    *out = (struct csv_cell){.text = *at, .length = (size_t)(p - *at), .last = p >= end || *p == '\n'};
     *at = p < end ? p + 1 : end;
     return true;
 }
 
 static bool
-same_cell(const struct cell *a, const struct cell *b)
+same_cell(const struct csv_cell *a, const struct csv_cell *b)
 {
     return a->last == b->last && a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
 static const char *
-cell_text(const struct cell *c, char out[CELL])
+cell_text(const struct csv_cell *c, char out[CELL])
 {
     size_t length = c->length < CELL - 1 ? c->length : CELL - 1;
 
@@ -57,23 +57,23 @@ cell_text(const struct cell *c, char out[CELL])
     return out;
 }
 
-struct csv_reading {
+struct cell_reading {
     struct audit_part *part;
-    struct cell *column; /* names, of the new text; its first line */
+    struct csv_cell *column; /* names, of the new text; its first line */
     size_t columns;
     bool counted; /* the first difference is one of a probability: the others are counted with it */
 };
 
 static bool
-is_probability(const struct csv_reading *r, size_t column)
+is_probability(const struct cell_reading *r, size_t column)
 {
     return r->column[column].length > 5 && memcmp(r->column[column].text, "prob_", 5) == 0;
 }
 
 /* Note the difference of one cell of an image. */
 static void
-note_cell(struct csv_reading *r, size_t column, const struct cell *image, const struct cell *was,
-          const struct cell *now)
+note_cell(struct cell_reading *r, size_t column, const struct csv_cell *image, const struct csv_cell *was,
+          const struct csv_cell *now)
 {
     char x[CELL], y[CELL], key[CELL], of[CELL], name[AUDIT_NAME];
     bool first = r->part->outcome != AUDIT_DIFFERS;
@@ -95,9 +95,9 @@ note_cell(struct csv_reading *r, size_t column, const struct cell *image, const 
 
 /* Compare the lines of the images; returns false where the cells no longer correspond. */
 static bool
-compare_line(struct csv_reading *r, const char **was, const char *was_end, const char **now, const char *now_end)
+compare_line(struct cell_reading *r, const char **was, const char *was_end, const char **now, const char *now_end)
 {
-    struct cell x, y, image = {.length = 0};
+    struct csv_cell x, y, image = {.length = 0};
     char a[CELL], b[CELL];
     size_t i;
 
@@ -126,8 +126,8 @@ audit_compare_csv(struct audit_part *part, const struct buffer *was, const struc
 {
     const char *x = (const char *)was->data, *x_end = x + was->size;
     const char *y = (const char *)now->data, *y_end = y + now->size;
-    struct csv_reading r = {.part = part};
-    struct cell old, cell;
+    struct cell_reading r = {.part = part};
+    struct csv_cell old, cell;
     char a[CELL], b[CELL];
     bool good = true;
 
