@@ -206,6 +206,20 @@ def _(work):
             assert found["best.safetensors", f"metrics-{split}.json"]["name"] != "", found
 
 
+@case("without val a model has no thresholds: stored ones are found, also if the results agree with them")
+def _(work):
+    source = three_splits("no-val", 60, 16, "patient:75,0,25")
+    made = os.path.join(work, "made")
+    train(made, "-q", "--keep", "0", "--epochs", "2", source=source)
+    says(audit(made, source=source), r"metrics-test\.json: equal\n", "all 6 comparisons are equal")
+
+    def change(top):
+        top["__metadata__"]["operating"] = "{}"
+    with_header(os.path.join(made, "best.safetensors"), change)
+    found = differing(made, source=source)
+    assert found["step-000006", "best.safetensors"]["name"] == "operating points", found
+
+
 @case("a changed number, age, sex, view or line of the results; a missing file; a file that is not JSON")
 def _(work):
     out = honest(work)

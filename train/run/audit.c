@@ -265,6 +265,7 @@ compare_best(struct audit *a, struct chex_error *err)
     const struct checkpoint_arrays *now = &t->host;
     const bool reduced = a->part.reduced;
     struct weights_report report;
+    struct chex_error none;
     enum chex_status status;
 
     if (!a->has_best || a->best.step != a->was.step || a->was.best_step != a->was.step)
@@ -282,6 +283,10 @@ compare_best(struct audit *a, struct chex_error *err)
     audit_compare_state(&a->part, &a->best, &t->state);
     if (strcmp(a->best.settings, a->was.settings) != 0)
         audit_differ(&a->part, "state.", "settings", "others", "those of the checkpoint");
+    if (t->task.validation < 0 && /* with val, they are compared with its evaluation */
+        (trainer_read_operating(&t->task, a->folder.fd, TRAINER_BEST, &a->t->best.operating, &none) != CHEX_OK ||
+         a->t->best.operating.there))
+        audit_differ(&a->part, "", "operating points", "some", "none");
     a->best_compared = true;
     audit_end_part(a);
     return CHEX_OK;
