@@ -35,7 +35,8 @@ layout = $(filter-out $(launch) cuda/plan/device cuda/plan/size,\
 ref = $(filter-out backend/ranges_nvtx,$(foreach f,graph backend ref,$(patsubst $(SOURCE)/train/%.c,%,\
 	$(wildcard $(SOURCE)/train/$(f)/*.c))))
 plan = $(patsubst %,$(OUT)/plan/%.o,$(layout) $(filter-out backend/backend backend/crop backend/registry,$(ref)) \
-	base/clock base/error base/memory base/number_format base/sha256)
+	base/clock base/cpu base/error base/memory base/number_format base/sha256 base/sha256_arm base/sha256_plain \
+	base/sha256_x86)
 
 $(OUT)/kernel_fixture.o $(tests_of_kernels:%=%.o): $(OUT)/%.o: $(TESTS)/%.cc | $(OUT)
 	$(CC17) -O1 $(FLAGS) -c $< -o $@
@@ -65,9 +66,9 @@ $(foreach v,$(VALUES),$(eval $(call of_value,$(v))))
 $(tests_of_kernels): %: %.o $(OUT)/kernel_fixture.o $(kernels) $(math) $(emulator)
 	$(CXX) $(FLAGS) $^ -o $@ -lm
 $(OUT)/layout_steps: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
-	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
+	$(CXX) $(FLAGS) $^ -o $@ -lm
 $(OUT)/layout_lives $(OUT)/traffic_steps: %: %.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator)
-	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
+	$(CXX) $(FLAGS) $^ -o $@ -lm
 
 # The same programs with kernels from PTX (ptx/check_ptx.py).
 executor = $(OUT)/ptx_executor.o $(ptx)
@@ -77,6 +78,6 @@ $(kernel_programs:%=$(OUT)/%-ptx): %-ptx: %.o $(OUT)/kernel_fixture.o $(kernels)
 	$(CXX) $(FLAGS) $^ -o $@ -lm
 $(OUT)/layout_steps-ptx: $(OUT)/layout_steps.o $(OUT)/layout_fixture.o $(plan) $(kernels) $(math) $(emulator) \
 		$(executor)
-	$(CXX) $(FLAGS) $^ -o $@ -lcrypto -lm
+	$(CXX) $(FLAGS) $^ -o $@ -lm
 
 -include $(wildcard $(OUT)/plan/*/*.d $(OUT)/plan/*/*/*.d)

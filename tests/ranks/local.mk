@@ -26,6 +26,7 @@ mpi-of-pypi:
 
 EXTRA_DIST += \
 	tests/requirements-mpi.txt \
+	tests/ranks/check_mpi_opened.py \
 	tests/ranks/check_ranks.py \
 	tests/ranks/check_slurm.py \
 	tests/ranks/check_storage.py \
