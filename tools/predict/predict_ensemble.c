@@ -117,7 +117,8 @@ choose(const struct operating *first, const struct predictions *p, const double 
     for (i = 0; status == CHEX_OK && i < values; i++) {
         e.probability[i] = (float)mean[i];
         e.logit[i] = ensemble_logit(mean[i]);
-        e.not_finite += !isfinite(e.logit[i]);
+        if (!isfinite(e.logit[i]))
+            e.not_finite++;
     }
     scores.score = e.probability;
     scores.patient = patient;

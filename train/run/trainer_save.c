@@ -92,7 +92,7 @@ warn_later(struct saving *saving, const struct chex_error *why)
 static enum chex_status
 add_gate(struct trainer *t, struct chex_error *err)
 {
-    struct chex_error why;
+    struct chex_error why = {.status = CHEX_OK};
     enum chex_status status = CHEX_OK;
 
     if (!t->best.gate_fitted)
