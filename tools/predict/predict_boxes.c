@@ -12,6 +12,7 @@
 #include "labels/patient_ids.h"
 #include "labels/synthetic_note.h"
 #include "predict/predict_images.h"
+#include "predict/predict_maps.h"
 #include "predict/predict_model.h"
 
 #include <stdlib.h>
@@ -25,13 +26,7 @@ boxes_check_options(const struct predict_options *o, struct chex_error *err)
 {
     if (!o->boxes && o->box_size > 0)
         return error_set(err, CHEX_ERR_USAGE, "--box-size is for --boxes");
-    if (o->boxes && !o->out)
-        return error_set(err, CHEX_ERR_USAGE, "--boxes writes files: name a folder with -o");
-    if (o->boxes && o->runs > 1)
-        return error_set(err, CHEX_ERR_USAGE, "--boxes takes one RUN: a mean of probabilities has no map in logits");
-    if (o->boxes && o->tta != TTA_NONE)
-        return error_set(err, CHEX_ERR_USAGE, "--boxes takes no --tta: each view has a map of its own");
-    return CHEX_OK;
+    return o->boxes ? maps_check_option("--boxes", o, err) : CHEX_OK;
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */

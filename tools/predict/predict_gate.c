@@ -25,8 +25,6 @@ predict_gate_check(const struct models *models, struct resampler *resampler, con
                    struct gate_result *out, unsigned *doubts, struct chex_error *err)
 {
     const struct gate *gate = predict_gate_of(models);
-    const struct image image = {
-        .width = models->size, .height = models->size, .stride = models->size, .data = (uint8_t *)pixels};
     uint8_t small[GATE_PIXELS];
     enum chex_status status;
 
@@ -34,7 +32,7 @@ predict_gate_check(const struct models *models, struct resampler *resampler, con
     *doubts = 0;
     if (!gate || models->size < GATE_SIDE)
         return CHEX_OK;
-    status = resampler_run(resampler, RESAMPLE_AREA, &image, GATE_SIDE, GATE_SIDE, small, err);
+    status = gate_shrink(resampler, pixels, models->size, small, err);
     if (status == CHEX_OK)
         *out = gate_check(gate, small);
     if (out->change != GATE_AS_IS)

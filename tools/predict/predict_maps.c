@@ -27,6 +27,18 @@
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 enum chex_status
+maps_check_option(const char *option, const struct predict_options *o, struct chex_error *err)
+{
+    if (!o->out)
+        return error_set(err, CHEX_ERR_USAGE, "%s writes files: name a folder with -o", option);
+    if (o->runs > 1)
+        return error_set(err, CHEX_ERR_USAGE, "%s takes one RUN: a mean of probabilities has no map in logits", option);
+    if (o->tta != TTA_NONE)
+        return error_set(err, CHEX_ERR_USAGE, "%s takes no --tta: each view has a map of its own", option);
+    return CHEX_OK;
+}
+
+enum chex_status
 maps_check_options(const struct predict_options *o, struct chex_error *err)
 {
     if (!o->maps && (o->map_findings || o->map_scale > 0 || o->map_sheet))
@@ -34,13 +46,7 @@ maps_check_options(const struct predict_options *o, struct chex_error *err)
                          o->map_findings ? "--finding"
                          : o->map_sheet  ? "--sheet"
                                          : "--map-scale");
-    if (o->maps && !o->out)
-        return error_set(err, CHEX_ERR_USAGE, "--maps writes many files: name a folder with -o");
-    if (o->maps && o->runs > 1)
-        return error_set(err, CHEX_ERR_USAGE, "--maps takes one RUN: a mean of probabilities has no map in logits");
-    if (o->maps && o->tta != TTA_NONE)
-        return error_set(err, CHEX_ERR_USAGE, "--maps takes no --tta: each view has a map of its own");
-    return CHEX_OK;
+    return o->maps ? maps_check_option("--maps", o, err) : CHEX_OK;
 }
 
 static enum chex_status

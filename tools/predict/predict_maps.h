@@ -48,6 +48,8 @@ struct map_writer {
     uint64_t images, pictures; /* written */
 };
 
+/* Check what an option that uses maps needs: a folder, one run, one view.  CHEX_ERR_USAGE */
+enum chex_status maps_check_option(const char *option, const struct predict_options *o, struct chex_error *err);
 /* Check the options of maps.  CHEX_ERR_USAGE */
 enum chex_status maps_check_options(const struct predict_options *o, struct chex_error *err);
 

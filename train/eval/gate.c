@@ -315,6 +315,14 @@ fit_of(const struct gate *g, const double *z, double sign)
     return sqrt(squares);
 }
 
+enum chex_status
+gate_shrink(struct resampler *r, const uint8_t *pixels, unsigned side, uint8_t *out, struct chex_error *err)
+{
+    const struct image image = {.width = side, .height = side, .stride = side, .data = (uint8_t *)(uintptr_t)pixels};
+
+    return resampler_run(r, RESAMPLE_AREA, &image, GATE_SIDE, GATE_SIDE, out, err);
+}
+
 struct gate_result
 gate_check(const struct gate *g, const uint8_t *image)
 {

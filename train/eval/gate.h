@@ -18,6 +18,7 @@
 
 #include "base/json.h"
 #include "chex.h"
+#include "image/resample.h"
 
 #define GATE_SIDE       32
 #define GATE_PIXELS     (GATE_SIDE * GATE_SIDE)
@@ -47,6 +48,10 @@ struct gate_result {
  * GATE_FEWEST remain.  CHEX_ERR_MEMORY
  */
 enum chex_status gate_fit(const uint8_t *images, size_t count, struct gate *out, struct chex_error *err);
+
+/* Shrink an image of side x side pixels, side at least GATE_SIDE, to out [GATE_PIXELS].  CHEX_ERR_MEMORY */
+enum chex_status gate_shrink(struct resampler *r, const uint8_t *pixels, unsigned side, uint8_t *out,
+                             struct chex_error *err);
 
 /* Check an image [GATE_PIXELS].  An image of one gray level has the result GATE_AS_IS. */
 struct gate_result gate_check(const struct gate *g, const uint8_t *image);

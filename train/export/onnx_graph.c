@@ -28,8 +28,8 @@ struct graph_walk {
     struct value *value; /* [node_count + 1]: of the input, and of each node */
     size_t count;
     unsigned pools;
-    const struct graph_node *mean; /* the last mean over all pixels, or NULL */
-    const char *before_mean;       /* the value that it reads: the input of the maps */
+    struct graph_head head;
+    const char *before_mean; /* the value that its mean reads: the input of the maps */
 };
 
 /* Returns the name of a tensor without its last part: "features.norm0". */
@@ -159,8 +159,8 @@ add_operation(struct graph_walk *w, const struct graph_node *node, const char *n
         break;
     case GRAPH_MEAN_POOL:
         onnx_add_node(w->b, "GlobalAveragePool", name, &in, 1);
-        w->before_mean = in;
-        w->mean = node;
+        if (node == w->head.mean)
+            w->before_mean = in;
         break;
     case GRAPH_LINEAR:
         add_linear(w, node, name, in);
@@ -275,7 +275,7 @@ static void
 add_maps(struct graph_walk *w, const struct graph_node *head, unsigned outputs)
 {
     const struct graph *g = w->m->graph;
-    const struct graph_buffer *seen = &g->buffer[w->mean->in.buffer];
+    const struct graph_buffer *seen = &g->buffer[w->head.mean->in.buffer];
     const unsigned weight[] = {outputs, head->in.channels, 1, 1}, map[] = {outputs, seen->height, seen->width};
     const char *const input[] = {w->before_mean, "cam.weight"};
 
@@ -284,32 +284,17 @@ add_maps(struct graph_walk *w, const struct graph_node *head, unsigned outputs)
     onnx_add_output(w->b, "cam", 3, map);
 }
 
-/* Returns the last layer if it reads the mean of a value, otherwise NULL. */
-static const struct graph_node *
-find_head(const struct graph_walk *w)
+static void
+add_outputs(struct graph_walk *w)
 {
-    const struct graph *g = w->m->graph;
-    const struct graph_node *last = g->node_count > 0 ? &g->node[g->node_count - 1] : NULL;
-
-    return last && last->op == GRAPH_LINEAR && w->mean && graph_slice_same(&last->in, &w->mean->out) ? last : NULL;
-}
-
-static enum chex_status
-add_outputs(struct graph_walk *w, struct chex_error *err)
-{
-    const struct graph *g = w->m->graph;
-    const struct graph_node *head = find_head(w);
-    unsigned outputs = g->buffer[g->output].channels;
+    unsigned outputs = w->head.outputs;
     const char *logit = "logit";
 
-    if (!head)
-        return error_set(err, CHEX_ERR_UNSUPPORTED, "%s has no mean before its last layer", g->model);
     onnx_add_node(w->b, "Sigmoid", "probability", &logit, 1);
     onnx_add_output(w->b, "probability", 1, &outputs);
     onnx_add_output(w->b, "logit", 1, &outputs);
     add_calibrated(w, outputs);
-    add_maps(w, head, outputs);
-    return CHEX_OK;
+    add_maps(w, w->head.linear, outputs);
 }
 
 enum chex_status
@@ -320,15 +305,19 @@ onnx_build(struct onnx_builder *b, const struct onnx_model *m, struct chex_error
     enum chex_status status = w.value ? CHEX_OK : error_memory(err);
     size_t i;
 
-    if (status != CHEX_OK)
+    if (status == CHEX_OK && !graph_find_head(g, &w.head))
+        status = error_set(err, CHEX_ERR_UNSUPPORTED, "%s: " GRAPH_NO_HEAD, g->model);
+    if (status != CHEX_OK) {
+        free(w.value);
         return status;
+    }
     add_tensors(b, g->param, g->param_count, m->params);
     add_tensors(b, g->stat, g->stat_count, m->stats);
     add_input(&w);
     for (i = 0; status == CHEX_OK && i < g->node_count; i++)
         status = add_node(&w, &g->node[i], err);
     if (status == CHEX_OK)
-        status = add_outputs(&w, err);
+        add_outputs(&w);
     free(w.value);
     return status;
 }

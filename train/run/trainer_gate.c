@@ -7,8 +7,6 @@
 
 #include "run/trainer_private.h"
 
-#include "image/resample.h"
-
 #include <stdlib.h>
 
 #define READ_BATCH   16
@@ -24,14 +22,10 @@ shrink(const struct loaded *loaded, unsigned source, struct resampler *r, uint8_
     unsigned i;
 
     for (i = 0; status == CHEX_OK && i < READ_BATCH; i++) {
-        const struct image image = {.width = source,
-                                    .height = source,
-                                    .stride = source,
-                                    .data = (uint8_t *)loaded->batch.pixels + (size_t)i * source * source};
-
         if (loaded->weights[i] == 0)
             continue;
-        status = resampler_run(r, RESAMPLE_AREA, &image, GATE_SIDE, GATE_SIDE, out + *count * GATE_PIXELS, err);
+        status = gate_shrink(r, loaded->batch.pixels + (size_t)i * source * source, source, out + *count * GATE_PIXELS,
+                             err);
         *count += status == CHEX_OK;
     }
     return status;

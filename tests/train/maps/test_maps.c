@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define SIDE_MAX 256
-#define MARGIN   1280 /* pixels around an image, so that no part of what a cell sees is cut off */
+#define MARGIN   1280 /* pixels around an image: more than a cell can see */
 #define LINE     (SIDE_MAX + 2 * MARGIN)
 
 static struct graph *
