@@ -113,14 +113,15 @@ main(int argc, char **argv)
     in.replicates = (unsigned)n[6];
     in.seed = n[7];
     in.threads = (unsigned)n[8];
+    box = calloc(in.count, sizeof(*box));
+    if (!box)
+        return 1;
+    in.box = box;
     m.grid = (struct map_grid){in.cells_high, in.cells_wide, (double)m.width / in.cells_wide, 2};
     sides = take(in.count, sizeof(*sides));
     finding = take(in.count, sizeof(*finding));
     patient = take(in.count, sizeof(*patient));
     m.value = take(in.count * m.height * m.width, sizeof(float));
-    in.box = box = calloc(in.count, sizeof(*box));
-    if (!box)
-        return 1;
     for (size_t i = 0; i < in.count; i++) {
         box[i] = (struct located_box){
             {sides[i][0], sides[i][1], sides[i][2], sides[i][3]}, m.height, m.width, finding[i], patient[i]};
