@@ -95,6 +95,9 @@ class Cases:
         pattern = sys.argv[1] if len(sys.argv) > 1 else ""
         chosen = [(name, function) for name, slow, function in self.cases
                   if re.search(pattern, name) and (pattern or slow == SLOW)]
+        if not chosen and (pattern or SLOW):
+            print(f"FAIL no case {'matches' if pattern else 'is slow'}")
+            return 1
         if jobs > 1:
             with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
                 list(pool.map(lambda case: self.run_one(*case), chosen))
