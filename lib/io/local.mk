@@ -14,6 +14,7 @@ libchexcore_la_SOURCES += \
 	lib/io/file_folder.c \
 	lib/io/file_own.c \
 	lib/io/file_private.c \
+	lib/io/file_read.c \
 	lib/io/file_same.c \
 	lib/io/gunzip.c \
 	lib/io/gunzip.h \
