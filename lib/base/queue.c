@@ -22,7 +22,8 @@ struct queue {
     struct queue_entry *unused;
     struct queue_entry *first, *last; /* entries pushed but not popped */
     unsigned in_use;
-    uint64_t bytes; /* reserved by all entries in use */
+    unsigned wait_bytes; /* producers that wait for bytes, not for an entry */
+    uint64_t bytes;      /* reserved by all entries in use */
     bool closed;
     unsigned entries;
     struct queue_entry entry[];
@@ -91,6 +92,28 @@ fits(const struct queue *q, uint64_t size)
     return q->unused && (q->in_use == 0 || (size <= q->max_bytes && q->bytes <= q->max_bytes - size));
 }
 
+/*
+ * Returns whether waiting producers can go on.  One that waits for bytes must look each time whether they are enough.
+ * Producers that wait for an entry hold none, and the others return theirs or push them, so enough become unused.
+ */
+static bool
+has_room(const struct queue *q)
+{
+    return q->unused && (q->wait_bytes > 0 || (q->entries - q->in_use) * 2 >= q->entries);
+}
+
+static bool
+wait_for_room(struct queue *q)
+{
+    const bool for_bytes = q->unused;
+    bool running;
+
+    q->wait_bytes += for_bytes;
+    running = wait_for(q, &q->room);
+    q->wait_bytes -= for_bytes;
+    return running;
+}
+
 struct queue_entry *
 queue_reserve(struct queue *q, uint64_t size)
 {
@@ -99,7 +122,7 @@ queue_reserve(struct queue *q, uint64_t size)
 
     pthread_mutex_lock(&q->lock);
     while (running && !fits(q, size))
-        running = wait_for(q, &q->room);
+        running = wait_for_room(q);
     if (running) {
         e = q->unused;
         q->unused = e->next;
@@ -128,7 +151,7 @@ queue_push(struct queue *q, struct queue_entry *e)
     if (e->reserved > e->bytes.size) {
         q->bytes -= e->reserved - e->bytes.size;
         e->reserved = e->bytes.size;
-        room = q->unused;
+        room = q->unused && q->wait_bytes > 0;
     }
     e->next = NULL;
     if (q->last)
@@ -166,6 +189,7 @@ void
 queue_return_all(struct queue *q, struct queue_entry *const *e, unsigned count)
 {
     unsigned i;
+    bool room;
 
     for (i = 0; i < count; i++)
         if (e[i]->bytes.capacity > KEEP_CAPACITY)
@@ -178,9 +202,11 @@ queue_return_all(struct queue *q, struct queue_entry *const *e, unsigned count)
         e[i]->next = q->unused;
         q->unused = e[i];
     }
+    room = has_room(q);
     pthread_mutex_unlock(&q->lock);
     /* Wake all waiting threads: the next one may need more room than there is. */
-    pthread_cond_broadcast(&q->room);
+    if (room)
+        pthread_cond_broadcast(&q->room);
 }
 
 void

@@ -15,6 +15,9 @@
  *
  * Any thread may call these functions.  A waiting call returns NULL soon after the run has failed or was stopped.
  *
+ * A producer that found no entry waits until half of them are unused: it sleeps and wakes once for several
+ * images, not once for each.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_LIB_QUEUE_H

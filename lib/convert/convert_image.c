@@ -17,6 +17,9 @@
 /* More read errors than this end a pass early: then the disk or the network fails, not only a few blocks. */
 #define FEW_UNREAD 20
 
+/* Bytes of the records that a thread keeps before it writes them, if they are more than one. */
+#define RECORDS_SIZE (1u << 20)
+
 void
 convert_worker_release(struct convert_worker *w)
 {
@@ -29,14 +32,19 @@ convert_worker_release(struct convert_worker *w)
     image_release(&w->again);
     resampler_release(&w->resampler);
     profile_thread_release(&w->measured);
-    free(w->record);
+    free(w->records);
 }
 
 enum chex_status
 convert_worker_init(struct convert_worker *w, struct convert_job *job, struct chex_error *err)
 {
-    *w = (struct convert_worker){.job = job, .record = malloc(job->convert->plan.layout.stride)};
-    if (!w->record || decoder_init(&w->decoder[0], NULL) != CHEX_OK || decoder_init(&w->decoder[1], NULL) != CHEX_OK)
+    const size_t stride = job->convert->plan.layout.stride;
+
+    *w = (struct convert_worker){.job = job, .room = CONVERT_TOGETHER};
+    while (w->room > 1 && stride > RECORDS_SIZE / w->room)
+        w->room--;
+    w->records = malloc(w->room * stride);
+    if (!w->records || decoder_init(&w->decoder[0], NULL) != CHEX_OK || decoder_init(&w->decoder[1], NULL) != CHEX_OK)
         return error_memory(err);
     return profile_thread_begin(&w->measured, job->profile, w->decoder, ENTRIES_TOGETHER, err);
 }
@@ -89,10 +97,10 @@ check_entry(struct convert_worker *w, const struct queue_entry *e, const struct 
     return *checked ? cross_check(e->bytes.data, e->bytes.size, &limits, job->out, &w->again, err) : CHEX_OK;
 }
 
-/* Make a sealed record in w->record of a decoded image, or of the pixels of another data set. */
+/* Make a sealed record of a decoded image, or of the pixels of another data set. */
 static enum chex_status
-make_record(struct convert_worker *w, const struct queue_entry *e, const struct decode_job *job, bool *checked,
-            struct chex_error *err)
+make_record(struct convert_worker *w, const struct queue_entry *e, const struct decode_job *job, uint8_t *record,
+            bool *checked, struct chex_error *err)
 {
     const struct convert *c = w->job->convert;
     const struct slot_plan *plan = &c->plan;
@@ -105,13 +113,13 @@ make_record(struct convert_worker *w, const struct queue_entry *e, const struct 
         status = check_entry(w, e, job, checked, err);
     if (status == CHEX_OK)
         status = entry_shrink(e, job, &w->resampler, plan->spec.resize, plan->spec.size,
-                              w->record + plan->layout.pixel_offset, err);
+                              record + plan->layout.pixel_offset, err);
     profile_end_stage(&w->measured, PROFILE_RESIZE);
     if (status != CHEX_OK)
         return status;
     plan_values(plan, &c->labels.entry[e->row], e->shard, e->index, 1, &values);
-    record_encode(&plan->layout, &values, w->record);
-    record_seal(&plan->layout, w->record);
+    record_encode(&plan->layout, &values, record);
+    record_seal(&plan->layout, record);
     return CHEX_OK;
 }
 
@@ -147,9 +155,15 @@ take_reject(struct convert_job *job, const struct queue_entry *e, const struct c
 
 /* Returns the item number for threads.h, which orders errors: the order of the slots. */
 static uint64_t
-item_of(const struct queue_entry *e)
+item_of_slot(uint32_t shard, uint32_t index)
 {
-    return (uint64_t)e->shard << 32 | e->index;
+    return (uint64_t)shard << 32 | index;
+}
+
+uint64_t
+convert_item(const struct queue_entry *e)
+{
+    return item_of_slot(e->shard, e->index);
 }
 
 /* Set the error of a pass with unreadable images. */
@@ -173,8 +187,8 @@ take_unread(struct convert_job *job, const struct queue_entry *e, const struct c
     enum chex_status status = CHEX_OK;
 
     pthread_mutex_lock(&job->lock);
-    if (job->unread++ == 0 || item_of(e) < job->first_unread) {
-        job->first_unread = item_of(e);
+    if (job->unread++ == 0 || convert_item(e) < job->first_unread) {
+        job->first_unread = convert_item(e);
         job->unread_error = *why;
         error_context(&job->unread_error, CHEX_ERR_READ, "'%s'", name);
     }
@@ -195,19 +209,58 @@ convert_is_read_error(const struct chex_error *why)
     return why->status == CHEX_ERR_READ && why->cause != 0;
 }
 
+/* Write the waiting records.  After an error, *item is the number of the first. */
 static enum chex_status
-convert_one(struct convert_worker *w, const struct queue_entry *e, const struct decode_job *decoded,
+put_waiting(struct convert_worker *w, uint64_t *item, struct chex_error *err)
+{
+    const uint32_t count = w->waiting;
+    enum chex_status status;
+
+    if (count == 0)
+        return CHEX_OK;
+    w->waiting = 0;
+    status = store_put(w->job->store, w->shard, w->index, count, w->records, err);
+    if (status == CHEX_OK)
+        atomic_fetch_add(&w->job->processed, count);
+    else
+        *item = item_of_slot(w->shard, w->index);
+    return status;
+}
+
+/* Make room for the record of an entry after the waiting ones: write them if its slot does not follow theirs. */
+static enum chex_status
+place_record(struct convert_worker *w, const struct queue_entry *e, uint64_t *item, struct chex_error *err)
+{
+    enum chex_status status = CHEX_OK;
+
+    if (w->waiting == w->room || e->shard != w->shard || e->index != w->index + w->waiting)
+        status = put_waiting(w, item, err);
+    if (w->waiting == 0) {
+        w->shard = e->shard;
+        w->index = e->index;
+    }
+    return status;
+}
+
+static enum chex_status
+convert_one(struct convert_worker *w, const struct queue_entry *e, const struct decode_job *decoded, uint64_t *item,
             struct chex_error *err)
 {
     struct convert_job *job = w->job;
     struct convert *c = job->convert;
+    const size_t stride = c->plan.layout.stride;
     const char *name = c->labels.entry[e->row].name;
     struct chex_error why = {.status = CHEX_OK};
     bool checked = false;
-    enum chex_status status = make_record(w, e, decoded, &checked, &why);
+    enum chex_status status = place_record(w, e, item, err);
+    uint8_t *record = w->records + w->waiting * stride;
 
+    if (status != CHEX_OK)
+        return status;
+    *item = convert_item(e);
+    status = make_record(w, e, decoded, record, &checked, &why);
     if (job->profile && (status == CHEX_OK || status_is_of_input(status) || convert_is_read_error(&why))) {
-        profile_image(&w->measured, status == CHEX_OK ? w->record : NULL, c->plan.layout.stride, e->bytes.size);
+        profile_image(&w->measured, status == CHEX_OK ? record : NULL, stride, e->bytes.size);
         return CHEX_OK;
     }
     if (status == CHEX_OK) {
@@ -216,10 +269,12 @@ convert_one(struct convert_worker *w, const struct queue_entry *e, const struct 
             count_traits(&c->counts, &decoded->traits, name);
         c->counts.cross_checked += checked;
         pthread_mutex_unlock(&job->lock);
-        status = store_put(job->store, e->shard, e->index, w->record, err);
-    } else if (convert_is_read_error(&why)) {
+        w->waiting++;
+        return CHEX_OK;
+    }
+    if (convert_is_read_error(&why))
         return take_unread(job, e, &why, err);
-    } else if (status_is_of_input(status)) { /* only this file: the run rejects it and continues */
+    if (status_is_of_input(status)) { /* only this file: the run rejects it and continues */
         status = take_reject(job, e, &why, err);
     } else {
         *err = why;
@@ -237,13 +292,20 @@ convert_entries(struct convert_worker *w, struct queue_entry *const *e, unsigned
 {
     struct decode_job decoded[ENTRIES_TOGETHER];
     enum chex_status status = CHEX_OK;
-    unsigned i;
+    struct chex_error other;
+    uint64_t other_item;
+    unsigned i, k, pair;
 
-    decode_entries(w, e, count, decoded);
-    profile_end_stage(&w->measured, PROFILE_INFLATE);
-    for (i = 0; status == CHEX_OK && i < count; i++) {
-        *item = item_of(e[i]);
-        status = convert_one(w, e[i], &decoded[i], err);
+    for (i = 0; status == CHEX_OK && i < count; i += pair) {
+        pair = count - i < ENTRIES_TOGETHER ? count - i : ENTRIES_TOGETHER;
+        decode_entries(w, e + i, pair, decoded);
+        profile_end_stage(&w->measured, PROFILE_INFLATE);
+        for (k = 0; status == CHEX_OK && k < pair; k++)
+            status = convert_one(w, e[i + k], &decoded[k], item, err);
     }
+    if (status == CHEX_OK)
+        return put_waiting(w, item, err);
+    /* The images before a stop or a failure are done.  The first failure is the one to report. */
+    put_waiting(w, &other_item, &other);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * convert_image.h - converts the images of a pass, one or two at a time
+ * convert_image.h - converts the images of a pass, a few at a time
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,6 +13,9 @@
 #include "input/entry_decode.h"
 
 #include <pthread.h>
+
+/* The most images that a thread takes from the queue at once.  It writes records of adjacent slots with one call. */
+#define CONVERT_TOGETHER 4
 
 struct convert_job {
     struct convert *convert;
@@ -38,7 +41,10 @@ struct convert_worker {
     struct image image[ENTRIES_TOGETHER];
     struct image again; /* of cross_check() */
     struct resampler resampler;
-    uint8_t *record;
+    uint8_t *records; /* [room][stride] */
+    uint32_t room;    /* 1 to CONVERT_TOGETHER */
+    uint32_t waiting; /* records that are not written yet: of the slots index, index + 1, ... of the shard */
+    uint32_t shard, index;
     struct profile_thread measured;
 };
 
@@ -47,12 +53,14 @@ enum chex_status convert_worker_init(struct convert_worker *w, struct convert_jo
 void convert_worker_release(struct convert_worker *w);
 
 /*
- * Decode `count` entries of the queue (at most ENTRIES_TOGETHER), and put their records into the store.  Images that
- * cannot be decoded are rejects; those that cannot be read are counted in `job`.  After an error, *item is the number
- * of the image for threads_fail().
+ * Decode `count` entries of the queue, and put their records into the store.  Images that cannot be decoded are
+ * rejects; those that cannot be read are counted in `job`.  After an error, *item is the number of the image for
+ * threads_fail(), and the records of the images before it are in the store.
  */
 enum chex_status convert_entries(struct convert_worker *w, struct queue_entry *const *e, unsigned count, uint64_t *item,
                                  struct chex_error *err);
+/* Returns the number of the entry's slot, in the order of the slots. */
+uint64_t convert_item(const struct queue_entry *e);
 /* Set and return the error of a pass with images that could not be read. */
 enum chex_status convert_fail_unread(const struct convert_job *job, struct chex_error *err);
 

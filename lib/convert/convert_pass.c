@@ -23,16 +23,32 @@
 
 /* ---- threads -------------------------------------------------------------------------------------------------- */
 
+/* Several readers push neighbours in the wrong order.  In order, their records can be written together. */
+static void
+sort_by_slot(struct queue_entry **e, unsigned count)
+{
+    unsigned i, k;
+
+    for (i = 1; i < count; i++) {
+        struct queue_entry *moved = e[i];
+
+        for (k = i; k > 0 && convert_item(e[k - 1]) > convert_item(moved); k--)
+            e[k] = e[k - 1];
+        e[k] = moved;
+    }
+}
+
 static enum chex_status
 work(void *context, uint64_t *item, struct chex_error *err)
 {
     struct convert_job *job = context;
     struct convert_worker w;
-    struct queue_entry *e[ENTRIES_TOGETHER];
+    struct queue_entry *e[CONVERT_TOGETHER];
     unsigned count;
     enum chex_status status = convert_worker_init(&w, job, err);
 
-    while (status == CHEX_OK && (count = queue_pop(job->queue, e, ENTRIES_TOGETHER)) > 0) {
+    while (status == CHEX_OK && (count = queue_pop(job->queue, e, CONVERT_TOGETHER)) > 0) {
+        sort_by_slot(e, count);
         status = convert_entries(&w, e, count, item, err);
         queue_return_all(job->queue, e, count);
     }
@@ -215,11 +231,12 @@ run_pass(struct convert_job *job, struct chex_error *err)
     };
     status = image_reader_init(&job->reader, threads, err);
     /*
-     * Entries: the images in progress of each decoding thread, as many waiting (of 16 threads at most), and one per
-     * reading thread.  Bytes: room for images of 1 MiB.
+     * Entries: the images in progress of each decoding thread, as many waiting (of 16 threads at most), those of one
+     * thread more, because readers sleep until half of the entries are unused, and one per reading thread.  Bytes: room
+     * for images of 1 MiB.
      */
     job->queue = queue_new(&job->threads,
-                           ENTRIES_TOGETHER * (threads + (threads < 16 ? threads : 16)) + job->reader.wanted + 2,
+                           CONVERT_TOGETHER * (threads + 1 + (threads < 16 ? threads : 16)) + job->reader.wanted + 2,
                            (uint64_t)(32 + threads) << 20);
     if (status == CHEX_OK && !job->queue)
         status = error_memory(err);

@@ -24,15 +24,16 @@ store_wants(const struct store *store, size_t shard, uint32_t index)
     return wants;
 }
 
-/* Set the state of a slot.  Returns true for the last empty slot of its shard. */
+/* Set the state of `count` slots.  Returns true if no slot of the shard is empty now. */
 static bool
-decide(struct store_shard *s, uint32_t index, enum slot_state state)
+decide(struct store_shard *s, uint32_t index, uint32_t count, enum slot_state state)
 {
     bool last;
 
     pthread_mutex_lock(&s->lock);
-    s->slot[index] = (uint8_t)state;
-    last = --s->left == 0;
+    memset(s->slot + index, state, count);
+    s->left -= count;
+    last = s->left == 0;
     pthread_mutex_unlock(&s->lock);
     return last;
 }
@@ -55,7 +56,8 @@ store_rewrites(struct store *store, unsigned *shards)
 }
 
 enum chex_status
-store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record, struct chex_error *err)
+store_put(struct store *store, size_t shard, uint32_t index, uint32_t count, const uint8_t *records,
+          struct chex_error *err)
 {
     struct store_shard *s = &store->shard[shard];
     size_t stride = store->plan->layout.stride;
@@ -68,7 +70,7 @@ store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *reco
     s->users++;
     pthread_mutex_unlock(&s->lock);
     if (status == CHEX_OK && !rewrite)
-        status = safe_file_pwrite(s->partial, (uint64_t)index * stride, record, stride, err);
+        status = safe_file_pwrite(s->partial, (uint64_t)index * stride, records, count * stride, err);
     /* Images from archives go to all shards, and their number may exceed the limit of open files. */
     pthread_mutex_lock(&s->lock);
     if (--s->users == 0 && atomic_load(&store->open_partials) > store->max_open && status == CHEX_OK)
@@ -77,7 +79,7 @@ store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *reco
     pthread_mutex_unlock(&s->lock);
     if (status != CHEX_OK)
         return status;
-    return decide(s, index, SLOT_FULL) ? store_finish_shard(store, shard, err) : CHEX_OK;
+    return decide(s, index, count, SLOT_FULL) ? store_finish_shard(store, shard, err) : CHEX_OK;
 }
 
 enum chex_status
@@ -105,7 +107,7 @@ store_reject(struct store *store, size_t shard, uint32_t index, const struct che
         free(text);
         return error_memory(err);
     }
-    return decide(s, index, SLOT_REJECTED) ? store_finish_shard(store, shard, err) : CHEX_OK;
+    return decide(s, index, 1, SLOT_REJECTED) ? store_finish_shard(store, shard, err) : CHEX_OK;
 }
 
 bool

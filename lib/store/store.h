@@ -110,11 +110,11 @@ uint64_t store_space_needed(const struct store *store);
 bool store_wants(const struct store *store, size_t shard, uint32_t index);
 
 /*
- * Write a sealed record of `stride` bytes to its slot.  May finish the shard.  Thread-safe, but only one thread may
- * write to a slot.
+ * Write `count` sealed records of `stride` bytes each to the slots index, index + 1, ...  May finish the shard.
+ * Thread-safe, but only one thread may write to a slot.
  * CHEX_ERR_WRITE: the partial file stays for the next run.
  */
-enum chex_status store_put(struct store *store, size_t shard, uint32_t index, const uint8_t *record,
+enum chex_status store_put(struct store *store, size_t shard, uint32_t index, uint32_t count, const uint8_t *records,
                            struct chex_error *err);
 /*
  * Returns the number of images in shards that must be rewritten since the last call, because the disk failed (EIO).

@@ -318,7 +318,7 @@ put_items(struct chex_error *err)
         record_encode(l, &v, record);
         record_seal(l, record);
         status = bench.rejected[i] ? store_reject(bench.store, shard, index, &why, err)
-                                   : store_put(bench.store, shard, index, record, err);
+                                   : store_put(bench.store, shard, index, 1, record, err);
     }
     return status;
 }

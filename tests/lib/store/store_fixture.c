@@ -159,7 +159,7 @@ bench_try_item(struct bench *b, size_t item, struct chex_error *err)
         return store_reject(b->store, shard, index, &why, err);
     }
     record = bench_record(b, shard, index, item, 1);
-    status = store_put(b->store, shard, index, record, err);
+    status = store_put(b->store, shard, index, 1, record, err);
     free(record);
     return status;
 }

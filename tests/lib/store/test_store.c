@@ -307,6 +307,48 @@ TEST(a_part_that_cannot_be_closed_is_an_error_and_not_believed)
     bench_expect_shards(&bench);
 }
 
+/* Puts `count` items at once.  Their slots follow each other. */
+static enum chex_status
+put_several(size_t item, uint32_t count)
+{
+    const size_t stride = bench.plan.layout.stride;
+    uint8_t *records = malloc(count * stride);
+    enum chex_status status;
+    size_t shard;
+    uint32_t first, i;
+
+    bench_slot(&bench, item, &shard, &first);
+    for (i = 0; i < count; i++) {
+        uint8_t *record = bench_record(&bench, shard, first + i, item + i, 1);
+
+        memcpy(records + i * stride, record, stride);
+        free(record);
+    }
+    status = store_put(bench.store, shard, first, count, records, &bench.err);
+    free(records);
+    return status;
+}
+
+TEST(records_of_several_slots_are_put_at_once)
+{
+    struct spec spec = bench_spec();
+
+    bench_make(&bench, &spec, 8);
+    bench_open(&bench);
+    ck_assert_int_eq(put_several(0, 4), CHEX_OK); /* a whole shard */
+    ck_assert(bench_has(&bench, bench.plan.shard[0].name));
+    calls_fail(CALL_WRITE, 1, false, ENOSPC);
+    ck_assert_int_eq(put_several(5, 2), CHEX_ERR_WRITE);
+    calls_end();
+    for (uint32_t i = 0; i < 4; i++)
+        ck_assert(store_wants(bench.store, 1, i));
+    ck_assert_int_eq(put_several(5, 2), CHEX_OK);
+    for (uint32_t i = 0; i < 4; i++)
+        ck_assert_int_eq(store_wants(bench.store, 1, i), i == 0 || i == 3);
+    bench_fill(&bench, 1);
+    bench_expect_shards(&bench);
+}
+
 /* Every record is read back before the shard gets its name. */
 TEST(a_record_in_the_wrong_slot_is_not_published)
 {
@@ -320,13 +362,13 @@ TEST(a_record_in_the_wrong_slot_is_not_published)
     for (size_t i = 0; i < 3; i++)
         bench_item(&bench, i);
     /* The disk may be faulty: nothing of the shard is trusted, and all of it is wanted again. */
-    ck_assert_int_eq(store_put(bench.store, 0, 3, record, &bench.err), CHEX_OK);
+    ck_assert_int_eq(store_put(bench.store, 0, 3, 1, record, &bench.err), CHEX_OK);
     ck_assert_uint_eq(store_rewrites(bench.store, &shards), 4);
     ck_assert_uint_eq(shards, 1);
     ck_assert(!bench_has(&bench, bench.plan.shard[0].name) && !bench_has(&bench, bench_part(&bench, 0)));
     for (size_t i = 0; i < 3; i++)
         bench_item(&bench, i);
-    ck_assert_int_eq(store_put(bench.store, 0, 3, record, &bench.err), CHEX_ERR_WRITE);
+    ck_assert_int_eq(store_put(bench.store, 0, 3, 1, record, &bench.err), CHEX_ERR_WRITE);
     ck_assert_msg(strstr(bench.err.text, "reading back record 3 of"), "%s", bench.err.text);
     free(record);
     ck_assert(!bench_has(&bench, bench.plan.shard[0].name));

@@ -214,7 +214,7 @@ TEST(a_repaired_shard_that_is_another_is_known_after_a_kill_too)
         bench_open(&bench);
         ck_assert(store_wants(bench.store, 0, 0) && !store_wants(bench.store, 0, 1));
         record = bench_record(&bench, 0, 0, item, 1);
-        ck_assert_int_eq(store_put(bench.store, 0, 0, record, &bench.err), CHEX_OK);
+        ck_assert_int_eq(store_put(bench.store, 0, 0, 1, record, &bench.err), CHEX_OK);
         free(record);
         ck_assert(store_results(bench.store)[0].done);
         ck_assert(store_differs(bench.store, 0) == (item != 0));
