@@ -109,7 +109,30 @@ __wrap_pread(int fd, void *data, size_t size, off_t at)
 WRAP(ssize_t, pwrite, CALL_WRITE, -1, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
 WRAP(ssize_t, write, CALL_WRITE, -1, (int fd, const void *data, size_t size), (fd, data, size))
 WRAP(int, fstat, CALL_STAT, -1, (int fd, struct stat *st), (fd, st))
-WRAP(int, fstatat, CALL_STAT, -1, (int fd, const char *name, struct stat *st, int flags), (fd, name, st, flags))
+
+static atomic_long age;
+
+void
+calls_age(long seconds)
+{
+    age = seconds;
+}
+
+int __real_fstatat(int fd, const char *name, struct stat *st, int flags);
+int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags);
+
+int
+__wrap_fstatat(int fd, const char *name, struct stat *st, int flags)
+{
+    int result = fails(CALL_STAT) ? -1 : __real_fstatat(fd, name, st, flags);
+
+    if (result == 0) {
+        st->st_mtim.tv_sec -= age;
+        st->st_ctim.tv_sec -= age;
+    }
+    return result;
+}
+
 WRAP(DIR *, opendir, CALL_OPEN, NULL, (const char *path), (path))
 WRAP(struct dirent *, readdir, CALL_LIST, NULL, (DIR * dir), (dir))
 WRAP(int, unlinkat, CALL_UNLINK, -1, (int folder, const char *name, int flags), (folder, name, flags))

@@ -45,6 +45,9 @@ unsigned calls_end(void);
  */
 void calls_bad_block(int64_t offset);
 
+/* Makes all files appear to have been changed this number of seconds earlier, until 0. */
+void calls_age(long seconds);
+
 /* Calls this once, before the next renameat() that does not fail: the action of a rival at that moment. */
 void calls_before_rename(void (*rival)(void));
 

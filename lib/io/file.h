@@ -182,6 +182,9 @@ enum chex_status file_pread(int fd, uint64_t offset, void *data, size_t size, si
  * Read a whole regular file of at most max bytes (CHEX_ERR_LIMIT) into b.  b may be reused; b->size becomes the file's
  * size.  If the file's size or time changes meanwhile, CHEX_ERR_READ "changed while it was read".  Error texts do not
  * contain the path.
+ *
+ * The memory that b has is used first: a file that fits, and that was last changed more than a minute ago, takes four
+ * system calls.  Any other file takes up to two more, because its state before the reading is needed too.
  */
 enum chex_status file_read(int folder_fd, const char *path, uint64_t max, struct buffer *b, struct chex_error *err);
 

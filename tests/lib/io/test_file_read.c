@@ -97,6 +97,68 @@ TEST(a_growing_file_is_read_completely_or_not_at_all)
     ck_assert_uint_eq(changed, 1);
 }
 
+/* Reads a file into a buffer that has `memory` bytes.  `stats`: the calls of fstatat() that this takes. */
+static void
+expect_read(const char *name, const char *content, size_t memory, unsigned stats)
+{
+    for (unsigned nth = stats; nth <= stats + 1; nth++) {
+        struct buffer b = {0};
+        enum chex_status status;
+
+        if (memory > 0)
+            ck_assert_int_eq(buffer_reserve(&b, memory, &files.err), CHEX_OK);
+        calls_fail(CALL_STAT, nth, true, ENXIO);
+        status = file_read(files.folder.fd, name, 4096, &b, &files.err);
+        ck_assert_uint_eq(calls_end(), nth == stats);
+        ck_assert_int_eq(status, nth == stats ? CHEX_ERR_READ : CHEX_OK);
+        ck_assert_uint_eq(b.size, nth == stats ? 0 : strlen(content));
+        ck_assert(b.size == 0 || memcmp(b.data, content, b.size) == 0);
+        buffer_release(&b);
+    }
+}
+
+/* Its state before the reading is not needed if it was not changed for a while, and fits the memory of the buffer. */
+TEST(a_file_that_is_not_young_is_read_with_one_stat)
+{
+    static const struct timespec long_ago[2] = {{1000000000, 0}, {1000000000, 0}};
+
+    files_put("a", "0123456789");
+    calls_age(3600);
+    expect_read("a", "0123456789", 0, 2);
+    expect_read("a", "0123456789", 9, 2);
+    expect_read("a", "0123456789", 10, 1);
+    expect_read("a", "0123456789", 100, 1);
+    calls_age(30);
+    expect_read("a", "0123456789", 100, 2);
+    calls_age(0);
+    ck_assert_int_eq(utimensat(files.folder.fd, "a", long_ago, 0), 0);
+    expect_read("a", "0123456789", 100, 2); /* someone has just set its time */
+}
+
+TEST(the_checks_of_a_file_that_is_not_young_are_the_same)
+{
+    files_put("a", "0123456789");
+    ck_assert_int_eq(file_read(files.folder.fd, "a", 10, &files.content, &files.err), CHEX_OK);
+    calls_age(3600);
+    files_expect_error(file_read(files.folder.fd, "a", 9, &files.content, &files.err), CHEX_ERR_LIMIT,
+                       "10 bytes are more than the 9 allowed");
+    ck_assert_uint_eq(files.content.size, 0);
+    files_expect_error(file_read(AT_FDCWD, "/proc/self/status", 1 << 20, &files.content, &files.err), CHEX_ERR_READ,
+                       "changed while it was read");
+    files_expect_error(file_read(files.folder.fd, ".", 9, &files.content, &files.err), CHEX_ERR_NOT_IMAGE,
+                       "not a regular file");
+    files_expect_error(file_read(AT_FDCWD, "/dev/zero", 9, &files.content, &files.err), CHEX_ERR_NOT_IMAGE,
+                       "not a regular file");
+    files_put("empty", "");
+    ck_assert_int_eq(file_read(files.folder.fd, "empty", 9, &files.content, &files.err), CHEX_OK);
+    ck_assert_uint_eq(files.content.size, 0);
+    calls_fail(CALL_READ, 1, true, EIO);
+    files_expect_error(file_read(files.folder.fd, "a", 10, &files.content, &files.err), CHEX_ERR_READ,
+                       "read error at byte 0");
+    ck_assert_uint_eq(calls_end(), 4); /* once, and three times again */
+    calls_age(0);
+}
+
 TEST(a_piece_is_read_up_to_the_end)
 {
     uint8_t data[16];
