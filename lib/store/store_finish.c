@@ -21,63 +21,118 @@
 
 /* ---- padding records ------------------------------------------------------------------------------------------ */
 
-/* Write a copy of the record `from` (its values: v) with weight 0 to slot `index` of the shard. */
+/* Bytes of the records that are read or written at once, if they are more than one. */
+#define PIECE (1u << 20)
+
+/* Memory for copying records: the donors, and the padding records made of them, [room][stride] each. */
+struct copies {
+    uint8_t *donor, *padding;
+    uint32_t room;
+};
+
 static enum chex_status
-put_padding(struct store *store, size_t shard, uint32_t index, const uint8_t *from, struct record_values v,
-            uint8_t *scratch, struct chex_error *err)
+copies_init(struct copies *c, const struct store *store, struct chex_error *err)
+{
+    const size_t stride = store->plan->layout.stride;
+
+    c->room = stride < PIECE ? (uint32_t)(PIECE / stride) : 1;
+    c->donor = malloc(2 * c->room * stride);
+    c->padding = c->donor ? c->donor + c->room * stride : NULL;
+    return c->donor ? CHEX_OK : error_memory(err);
+}
+
+static void
+copies_release(struct copies *c)
+{
+    free(c->donor);
+}
+
+/* Make a padding record for slot `index` of the shard: a copy of the record `from` (its values: v) with weight 0. */
+static void
+make_padding(const struct store *store, size_t shard, uint32_t index, const uint8_t *from, struct record_values v,
+             uint8_t *out)
 {
     const struct record_layout *l = &store->plan->layout;
 
     v.weight = 0;
     v.shard = (uint32_t)shard;
     v.index = index;
-    memcpy(scratch + l->pixel_offset, from + l->pixel_offset, l->pixel_size);
-    record_encode(l, &v, scratch);
-    record_seal(l, scratch);
-    return safe_file_pwrite(store->shard[shard].partial, (uint64_t)index * l->stride, scratch, l->stride, err);
+    memcpy(out + l->pixel_offset, from + l->pixel_offset, l->pixel_size);
+    record_encode(l, &v, out);
+    record_seal(l, out);
 }
 
 static enum chex_status
-read_own_record(struct store *store, size_t shard, uint32_t index, uint8_t *record, struct scanned_record *out,
+put_padding(struct store *store, size_t shard, uint32_t index, uint32_t count, const struct copies *c,
+            struct chex_error *err)
+{
+    const size_t stride = store->plan->layout.stride;
+
+    return safe_file_pwrite(store->shard[shard].partial, (uint64_t)index * stride, c->padding, count * stride, err);
+}
+
+static enum chex_status
+fail_own_record(const struct store *store, size_t shard, uint32_t index, enum chex_status status,
                 struct chex_error *err)
 {
-    const struct plan_shard *s = &store->plan->shard[shard];
-    const struct shard_identity identity = store_shard_identity(store, shard);
-    size_t stride = store->plan->layout.stride, got;
-    enum chex_status status = safe_file_pread(store->shard[shard].partial, (uint64_t)index * stride, record, stride,
-                                              &got, err);
-
-    if (status == CHEX_OK && got < stride)
-        status = error_set(err, CHEX_ERR_TRUNCATED, "file is too short");
-    if (status == CHEX_OK && record_check(&identity, index, record, true, out) != CHEX_OK)
-        status = record_fail(out, err);
     /* The data just written was read back with errors: the disk is faulty, not the image. */
-    if (status != CHEX_OK && status != CHEX_ERR_READ)
-        status = error_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
-                               s->name);
-    return status;
+    if (status == CHEX_ERR_READ)
+        return status;
+    return error_context(err, CHEX_ERR_WRITE, "reading back record %u of '%s/%s'", index, store->folder->path,
+                         store->plan->shard[shard].name);
 }
 
 /*
- * Write a padding record to every empty slot.  good[0 .. count - 1]: the slots with an image.  record and scratch have
- * stride bytes each.
+ * Write padding records to the empty slots index, index + 1, ...  Their donors are consecutive records of the shard as
+ * well.  The data of a donor is not compared with its checksum here, because check_partial() does this for every slot.
  */
 static enum chex_status
-fill_from_shard(struct store *store, size_t shard, const uint32_t *good, uint32_t count, uint8_t *record,
-                uint8_t *scratch, struct chex_error *err)
+copy_records(struct store *store, size_t shard, uint32_t index, uint32_t count, uint32_t donor, const struct copies *c,
+             struct chex_error *err)
+{
+    const struct shard_identity identity = store_shard_identity(store, shard);
+    const size_t stride = store->plan->layout.stride;
+    struct scanned_record found;
+    size_t got;
+    uint32_t i;
+    enum chex_status status = safe_file_pread(store->shard[shard].partial, (uint64_t)donor * stride, c->donor,
+                                              count * stride, &got, err);
+
+    if (status == CHEX_OK && got < count * stride)
+        status = error_set(err, CHEX_ERR_TRUNCATED, "file is too short");
+    if (status != CHEX_OK)
+        return fail_own_record(store, shard, donor, status, err);
+    for (i = 0; i < count; i++) {
+        const uint8_t *from = c->donor + i * stride;
+
+        if (record_check(&identity, donor + i, from, false, &found) != CHEX_OK)
+            return fail_own_record(store, shard, donor + i, record_fail(&found, err), err);
+        make_padding(store, shard, index + i, from, found.values, c->padding + i * stride);
+    }
+    return put_padding(store, shard, index, count, c, err);
+}
+
+/* Write a padding record to every empty slot.  good[0 .. count - 1]: the slots with an image. */
+static enum chex_status
+fill_from_shard(struct store *store, size_t shard, const uint32_t *good, uint32_t count, const struct copies *c,
+                struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
     const uint8_t *slot = store->shard[shard].slot;
     enum chex_status status = CHEX_OK;
-    struct scanned_record donor;
-    uint32_t i;
+    uint32_t i, run;
 
-    for (i = 0; status == CHEX_OK && i < s->records; i++) {
-        if (i < s->images && slot[i] == SLOT_FULL)
-            continue;
-        status = read_own_record(store, shard, good[i % count], record, &donor, err);
-        if (status == CHEX_OK)
-            status = put_padding(store, shard, i, record, donor.values, scratch, err);
+    for (i = 0; status == CHEX_OK && i < s->records; i += run) {
+        const uint32_t donor = good[i % count];
+
+        /* The empty slots from here whose donors are consecutive too. */
+        for (run = 0; run < c->room && i + run < s->records; run++)
+            if ((i + run < s->images && slot[i + run] == SLOT_FULL) || good[(i + run) % count] != donor + run)
+                break;
+        if (run > 0)
+            status = copy_records(store, shard, i, run, donor, c, err);
+        else
+            run = 1;
     }
     return status;
 }
@@ -192,10 +247,9 @@ seal_shard(struct store *store, size_t shard, struct chex_error *err)
 static enum chex_status
 finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
 {
-    size_t stride = store->plan->layout.stride;
-    uint8_t *record = malloc(2 * stride);
     uint32_t *good = malloc(store->plan->shard[shard].records * sizeof(*good)), count = 0;
-    enum chex_status status = record && good ? CHEX_OK : error_memory(err);
+    struct copies copies = {.donor = NULL};
+    enum chex_status status = good ? copies_init(&copies, store, err) : error_memory(err);
 
     if (status == CHEX_OK)
         list_good(store, shard, good, &count);
@@ -205,11 +259,11 @@ finish_by_itself(struct store *store, size_t shard, struct chex_error *err)
         /* The file is not open if an earlier run filled all slots but the last, and this run rejected that image. */
         status = store_open_partial(store, shard, err);
         if (status == CHEX_OK)
-            status = fill_from_shard(store, shard, good, count, record, record + stride, err);
+            status = fill_from_shard(store, shard, good, count, &copies, err);
         if (status == CHEX_OK)
             status = seal_shard(store, shard, err);
     }
-    free(record);
+    copies_release(&copies);
     free(good);
     return status;
 }
@@ -311,18 +365,25 @@ static enum chex_status
 write_padding(struct store *store, size_t shard, struct chex_error *err)
 {
     const struct plan_shard *s = &store->plan->shard[shard];
-    size_t stride = store->plan->layout.stride;
-    struct donor donor = {.layout = &store->plan->layout, .record = malloc(2 * stride)};
-    uint32_t i;
-    enum chex_status status = donor.record ? find_donor(store, s->split, &donor, err) : error_memory(err);
+    const size_t stride = store->plan->layout.stride;
+    struct copies copies;
+    enum chex_status status = copies_init(&copies, store, err);
+    struct donor donor = {.layout = &store->plan->layout, .record = copies.donor};
+    uint32_t i, k, count;
 
     if (status == CHEX_OK)
+        status = find_donor(store, s->split, &donor, err);
+    if (status == CHEX_OK)
         status = store_open_partial(store, shard, err);
-    for (i = 0; status == CHEX_OK && i < s->records; i++)
-        status = put_padding(store, shard, i, donor.record, donor.values, donor.record + stride, err);
+    for (i = 0; status == CHEX_OK && i < s->records; i += count) {
+        count = s->records - i < copies.room ? s->records - i : copies.room;
+        for (k = 0; k < count; k++)
+            make_padding(store, shard, i + k, donor.record, donor.values, copies.padding + k * stride);
+        status = put_padding(store, shard, i, count, &copies, err);
+    }
     if (status == CHEX_OK)
         status = seal_shard(store, shard, err);
-    free(donor.record);
+    copies_release(&copies);
     return status;
 }
 
