@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE       (1u << 18)
+#define PIECE       (1u << 19)
 #define SMALL_IMAGE 4096 /* up to this pixel size, .texts reads whole records: skipping the pixels would save nothing */
 #define MAX_RECORD  ((size_t)RECORD_MAX_SIDE * RECORD_MAX_SIDE * 4 + RECORD_MAX_TAIL)
 
