@@ -15,7 +15,10 @@ OpenCV and write tar shards.  "apart" is one chex-convert process per core, with
 each: the rate of the cores if they share nothing.
 
 The second table has every size: CPU time from loose files with the first number of --threads, median and quartiles, and
-the median of the ratios to the chex-convert run of the same turn.
+the median of the ratios to the chex-convert run of the same turn.  Its last row is the ratio of chex-convert to the
+floor: the time of ISA-L's inflate with its Adler-32 for the same images, which bench-stages measures in each turn.
+
+All of it takes about 45 minutes on two quiet cores, and about 15 with --peers kornia-rs,OpenCV (estimated).
 
 kornia-rs and imagecodecs only decode; OpenCV shrinks their images by area.  Peers that this Python cannot import are
 skipped by name; bench/requirements.txt lists them.  --peers limits them.
@@ -215,6 +218,7 @@ CONTENDERS = [("chex-convert", chex, None, ("files", "tar", "tar.gz")),
               ("TensorFlow", tensorflow, "tensorflow", ("files",)),
               ("img2dataset-like", python_shards, "cv2", ("files", "tar", "tar.gz"))]
 ONE_SIZE = (apart, python_shards)
+STAGES_FILES = 67  # bench-stages decodes each of them 7 times in 6 ways
 
 # ---- the run ---------------------------------------------------------------------------------------------------------
 
@@ -263,14 +267,15 @@ def time_one(function, source, files, size, threads):
     return receive.recv() if process.exitcode == 0 else None
 
 
-def stages(files, size):
-    """Medians of three runs of bench-stages, milliseconds an image."""
-    runs = []
-    for _ in range(3):
-        text = subprocess.run([tool("bench-stages"), str(size), *files], check=True, capture_output=True,
-                              text=True).stdout
-        runs.append({line.split()[0]: float(line.split()[1]) for line in text.splitlines()})
-    return {name: statistics.median(r[name] for r in runs) for name in runs[0]}
+def run_stages(files, size):
+    """{stage: CPU milliseconds an image} of one run of bench-stages."""
+    text = subprocess.run([tool("bench-stages"), str(size), *files[:STAGES_FILES]], check=True, capture_output=True,
+                          text=True).stdout
+    return {line.split()[0]: float(line.split()[1]) for line in text.splitlines()}
+
+
+def median_stages(parts):
+    return {name: statistics.median(part[name] for part in parts) for name in parts[0]}
 
 
 def make_images(options, folder):
@@ -298,10 +303,15 @@ def make_sources(folder, files):
 
 
 def measure(options, sources, files, here):
-    """{(name, kind, threads, size): [(wall, CPU) milliseconds an image, None: failed]}"""
-    took = {}
+    """
+    {(name, kind, threads, size): [(wall, CPU) milliseconds an image, None: failed]}, and the stages of each turn with
+    the first number of threads
+    """
+    took, parts = {}, []
     for threads in options.threads:
         for _ in range(options.runs):
+            if threads == options.threads[0]:
+                parts.append(run_stages(files, options.size))
             for size in options.sizes:
                 for name, function, _, kinds in here:
                     for kind in kinds if threads > 1 or function is not apart else ():
@@ -311,7 +321,7 @@ def measure(options, sources, files, here):
                         both = time_one(function, sources[kind], files, size, threads)
                         took.setdefault((name, kind, threads, size), []).append(
                             both and [s / len(files) * 1e3 for s in both])
-    return took
+    return took, parts
 
 
 def of_one_size(options, took):
@@ -330,7 +340,13 @@ def size_cell(runs, ours):
     return f"{middle:.2f} ({low:.2f}-{high:.2f}), {statistics.median(a / b for a, b in pairs):.2f} x"
 
 
-def print_sizes(options, took, here):
+def times_floor(runs, parts):
+    """Median of the ratios of CPU time to the floor of the same turn; '-': all runs failed."""
+    ratios = [both[1] / part["floor"] for both, part in zip(runs, parts) if both]
+    return f"{statistics.median(ratios):.2f} x" if ratios else "-"
+
+
+def print_sizes(options, took, parts, here):
     threads = options.threads[0]
     print("\nEvery size: CPU ms an image from loose files, threads: "
           f"{threads}. Median (quartiles), times chex-convert in the same turn:\n")
@@ -341,6 +357,9 @@ def print_sizes(options, took, here):
             cells = [size_cell(took[name, "files", threads, size], took["chex-convert", "files", threads, size])
                      for size in options.sizes]
             print(f"| {name} | {' | '.join(cells)} |")
+    floor = statistics.median(part["floor"] for part in parts)
+    cells = [times_floor(took["chex-convert", "files", threads, size], parts) for size in options.sizes]
+    print(f"| chex-convert, compared with the floor of {floor:.2f} ms | {' | '.join(cells)} |")
 
 
 def median_of(took, name, kind, threads, what=0):
@@ -365,14 +384,14 @@ def scaling(took):
                                                                                        threads)
 
 
-def plain(options, files, took, _here):
+def plain(options, files, took, parts, _here):
     print(f"{len(files)} images to {options.size}x{options.size}, medians of {options.runs}")
     print(f"\n{'contender':<21}{'source':<9}{'threads':>7}{'ms an image':>13}{'CPU ms':>9}{'images/s':>10}{'ratio':>8}")
     for name, kind, threads, wall, cpu, rate, ratio in rows_of(took):
         print(f"{name:<21}{kind:<9}{threads:>7}{wall:>13.2f}{cpu:>9.2f}{rate:>10.0f}{ratio:>8.2f}")
     for threads, gain, limit in scaling(took):
         print(f"\n{threads} threads: {gain:.2f} times as fast as one; {threads} processes apart: {limit:.2f}")
-    part = stages(files[:67], options.size)
+    part = median_stages(parts)
     ours = median_of(took, "chex-convert", "files", options.threads[0])
     print(f"\n{'stage':<18}{'ms an image':>12}{'of floor':>10}   (CPU time of one thread; floor: ISA-L's inflate)")
     for name, value in part.items():
@@ -380,8 +399,8 @@ def plain(options, files, took, _here):
     print(f"{'conversion':<18}{ours:>12.3f}{ours / part['floor']:>10.2f}   (wall time, from above)")
 
 
-def print_stages(options, files, took):
-    part = stages(files[:67], options.size)
+def print_stages(options, took, parts):
+    part = median_stages(parts)
     ours = median_of(took, "chex-convert", "files", options.threads[0])
     print("\nThe stages of one thread, in CPU time, beside the floor, which is ISA-L's inflate alone:\n")
     print("| stage | ms an image | times the floor |")
@@ -420,7 +439,7 @@ def side_of(path):
         return struct.unpack(">II", f.read(24)[16:])
 
 
-def page(options, files, took, here):
+def page(options, files, took, parts, here):
     width, height = side_of(files[0])
     what = "images of ChestX-ray14" if options.images else "synthetic images (chex-synth)"
     print("# Benchmarks\n")
@@ -441,7 +460,7 @@ def page(options, files, took, here):
     for threads, gain, limit in scaling(took):
         print(f"\n{threads} threads are {gain:.2f} times as fast as one. {threads} processes of one thread each, with "
               f"a part\nof the images each, are {limit:.2f} times as fast as one: that is what these cores give.")
-    print_stages(options, files, took)
+    print_stages(options, took, parts)
     for name, _, module, _ in CONTENDERS:
         if (name, module) not in {(n, m) for n, _, m, _ in here}:
             print(f"\nNot measured: {name}.")
@@ -471,9 +490,9 @@ def main():
             print(f"skip {name}: this Python cannot import {module}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         files = make_images(options, folder)
-        took = measure(options, make_sources(folder, files), files, here)
-        (page if options.markdown else plain)(options, files, of_one_size(options, took), here)
-        print_sizes(options, took, here)
+        took, parts = measure(options, make_sources(folder, files), files, here)
+        (page if options.markdown else plain)(options, files, of_one_size(options, took), parts, here)
+        print_sizes(options, took, parts, here)
 
 
 if __name__ == "__main__":
