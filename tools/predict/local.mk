@@ -22,12 +22,14 @@ predict_sources = \
 	tools/predict/predict_gate.h \
 	tools/predict/predict_images.c \
 	tools/predict/predict_images.h \
+	tools/predict/predict_json.c \
 	tools/predict/predict_maps.c \
 	tools/predict/predict_maps.h \
 	tools/predict/predict_model.c \
 	tools/predict/predict_model.h \
 	tools/predict/predict_options.c \
 	tools/predict/predict_options.h \
+	tools/predict/predict_refusals.c \
 	tools/predict/predict_report.c \
 	tools/predict/predict_report.h \
 	tools/predict/predict_run.c \

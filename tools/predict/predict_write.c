@@ -1,5 +1,5 @@
 /*
- * predict_write.c - see predict_write.h
+ * predict_write.c - the CSV files and the folder of a prediction; see predict_write.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,12 +7,9 @@
 
 #include "predict/predict_write.h"
 
-#include "base/ascii.h"
 #include "base/json.h"
-#include "dataset/dataset.h"
 #include "io/csv.h"
 #include "predict/predict_boxes.h"
-#include "predict/predict_gate.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -188,76 +185,12 @@ prediction_csv(const struct prediction *p, struct buffer *out, struct chex_error
     return t.status;
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
-
-/* A refused image or a damaged archive. */
-struct refusal {
-    const char *name, *reason, *detail;
-};
-
-static int
-compare_refusals(const void *a, const void *b)
-{
-    const struct refusal *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-
-    return order != 0 ? order : strcmp(x->detail, y->detail);
-}
-
-size_t
-prediction_damaged(const struct images *images)
-{
-    size_t count = 0, i;
-
-    for (i = 0; i < images->source.archive_count; i++)
-        count += images->content[i].damaged;
-    return count;
-}
-
-/* The reason of --strict is the first doubt. */
-static const char *
-reason_of(const struct image_result *r)
-{
-    unsigned i;
-
-    for (i = 0; i < DOUBTS; i++)
-        if (r->doubts >> i & 1 && r->refused == CHEX_ERR_UNSUPPORTED)
-            return doubt_names[i];
-    return chex_status_name(r->refused);
-}
-
-/* List the refusals, ordered by name; the list is freed by the caller.  NULL when out of memory. */
-static struct refusal *
-list_refusals(const struct prediction *p, size_t *count)
-{
-    const struct results *r = p->results;
-    const struct source *s = &p->images->source;
-    struct refusal *list = calloc((size_t)r->refused + s->archive_count + 1, sizeof(*list));
-    size_t i;
-
-    *count = 0;
-    for (i = 0; list && i < r->count; i++)
-        if (r->image[i].refused != CHEX_OK)
-            list[(*count)++] = (struct refusal){p->images->names.entry[i].name, reason_of(&r->image[i]),
-                                                r->image[i].detail};
-    for (i = 0; list && i < s->archive_count; i++) {
-        const struct archive_content *c = &p->images->content[i];
-
-        if (c->damaged)
-            list[(*count)++] = (struct refusal){path_tail(s->archive[i], strlen(s->archive[i]), 1),
-                                                chex_status_name(c->fault.error.status), c->fault.error.text};
-    }
-    if (list)
-        qsort(list, *count, sizeof(*list), compare_refusals);
-    return list;
-}
-
 enum chex_status
 prediction_refused(const struct prediction *p, struct buffer *out, struct chex_error *err)
 {
     struct csv_text t = {.b = out, .err = err};
     size_t count, i;
-    struct refusal *list = list_refusals(p, &count);
+    struct refusal *list = prediction_refusals(p, &count);
 
     if (!list)
         return error_memory(err);
@@ -272,220 +205,6 @@ prediction_refused(const struct prediction *p, struct buffer *out, struct chex_e
     }
     free(list);
     return t.status;
-}
-
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
-
-static json_t *
-json_models(const struct models *models)
-{
-    json_t *list = json_array();
-    size_t i;
-
-    for (i = 0; list && i < models->count; i++) {
-        const struct predict_model *m = &models->model[i];
-        json_t *object = json_pack("{s:o,s:s,s:s,s:i,s:s,s:o,s:i}", "file", text_json(m->file), "sha256", m->sha256,
-                                   "name", m->state.model, "side", (int)m->state.side, "dataset_id",
-                                   m->state.dataset_id, "step", count_json(m->state.step), "epoch",
-                                   (int)m->state.epoch);
-
-        if (json_array_append_new(list, object) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-static json_t *
-json_findings(const struct prediction *p)
-{
-    json_t *list = json_array();
-    unsigned k;
-
-    for (k = 0; list && k < p->models->outputs; k++) {
-        const struct finding_operating *f = p->flags->calibration ? &p->flags->calibration->finding[k] : NULL;
-        json_t *platt = f && !isnan(f->a) ? json_pack("{s:f,s:f}", "a", f->a, "b", f->b) : json_null();
-        json_t *object = json_pack("{s:s,s:o,s:o}", "name", p->models->model[0].findings.name[k], "threshold",
-                                   real_json(p->flags->threshold[k]), "platt", platt);
-
-        if (json_array_append_new(list, object) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-static json_t *
-json_refusals(const struct prediction *p)
-{
-    size_t count, i;
-    struct refusal *refusal = list_refusals(p, &count);
-    json_t *list = refusal ? json_array() : NULL;
-
-    for (i = 0; list && i < count; i++) {
-        json_t *object = json_pack("{s:o,s:s,s:o}", "image", text_json(refusal[i].name), "reason", refusal[i].reason,
-                                   "detail", text_json(refusal[i].detail));
-
-        if (json_array_append_new(list, object) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
-    free(refusal);
-    return list;
-}
-
-/* Images by doubt; one with two doubts counts twice. */
-static json_t *
-json_doubts(const struct results *r)
-{
-    json_t *object = json_object();
-    unsigned k;
-    size_t i;
-
-    for (k = 0; object && k < DOUBTS; k++) {
-        uint64_t count = 0;
-
-        for (i = 0; i < r->count; i++)
-            count += r->image[i].doubts >> k & 1;
-        if (json_object_set_new(object, doubt_names[k], count_json(count)) != 0) {
-            json_decref(object);
-            return NULL;
-        }
-    }
-    return object;
-}
-
-/* Images that fit better turned or inverted, ordered by name. */
-static json_t *
-json_orientation(const struct prediction *p)
-{
-    const struct results *r = p->results;
-    json_t *list = json_array();
-    size_t i;
-
-    for (i = 0; list && i < r->count; i++) {
-        const struct gate_result *g = &r->image[i].gate;
-        json_t *object;
-
-        if (!(r->image[i].doubts & (DOUBT_TURNED | DOUBT_INVERTED)))
-            continue;
-        object = json_pack("{s:o,s:s,s:o,s:o}", "image", text_json(p->images->names.entry[i].name), "change",
-                           gate_change_names[g->change], "fit", real_json(g->fit), "changed_fit", real_json(g->better));
-        if (json_array_append_new(list, object) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-/* Where the thresholds come from. */
-static json_t *
-json_threshold(const struct flags *f)
-{
-    const struct operating *o = f->rule && strcmp(f->rule, "file") != 0 ? f->calibration : NULL;
-
-    if (!f->rule)
-        return json_null();
-    return json_pack("{s:s,s:o,s:o,s:o}", "rule", f->rule, "chosen_on", text_json(o ? o->split : NULL),
-                     "members_sha256", text_json(o ? o->members : NULL), "precision",
-                     text_json(o ? precision_names[o->precision] : NULL));
-}
-
-bool
-prediction_synthetic(const struct images *images)
-{
-    bool synthetic = false;
-    size_t i;
-
-    for (i = 0; i < images->source.dataset_count; i++)
-        synthetic |= images->source.dataset[i]->manifest.synthetic;
-    return synthetic || images->synthetic;
-}
-
-/* The members after the marks. */
-static json_t *
-json_body(const struct prediction *p)
-{
-    const struct models *m = p->models;
-    const struct results *r = p->results;
-    const struct gate *gate = predict_gate_of(m);
-    const struct part part = p->options->part;
-
-    return json_pack("{s:o,s:{s:i,s:s,s:s,s:s},s:o,s:o,s:i,s:i,s:b,s:{s:o,s:o,s:o,s:o,s:o,s:o},s:o,s:o,s:o}", "models",
-                     json_models(m), "images", "size", (int)m->size, "resize",
-                     images_resize(p->images, m->size, m->resize), "tta", tta_names[p->options->tta], "precision",
-                     precision_names[m->model[0].facts.precision], "threshold", json_threshold(p->flags), "findings",
-                     json_findings(p), "part", (int)part.index + 1, "parts", part_is_whole(part) ? 1 : (int)part.count,
-                     "synthetic", prediction_synthetic(p->images), "counts", "images", count_json(r->count), "scored",
-                     count_json(r->count - r->refused), "doubtful", json_doubts(r), "refused", count_json(r->refused),
-                     "damaged_archives", count_json(prediction_damaged(p->images)), "unreadable_folders",
-                     count_json(p->images->source.unreadable), "refused", json_refusals(p), "gate_images",
-                     gate ? count_json(gate->images) : json_null(), "orientation", json_orientation(p));
-}
-
-/* The counts of the contact sheets. */
-static json_t *
-json_sheets(const struct map_writer *w)
-{
-    json_t *list = json_array();
-    unsigned k;
-
-    for (k = 0; list && k < w->head.outputs; k++) {
-        const struct map_sheet *s = &w->sheets.sheet[k];
-        json_t *object;
-
-        if (isnan(w->flags->threshold[k]))
-            continue;
-        object = json_pack("{s:s,s:o,s:o,s:o,s:o}", "finding", w->models->model[0].findings.name[k], "labelled",
-                           count_json(s->labelled), "hits", count_json(s->count[SHEET_HIT]), "false_alarms",
-                           count_json(s->count[SHEET_ALARM]), "misses", count_json(s->count[SHEET_MISS]));
-        if (json_array_append_new(list, object) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-/* Where the maps are, and how little of them is left with random weights. */
-static json_t *
-json_maps(const struct map_writer *w)
-{
-    const struct map_check *c = &w->check;
-    json_t *object = json_pack("{s:s,s:o,s:o,s:i,s:i,s:f,s:f,s:i,s:{s:o,s:i}}", "folder", PREDICT_MAPS, "images",
-                               count_json(w->images), "pictures", count_json(w->pictures), "height",
-                               (int)w->grid.height, "width", (int)w->grid.width, "jump", w->grid.jump, "offset",
-                               w->grid.offset, "scale",
-                               (int)(w->options->map_scale > 0 ? w->options->map_scale : MAP_SCALE), "random_weights",
-                               "rank_correlation", real_json(c->correlation), "images", (int)c->images);
-
-    if (object && w->options->map_sheet && json_object_set_new(object, "sheets", json_sheets(w)) != 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-json_t *
-prediction_json(const struct prediction *p)
-{
-    json_t *top = json_pack("{s:i,s:s,s:s,s:s}", "format", 1, "tool", "chex-predict", "version", chex_version(), "use",
-                            "research only, not for diagnosis");
-    json_t *body = json_body(p);
-    bool made = top && body && metrics_json_mark(top, p->models->leaky, p->models->short_run) &&
-                json_object_update(top, body) == 0;
-
-    if (made && p->maps)
-        made = json_object_set_new(top, "maps", json_maps(p->maps)) == 0;
-    json_decref(body);
-    if (made)
-        return top;
-    json_decref(top);
-    return NULL;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

@@ -40,7 +40,16 @@ size_t prediction_damaged(const struct images *images);
 enum chex_status prediction_csv(const struct prediction *p, struct buffer *out, struct chex_error *err);
 /* Append a line per refused image or damaged archive: image, reason, detail, research_use_only.  CHEX_ERR_MEMORY */
 enum chex_status prediction_refused(const struct prediction *p, struct buffer *out, struct chex_error *err);
-/* Returns the document; the caller owns it.  NULL when out of memory. */
+
+/* A refused image or a damaged archive. */
+struct refusal {
+    const char *name, *reason, *detail;
+};
+
+/* List the refusals, ordered by name; the list is freed by the caller.  NULL when out of memory.  predict_refusals.c */
+struct refusal *prediction_refusals(const struct prediction *p, size_t *count);
+
+/* Returns the document (predict_json.c); the caller owns it.  NULL when out of memory. */
 json_t *prediction_json(const struct prediction *p);
 
 /* The folder of the results, locked: two processes must not write one. */
