@@ -9,6 +9,8 @@ inspect_run_sources = \
 	tools/inspect/run/image_file.c \
 	tools/inspect/run/image_file.h \
 	tools/inspect/run/json.c \
+	tools/inspect/run/json_file.c \
+	tools/inspect/run/json_file.h \
 	tools/inspect/run/label_file.c \
 	tools/inspect/run/label_file.h \
 	tools/inspect/run/label_tables.c \

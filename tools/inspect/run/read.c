@@ -11,6 +11,7 @@
 #include "inspect/run/run.h"
 
 #include "data/fold.h"
+#include "inspect/run/json_file.h"
 #include "io/file.h"
 #include "labels/patient_ids.h"
 #include "log/run_file.h"
@@ -22,12 +23,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define JSON_MAX      (64u << 20)
 #define PATH_LONGEST  3000
 #define SPLIT_LONGEST 64
 #define FILE_PATH     4096
-
-static const struct parse_bounds bounds = {.size = JSON_MAX, .depth = 8, .values = 1000000, .reals = true};
 
 static bool
 is_predictions(const char *name)
@@ -63,50 +61,6 @@ inspect_is_run(const char *path)
     return access(name, F_OK) == 0 || has_predictions(path);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
-
-static enum chex_status
-read_json(const char *path, json_t **out, struct chex_error *err)
-{
-    struct buffer text = {0};
-    enum chex_status status = file_read(AT_FDCWD, path, JSON_MAX, &text, err);
-
-    if (status != CHEX_OK)
-        status = error_context(err, status, "'%s'", path);
-    else if ((status = parse_json(text.data, text.size, &bounds, out, err)) != CHEX_OK)
-        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is not a file of chex-train", path);
-    buffer_release(&text);
-    return status;
-}
-
-static void
-take_text(const json_t *object, const char *key, char *out, size_t size)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    snprintf(out, size, "%s", text ? text : "");
-}
-
-#define TAKE(object, key, member) take_text(object, key, member, sizeof(member))
-
-static uint64_t
-take_count(const json_t *object, const char *key)
-{
-    double x = json_number_value(json_object_get(object, key));
-
-    return x >= 0 && x <= 0x1p53 ? (uint64_t)x : 0;
-}
-
-/* Returns a number from low to high, NaN for anything else. */
-static double
-take_real(const json_t *object, const char *key, double low, double high)
-{
-    const json_t *value = json_object_get(object, key);
-    double x = json_number_value(value);
-
-    return json_is_number(value) && x >= low && x <= high ? x : (double)NAN;
-}
-
 /* ---- metrics-SPLIT.json ------------------------------------------------------------------------------------------ */
 
 static void
@@ -115,13 +69,13 @@ take_operating(const json_t *object, struct run_finding *f)
     const json_t *platt = json_object_get(object, "platt");
     unsigned i;
 
-    TAKE(object, "refused", f->refused);
-    f->a = take_real(platt, "a", -1e30, 1e30);
-    f->b = take_real(platt, "b", -1e30, 1e30);
+    JSON_TAKE(object, "refused", f->refused);
+    f->a = json_take_real(platt, "a", -1e30, 1e30);
+    f->b = json_take_real(platt, "b", -1e30, 1e30);
     if (isnan(f->a) || isnan(f->b))
         f->a = f->b = (double)NAN;
     for (i = 0; i < OPERATING_RULES; i++)
-        f->point[i].threshold = take_real(json_object_get(object, operating_rule_name[i]), "threshold", 0, 1);
+        f->point[i].threshold = json_take_real(json_object_get(object, operating_rule_name[i]), "threshold", 0, 1);
     if (!json_is_object(object))
         snprintf(f->refused, sizeof(f->refused), "the model has no operating points");
 }
@@ -155,19 +109,20 @@ take_findings(struct run_report *r, const json_t *top, const char *file, struct 
     const json_t *list = json_object_get(top, "findings"), *split = json_object_get(top, "split");
     unsigned k;
 
-    if (json_array_size(list) != r->p.outputs || take_count(split, "images") != r->p.count ||
-        take_count(split, "patients") != r->patients)
+    if (json_array_size(list) != r->p.outputs || json_take_count(split, "images") != r->p.count ||
+        json_take_count(split, "patients") != r->patients)
         return error_set(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s' does not belong to predictions-%s.csv: it has %zu findings, %llu images and %llu "
                          "patients, the predictions have %u, %zu and %lu",
-                         file, r->split, json_array_size(list), (unsigned long long)take_count(split, "images"),
-                         (unsigned long long)take_count(split, "patients"), r->p.outputs, r->p.count,
+                         file, r->split, json_array_size(list), (unsigned long long)json_take_count(split, "images"),
+                         (unsigned long long)json_take_count(split, "patients"), r->p.outputs, r->p.count,
                          (unsigned long)r->patients);
     for (k = 0; k < r->p.outputs; k++) {
         const json_t *object = json_array_get(list, k);
         const char *name = json_string_value(json_object_get(object, "name"));
 
-        if (!name || strcmp(name, r->p.finding[k]) != 0 || take_count(object, "positives") != count_positives(&r->p, k))
+        if (!name || strcmp(name, r->p.finding[k]) != 0 ||
+            json_take_count(object, "positives") != count_positives(&r->p, k))
             return error_set(err, CHEX_ERR_INCOMPATIBLE,
                              "'%s' does not belong to predictions-%s.csv: the name or the positives of '%.60s' differ",
                              file, r->split, r->p.finding[k]);
@@ -185,7 +140,7 @@ read_metrics(struct run_report *r, struct chex_error *err)
     enum chex_status status;
 
     snprintf(file, sizeof(file), "%.3000s/metrics-%.64s.json", r->path, r->split);
-    status = read_json(file, &top, err);
+    status = json_file_read(file, "chex-train", &top, err);
     if (status == CHEX_OK)
         status = take_findings(r, top, file, err);
     if (status == CHEX_OK)
@@ -193,18 +148,18 @@ read_metrics(struct run_report *r, struct chex_error *err)
     if (status == CHEX_OK) {
         model = json_object_get(top, "model");
         operating = json_object_get(top, "operating");
-        TAKE(json_object_get(top, "split"), "members_sha256", r->members);
-        TAKE(json_object_get(top, "split"), "rule", r->rule);
-        r->mean = take_real(json_object_get(json_object_get(top, "mean"), "auroc"), "value", 0, 1);
-        TAKE(top, "dataset_id", r->dataset_id);
-        TAKE(top, "version", r->tool_version);
-        TAKE(model, "name", r->model);
-        TAKE(model, "checkpoint_sha256", r->checkpoint_sha256);
-        TAKE(json_object_get(top, "views"), "tta", r->tta);
-        TAKE(operating, "chosen_on", r->chosen_on);
+        JSON_TAKE(json_object_get(top, "split"), "members_sha256", r->members);
+        JSON_TAKE(json_object_get(top, "split"), "rule", r->rule);
+        r->mean = json_take_real(json_object_get(json_object_get(top, "mean"), "auroc"), "value", 0, 1);
+        JSON_TAKE(top, "dataset_id", r->dataset_id);
+        JSON_TAKE(top, "version", r->tool_version);
+        JSON_TAKE(model, "name", r->model);
+        JSON_TAKE(model, "checkpoint_sha256", r->checkpoint_sha256);
+        JSON_TAKE(json_object_get(top, "views"), "tta", r->tta);
+        JSON_TAKE(operating, "chosen_on", r->chosen_on);
         r->optimistic = json_is_true(json_object_get(operating, "optimistic"));
-        r->step = take_count(model, "step");
-        r->epochs = take_real(model, "epochs", 0, 1e9);
+        r->step = json_take_count(model, "step");
+        r->epochs = json_take_real(model, "epochs", 0, 1e9);
         r->skipped = json_array_size(json_object_get(json_object_get(top, "split"), "skipped"));
     }
     json_decref(top);
@@ -295,11 +250,11 @@ take_splits(struct run_report *r, const json_t *list)
 
         if (r->splits == RUN_SPLITS)
             return;
-        TAKE(object, "name", s->name);
-        TAKE(object, "use", s->use);
-        TAKE(object, "sha256", s->sha256);
-        s->images = take_count(object, "images");
-        s->patients = take_count(object, "patients");
+        JSON_TAKE(object, "name", s->name);
+        JSON_TAKE(object, "use", s->use);
+        JSON_TAKE(object, "sha256", s->sha256);
+        s->images = json_take_count(object, "images");
+        s->patients = json_take_count(object, "patients");
         if (strcmp(s->use, "train") == 0)
             snprintf(r->train, sizeof(r->train), "%s", s->name);
         if (strcmp(s->use, "validation") == 0)
@@ -312,7 +267,7 @@ take_splits(struct run_report *r, const json_t *list)
 static void
 take_option(const json_t *options, const char *key, const char *none, char out[RUN_TEXT_MAX])
 {
-    take_text(options, key, out, RUN_TEXT_MAX);
+    json_take_text(options, key, out, RUN_TEXT_MAX);
     if (strcmp(out, none) == 0)
         out[0] = '\0';
 }
@@ -327,19 +282,19 @@ read_run(struct run_report *r, struct chex_error *err)
     enum chex_status status;
 
     snprintf(file, sizeof(file), "%.3000s/%s", r->path, RUN_FILE_NAME);
-    status = read_json(file, &top, err);
+    status = json_file_read(file, "chex-train", &top, err);
     if (status == CHEX_ERR_MISSING && err->cause == ENOENT)
         return error_set(err, status, "'%s' has no %s, which says on which images the network was trained", r->path,
                          RUN_FILE_NAME);
     if (status == CHEX_OK) {
         dataset = json_object_get(top, "dataset");
         sessions = json_object_get(top, "sessions");
-        TAKE(dataset, "path", r->data_path);
+        JSON_TAKE(dataset, "path", r->data_path);
         take_splits(r, json_object_get(dataset, "splits"));
         take_option(json_object_get(top, "options"), "fold", "none", r->fold);
         take_option(json_object_get(top, "options"), "limit", "all", r->limit);
-        r->epoch_images = take_count(top, "epoch_images");
-        r->seed = take_count(top, "seed");
+        r->epoch_images = json_take_count(top, "epoch_images");
+        r->seed = json_take_count(top, "seed");
         take_command(r, json_object_get(json_array_get(sessions, 0), "command"));
     }
     json_decref(top);
