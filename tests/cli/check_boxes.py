@@ -103,10 +103,11 @@ def _(_work):
                 assert abs(measured["value"] - wanted[first + step]) < 1e-5, (finding, name, step, measured, wanted)
 
 
-@case("boxes.csv has the numbers of boxes.json, and says that the images are synthetic")
+@case("boxes.csv and predictions.json have the numbers of boxes.json, and the table says that the images are synthetic")
 def _(_work):
     out, _path, _boxes = result()
     told, lines = document(out), rows(out)
+    assert json.loads(slurp(f"{out}/predictions.json"))["boxes"] == told
     assert told["synthetic"] and all(line["note"].endswith("research use only; synthetic images") for line in lines)
     few = [line for line in lines if line["finding"] == "Hernia"]
     assert len(few) == 1 and few[0]["note"].startswith("too few boxes") and few[0]["value"] == ""

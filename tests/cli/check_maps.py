@@ -152,7 +152,12 @@ def _(work):
     count = len(rows(plain()))
     assert (maps["images"], maps["pictures"], maps["jump"], maps["offset"]) == (count, 2 * count, 16, 6)
     assert maps["scale"] == 10 and maps["random_weights"]["images"] == min(count, 64)
-    assert abs(maps["random_weights"]["rank_correlation"]) < 0.95, maps  # 1: the weights were not random
+    random = maps["random_weights"]
+    assert abs(random["rank_correlation"]) < 0.95, maps  # 1: the weights were not random
+    each = [f["rank_correlation"] for f in random["findings"]]
+    assert [f["name"] for f in random["findings"]] == [f["name"] for f in document(plain())["findings"]]
+    # Each map has a correlation here, so the mean of the findings is that of all maps.
+    assert abs(sum(each) / len(each) - random["rank_correlation"]) < 1e-12 and len(set(each)) > 1, each
     done = predict(whole(), data(), "--split", "test", "--maps", "--map-scale", "3", "-o", f"{work}/out")
     says(done, r"rank correlation with the maps of random weights: -?\d\.\d\d", "maps +.* pictures? of .* images")
     other = document(f"{work}/out")["maps"]
@@ -222,10 +227,13 @@ def _(work):
     assert {n for n in os.listdir(f"{work}/out/maps") if n.startswith("sheet")} == {f"sheet+{n}.png" for n in found}
     for name, sheet in found.items():
         pairs = [(row[f"flag_{name}"], label[row["image"]][model.index(name)]) for row in rows(f"{work}/out")]
-        wanted = {"finding": name, "labelled": len(pairs), "hits": pairs.count(("1", 1)),
+        wanted = {"finding": name, "file": f"sheet+{name}.png", "labelled": len(pairs), "hits": pairs.count(("1", 1)),
                   "false_alarms": pairs.count(("1", 0)), "misses": pairs.count(("0", 1))}
         assert sheet == wanted, (sheet, wanted)
     assert sum(found[n][key] > 6 for n in found for key in ("hits", "false_alarms", "misses")) > 0, found
+    sheets(f"{work}/one", "--finding", "Mass", "--split", "test")
+    assert [(s["finding"], s["file"]) for s in document(f"{work}/one")["maps"]["sheets"] if s["file"]] == [
+        ("Mass", "sheet+Mass.png")] and not os.path.exists(f"{work}/one/maps/sheet+Effusion.png")
     sheets(f"{work}/again", "-j", "3", "--micro-batch", "5")
     assert tree(f"{work}/again") == tree(f"{work}/out")
 

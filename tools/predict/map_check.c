@@ -73,9 +73,15 @@ write_random_weights(const struct map_writer *w, struct chex_error *err)
     return status;
 }
 
-/* Adds the correlations of an image to the sum. */
+/* Correlations: their sum over all images and findings, and the sums of each finding over the images. */
+struct correlations {
+    double sum, of[METRICS_OUTPUTS];
+    size_t count, count_of[METRICS_OUTPUTS];
+};
+
+/* Add those of an image. */
 static enum chex_status
-compare_maps(const struct map_writer *w, const float *before, const float *after, double *sum, size_t *count,
+compare_maps(const struct map_writer *w, const float *before, const float *after, struct correlations *c,
              struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
@@ -88,8 +94,10 @@ compare_maps(const struct map_writer *w, const float *before, const float *after
                                   err);
         if (status != CHEX_OK || isnan(correlation))
             continue;
-        *sum += correlation;
-        ++*count;
+        c->sum += correlation;
+        c->count++;
+        c->of[k] += correlation;
+        c->count_of[k]++;
     }
     return status;
 }
@@ -126,8 +134,8 @@ check_batch_free(struct check_batch *b)
 
 /* Score `count` images of the check again, and compare their maps. */
 static enum chex_status
-score_again(struct map_writer *w, struct check_batch *b, const unsigned *image, unsigned count, double *sum,
-            size_t *compared, struct chex_error *err)
+score_again(struct map_writer *w, struct check_batch *b, const unsigned *image, unsigned count, struct correlations *c,
+            struct chex_error *err)
 {
     const struct models *models = w->models;
     const struct batch batch = {.pixels = b->pixels, .weight = b->weight};
@@ -146,8 +154,7 @@ score_again(struct map_writer *w, struct check_batch *b, const unsigned *image, 
     if (status == CHEX_OK)
         status = models->backend->score_finish(models->model[0].plan, err);
     for (i = 0; status == CHEX_OK && i < count; i++)
-        status = compare_maps(w, w->check.map + image[i] * w->head.map_floats, b->map + i * w->head.map_floats, sum,
-                              compared, err);
+        status = compare_maps(w, w->check.map + image[i] * w->head.map_floats, b->map + i * w->head.map_floats, c, err);
     return status;
 }
 
@@ -155,9 +162,8 @@ enum chex_status
 maps_check(struct map_writer *w, struct chex_error *err)
 {
     unsigned image[MAP_CHECK_IMAGES], i;
+    struct correlations c = {.count = 0};
     struct check_batch b;
-    size_t compared = 0;
-    double sum = 0;
     enum chex_status status = check_batch_new(w, &b) ? CHEX_OK : error_memory(err);
 
     for (i = 0; i < MAP_CHECK_IMAGES; i++)
@@ -168,10 +174,12 @@ maps_check(struct map_writer *w, struct chex_error *err)
     for (i = 0; status == CHEX_OK && i < w->check.images; i += w->models->batch) {
         unsigned left = w->check.images - i;
 
-        status = score_again(w, &b, image + i, left < w->models->batch ? left : w->models->batch, &sum, &compared, err);
+        status = score_again(w, &b, image + i, left < w->models->batch ? left : w->models->batch, &c, err);
     }
-    if (compared > 0)
-        w->check.correlation = sum / (double)compared;
+    if (c.count > 0)
+        w->check.correlation = c.sum / (double)c.count;
+    for (i = 0; i < w->head.outputs; i++)
+        w->check.finding[i] = c.count_of[i] > 0 ? c.of[i] / (double)c.count_of[i] : (double)NAN;
     check_batch_free(&b);
     return status;
 }

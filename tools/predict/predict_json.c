@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "dataset/dataset.h"
+#include "predict/predict_boxes.h"
 #include "predict/predict_gate.h"
 
 #include <math.h>
@@ -166,7 +167,22 @@ json_body(const struct prediction *p)
                      gate ? count_json(gate->images) : json_null(), "orientation", json_orientation(p));
 }
 
-/* The counts of the contact sheets. */
+/* The file of a contact sheet and what it counts. */
+static json_t *
+json_sheet(const struct map_writer *w, unsigned k)
+{
+    const char *finding = w->models->model[0].findings.name[k];
+    const struct map_sheet *s = &w->sheets.sheet[k];
+    char file[MAP_FILE_NAME] = "";
+
+    if (maps_has_sheet(w, k) && maps_sheet_name(finding, file, NULL) != CHEX_OK)
+        return NULL;
+    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "finding", finding, "file", text_json(file[0] ? file : NULL),
+                     "labelled", count_json(s->labelled), "hits", count_json(s->count[SHEET_HIT]), "false_alarms",
+                     count_json(s->count[SHEET_ALARM]), "misses", count_json(s->count[SHEET_MISS]));
+}
+
+/* The contact sheets of the findings with a threshold; one that --finding excludes has only counts. */
 static json_t *
 json_sheets(const struct map_writer *w)
 {
@@ -174,15 +190,7 @@ json_sheets(const struct map_writer *w)
     unsigned k;
 
     for (k = 0; list && k < w->head.outputs; k++) {
-        const struct map_sheet *s = &w->sheets.sheet[k];
-        json_t *object;
-
-        if (isnan(w->flags->threshold[k]))
-            continue;
-        object = json_pack("{s:s,s:o,s:o,s:o,s:o}", "finding", w->models->model[0].findings.name[k], "labelled",
-                           count_json(s->labelled), "hits", count_json(s->count[SHEET_HIT]), "false_alarms",
-                           count_json(s->count[SHEET_ALARM]), "misses", count_json(s->count[SHEET_MISS]));
-        if (json_array_append_new(list, object) != 0) {
+        if (!isnan(w->flags->threshold[k]) && json_array_append_new(list, json_sheet(w, k)) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -190,17 +198,33 @@ json_sheets(const struct map_writer *w)
     return list;
 }
 
+/* The maps compared with those of random weights. */
+static json_t *
+json_random(const struct map_writer *w)
+{
+    const struct map_check *c = &w->check;
+    json_t *list = json_array();
+    unsigned k;
+
+    for (k = 0; list && k < w->head.outputs; k++)
+        if (json_array_append_new(list, json_pack("{s:s,s:o}", "name", w->models->model[0].findings.name[k],
+                                                  "rank_correlation", real_json(c->finding[k]))) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return json_pack("{s:o,s:i,s:o}", "rank_correlation", real_json(c->correlation), "images", (int)c->images,
+                     "findings", list);
+}
+
 /* Where the maps are, and how little of them is left with random weights. */
 static json_t *
 json_maps(const struct map_writer *w)
 {
-    const struct map_check *c = &w->check;
-    json_t *object = json_pack("{s:s,s:o,s:o,s:i,s:i,s:f,s:f,s:i,s:{s:o,s:i}}", "folder", PREDICT_MAPS, "images",
-                               count_json(w->images), "pictures", count_json(w->pictures), "height",
-                               (int)w->grid.height, "width", (int)w->grid.width, "jump", w->grid.jump, "offset",
-                               w->grid.offset, "scale",
-                               (int)(w->options->map_scale > 0 ? w->options->map_scale : MAP_SCALE), "random_weights",
-                               "rank_correlation", real_json(c->correlation), "images", (int)c->images);
+    json_t *object = json_pack(
+        "{s:s,s:o,s:o,s:i,s:i,s:f,s:f,s:i,s:o}", "folder", PREDICT_MAPS, "images", count_json(w->images), "pictures",
+        count_json(w->pictures), "height", (int)w->grid.height, "width", (int)w->grid.width, "jump", w->grid.jump,
+        "offset", w->grid.offset, "scale", (int)(w->options->map_scale > 0 ? w->options->map_scale : MAP_SCALE),
+        "random_weights", json_random(w));
 
     if (object && w->options->map_sheet && json_object_set_new(object, "sheets", json_sheets(w)) != 0) {
         json_decref(object);
@@ -220,6 +244,8 @@ prediction_json(const struct prediction *p)
 
     if (made && p->maps)
         made = json_object_set_new(top, "maps", json_maps(p->maps)) == 0;
+    if (made && p->boxes)
+        made = json_object_set_new(top, "boxes", boxes_json(p->boxes)) == 0;
     json_decref(body);
     if (made)
         return top;

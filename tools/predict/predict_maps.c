@@ -21,8 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAP_FILE_NAME 256
-#define NAME_LEFT     80 /* bytes of a long name that stay, of an image and of a finding */
+#define NAME_LEFT 80 /* bytes of a long name that stay, of an image and of a finding */
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -129,6 +128,12 @@ make_name(const char *image, const char *finding, const char *suffix, char out[M
     }
     strcat(out, suffix);
     return CHEX_OK;
+}
+
+enum chex_status
+maps_sheet_name(const char *finding, char out[MAP_FILE_NAME], struct chex_error *err)
+{
+    return make_name(NULL, finding, ".png", out, err);
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -339,16 +344,23 @@ write_picture(struct map_writer *w, const char *image, unsigned k, const uint8_t
     return status;
 }
 
+bool
+maps_has_sheet(const struct map_writer *w, unsigned finding)
+{
+    return w->options->map_sheet && !isnan(w->flags->threshold[finding]) &&
+           (!w->options->map_findings || w->drawn[finding]);
+}
+
 enum chex_status
 maps_write_sheets(struct map_writer *w, struct chex_error *err)
 {
     enum chex_status status = CHEX_OK;
     unsigned k;
 
-    for (k = 0; w->options->map_sheet && status == CHEX_OK && k < w->head.outputs; k++) {
+    for (k = 0; status == CHEX_OK && k < w->head.outputs; k++) {
         const struct map_picture base = picture_of(w, k);
 
-        if (isnan(base.threshold) || (w->options->map_findings && !w->drawn[k]))
+        if (!maps_has_sheet(w, k))
             continue;
         w->file.size = 0;
         status = sheets_draw(&w->sheets, k, &base, &w->canvas, &w->file, err);

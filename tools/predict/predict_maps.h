@@ -6,8 +6,8 @@
  *
  * The check (Adebayo et al., Sanity Checks for Saliency Maps, NeurIPS 2018) scores up to MAP_CHECK_IMAGES images again,
  * after the last block and the linear layer got random weights.  Its result is the mean rank correlation of the maps
- * before and after, over these images and all findings.  A value near 1 means that the maps show the image rather than
- * what the network has learnt.
+ * before and after, over these images: of each finding, and of all.  A value near 1 means that the maps show the image
+ * rather than what the network has learnt.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,14 +20,16 @@
 #define PREDICT_MAPS     "maps" /* the folder, in that of the results */
 #define MAP_CHECK_IMAGES 64
 #define MAP_SCALE        10 /* default */
+#define MAP_FILE_NAME    256
 
 /* Images for the check: every one of `count / MAP_CHECK_IMAGES`, by name. */
 struct map_check {
     uint8_t *pixels; /* [MAP_CHECK_IMAGES][size][size] */
     float *map;      /* [MAP_CHECK_IMAGES][map_floats] */
     bool taken[MAP_CHECK_IMAGES];
-    unsigned images;    /* that were compared */
-    double correlation; /* NaN: none */
+    unsigned images;                 /* that were compared */
+    double finding[METRICS_OUTPUTS]; /* means of the correlation over these images; NaN: none */
+    double correlation;              /* mean over images and findings */
 };
 
 struct map_writer {
@@ -73,6 +75,10 @@ enum chex_status maps_remove(const struct folder *result, struct chex_error *err
 enum chex_status maps_write(struct map_writer *w, uint32_t row, const char *name, const uint8_t *pixels,
                             const float *logit, const float *probability, const float *map, struct chex_error *err);
 
+/* Returns whether a finding has a contact sheet: it has a threshold, and --finding does not exclude it. */
+bool maps_has_sheet(const struct map_writer *w, unsigned finding);
+/* Make the name of its file in PREDICT_MAPS.  CHEX_ERR_MEMORY */
+enum chex_status maps_sheet_name(const char *finding, char out[MAP_FILE_NAME], struct chex_error *err);
 /* Write the contact sheets (--sheet), after the last image.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
 enum chex_status maps_write_sheets(struct map_writer *w, struct chex_error *err);
 
