@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 inspect_run_sources = \
+	tools/inspect/run/answer.c \
 	tools/inspect/run/answers.c \
 	tools/inspect/run/floor.c \
 	tools/inspect/run/group_file.c \
@@ -18,6 +19,7 @@ inspect_run_sources = \
 	tools/inspect/run/many.c \
 	tools/inspect/run/many_report.c \
 	tools/inspect/run/measure.c \
+	tools/inspect/run/more_answers.c \
 	tools/inspect/run/page.c \
 	tools/inspect/run/plots.c \
 	tools/inspect/run/read.c \

@@ -224,6 +224,13 @@ enum chex_status run_report_groups(struct run_report *r, struct chex_error *err)
 void run_groups_free(struct run_groups *g); /* NULL is allowed */
 /* Write the answers in words. */
 void run_report_answer(struct run_report *r);
+/* Begin an answer, and append to it; id and title are texts of the program. */
+struct run_answer *run_answer_begin(struct run_report *r, const char *id, const char *title,
+                                    enum run_answer_level level);
+void run_say(struct run_answer *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define RUN_PLURAL(n) ((n) == 1 ? "" : "s")
+/* The answers about several runs and the files of options (more_answers.c). */
+void run_report_answer_more(struct run_report *r);
 
 /* Write the page to h. */
 enum chex_status run_report_page(struct run_report *r, struct html *h, struct chex_error *err);

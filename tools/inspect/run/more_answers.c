@@ -1,0 +1,102 @@
+/*
+ * more_answers.c - the answers in words about several runs and --labels; see run.h
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "inspect/diff/runs.h"
+#include "inspect/run/run.h"
+
+#include <math.h>
+
+#define NUMBER(value) run_number(value, 3, (char[RUN_DIGITS]){0})
+#define COUNT(n)      format_count(n, (char[FORMAT_TEXT]){0})
+
+#define POOR_KAPPA 0.4
+
+/* The network against other labels, and the finding on which both label sets agree least. */
+static void
+answer_labels(struct run_report *r)
+{
+    const struct run_labels *l = r->labels;
+    double own = 0, other = 0;
+    unsigned k, n = 0, least = r->p.outputs;
+    struct run_answer *a;
+
+    if (!l)
+        return;
+    a = run_answer_begin(r, "labels", "Other labels", RUN_GOOD);
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_agreement *g = &l->agreement[k];
+
+        if (!isnan(g->own.value) && !isnan(g->other.value)) {
+            own += g->own.value;
+            other += g->other.value;
+            n++;
+        }
+        if (!isnan(g->kappa) && (least == r->p.outputs || g->kappa < l->agreement[least].kappa))
+            least = k;
+    }
+    run_say(a, "The file of --labels has %s of these images.", COUNT(l->report->p.count));
+    if (n > 0)
+        run_say(a, " Mean AUROC over %u finding%s: %s against its labels, %s against those of the run.", n,
+                RUN_PLURAL(n), NUMBER(other / n), NUMBER(own / n));
+    else
+        run_say(a, " No finding has enough patients for a number against both labels.");
+    if (least < r->p.outputs && l->agreement[least].kappa >= 1) {
+        run_say(a, " The label sets agree on every finding that has enough images.");
+    } else if (least < r->p.outputs) {
+        const struct run_agreement *g = &l->agreement[least];
+
+        run_say(a,
+                " The label sets agree least on %s (kappa %s): %s images are positive in both, %s only in the run, %s "
+                "only in the file.",
+                r->finding[least].name, NUMBER(g->kappa), COUNT(g->count[1][1]), COUNT(g->count[1][0]),
+                COUNT(g->count[0][1]));
+        if (g->kappa < POOR_KAPPA)
+            a->level = RUN_LOOK;
+    }
+    if (l->strange > 0)
+        run_say(a,
+                l->strange == 1 ? " %s label of the file is no finding of the run."
+                                : " %s labels of the file are no finding of the run.",
+                COUNT(l->strange));
+    if (n == 0 || l->strange > 0)
+        a->level = a->level == RUN_LOOK ? RUN_LOOK : RUN_NOTE;
+}
+
+static void
+answer_many(struct run_report *r)
+{
+    const struct run_many *m = r->many;
+    const struct run_spread *s;
+    struct run_answer *a;
+
+    if (!m)
+        return;
+    a = run_answer_begin(r, "runs", "Several runs", m->findings > 0 ? RUN_GOOD : RUN_NOTE);
+    if (m->findings == 0) {
+        run_say(a, "n/a: no finding has enough patients.");
+        return;
+    }
+    s = &m->measure[RUN_AUROC];
+    run_say(a, "Mean AUROC of %u runs, over the %u finding%s with enough patients: %s, SD %s, %s to %s; ensemble %s.",
+            m->diff->count, m->findings, RUN_PLURAL(m->findings), NUMBER(s->mean), NUMBER(s->deviation),
+            NUMBER(s->least), NUMBER(s->most), NUMBER(s->ensemble));
+    if (m->twin > 0) {
+        run_say(a, " Run %u has the same predictions as run %u: mean, SD and ensemble count it again.", m->twin + 1,
+                m->twin_of + 1);
+        a->level = RUN_LOOK;
+    }
+    if (!m->only_seeds)
+        run_say(a, " The runs are not known to differ only in their seed.");
+    run_say(a, " The bootstrap's intervals hold no variance of seeds. The other answers are about the first run.");
+}
+
+void
+run_report_answer_more(struct run_report *r)
+{
+    answer_many(r);
+    answer_labels(r);
+}
