@@ -262,6 +262,7 @@ def inputs_of_tools(work, path):
         ("chex-inspect", "--columns"): [[inspect, "source", "-l", labels, "--columns", path, "-i", images, shards]],
         ("chex-inspect", "--data"): [[*report, "-d", path, fixture("run")]],
         ("chex-inspect", "--groups"): [[*report, "--groups", path, fixture("run")]],
+        ("chex-inspect", "--maps"): [[*report, "--maps", path, fixture("run")]],
         ("chex-inspect", "--reference"): [[*report, "--reference", path, fixture("run")]],
         ("chex-inspect", ""): [[inspect, *words] for words in (
             [path], ["check", "--full", path], ["list", path], ["labels", path], ["check", "--leaks", path],
@@ -290,7 +291,7 @@ def _(work):
             if path != paths[5] or option not in FOLDERS:
                 for words in commands:
                     says(run(words, 3), "not a regular file|Not a directory|No such file|no data set|"
-                         "does not hold both train_val_list.txt")
+                         "does not hold both train_val_list.txt|has no predictions.json")
     assert {f"{work}/{name}" for name in os.listdir(work)} <= {*paths, f"{work}/run"}
     named = {(tool, option) for tool in TOOLS
              for text in helps(tool).values()

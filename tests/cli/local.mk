@@ -53,6 +53,7 @@ EXTRA_DIST += \
 	tests/cli/check_resume.py \
 	tests/cli/check_run_labels.py \
 	tests/cli/check_run_many.py \
+	tests/cli/check_run_maps.py \
 	tests/cli/check_run_published.py \
 	tests/cli/check_run_report.py \
 	tests/cli/check_run_suspects.py \

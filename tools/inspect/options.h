@@ -61,6 +61,7 @@ struct inspect_options {
     const char *protocol; /* show; or NULL */
     enum table_format format;
 
+    const char *maps;      /* report of a run: the folder of chex-predict --maps, or NULL */
     const char *reference; /* report of a run: a CSV file; scaling: a name; or NULL */
 
     /* scaling */

@@ -119,6 +119,7 @@ run_option(const struct inspect_options *o)
            : o->groups    ? "--groups"
            : o->labels    ? "--labels"
            : o->reference ? "--reference"
+           : o->maps      ? "--maps"
                           : NULL;
 }
 
@@ -168,6 +169,8 @@ static const struct cli_option options[] = {
      "of a run: a CSV file with other labels of its images; measure against these too"},
     {AT_TEXT(reference), 0, "reference", "FILE", NULL, NULL,
      "of a run: a CSV file of published results to show next to its own: source,split,finding,auroc,n"},
+    {AT_TEXT(maps), 0, "maps", "DIR", NULL, NULL,
+     "of a run: the folder -o of chex-predict --maps; show whether its maps depend on the weights, and find its boxes"},
     ROW_END,
 };
 
@@ -177,9 +180,10 @@ const struct inspect_command inspect_report_command = {
             .usage = "-o FILE.html|- [--title TEXT] PATH\n"
                      "-o FILE.html|- [--title TEXT] [--split NAME] [-d DIR]\n"
                      "  [--groups FILE] [--labels FILE] [--reference FILE]\n"
-                     "  RUN...",
+                     "  [--maps DIR] RUN...",
             .examples = "chex-inspect report -o report.html shards\n"
                         "chex-inspect report -o run.html runs/a     # the predictions on test\n"
+                        "chex-inspect report -o run.html --maps out runs/a  # of chex-predict\n"
                         "chex-inspect report -o seeds.html runs/1 runs/2 runs/3",
             .options = options},
     .action = INSPECT_REPORT,

@@ -218,7 +218,8 @@ run_report_json(const struct run_report *r, const char *output, size_t bytes)
 {
     json_t *mean = r->enough > 0 ? measured_json(&r->metrics->mean[METRIC_AUROC]) : json_null();
 
-    return json_pack("{s:o,s:o,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
+    return json_pack("{s:o,s:o,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
+                     "s:o}",
                      "path", text_json(r->path), "output", text_json(output), "bytes", count_json(bytes), "use",
                      "research only, not for diagnosis", "split", r->split, "members_sha256", r->members, "model",
                      r->model, "synthetic", r->dataset_read ? json_boolean(r->synthetic) : json_null(), "images",
@@ -227,5 +228,5 @@ run_report_json(const struct run_report *r, const char *output, size_t bytes)
                      "mean_auroc", mean, "answers", answers_json(r), "findings", findings_json(r), "gaps_tested",
                      count_json(r->groups->tested), "groups", groups_json(r), "shortcuts", shortcuts_json(r), "labels",
                      labels_json(r), "runs", run_many_json(r), "references", run_references_json(r), "suspects",
-                     run_suspects_json(r));
+                     run_suspects_json(r), "maps", run_maps_json(r));
 }

@@ -18,6 +18,9 @@ inspect_run_sources = \
 	tools/inspect/run/labels.c \
 	tools/inspect/run/many.c \
 	tools/inspect/run/many_report.c \
+	tools/inspect/run/map_file.c \
+	tools/inspect/run/map_file.h \
+	tools/inspect/run/map_report.c \
 	tools/inspect/run/measure.c \
 	tools/inspect/run/more_answers.c \
 	tools/inspect/run/page.c \

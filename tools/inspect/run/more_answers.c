@@ -1,5 +1,5 @@
 /*
- * more_answers.c - the answers in words about several runs and --labels; see run.h
+ * more_answers.c - the answers in words about several runs, --labels and --maps; see run.h
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -94,9 +94,77 @@ answer_many(struct run_report *r)
     run_say(a, " The bootstrap's intervals hold no variance of seeds. The other answers are about the first run.");
 }
 
+#define ALIKE 0.5 /* rank correlation of maps that need a look */
+
+static void
+say_boxes(struct run_answer *a, const struct run_report *r)
+{
+    const struct map_boxes *b = &r->maps->mean;
+    const struct measured *point;
+    unsigned k;
+
+    for (k = 0; b->boxes == 0 && k < r->p.outputs; k++) /* a single finding has values */
+        if (r->maps->finding[k].boxes.enough)
+            b = &r->maps->finding[k].boxes;
+    if (!b->enough) {
+        run_say(a, " No finding has enough boxes for a number.");
+        return;
+    }
+    point = b->value[0];
+    run_say(a, " The hottest pixel is in %s of the boxes, that of a constant box in %s, that of chance in %s.",
+            NUMBER(point[BOX_MAP].value), NUMBER(point[BOX_CONSTANT].value), NUMBER(point[BOX_CHANCE].value));
+    if (!(point[BOX_MAP].value > point[BOX_CONSTANT].value && point[BOX_MAP].value > point[BOX_CHANCE].value)) {
+        run_say(a, " So the maps find the boxes no better than a control without a network.");
+        a->level = RUN_LOOK;
+    }
+}
+
+/* Returns the finding whose maps change least with random weights, outputs: none. */
+static unsigned
+most_alike(const struct run_report *r)
+{
+    unsigned k, most = r->p.outputs;
+
+    for (k = 0; k < r->p.outputs; k++) {
+        double x = r->maps->finding[k].correlation;
+
+        if (!isnan(x) && (most == r->p.outputs || fabs(x) > fabs(r->maps->finding[most].correlation)))
+            most = k;
+    }
+    return most;
+}
+
+static void
+answer_maps(struct run_report *r)
+{
+    const struct map_file *m = r->maps;
+    struct run_answer *a;
+    unsigned most;
+
+    if (!m)
+        return;
+    a = run_answer_begin(r, "maps", "Maps", RUN_GOOD);
+    if (isnan(m->correlation)) {
+        a->level = RUN_NOTE;
+        run_say(a, "n/a: no map of the images that were compared has two different values.");
+    } else {
+        run_say(a, "Rank correlation of the maps with those of random weights: %s, over %s image%s",
+                NUMBER(m->correlation), COUNT(m->compared), RUN_PLURAL(m->compared));
+        most = most_alike(r);
+        if (most < r->p.outputs)
+            run_say(a, "; the largest is that of %s, %s", r->finding[most].name, NUMBER(m->finding[most].correlation));
+        run_say(a, ". A map that hardly changes when the weights are random does not explain the network.");
+        if (fabs(m->correlation) >= ALIKE)
+            a->level = RUN_LOOK;
+    }
+    if (m->box_images > 0)
+        say_boxes(a, r);
+}
+
 void
 run_report_answer_more(struct run_report *r)
 {
     answer_many(r);
     answer_labels(r);
+    answer_maps(r);
 }

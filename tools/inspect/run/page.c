@@ -64,6 +64,10 @@ add_counts(struct template_values *v, const struct run_report *r)
     template_add_some(v, "has_suspects", r->suspects && r->suspects->have > 0);
     template_add_some(v, "references", r->references != NULL);
     template_add_some(v, "labels", r->labels != NULL);
+    template_add_some(v, "maps", r->maps != NULL);
+    add(v, "maps_images", "%s", COUNT(r->maps ? r->maps->images : 0));
+    template_add_some(v, "maps_synthetic", r->maps && (r->maps->synthetic || r->maps->box_synthetic));
+    add(v, "maps_compared", "%s", COUNT(r->maps ? r->maps->compared : 0));
     template_add_some(v, "groups_any", r->groups->count);
     template_add_some(v, "groups_file", r->groups->of_file);
     add(v, "groups_without", "%s", COUNT(r->groups->without));
@@ -131,6 +135,7 @@ static const struct run_part {
     {"tables_many", run_tables_many},
     {"tables_references", run_tables_references},
     {"tables_labels", run_tables_labels},
+    {"tables_maps", run_tables_maps},
     {"plots", run_plots},
 };
 

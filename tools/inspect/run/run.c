@@ -64,6 +64,8 @@ make(struct run_report *r, const char *const *path, unsigned count, unsigned *fa
     if (status == CHEX_OK)
         status = run_report_references(r, err);
     if (status == CHEX_OK)
+        status = run_report_maps(r, err);
+    if (status == CHEX_OK)
         status = run_report_suspects(r, err);
     if (status != CHEX_OK)
         return status;
@@ -89,6 +91,7 @@ run_report_free(struct run_report *r)
     free(r->labels);
     run_many_free(r->many);
     free(r->references);
+    run_maps_free(r->maps);
     run_suspects_free(r->suspects);
     arena_release(&r->strings);
     free(r);

@@ -22,6 +22,7 @@
 #include "eval/subgroups.h"
 #include "inspect/inspect.h"
 #include "inspect/run/group_file.h"
+#include "inspect/run/map_file.h"
 #include "inspect/run/references.h"
 
 #define RUN_TEXT_MAX 80
@@ -186,6 +187,7 @@ struct run_report {
     struct run_labels *labels;     /* NULL without --labels */
     struct run_many *many;         /* NULL for one run */
     struct references *references; /* NULL without --reference */
+    struct map_file *maps;         /* NULL without --maps */
     struct run_suspects *suspects; /* NULL for one run; see suspects.h */
     struct run_answer answer[RUN_ANSWERS];
     unsigned answers;
@@ -219,6 +221,9 @@ enum chex_status run_put_suspects(struct html *h, const struct run_report *r, st
 json_t *run_suspects_json(const struct run_report *r);
 /* Read --reference. */
 enum chex_status run_report_references(struct run_report *r, struct chex_error *err);
+/* Read --maps (map_report.c). */
+enum chex_status run_report_maps(struct run_report *r, struct chex_error *err);
+void run_maps_free(struct map_file *m); /* NULL is allowed */
 /* Measure groups of images, and how outputs depend on the view. */
 enum chex_status run_report_groups(struct run_report *r, struct chex_error *err);
 void run_groups_free(struct run_groups *g); /* NULL is allowed */
@@ -245,6 +250,8 @@ void run_tables_many(struct html *h, const struct run_report *r);
 json_t *run_many_json(const struct run_report *r);
 void run_tables_references(struct html *h, const struct run_report *r);
 json_t *run_references_json(const struct run_report *r);
+void run_tables_maps(struct html *h, const struct run_report *r);
+json_t *run_maps_json(const struct run_report *r);
 void run_tables_labels(struct html *h, const struct run_report *r);
 void run_plots(struct html *h, const struct run_report *r);
 /* The same numbers for scripts. */
