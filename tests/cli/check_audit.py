@@ -254,6 +254,24 @@ def _(work):
     says(audit(out, code=1), r"-> best\.safetensors: DIFFERS", r"predictions-val\.csv: DIFFERS: there is no best")
 
 
+@case("predictions of a version before the column research_use_only are compared without it, all other columns too")
+def _(work):
+    out = honest(work)
+    for name in ("predictions-val.csv", "predictions-test.csv"):
+        path = os.path.join(out, name)
+        lines = slurp(path).decode().splitlines()
+        assert lines[0].endswith(",research_use_only") and all(line.endswith(",1") for line in lines[1:])
+        write(path, "".join(line[:line.rindex(",")] + "\n" for line in lines).encode())
+    says(audit(out), r"predictions-val\.csv: equal\n", r"predictions-test\.csv: equal\n")
+    image = change_cell(os.path.join(out, "predictions-val.csv"), "view", "XX")
+    first = differing(out)["best.safetensors", "predictions-val.csv"]
+    assert (first["name"], first["was"], first["others"]) == (f"{image} view", "XX", 0), first
+    shutil.copy(os.path.join(Made.folder, "predictions-val.csv"), out)
+    image = change_cell(os.path.join(out, "predictions-val.csv"), "research_use_only", "0")
+    first = differing(out)["best.safetensors", "predictions-val.csv"]
+    assert (first["name"], first["was"]) == (f"{image} research_use_only", "0"), first
+
+
 @case("a run that is not complete may lack files; results by --eval-only with other views are compared, too")
 def _(work):
     out = os.path.join(work, "cut")

@@ -295,6 +295,7 @@ def _(work):
     table = run([program("chex-inspect"), "diff", "--split", "test", "--format", "csv", *paths]).stdout.splitlines()
     rows = list(csv.DictReader(table))
     assert [row["run"] for row in rows] == ["1", "2", "3", "4", "ensemble"]
+    assert all(list(row)[-1] == "research_use_only" and row["research_use_only"] == "1" for row in rows)
     assert rows[2]["options"] == "lr=0.01 seed=2" and rows[4]["path"] == rows[0]["p"] == ""
     assert abs(float(rows[3]["difference"]) - found["runs"][3]["difference"]) < 1e-8
 
@@ -364,6 +365,11 @@ def _(work):
     assert abs(found["mean"]["difference"] - np.mean([row["difference"] for row in rows if "difference" in row])) < 1e-9
     x, y = (scores >= np.float32(0.3) for scores in runs[:2])
     assert [row["flagged_both"] for row in rows] == (x & y).sum(0).tolist()
+    words = [program("chex-inspect"), "diff", "--split", "test", f"{work}/a", f"{work}/b", "--format"]
+    lines = list(csv.DictReader(run([*words, "csv"]).stdout.splitlines()))
+    assert len(lines) == count and all(list(line)[-1] == "research_use_only" for line in lines)
+    assert {line["research_use_only"] for line in lines} == {"1"} and "research_use_only" not in rows[0]
+    assert all(json.loads(line)["research_use_only"] == 1 for line in run([*words, "jsonl"]).stdout.splitlines())
     table = diff(f"{work}/a", f"{work}/b", f"{work}/c")
     assert table["runs"][1]["difference"] == found["mean"]["difference"] and table["findings"] == count - 1
     make_run(f"{work}/d", np.full((40, 255), 0.5), np.zeros((40, 255), np.uint8), patient, findings=findings)

@@ -77,7 +77,7 @@ for the_count in COUNTS:
         assert meta["classifier.weight"]["shape"][0] == count
         predictions = rows(f"{out}/predictions-test.csv")
         columns = ["image", "patient", "split", "age", "sex", "view", *(f"prob_{n}" for n in wanted),
-                   *(f"label_{n}" for n in wanted)]
+                   *(f"label_{n}" for n in wanted), "research_use_only"]
         assert list(predictions[0]) == columns
         labels = [[row[f"label_{n}"] for n in wanted] for row in predictions]
         assert {label for row in labels for label in row} <= {"0", "1", ""}

@@ -8,6 +8,7 @@
 #include "predict/predict_write.h"
 
 #include "base/json.h"
+#include "eval/predictions.h"
 #include "io/csv.h"
 #include "predict/predict_boxes.h"
 
@@ -16,12 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/*
- * The last column, 1 in every line.  A comment before the header would break readers of CSV, and a column stays with
- * the numbers when a program copies some of the lines.
- */
-#define RESEARCH "research_use_only"
 
 /* ---- CSV --------------------------------------------------------------------------------------------------------- */
 
@@ -179,7 +174,7 @@ prediction_csv(const struct prediction *p, struct buffer *out, struct chex_error
     put_names(&t, p->models, ",flag_");
     put(&t, ",leaky", p->models->leaky ? 6 : 0);
     put(&t, ",short_run", p->models->short_run[0] ? 10 : 0);
-    put(&t, "," RESEARCH "\n", strlen(RESEARCH) + 2);
+    put(&t, "," RESEARCH_COLUMN "\n", strlen(RESEARCH_COLUMN) + 2);
     for (i = 0; t.status == CHEX_OK && i < p->results->count; i++)
         put_image(&t, p, i);
     return t.status;
@@ -194,7 +189,7 @@ prediction_refused(const struct prediction *p, struct buffer *out, struct chex_e
 
     if (!list)
         return error_memory(err);
-    put(&t, "image,reason,detail," RESEARCH "\n", strlen(RESEARCH) + 21);
+    put(&t, "image,reason,detail," RESEARCH_COLUMN "\n", strlen(RESEARCH_COLUMN) + 21);
     for (i = 0; i < count; i++) {
         put_field(&t, list[i].name);
         put(&t, ",", 1);

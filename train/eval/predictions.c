@@ -44,7 +44,7 @@ put_field(struct text *t, const char *field)
 }
 
 static void
-put_header(struct text *t, const struct evaluation *e)
+put_header(struct text *t, const struct evaluation *e, bool marked)
 {
     unsigned k;
 
@@ -53,7 +53,8 @@ put_header(struct text *t, const struct evaluation *e)
         put_format(t, ",prob_%s", e->findings[k]);
     for (k = 0; k < e->outputs; k++)
         put_format(t, ",label_%s", e->findings[k]);
-    put_format(t, "%s%s\n", e->metrics.leaky ? ",leaky" : "", e->metrics.short_run[0] ? ",short_run" : "");
+    put_format(t, "%s%s%s\n", e->metrics.leaky ? ",leaky" : "", e->metrics.short_run[0] ? ",short_run" : "",
+               marked ? "," RESEARCH_COLUMN : "");
 }
 
 /* Append ",AGE,SEX,VIEW". */
@@ -68,7 +69,7 @@ put_person(struct text *t, const struct evaluated_image *image)
 }
 
 static void
-put_image(struct text *t, const struct evaluation *e, size_t i, const char *split)
+put_image(struct text *t, const struct evaluation *e, size_t i, const char *split, bool marked)
 {
     unsigned k;
 
@@ -88,7 +89,8 @@ put_image(struct text *t, const struct evaluation *e, size_t i, const char *spli
         else
             put_format(t, ",%u", label);
     }
-    put_format(t, "%s%s%s\n", e->metrics.leaky ? ",1" : "", e->metrics.short_run[0] ? "," : "", e->metrics.short_run);
+    put_format(t, "%s%s%s%s\n", e->metrics.leaky ? ",1" : "", e->metrics.short_run[0] ? "," : "", e->metrics.short_run,
+               marked ? ",1" : "");
 }
 
 enum chex_status
@@ -99,9 +101,9 @@ predictions_text(const struct evaluation *e, const struct evaluation_source *fro
     struct text t = {.b = *text};
     size_t i;
 
-    put_header(&t, e);
+    put_header(&t, e, !from->unmarked);
     for (i = 0; !t.failed && i < e->count; i++)
-        put_image(&t, e, i, split);
+        put_image(&t, e, i, split, !from->unmarked);
     *text = t.b;
     return t.failed ? error_memory(err) : CHEX_OK;
 }

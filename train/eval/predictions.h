@@ -13,6 +13,12 @@
 #include "eval/operating.h"
 #include "io/file.h"
 
+/*
+ * The last column of a CSV file of results, 1 in every line.  A comment before the header would break readers of CSV,
+ * and a column stays with the numbers when a program copies some of the lines.
+ */
+#define RESEARCH_COLUMN "research_use_only"
+
 /* The origin of the numbers, for the JSON document. */
 struct evaluation_source {
     const struct chex_dataset *ds;
@@ -24,6 +30,7 @@ struct evaluation_source {
     uint64_t step;                         /* optimizer step of these weights */
     double epochs;                         /* passes over the training set until that step */
     const struct operating *operating;     /* of the model; NULL: none */
+    bool unmarked;                         /* CSV without RESEARCH_COLUMN, as versions before it wrote it */
 };
 
 /*
@@ -32,7 +39,8 @@ struct evaluation_source {
  * age is in years, empty if it is unknown; sex is M, F or U (unknown); view is the text of the data set.
  * prob_ is the probability (float with nine digits: parsed as float32 it has the same bits).  label_ is 0 or 1, or
  * empty if the label is unknown.  A leaky result has another column, leaky, that is 1 in each line; that of a short run
- * has another column, short_run, with the options.  Lines end with LF; fields are quoted as in RFC 4180 if necessary.
+ * has another column, short_run, with the options.  The last column is RESEARCH_COLUMN.  Lines end with LF; fields are
+ * quoted as in RFC 4180 if necessary.
  * CHEX_ERR_WRITE, CHEX_ERR_MEMORY
  */
 enum chex_status predictions_write(const struct evaluation *e, const struct evaluation_source *from,

@@ -97,9 +97,10 @@ read_best(struct audit *a, unsigned split, struct chex_error *err)
 
 /* ---- comparing --------------------------------------------------------------------------------------------------- */
 
-/* Rank 0: the text of a file, as the run would write it. */
+/* Rank 0: the text of a file, as the run would write it; unmarked: see struct evaluation_source. */
 static enum chex_status
-make_text(const struct audit *a, const struct evaluation *e, unsigned kind, struct buffer *text, struct chex_error *err)
+make_text(const struct audit *a, const struct evaluation *e, unsigned kind, bool unmarked, struct buffer *text,
+          struct chex_error *err)
 {
     const struct trainer_task *task = &a->t->task;
     const struct evaluation_source source = {.ds = task->ds,
@@ -110,9 +111,22 @@ make_text(const struct audit *a, const struct evaluation *e, unsigned kind, stru
                                              .checkpoint_sha256 = a->best_hash,
                                              .step = a->best.step,
                                              .operating = &a->t->best.operating,
-                                             .epochs = a->best.epoch};
+                                             .epochs = a->best.epoch,
+                                             .unmarked = unmarked};
 
+    text->size = 0;
     return kind == CSV ? predictions_text(e, &source, text, err) : metrics_text(e, &source, text, err);
+}
+
+/* Returns whether the header of a CSV file ends with RESEARCH_COLUMN; files of versions before it do not. */
+static bool
+is_marked(const struct buffer *csv)
+{
+    static const char mark[] = "," RESEARCH_COLUMN;
+    const char *end = csv->size > 0 ? memchr(csv->data, '\n', csv->size) : NULL;
+    size_t length = end ? (size_t)(end - (const char *)csv->data) : 0;
+
+    return length >= sizeof(mark) - 1 && memcmp(end - (sizeof(mark) - 1), mark, sizeof(mark) - 1) == 0;
 }
 
 /* Rank 0: compare one file; e: NULL without an evaluation.  A run that is complete has every file. */
@@ -134,9 +148,11 @@ compare_file(struct audit *a, const char *split, unsigned kind, const struct eva
     } else if (!e) {
         audit_differ(&a->part, "", "there is no " TRAINER_BEST " that it could be of", "", "");
     } else {
-        status = make_text(a, e, kind, &now, err);
+        status = make_text(a, e, kind, false, &now, err);
         if (status == CHEX_OK)
             read = file_read(a->folder.fd, a->part.to, 2 * now.size + NUMBERS_MAX, &was, &why);
+        if (status == CHEX_OK && read == CHEX_OK && kind == CSV && !is_marked(&was))
+            status = make_text(a, e, kind, true, &now, err);
         if (read == CHEX_ERR_MEMORY)
             status = error_memory(err);
         else if (read != CHEX_OK)

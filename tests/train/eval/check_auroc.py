@@ -257,7 +257,8 @@ def _(work):
         assert list(table.age) == [r["age"] for r in real.values()]
         assert [s.encode() for s in table.sex] == [r["sex"] for r in real.values()]
         assert [v.encode() for v in table["view"]] == [r["view"] for r in real.values()]
-        assert list(table.columns[6:]) == [f"{kind}_{f}" for kind in ("prob", "label") for f in FINDINGS]
+        assert list(table.columns[6:]) == [*(f"{kind}_{f}" for kind in ("prob", "label") for f in FINDINGS),
+                                           "research_use_only"]
         labels = table[[f"label_{f}" for f in FINDINGS]].to_numpy()
         assert (labels == np.array([r["label"] for r in real.values()])).all()
         probabilities = table[[f"prob_{f}" for f in FINDINGS]].to_numpy(np.float32)

@@ -332,6 +332,7 @@ TEST(predictions_are_one_line_an_image)
     ck_assert_msg(strncmp(line, "image,patient,split,age,sex,view,prob_Atelectasis,prob_Cardiomegaly,", 68) == 0, "%s",
                   line);
     ck_assert_ptr_nonnull(strstr(line, ",prob_Hernia,label_Atelectasis,"));
+    ck_assert_ptr_nonnull(strstr(line, ",label_Hernia,research_use_only\n"));
     line = strchr(line, '\n') + 1;
     snprintf(expected, sizeof(expected), "00000000_000.png,00000000,train,0,M,AP,%.9g,", (double)b.e.probability[0]);
     ck_assert_msg(strncmp(line, expected, strlen(expected)) == 0, "%s", line);
@@ -340,6 +341,37 @@ TEST(predictions_are_one_line_an_image)
     ck_assert_str_eq(strrchr(line, '\n'), "\n");
     buffer_release(&text);
     folder_close(&folder);
+    scorer_release(&b);
+}
+
+TEST(the_mark_is_the_only_difference_to_an_unmarked_file)
+{
+    struct buffer text = {0}, unmarked = {0};
+    struct evaluation_source from = {.model = "stub", .side = SIDE};
+    struct scorer b;
+    struct chex_error err;
+    const char *line, *other;
+
+    scorer_make(&b);
+    scorer_run(&b);
+    from.ds = b.ds;
+    ck_assert_int_eq(predictions_text(&b.e, &from, &text, &err), CHEX_OK);
+    from.unmarked = true;
+    ck_assert_int_eq(predictions_text(&b.e, &from, &unmarked, &err), CHEX_OK);
+    ck_assert_int_eq(buffer_append(&text, "", 1, &err), CHEX_OK);
+    ck_assert_int_eq(buffer_append(&unmarked, "", 1, &err), CHEX_OK);
+    for (line = (const char *)text.data, other = (const char *)unmarked.data; *line; line = strchr(line, '\n') + 1) {
+        const char *end = strchr(other, '\n'),
+                   *mark = line == (const char *)text.data ? ",research_use_only\n" : ",1\n";
+
+        ck_assert_ptr_nonnull(end);
+        ck_assert_int_eq(strncmp(line, other, (size_t)(end - other)), 0);
+        ck_assert_int_eq(strncmp(line + (end - other), mark, strlen(mark)), 0);
+        other = end + 1;
+    }
+    ck_assert_int_eq(*other, '\0');
+    buffer_release(&text);
+    buffer_release(&unmarked);
     scorer_release(&b);
 }
 
@@ -363,7 +395,7 @@ TEST(an_unknown_label_is_an_empty_field)
     }
     read_back(&folder, "u.csv", &text);
     line = strchr((const char *)text.data, '\n') + 1;
-    ck_assert_ptr_nonnull(strstr(line, ",,1,1,1,1,1,1,1,1,1,1,1,1,\n"));
+    ck_assert_ptr_nonnull(strstr(line, ",,1,1,1,1,1,1,1,1,1,1,1,1,,1\n"));
     buffer_release(&text);
     folder_close(&folder);
     scorer_release(&b);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "common/printable.h"
 #include "eval/compare.h"
+#include "eval/predictions.h"
 #include "inspect/diff/scored_run.h"
 
 #include <math.h>
@@ -230,10 +231,10 @@ print_text(void *result)
 /* ---- for programs ------------------------------------------------------------------------------------------------ */
 
 static const struct table_column columns[] = {
-    {.name = "finding"},   {.name = "positives"},    {.name = "negatives"}, {.name = "a"},
-    {.name = "b"},         {.name = "difference"},   {.name = "low"},       {.name = "high"},
-    {.name = "p"},         {.name = "holm"},         {.name = "kappa"},     {.name = "flagged_a"},
-    {.name = "flagged_b"}, {.name = "flagged_both"}, {.name = NULL}};
+    {.name = "finding"},   {.name = "positives"},    {.name = "negatives"},     {.name = "a"},
+    {.name = "b"},         {.name = "difference"},   {.name = "low"},           {.name = "high"},
+    {.name = "p"},         {.name = "holm"},         {.name = "kappa"},         {.name = "flagged_a"},
+    {.name = "flagged_b"}, {.name = "flagged_both"}, {.name = RESEARCH_COLUMN}, {.name = NULL}};
 
 static struct cell
 number_cell(double x)
@@ -264,7 +265,8 @@ put_rows(struct table_writer *t, void *result)
                                   number_cell(c->auroc[0]), number_cell(c->auroc[1]), number_cell(c->difference.value),
                                   number_cell(c->difference.low), number_cell(c->difference.high), number_cell(c->p),
                                   number_cell(c->holm), number_cell(f->kappa), flag_cell(d, k, flagged_by(f, 0)),
-                                  flag_cell(d, k, flagged_by(f, 1)), flag_cell(d, k, f->count[1][1])});
+                                  flag_cell(d, k, flagged_by(f, 1)), flag_cell(d, k, f->count[1][1]),
+                                  t->list ? cell_none() : cell_count(1)}); /* a document says it at its top */
     }
 }
 

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "common/wrap.h"
+#include "eval/predictions.h"
 #include "inspect/diff/runs.h"
 
 #include <math.h>
@@ -142,12 +143,24 @@ print_text(void *result)
 
 /* ---- for programs ------------------------------------------------------------------------------------------------ */
 
-static const struct table_column columns[] = {
-    {.name = "run"},      {.name = "path"},       {.name = "auroc"},          {.name = "low"},
-    {.name = "high"},     {.name = "difference"}, {.name = "difference_low"}, {.name = "difference_high"},
-    {.name = "p"},        {.name = "holm"},       {.name = "lowest_finding"}, {.name = "lowest_auroc"},
-    {.name = "left_out"}, {.name = "leaky"},      {.name = "short_run"},      {.name = "options"},
-    {.name = NULL}};
+static const struct table_column columns[] = {{.name = "run"},
+                                              {.name = "path"},
+                                              {.name = "auroc"},
+                                              {.name = "low"},
+                                              {.name = "high"},
+                                              {.name = "difference"},
+                                              {.name = "difference_low"},
+                                              {.name = "difference_high"},
+                                              {.name = "p"},
+                                              {.name = "holm"},
+                                              {.name = "lowest_finding"},
+                                              {.name = "lowest_auroc"},
+                                              {.name = "left_out"},
+                                              {.name = "leaky"},
+                                              {.name = "short_run"},
+                                              {.name = "options"},
+                                              {.name = RESEARCH_COLUMN},
+                                              {.name = NULL}};
 
 static struct cell
 number_cell(double x)
@@ -184,18 +197,18 @@ put_rows(struct table_writer *t, void *result)
         if (run)
             runs_diff_options(d, i, options);
         table_row(
-            t, (struct cell[]){cell_text(run ? number : "ensemble"),
-                               run ? inspect_name(t, run->path, path, sizeof(path)) : cell_none(),
-                               number_cell(r->auroc), number_cell(r->low), number_cell(r->high),
-                               number_cell(r->difference.value), number_cell(r->difference.low),
-                               number_cell(r->difference.high), number_cell(r->p), number_cell(r->holm),
-                               d->defined > 0 ? inspect_name(t, d->run[0].p.finding[r->worst], finding, sizeof(finding))
-                                              : cell_none(),
-                               d->defined > 0 ? cell_number(r->worst_auroc) : cell_none(),
-                               run ? cell_count(d->images.only[i]) : cell_none(),
-                               run ? cell_count(run->p.leaky) : cell_none(),
-                               run ? inspect_name(t, run->p.short_run, shown, sizeof(shown)) : cell_none(),
-                               run && run->options ? inspect_name(t, options, listed, sizeof(listed)) : cell_none()});
+            t,
+            (struct cell[]){
+                cell_text(run ? number : "ensemble"),
+                run ? inspect_name(t, run->path, path, sizeof(path)) : cell_none(), number_cell(r->auroc),
+                number_cell(r->low), number_cell(r->high), number_cell(r->difference.value),
+                number_cell(r->difference.low), number_cell(r->difference.high), number_cell(r->p),
+                number_cell(r->holm),
+                d->defined > 0 ? inspect_name(t, d->run[0].p.finding[r->worst], finding, sizeof(finding)) : cell_none(),
+                d->defined > 0 ? cell_number(r->worst_auroc) : cell_none(),
+                run ? cell_count(d->images.only[i]) : cell_none(), run ? cell_count(run->p.leaky) : cell_none(),
+                run ? inspect_name(t, run->p.short_run, shown, sizeof(shown)) : cell_none(),
+                run && run->options ? inspect_name(t, options, listed, sizeof(listed)) : cell_none(), cell_count(1)});
     }
 }
 
