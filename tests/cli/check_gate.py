@@ -145,9 +145,10 @@ def written(folder, arrays):
 
 
 def changed(pixels):
-    """An image as it is, turned clockwise by 90, 180 and 270 degrees, and inverted."""
+    """An image as it is, turned clockwise by 90, 180 and 270 degrees, inverted, and both."""
     a = np.frombuffer(pixels, "u1").reshape(64, 64)
-    return {"as": a, "90": np.rot90(a, -1), "180": np.rot90(a, 2), "270": np.rot90(a, 1), "inverted": 255 - a}
+    turned = {"as": a, "90": np.rot90(a, -1), "180": np.rot90(a, 2), "270": np.rot90(a, 1)}
+    return {**turned, "inverted": 255 - a, **{f"inverted{how}": 255 - t for how, t in turned.items() if how != "as"}}
 
 
 @case("synthetic images, turned or inverted, are found, with the fits that NumPy computes; --strict refuses them")
@@ -163,19 +164,21 @@ def _(work):
          "fits better (turned by|inverted)")
     result, back = document(f"{work}/out"), {"90": "270", "180": "180", "270": "90"}
     named = {o["image"]: o for o in result["orientation"]}
-    right = 0
+    right = {"turned": 0, "inverted": 0, "inverted and turned": 0}
     for name in arrays:
         how = name[:-4].rsplit("-", 1)[1]
         if how == "as":
             continue
-        wanted = "inverted" if how == "inverted" else f"turned by {back[how]} degrees"
-        right += name in named and named[name]["change"] == wanted
-    assert right >= 36, (right, len(named))
+        words = [*["inverted"] * how.startswith("inverted"), *["turned"] * how.endswith("0")]
+        wanted = " and ".join(words) + (f" by {back[how.replace('inverted', '')]} degrees" if how.endswith("0") else "")
+        right[" and ".join(words)] += name in named and named[name]["change"] == wanted
+    assert right["turned"] >= 27 and right["inverted"] >= 9 and right["inverted and turned"] >= 27, right
     assert sum(name.endswith("-as.png") for name in named) <= 1, named.keys()
     for name, o in named.items():
         z = normal(shrunk(arrays[name].tobytes()))
         square = z.reshape(SIDE, SIDE)
-        turns = {"inverted": -square, **{f"turned by {90 * k} degrees": np.rot90(square, -k) for k in (1, 2, 3)}}
+        turns = {f"turned by {90 * k} degrees": np.rot90(square, -k) for k in (1, 2, 3)}
+        turns = {**turns, "inverted": -square, **{f"inverted and {how}": -turned for how, turned in turns.items()}}
         assert abs(o["fit"] - fit(mean, components, z)) < 1e-9
         assert abs(o["changed_fit"] - fit(mean, components, turns[o["change"]].ravel())) < 1e-9
     says(predict(out, folder, "-o", f"{work}/strict", "--strict", code=1), "images refused")
@@ -184,7 +187,7 @@ def _(work):
     assert ",turned,\"fits better turned by 90 degrees: 0." in refused
 
 
-@case("real images: none is reported as it is, all are reported turned and inverted (CHEX_NIH)")
+@case("real images: none is reported as it is, all are reported turned, inverted, and both (CHEX_NIH)")
 def _(work):
     if len(os.listdir(nih("images"))) < 60:
         raise Skip("CHEX_NIH has fewer than 60 images")
@@ -198,10 +201,13 @@ def _(work):
                                         for how, a in changed(record["image"]).items()})
     predict(f"{work}/run", folder, "-o", f"{work}/out")
     found = statuses(f"{work}/out")
-    assert len(found) == 5 * len(others) >= 50, len(found)
-    wrong = {name: status for name, status in found.items()
-             if status != ("ok" if name.endswith("-as.png") else
-                           "inverted" if name.endswith("-inverted.png") else "turned")}
+    assert len(found) == 8 * len(others) >= 80, len(found)
+    wrong = {}
+    for name, status in found.items():
+        how = name[:-4].rsplit("-", 1)[1]
+        wanted = "+".join(["turned"] * how.endswith("0") + ["inverted"] * how.startswith("inverted")) or "ok"
+        if status != wanted:
+            wrong[name] = status
     assert not wrong, wrong
 
 

@@ -35,8 +35,10 @@ predict_gate_check(const struct models *models, struct resampler *resampler, con
     status = gate_shrink(resampler, pixels, models->size, small, err);
     if (status == CHEX_OK)
         *out = gate_check(gate, small);
-    if (out->change != GATE_AS_IS)
-        *doubts = out->change == GATE_INVERTED ? DOUBT_INVERTED : DOUBT_TURNED;
+    if (gate_change_turns(out->change))
+        *doubts |= DOUBT_TURNED;
+    if (gate_change_inverts(out->change))
+        *doubts |= DOUBT_INVERTED;
     return status;
 }
 

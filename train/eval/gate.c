@@ -29,6 +29,9 @@ const char *const gate_change_names[] = {
     [GATE_180] = "turned by 180 degrees",
     [GATE_270] = "turned by 270 degrees",
     [GATE_INVERTED] = "inverted",
+    [GATE_INVERTED_90] = "inverted and turned by 90 degrees",
+    [GATE_INVERTED_180] = "inverted and turned by 180 degrees",
+    [GATE_INVERTED_270] = "inverted and turned by 270 degrees",
     NULL,
 };
 
@@ -323,6 +326,18 @@ gate_shrink(struct resampler *r, const uint8_t *pixels, unsigned side, uint8_t *
     return resampler_run(r, RESAMPLE_AREA, &image, GATE_SIDE, GATE_SIDE, out, err);
 }
 
+bool
+gate_change_turns(enum gate_change change)
+{
+    return change % GATE_INVERTED != GATE_AS_IS;
+}
+
+bool
+gate_change_inverts(enum gate_change change)
+{
+    return change >= GATE_INVERTED;
+}
+
 struct gate_result
 gate_check(const struct gate *g, const uint8_t *image)
 {
@@ -337,6 +352,7 @@ gate_check(const struct gate *g, const uint8_t *image)
     for (change = GATE_90; change <= GATE_270; change++) {
         turn(z[(change - 1) % 2], z[change % 2]);
         fit[change] = fit_of(g, z[change % 2], 1);
+        fit[GATE_INVERTED + change] = fit_of(g, z[change % 2], -1);
     }
     for (change = GATE_AS_IS; change < GATE_CHANGES; change++)
         if (fit[change] < fit[r.change])

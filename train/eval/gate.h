@@ -34,8 +34,18 @@ struct gate {
     int16_t value[GATE_ROWS][GATE_PIXELS]; /* times scale */
 };
 
-/* Changes of an image that may fit better.  Degrees are clockwise. */
-enum gate_change { GATE_AS_IS, GATE_90, GATE_180, GATE_270, GATE_INVERTED, GATE_CHANGES };
+/* Changes of an image that may fit better: its turns, then the turns of the inverted image.  Degrees are clockwise. */
+enum gate_change {
+    GATE_AS_IS,
+    GATE_90,
+    GATE_180,
+    GATE_270,
+    GATE_INVERTED,
+    GATE_INVERTED_90,
+    GATE_INVERTED_180,
+    GATE_INVERTED_270,
+    GATE_CHANGES
+};
 extern const char *const gate_change_names[]; /* "turned by 90 degrees" */
 
 struct gate_result {
@@ -52,6 +62,9 @@ enum chex_status gate_fit(const uint8_t *images, size_t count, struct gate *out,
 /* Shrink an image of side x side pixels, side at least GATE_SIDE, to out [GATE_PIXELS].  CHEX_ERR_MEMORY */
 enum chex_status gate_shrink(struct resampler *r, const uint8_t *pixels, unsigned side, uint8_t *out,
                              struct chex_error *err);
+
+bool gate_change_turns(enum gate_change change);
+bool gate_change_inverts(enum gate_change change);
 
 /* Check an image [GATE_PIXELS].  An image of one gray level has the result GATE_AS_IS. */
 struct gate_result gate_check(const struct gate *g, const uint8_t *image);
