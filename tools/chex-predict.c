@@ -74,14 +74,18 @@ on_mapped(void *context, uint32_t row, const uint8_t *pixels, const float *map, 
 {
     const struct prediction_run *run = context;
     const struct results *r = run->prediction->results;
+    struct map_box box[METRICS_OUTPUTS];
     size_t at = (size_t)row * r->outputs;
+    bool given = false;
 
     if (run->prediction->boxes)
         boxes_keep(run->boxes, row, map);
     if (!run->prediction->maps)
         return CHEX_OK;
+    if (run->prediction->boxes)
+        given = boxes_given(run->boxes, row, &r->image[row], run->prediction->models->size, box);
     return maps_write(run->maps, row, run->prediction->images->names.entry[row].name, pixels, r->logit + at,
-                      r->probability + at, map, err);
+                      r->probability + at, map, given ? box : NULL, err);
 }
 
 /* Write to standard output: the document with --json, otherwise the CSV if there is no folder for it. */

@@ -159,7 +159,10 @@ def _(work):
     # Each map has a correlation here, so the mean of the findings is that of all maps.
     assert abs(sum(each) / len(each) - random["rank_correlation"]) < 1e-12 and len(set(each)) > 1, each
     done = predict(whole(), data(), "--split", "test", "--maps", "--map-scale", "3", "-o", f"{work}/out")
-    says(done, r"rank correlation with the maps of random weights: -?\d\.\d\d", "maps +.* pictures? of .* images")
+    says(done, r"rank correlation with the maps of random weights: -?\d\.\d\d", "maps +.* pictures? of .* images",
+         rf"maps +{count} files of 352 bytes \([\d.]+ kB in all\), and a picture for each flag")
+    files = os.listdir(f"{work}/out/maps")
+    assert {os.path.getsize(f"{work}/out/maps/{n}") for n in files if n.endswith(".npy")} == {352}
     other = document(f"{work}/out")["maps"]
     assert other["scale"] == 3 and other["random_weights"] == maps["random_weights"]
     flags = sum(row[key] == "1" for row in rows(f"{work}/out") for key in row if key.startswith("flag_"))
@@ -210,6 +213,29 @@ def _(work):
                 if len(set(lines[top + y][3 * (left + x):3 * (left + x) + 3])) > 1}
     inside = {(y, x) for y in range(CROP, CROP + SIDE) for x in range(CROP, CROP + SIDE)}
     assert coloured and coloured <= inside, sorted(coloured - inside)[:3]
+
+
+@case("with --boxes, a picture of a listed finding has its box and regions; others have the bytes of a run without")
+def _(work):
+    names = sorted(images(data(), "test"))[:2]
+    write(f"{work}/boxes.csv", f"Image Index,Finding Label,Bbox [x,y,w,h],,,\n{names[0]},Mass,16,8,20,24\n".encode())
+    words = [whole(), data(), "--split", "test", "--part", "1/20", "--maps", "--finding", "Mass,Effusion", "-q"]
+    predict(*words, "-o", f"{work}/without")
+    predict(*words, "--boxes", f"{work}/boxes.csv", "--box-size", "64", "-o", f"{work}/out")
+    found, before = (tree(f"{work}/{name}/maps") for name in ("out", "without"))
+    assert {name for name in found if found[name] != before[name]} == {f"{names[0]}.Mass.png"}
+    lines, times, left, top = picture(f"{work}/out/maps/{names[0]}.Mass.png"), 512 // SIZE, 12, 12 + 3 * 17 + 4
+    colour = {(y, x): bytes(lines[top + y][3 * (left + x):3 * (left + x) + 3])
+              for y in range(SIZE * times) for x in range(SIZE * times)}
+    x0, y0, x1, y1 = (int(v * SIZE / 64 * times) for v in (16, 8, 36, 32))
+    outline = {(y, x) for y in range(y0, y1 + 1) for x in range(x0, x1 + 1)
+               if min(x - x0, x1 - x, y - y0, y1 - y) < 2}
+    assert {at for at, rgb in colour.items() if rgb == b"\x3d\xdc\x5b"} == outline
+    plain_lines = picture(f"{work}/without/maps/{names[0]}.Mass.png")
+    white = {at for at, rgb in colour.items() if rgb == b"\xf2\xf4\xf6"}
+    shown = {at for at, rgb in colour.items() if at not in outline | white}
+    assert white and all(colour[y, x] == bytes(plain_lines[top + y][3 * (left + x):3 * (left + x) + 3])
+                         for y, x in shown)
 
 
 def sheets(out, *words, code=0):

@@ -17,9 +17,10 @@
 #define DIM       0xa9b2bcu
 #define MARGIN    12u
 #define LINE      17u
-#define LEAST     512u /* pixels: smaller images are enlarged by a whole number */
-#define BAR       12u  /* height of the legend */
-#define STRONGEST 0.75 /* opacity of the strongest colour, so that the image stays visible */
+#define LEAST     512u      /* pixels: smaller images are enlarged by a whole number */
+#define BAR       12u       /* height of the legend */
+#define GIVEN     0x3ddc5bu /* a box of the list */
+#define STRONGEST 0.75      /* opacity of the strongest colour, so that the image stays visible */
 
 /* Blue and orange differ for people with any kind of colour blindness. */
 static const uint8_t negative[3] = {0x2b, 0x83, 0xff}, positive[3] = {0xff, 0x8c, 0x1a};
@@ -59,6 +60,61 @@ draw_image(const struct map_picture *p, const float *spread, struct canvas *canv
         }
 }
 
+static void
+set_pixel(struct canvas *canvas, unsigned x, unsigned y, picture_color color)
+{
+    uint8_t *rgb = canvas->rgb + ((size_t)y * canvas->width + x) * 3;
+
+    rgb[0] = (uint8_t)(color >> 16);
+    rgb[1] = (uint8_t)(color >> 8);
+    rgb[2] = (uint8_t)color;
+}
+
+/* Draw the pixels of the regions of a cut that have a neighbour outside of them. */
+static void
+draw_regions(const float *spread, unsigned side, double level, struct canvas *canvas, unsigned left, unsigned top)
+{
+    unsigned y, x;
+
+    for (y = 1; y + 1 < side; y++)
+        for (x = 1; x + 1 < side; x++) {
+            const float *at = spread + (size_t)y * side + x;
+
+            if ((double)at[0] >= level && ((double)at[-1] < level || (double)at[1] < level ||
+                                           (double)at[-(ptrdiff_t)side] < level || (double)at[side] < level))
+                set_pixel(canvas, left + x, top + y, INK);
+        }
+}
+
+/* Draw the outline of the given box, two pixels wide; it is inside of the image. */
+static void
+draw_box(const struct map_box *box, unsigned times, unsigned side, struct canvas *canvas, unsigned left, unsigned top)
+{
+    unsigned x0 = (unsigned)(box->left * times), x1 = (unsigned)fmin(box->right * times, side - 1.0);
+    unsigned y0 = (unsigned)(box->top * times), y1 = (unsigned)fmin(box->bottom * times, side - 1.0);
+    unsigned y, x;
+
+    for (y = y0; y <= y1; y++)
+        for (x = x0; x <= x1; x++)
+            if (x < x0 + 2 || x + 2 > x1 || y < y0 + 2 || y + 2 > y1)
+                set_pixel(canvas, left + x, top + y, GIVEN);
+}
+
+/* Draw the given box, and the regions that are compared with it. */
+static void
+draw_boxes(const struct map_picture *p, const float *spread, struct canvas *canvas, unsigned left, unsigned top,
+           unsigned times)
+{
+    unsigned side = p->size * times, k;
+    float least, most;
+
+    if (map_range(spread, (size_t)side * side, &least, &most))
+        for (k = 0; k < REGION_CUTS; k++)
+            draw_regions(spread, side, (double)least + region_cuts[k] / 255 * ((double)most - (double)least), canvas,
+                         left, top);
+    draw_box(p->box, times, side, canvas, left, top);
+}
+
 enum chex_status
 map_picture_place(const struct map_picture *p, struct canvas *canvas, unsigned left, unsigned top, unsigned times,
                   struct chex_error *err)
@@ -71,6 +127,8 @@ map_picture_place(const struct map_picture *p, struct canvas *canvas, unsigned l
         return error_memory(err);
     map_spread(p->grid, p->map, &place, side, side, spread);
     draw_image(p, spread, canvas, left, top, times);
+    if (p->box)
+        draw_boxes(p, spread, canvas, left, top, times);
     free(spread);
     return CHEX_OK;
 }
@@ -142,13 +200,16 @@ enum chex_status
 map_picture_draw(const struct map_picture *p, struct canvas *canvas, struct buffer *out, struct chex_error *err)
 {
     unsigned side = p->size * enlargement(p->size), top = MARGIN + 3 * LINE + 4, legend = top + side + 8;
-    unsigned height = legend + MAP_LEGEND_HEIGHT + (p->synthetic ? 3 : 2) * LINE;
+    unsigned foot = legend + (p->box ? LINE : 0), height = foot + MAP_LEGEND_HEIGHT + (p->synthetic ? 3 : 2) * LINE;
     enum chex_status status = canvas_start(canvas, side + 2 * MARGIN, height, PAPER, err);
 
     if (status != CHEX_OK)
         return status;
     draw_title(p, canvas);
     status = map_picture_place(p, canvas, MARGIN, top, enlargement(p->size), err);
-    map_picture_foot(p, canvas, MARGIN, legend, side);
+    if (p->box)
+        draw_line(canvas, MARGIN, legend - 4, GIVEN,
+                  "green: box of the list; white: regions of the map compared with it");
+    map_picture_foot(p, canvas, MARGIN, foot, side);
     return status == CHEX_OK ? map_picture_encode(p, canvas, out, err) : status;
 }

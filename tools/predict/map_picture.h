@@ -4,6 +4,9 @@
  * Orange raises the logit, blue lowers it; the stronger the colour, the larger the value.  All pictures of a run have
  * one scale, so they may be compared.  Only the part of the image that the network saw is coloured.
  *
+ * A picture with a given box (--boxes) also has, as white lines, the borders of the regions that are compared with it:
+ * those where the map reaches one of region_cuts (maps/boxes.h).
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef CHEX_TOOLS_MAP_PICTURE_H
@@ -11,6 +14,7 @@
 
 #include "draw/canvas.h"
 #include "eval/evaluate.h"
+#include "maps/boxes.h"
 #include "maps/maps.h"
 
 struct map_picture {
@@ -22,6 +26,7 @@ struct map_picture {
     unsigned side;
     unsigned scale; /* the strongest colours are at -scale and +scale, in logits */
     bool synthetic;
+    const struct map_box *box; /* of the list, in pixels of the size x size image; NULL: none */
 
     const char *image, *finding;
     double probability, threshold; /* threshold: NaN: none */

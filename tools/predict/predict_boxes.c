@@ -124,8 +124,9 @@ boxes_end(struct box_run *b)
     free(b->cells);
 }
 
-void
-boxes_keep(struct box_run *b, uint32_t row, const float *map)
+/* Returns the first box of an image, or of the next one that has any. */
+static size_t
+first_of(const struct box_run *b, uint32_t row)
 {
     size_t low = 0, high = b->count;
 
@@ -137,8 +138,14 @@ boxes_keep(struct box_run *b, uint32_t row, const float *map)
         else
             high = middle;
     }
-    for (; low < b->count && b->box[low].row == row; low++)
-        memcpy(b->cells + low * b->head.pixels, map + b->box[low].listed->finding * b->head.pixels,
+    return low;
+}
+
+void
+boxes_keep(struct box_run *b, uint32_t row, const float *map)
+{
+    for (size_t i = first_of(b, row); i < b->count && b->box[i].row == row; i++)
+        memcpy(b->cells + i * b->head.pixels, map + b->box[i].listed->finding * b->head.pixels,
                b->head.pixels * sizeof(float));
 }
 
@@ -200,6 +207,26 @@ height_of(const struct box_run *b, const struct image_result *image)
     uint32_t side = boxes_common_side(b);
 
     return side > 0 ? side : image->height;
+}
+
+bool
+boxes_given(const struct box_run *b, uint32_t row, const struct image_result *image, unsigned size, struct map_box *box)
+{
+    uint32_t width = width_of(b, image), height = height_of(b, image);
+    bool any = false;
+
+    memset(box, 0, b->models->outputs * sizeof(*box));
+    for (size_t i = first_of(b, row); i < b->count && b->box[i].row == row; i++) {
+        const struct listed_box *l = b->box[i].listed;
+        double across = (double)size / width, down = (double)size / height;
+
+        if (check_inside(b, l, width, height, NULL) != CHEX_OK)
+            continue;
+        box[l->finding] = (struct map_box){l->x * across, l->y * down, (l->x + l->width) * across,
+                                           (l->y + l->height) * down};
+        any = true;
+    }
+    return any;
 }
 
 /* Count a box that reaches beyond its image; the error of the first one is kept. */

@@ -72,6 +72,12 @@ enum chex_status boxes_begin(const struct predict_options *o, const struct model
                              bool synthetic, struct box_run *out, struct chex_error *err);
 /* Returns the side of all images of the list in pixels, or 0: each file has its own. */
 uint32_t boxes_common_side(const struct box_run *b);
+/*
+ * Set box [outputs] to the given boxes of an image, in pixels of its size x size pixels; those of other findings, and
+ * boxes that reach beyond the image, are empty (right = left).  Returns whether there is one.
+ */
+bool boxes_given(const struct box_run *b, uint32_t row, const struct image_result *image, unsigned size,
+                 struct map_box *box);
 /* Keep the maps of an image that has boxes.  map: [outputs][head.pixels] */
 void boxes_keep(struct box_run *b, uint32_t row, const float *map);
 /*

@@ -271,11 +271,19 @@ put_file(struct map_writer *w, const char *image, const char *finding, const cha
     return status == CHEX_OK ? safe_file_put(&w->folder, name, w->file.data, w->file.size, err) : status;
 }
 
+#define NPY_HEADER 128
+
+uint64_t
+maps_file_bytes(const struct graph_head *head)
+{
+    return NPY_HEADER + (uint64_t)head->map_floats * sizeof(float);
+}
+
 /* NumPy's format 1.0: the header is padded to a multiple of 64 bytes; numbers are little-endian. */
 static enum chex_status
 write_numbers(struct map_writer *w, const char *image, const float *map, struct chex_error *err)
 {
-    char header[118], text[118];
+    char header[NPY_HEADER - 10], text[NPY_HEADER - 10];
     int used = snprintf(text, sizeof(text), "{'descr': '<f4', 'fortran_order': False, 'shape': (%u, %u, %u), }",
                         w->head.outputs, w->head.height, w->head.width);
     enum chex_status status;
@@ -326,7 +334,7 @@ picture_of(const struct map_writer *w, unsigned k)
 
 static enum chex_status
 write_picture(struct map_writer *w, const char *image, unsigned k, const uint8_t *pixels, float logit,
-              float probability, const float *map, struct chex_error *err)
+              float probability, const float *map, const struct map_box *box, struct chex_error *err)
 {
     struct map_picture p = picture_of(w, k);
     enum chex_status status;
@@ -336,6 +344,7 @@ write_picture(struct map_writer *w, const char *image, unsigned k, const uint8_t
     p.map = map + k * w->head.pixels;
     p.logit = (double)logit;
     p.probability = (double)probability;
+    p.box = box && box[k].right > box[k].left ? &box[k] : NULL;
     w->file.size = 0;
     status = map_picture_draw(&p, &w->canvas, &w->file, err);
     if (status == CHEX_OK)
@@ -396,14 +405,14 @@ is_drawn(const struct map_writer *w, unsigned k, double probability)
 
 enum chex_status
 maps_write(struct map_writer *w, uint32_t row, const char *name, const uint8_t *pixels, const float *logit,
-           const float *probability, const float *map, struct chex_error *err)
+           const float *probability, const float *map, const struct map_box *box, struct chex_error *err)
 {
     enum chex_status status = write_numbers(w, name, map, err);
     unsigned k;
 
     for (k = 0; status == CHEX_OK && k < w->head.outputs; k++)
         if (is_drawn(w, k, (double)probability[k]))
-            status = write_picture(w, name, k, pixels, logit[k], probability[k], map, err);
+            status = write_picture(w, name, k, pixels, logit[k], probability[k], map, box, err);
     for (k = 0; w->options->map_sheet && status == CHEX_OK && k < w->head.outputs; k++)
         status = sheets_add(&w->sheets, row, k, name, (double)probability[k], pixels, map + k * w->head.pixels, err);
     keep_for_check(w, row, pixels, map);

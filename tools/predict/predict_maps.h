@@ -71,10 +71,16 @@ enum chex_status maps_begin(const struct predict_options *o, const struct models
  */
 enum chex_status maps_remove(const struct folder *result, struct chex_error *err);
 
-/* Write the files of an image.  logit, probability: [outputs].  CHEX_ERR_WRITE, CHEX_ERR_MEMORY */
+/*
+ * Write the files of an image.  logit, probability: [outputs].  box: [outputs] given boxes to draw, empty ones where
+ * there is none; or NULL.  CHEX_ERR_WRITE, CHEX_ERR_MEMORY
+ */
 enum chex_status maps_write(struct map_writer *w, uint32_t row, const char *name, const uint8_t *pixels,
-                            const float *logit, const float *probability, const float *map, struct chex_error *err);
+                            const float *logit, const float *probability, const float *map, const struct map_box *box,
+                            struct chex_error *err);
 
+/* Returns the size of the file of numbers of an image. */
+uint64_t maps_file_bytes(const struct graph_head *head);
 /* Returns whether a finding has a contact sheet: it has a threshold, and --finding does not exclude it. */
 bool maps_has_sheet(const struct map_writer *w, unsigned finding);
 /* Make the name of its file in PREDICT_MAPS.  CHEX_ERR_MEMORY */

@@ -204,6 +204,31 @@ report_images(const struct prediction *p)
     report_unreadable(s);
 }
 
+/* What --maps is going to write: a file of numbers for each image, and pictures. */
+static void
+report_planned_maps(const struct prediction *p)
+{
+    const struct predict_model *m = &p->models->model[0];
+    char n[FORMAT_THINGS], bytes[FORMAT_TEXT];
+    struct wrap w = {.out = stderr};
+    struct graph_head head;
+    unsigned findings = p->options->map_findings ? 1 : 0;
+    const char *c;
+
+    if (!p->maps || !graph_find_head(m->graph, &head))
+        return;
+    for (c = p->options->map_findings; c && *c; c++)
+        findings += *c == ',';
+    wrap_put(&w, "", "maps     %s", format_things(p->images->count, "file", n));
+    wrap_put(&w, " ", "of %s", format_bytes(maps_file_bytes(&head), bytes));
+    wrap_put(&w, " ", "(%s in all)", format_bytes(maps_file_bytes(&head) * p->images->count, bytes));
+    if (findings > 0)
+        wrap_put(&w, ", ", "and %s", format_things((uint64_t)findings * p->images->count, "picture", n));
+    else
+        wrap_put(&w, ", ", "and a picture for each flag");
+    wrap_end(&w);
+}
+
 void
 report_plan(const struct prediction *p, unsigned threads)
 {
@@ -217,6 +242,7 @@ report_plan(const struct prediction *p, unsigned threads)
     report_gate(p);
     report_images(p);
     report_datasets(p);
+    report_planned_maps(p);
     wrap_put(&w, "", "device   %s", m->device->info.text);
     wrap_put(&w, ", ", "%s", precision_names[m->model[0].facts.precision]);
     wrap_put(&w, ", ", "micro-batches of %u", m->batch);

@@ -19,7 +19,7 @@
 const double box_iou_at[BOX_IOU_STEPS] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7};
 const double box_iobb_at[BOX_IOBB_STEPS] = {0.1, 0.25, 0.5, 0.75, 0.9};
 
-static const double region_cuts[] = {60, 180};
+const double region_cuts[REGION_CUTS] = {60, 180};
 
 /* ---- overlap ----------------------------------------------------------------------------------------------------- */
 
@@ -187,9 +187,8 @@ find_at(struct map_regions *r, const float *map, unsigned height, unsigned width
     return status == CHEX_OK ? keep_boxes(r, err) : status;
 }
 
-/* Find the range of the finite values.  Returns false if no two of them differ. */
-static bool
-find_range(const float *map, size_t count, float *least, float *most)
+bool
+map_range(const float *map, size_t count, float *least, float *most)
 {
     *least = HUGE_VALF;
     *most = -HUGE_VALF;
@@ -216,9 +215,9 @@ map_regions_find(struct map_regions *r, const float *map, unsigned height, unsig
         if (!r->run)
             return error_memory(err);
     }
-    if (!find_range(map, (size_t)height * width, &least, &most))
+    if (!map_range(map, (size_t)height * width, &least, &most))
         return CHEX_OK;
-    for (size_t k = 0; status == CHEX_OK && k < sizeof(region_cuts) / sizeof(region_cuts[0]); k++)
+    for (size_t k = 0; status == CHEX_OK && k < REGION_CUTS; k++)
         status = find_at(r, map, height, width, (double)least, 255 / ((double)most - (double)least), region_cuts[k],
                          err);
     return status;
@@ -241,7 +240,7 @@ map_hottest(const float *map, unsigned height, unsigned width, double *x, double
     float least, most;
     double nearest = HUGE_VAL;
 
-    if (!find_range(map, (size_t)height * width, &least, &most))
+    if (!map_range(map, (size_t)height * width, &least, &most))
         return false;
     for (unsigned j = 0; j < height; j++)
         for (unsigned i = 0; i < width; i++) {

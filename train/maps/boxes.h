@@ -34,6 +34,10 @@ struct map_box {
 /* Wang's thresholds, of his tables 7, and 4 and 19. */
 extern const double box_iou_at[BOX_IOU_STEPS], box_iobb_at[BOX_IOBB_STEPS];
 
+/* His two cuts of a map that is scaled to 0 to 255. */
+#define REGION_CUTS 2
+extern const double region_cuts[REGION_CUTS];
+
 /* The measures of one map and one box: 0 or 1, except BOX_MASS and the counts at BOX_FALSE. */
 enum box_measure {
     BOX_POINT,
@@ -60,6 +64,8 @@ struct map_regions {
 double box_iou(const struct map_box *given, const struct map_box *found);
 double box_iobb(const struct map_box *given, const struct map_box *found);
 
+/* Find the range of the finite values.  Returns false if no two of them differ. */
+bool map_range(const float *map, size_t count, float *least, float *most);
 /* Find the boxes of a map.  CHEX_ERR_MEMORY */
 enum chex_status map_regions_find(struct map_regions *r, const float *map, unsigned height, unsigned width,
                                   struct chex_error *err);
