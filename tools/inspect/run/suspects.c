@@ -34,7 +34,9 @@ find_folds(const struct runs_diff *d, struct run_suspects *s)
         }
         for (k = 0; k < i; k++)
             if (s->fold[k] == choice.index + 1) {
-                snprintf(s->missing, sizeof(s->missing), "runs %u and %u are the same fold", k + 1, i + 1);
+                snprintf(s->missing, sizeof(s->missing),
+                         "runs %u and %u are both of fold %u/%u: give one run of each fold", k + 1, i + 1,
+                         choice.index + 1, choice.count);
                 return false;
             }
         s->folds = choice.count;
