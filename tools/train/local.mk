@@ -16,6 +16,7 @@ train_sources = \
 	tools/train/train_report.c \
 	tools/train/train_report.h \
 	tools/train/train_report_model.c \
+	tools/train/train_report_plan.c \
 	tools/train/train_report_reading.c \
 	tools/train/train_report_result.c \
 	tools/train/train_storage.c \
