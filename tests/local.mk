@@ -134,6 +134,7 @@ TESTS += \
 	tests/cli/check_train_again.py \
 	tests/cli/check_train_plan.py \
 	tests/cli/check_trained_on.py \
+	tests/cli/check_wheel.py \
 	tests/cli/check_withdraw.py \
 	tests/tree/check_hardening.py \
 	tests/tree/check_header.py \

@@ -72,6 +72,7 @@ EXTRA_DIST += \
 	tests/cli/check_train_hostile.py \
 	tests/cli/check_train_plan.py \
 	tests/cli/check_trained_on.py \
+	tests/cli/check_wheel.py \
 	tests/cli/check_withdraw.py \
 	tests/cli/commands/convert.txt \
 	tests/cli/commands/inspect.txt \

@@ -399,10 +399,12 @@ def check_versions(tally):
         "configure.ac": re.search(r"^AC_INIT\(\[chex-tools\], \[([^\]]+)\]", read("configure.ac"), re.M),
         "lib/chex.h": re.search(r'^#define CHEX_VERSION_STRING "(\S+)"$', read("lib/chex.h"), re.M),
         "CITATION.cff": re.search(r"^version: (\S+)$", read("CITATION.cff"), re.M),
+        "python/chex_tools/_version.py": re.search(r'^__version__ = "(\S+)"$', read("python/chex_tools/_version.py"),
+                                                   re.M),
         "CHANGELOG.md": re.search(r"^## (\S+)", read("CHANGELOG.md"), re.M),
     }
     versions = {name: match.group(1) if match else None for name, match in found.items()}
-    tally.check("configure.ac, chex.h, CITATION.cff and CHANGELOG.md have one version",
+    tally.check("configure.ac, chex.h, CITATION.cff, chex_tools and CHANGELOG.md have one version",
                 [] if len(set(versions.values())) == 1 and None not in versions.values() else [str(versions)])
 
 
@@ -418,7 +420,8 @@ def check_licence(tally):
                  for path in glob.glob(os.path.join(SOURCE, "**", f"*.{ending}"), recursive=True)]
     # not what was generated: the files of Autoconf and libtool, build folders
     commented = [name for name in commented
-                 if re.match(r"(bench|doc|lib|m4/chex|man|schemas|tests|tools|train)[/_]|[a-zC-Z]+[.-][a-z]+$", name)
+                 if re.match(r"(bench|doc|lib|m4/chex|man|packaging|python|schemas|tests|tools|train)[/_]"
+                             r"|[a-zC-Z]+[.-][a-z]+$", name)
                  and not name.endswith((".pb-c.c", ".pb-c.h")) and name != "aclocal.m4"]
     faults += [f"{name}: no SPDX line" for name in sorted(commented)
                if "SPDX-License-Identifier: Apache-2.0" not in read(name)]

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Python module chex_tools.  It is not compiled: pip installs it from this folder (pyproject.toml) or from the wheel
+# of packaging/wheel/make_wheel.py.
+EXTRA_DIST += \
+	python/README.md \
+	python/pyproject.toml \
+	python/chex_tools/__init__.py \
+	python/chex_tools/_version.py \
+	python/chex_tools/py.typed
