@@ -5,8 +5,11 @@ EXTRA_DIST += \
 	python/README.md \
 	python/pyproject.toml \
 	python/chex_tools/__init__.py \
+	python/chex_tools/_dataset.py \
 	python/chex_tools/_manifest.py \
 	python/chex_tools/_texts.py \
 	python/chex_tools/_version.py \
+	python/chex_tools/_where.py \
 	python/chex_tools/errors.py \
+	python/chex_tools/order.py \
 	python/chex_tools/py.typed
