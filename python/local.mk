@@ -7,6 +7,9 @@ EXTRA_DIST += \
 	python/chex_tools/__init__.py \
 	python/chex_tools/_dataset.py \
 	python/chex_tools/_manifest.py \
+	python/chex_tools/_programs.py \
+	python/chex_tools/_run.py \
+	python/chex_tools/_safetensors.py \
 	python/chex_tools/_texts.py \
 	python/chex_tools/_version.py \
 	python/chex_tools/_where.py \

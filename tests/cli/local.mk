@@ -18,6 +18,18 @@ tests/dataset.stamp: chex-synth$(EXEEXT) chex-convert$(EXEEXT)
 	  -o tests/dataset --size 32 --shard-size 16 && touch $@
 CLEANFILES += tests/dataset.stamp
 
+# The module with each Python: PYTHONS='/usr/bin/python3.9 ~/venv/bin/python'; those without NumPy are skipped.
+PYTHONS = `ls /usr/bin/python3.? /usr/bin/python3.?? /usr/local/bin/python3.? /usr/local/bin/python3.?? 2>/dev/null`
+#: check-pythons      the module chex_tools with each Python; PYTHONS=LIST
+check-pythons: $(bin_PROGRAMS)
+	@code=0; for python in $(PYTHONS); do \
+	  "$$python" -c 'import numpy' 2>/dev/null || { echo "skip $$python: no NumPy"; continue; }; \
+	  echo "$$python: `"$$python" -V`"; \
+	  CHEX_PYTHON=$$python BUILDDIR='$(abs_builddir)' srcdir='$(srcdir)' PYTHON='$(PYTHON)' \
+	    $(SHELL) $(srcdir)/tests/python.sh $(srcdir)/tests/cli/check_python_module.py || code=1; \
+	done; exit $$code
+.PHONY: check-pythons
+
 EXTRA_DIST += \
 	tests/cli/check_archive.py \
 	tests/cli/check_audit.py \
@@ -46,6 +58,7 @@ EXTRA_DIST += \
 	tests/cli/check_pictures.py \
 	tests/cli/check_predict.py \
 	tests/cli/check_profile.py \
+	tests/cli/check_python_module.py \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
 	tests/cli/check_report.py \
