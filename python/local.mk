@@ -15,4 +15,6 @@ EXTRA_DIST += \
 	python/chex_tools/_where.py \
 	python/chex_tools/errors.py \
 	python/chex_tools/order.py \
-	python/chex_tools/py.typed
+	python/chex_tools/py.typed \
+	python/chex_tools/tf.py \
+	python/chex_tools/torch.py

@@ -118,6 +118,7 @@ TESTS += \
 	tests/cli/check_onnx.py \
 	tests/cli/check_predict.py \
 	tests/cli/check_python_module.py \
+	tests/cli/check_python_torch.py \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
 	tests/cli/check_reshard.py \

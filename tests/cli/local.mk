@@ -59,6 +59,7 @@ EXTRA_DIST += \
 	tests/cli/check_predict.py \
 	tests/cli/check_profile.py \
 	tests/cli/check_python_module.py \
+	tests/cli/check_python_torch.py \
 	tests/cli/check_quiet.py \
 	tests/cli/check_recipes.py \
 	tests/cli/check_report.py \
