@@ -65,7 +65,7 @@ recipe() {
 read_back() {
     headline "read back: the recipe '$2'"
     recipe "$2" > "$build/quickstart/recipe-$2.py"
-    CHEX_DATASET=$out TF_CPP_MIN_LOG_LEVEL=3 "$1" "$build/quickstart/recipe-$2.py" \
+    CHEX_DATASET=$out PYTHONPATH=$source/python TF_CPP_MIN_LOG_LEVEL=3 "$1" "$build/quickstart/recipe-$2.py" \
         2> "$build/quickstart/recipe-$2.log" || {
         tail -n 12 "$build/quickstart/recipe-$2.log" >&2
         die "the recipe '$2' failed"

@@ -22,7 +22,7 @@ from support import Tally, helps, masked
 SOURCE = os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), "..", "..")
 BUILD = os.environ.get("BUILDDIR") or "."
 TOOLS = ["chex-convert", "chex-inspect", "chex-predict", "chex-synth", "chex-train"]
-RECIPES = ["numpy", "tfrecorddataset", "fixedlength", "torch", "dali"]
+RECIPES = ["dataset", "numpy", "tensorflow", "tfrecorddataset", "fixedlength", "torch", "dali"]
 KEYS = ["_p0", "image/raw", "image/height", "image/width", "image/channels", "image/label", "image/weight",
         "patient/age", "patient/sex", "record/slot", "image/view", "patient/id", "image/filename", "_p1"]
 
