@@ -6,8 +6,8 @@
 Warm: from memory (--cache host), and from the page cache, with and without checksums.  Cold (--cold, with a data set
 larger than what is read in a run): the page cache is emptied of the data set before each run, as far as the system lets
 go; whole-set shuffle against windows of 16 shards, with and without telling the system what comes.  The DataLoader has
-a Dataset that reads the same records of the same shards by os.pread and gives crops as uint8 tensors, batch 16, with
-worker processes in place of threads; it checks nothing.  Contenders take turns; medians, quarters, and the middle of
+the Dataset and the Sampler of chex_tools.torch and gives crops as uint8 tensors, batch 16, with worker processes in
+place of threads; it checks nothing.  Contenders take turns; medians, quarters, and the middle of
 the ratios of neighbours to the first.  Without PyTorch its lines are left out by name.
 
 Then 1, 4 and 8 processes at once, as the ranks of a node, which share its page cache and the copy of --stage: what they
@@ -26,41 +26,29 @@ import sys
 import tempfile
 
 BUILD = os.environ.get("BUILDDIR", "build")
+MODULE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
 EMULATED = "cuda-emulated"
 EPOCH = 78_484  # images: patient:70,10,20 of 112,120
 
 TORCH = r"""
-import json, os, random, sys, time
+import os, random, sys, time
 import torch
+from chex_tools.torch import Sampler, Shards
 folder, split, seconds, workers = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
-with open(os.path.join(folder, "manifest.json")) as f:
-    m = json.load(f)
-stride, offset, side = m["record"]["stride"], m["record"]["pixel_offset"], m["record"]["width"]
-crop = min(side, 224)
-shards = [s for s in m["shards"] if s["split"] == split]
-places = [(s["name"], i) for s in shards for i in range(s["images"])]
-class Shards(torch.utils.data.Dataset):
-    def __init__(self):
-        self.files = {}
-    def __len__(self):
-        return len(places)
-    def __getitem__(self, n):
-        name, i = places[n]
-        if name not in self.files:
-            self.files[name] = os.open(os.path.join(folder, name), os.O_RDONLY)
-        pixels = os.pread(self.files[name], side * side, i * stride + offset)
-        image = torch.frombuffer(bytearray(pixels), dtype=torch.uint8).view(1, side, side)
-        x, y = random.randint(0, side - crop), random.randint(0, side - crop)
-        image = image[:, y:y + crop, x:x + crop]
-        return image.flip(2) if random.random() < 0.5 else image.contiguous()
-loader = torch.utils.data.DataLoader(Shards(), batch_size=16, shuffle=True, num_workers=workers)
+def augment(image):
+    crop = min(image.shape[2], 224)
+    x, y = (random.randint(0, n - crop) for n in image.shape[1:])
+    image = image[:, y:y + crop, x:x + crop]
+    return image.flip(2) if random.random() < 0.5 else image
+shards = Shards(folder, split, augment)
+loader = torch.utils.data.DataLoader(shards, batch_size=None, sampler=Sampler(shards, 16), num_workers=workers)
 def cpu():
     t = os.times()
     return t.user + t.system + t.children_user + t.children_system
 batches = iter(loader)
 next(batches)
 begun, used, images = time.monotonic(), cpu(), 0
-for b in batches:
+for b, label, about in batches:
     images += len(b)
     if time.monotonic() - begun >= seconds:
         break
@@ -139,7 +127,8 @@ def compare(a, threads):
         for name, command in commands.items():
             if a.cold:
                 forget(a.dataset)
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True,
+                                  env=dict(os.environ, PYTHONPATH=MODULE))
             images, seconds, cpu = (float(v) for v in done.stdout.split()[:3])
             rate[name].append(images / seconds)
             used[name].append(1e6 * cpu / images)

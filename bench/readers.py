@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""How fast Python reads shuffled batches of 64 gray images with their labels: README's class and other libraries.
+"""How fast Python reads shuffled batches of 64 gray images with their labels: chex_tools and other libraries.
 
     bench/readers.py [--dataset FOLDER] [--runs N] [--seconds N] [--workers 0,2] [--python PROGRAM]... [--only PATTERN]
 
-Everything is in the page cache.  The recipe of README.md (gray bytes; threads), floats on the CPU as its class made
-them before (DataLoader), NumPy's memmap, tf.data on the shards, WebDataset and MosaicML streaming on copies of the same
-images in their own formats, uncompressed, read by PyTorch's DataLoader.  Contenders take turns.  A first epoch is not
-measured; the processor time is that of a process and its workers after it.  A contender runs in the first Python that
-has its modules: this one, the system's, or one that --python names; one without a Python is left out by name.
+Everything is in the page cache.  batches() of chex_tools.torch (gray bytes; threads), with a random order and with a
+Sampler, floats made on the CPU (DataLoader), NumPy's memmap, tf.data on the shards, WebDataset and MosaicML streaming
+on copies of the same images in their own formats, uncompressed, read by PyTorch's DataLoader.  Contenders take turns.
+A first epoch is not measured; the processor time is that of a process and its workers after it.  A contender runs in
+the first Python that has its modules: this one, the system's, or one that --python names; one without a Python is left
+out by name.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -61,11 +62,20 @@ if __name__ == "__main__":
     print(total, time.monotonic() - begun, cpu() - used)
 """
 
-RECIPE = """
-from recipe import Shards, batches
+MODULE = """
+from chex_tools.torch import Shards, batches
 data = Shards(shards, split)
 def images():
     for image, label, about in batches(data, 64, threads=max(workers, 1)):
+        yield len(image)
+"""
+
+SAMPLER = """
+from chex_tools.torch import Sampler, Shards, batches
+data = Shards(shards, split)
+sampler = Sampler(data, 64)
+def images():
+    for image, label, about in batches(data, sampler=sampler, threads=max(workers, 1)):
         yield len(image)
 """
 
@@ -157,7 +167,8 @@ def images():
     return (len(batch["image"]) for batch in loader)
 """
 
-CONTENDERS = {"recipe of README.md, gray bytes": ("torch", RECIPE),
+CONTENDERS = {"chex_tools.torch, gray bytes": ("torch", MODULE),
+              "chex_tools.torch, Sampler": ("torch", SAMPLER),
               "floats on the CPU, DataLoader": ("torch", FLOATS),
               "numpy.memmap, no workers": ("numpy", MEMMAP),
               "tf.data on the shards": ("tensorflow", TFDATA),
@@ -177,9 +188,6 @@ def python_with(modules, programs):
 def prepare(a, folder):
     """The commands, by the name of a contender, without its last argument."""
     found = {}
-    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as f, \
-            open(os.path.join(folder, "recipe.py"), "w", encoding="utf-8") as out:
-        out.write(re.search(r"<!-- recipe: torch -->\s*```python\n(.*?)```", f.read(), re.S)[1])
     for n, (name, (modules, text)) in enumerate(CONTENDERS.items()):
         program, version = python_with(modules, [sys.executable, "/usr/bin/python3", *a.python])
         if not program or not re.search(a.only, name):
@@ -195,7 +203,8 @@ def prepare(a, folder):
 
 
 def measure(command, workers):
-    environment = dict(os.environ, OMP_NUM_THREADS="1")  # threads of OpenMP that wait use up processor time
+    # threads of OpenMP that wait use up processor time
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=os.path.join(SOURCE, "python"))
     done = subprocess.run([*command, str(workers)], capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         sys.exit(f"{command[1]}: exit code {done.returncode}\n{done.stderr[-2000:]}")

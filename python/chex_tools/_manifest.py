@@ -114,8 +114,15 @@ def parse_json(data: bytes, path: str) -> dict[str, Any]:
     return found
 
 
+def refuse_special(path: str) -> None:
+    """A pipe or a device in place of a file would block, or never end."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(f"'{path}' is not a regular file")
+
+
 def read_file(path: str, most: int, what: str) -> bytes:
     """The bytes of a small file."""
+    refuse_special(path)
     try:
         with open(path, "rb") as f:
             data = f.read(most + 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._manifest import parse_json
+from ._manifest import parse_json, refuse_special
 from .errors import DamagedError, InputError
 
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
@@ -44,6 +44,7 @@ def _tensor(name: str, about: Any, data: Array, path: str) -> tuple[Array, tuple
 
 def read_safetensors(path: str) -> tuple[dict[str, Array], dict[str, str]]:
     """The tensors of a file by name, and its metadata; bfloat16 becomes float32."""
+    refuse_special(path)
     try:
         with open(path, "rb") as f:
             size = os.fstat(f.fileno()).st_size
@@ -56,8 +57,6 @@ def read_safetensors(path: str) -> tuple[dict[str, Array], dict[str, str]]:
             if f.readinto(data) != len(data):
                 raise DamagedError(f"'{path}': shorter than it was")
     except OSError as e:
-        if isinstance(e, InputError):
-            raise
         raise InputError(f"cannot read '{path}': {e.strerror or e}") from e
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):

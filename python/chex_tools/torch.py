@@ -12,7 +12,7 @@ import collections
 import concurrent.futures
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Callable, Optional, Union
 
 import numpy as np
@@ -267,7 +267,7 @@ class Sampler(data.Sampler[list[int]]):
 
 
 def batches(shards: Shards, size: Optional[int] = None, shuffle: bool = True, threads: int = 2, ahead: int = 4, *,
-            sampler: Optional[Sampler] = None) -> Iterator[Batch]:
+            sampler: Optional[Sampler] = None) -> Generator[Batch, None, None]:
     """The batches of one epoch, read ahead by threads: no processes, no shared memory.
 
     size: images in a batch, in a random order or in that of the shards.  Or a sampler decides both; its state_dict()

@@ -296,6 +296,9 @@ def _(work):
     write(shard, data)
     python(OPEN, folder, "verify")
     os.remove(path)
+    os.mkfifo(path)
+    assert "not a regular file" in python(OPEN, folder, code=3).stdout
+    os.remove(path)
     assert "no manifest.json" in python(OPEN, folder, code=3).stdout
     assert "InputError" in python(OPEN, os.path.join(work, "nothing"), code=3).stdout
 
