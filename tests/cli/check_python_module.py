@@ -244,6 +244,8 @@ HOSTILE = {
     "a split with the shards of another": (setting("splits", 0, "first_shard", 1), 1, "splits"),
     "two shards of one name": (lambda m: m["shards"][1].update(name=m["shards"][0]["name"]), 1, "twice"),
     "an offset outside the record": (setting("dtype", "offsets", 1, 1 << 30), 1, "dtype.offsets"),
+    "a last field that ends outside the record": (
+        lambda m: m["dtype"]["offsets"].__setitem__(-1, m["record"]["stride"] - 8), 1, "dtype.offsets"),
     "a negative offset": (setting("dtype", "offsets", 1, -8), 1, "dtype.offsets"),
     "fields that overlap": (setting("dtype", "offsets", 2, 64), 1, "dtype.offsets"),
     "a format of Python objects": (setting("dtype", "formats", 1, "O"), 1, "dtype.formats"),
