@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold of the tree of a relocatable release, whatever it was built with.
+
+    gates.py TREE MACHINE FOLDER...     FOLDERs of the build, whose paths must not be in a file
+
+Each program needs glibc 2.28 at most and no other library, is hardened and stripped; man pages, completions and
+licences are there; on a machine with AVX2 the programs say so.
+"""
+import os
+import re
+import subprocess
+import sys
+import tomllib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OLDEST = (2, 28)
+# Of glibc itself.
+LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+# mov %fs:0x28,%rax: the function behind it may be one of the compiler.
+CANARY_X86_64 = bytes.fromhex("64488b042528000000")
+COMPLETIONS = ("bash-completion/completions/{}", "zsh/site-functions/_{}", "fish/vendor_completions.d/{}.fish")
+PROGRAMS = ("chex-convert", "chex-inspect", "chex-predict", "chex-synth", "chex-train")
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", "--wide", option, path], check=True, capture_output=True, text=True).stdout
+
+
+def versions(path):
+    """The versions of glibc whose symbols the program needs."""
+    return {tuple(map(int, v.split("."))) for v in re.findall(r"@GLIBC_([0-9.]+)", readelf("--dyn-syms", path))}
+
+
+def program_faults(path, machine):
+    """What is wrong with one program, a line each."""
+    newest = max(versions(path), default=(0,))
+    if newest > OLDEST:
+        yield f"needs GLIBC_{'.'.join(map(str, newest))}"
+    dynamic = readelf("-d", path)
+    for name in set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)) - LIBRARIES:
+        yield f"needs {name}"
+    for tag in re.findall(r"\((RPATH|RUNPATH|TEXTREL)\)", dynamic):
+        yield f"has {tag}"
+    if not re.search(r"\(FLAGS(_1)?\).*\bNOW\b|\(BIND_NOW\)", dynamic):
+        yield "is not linked with -z now"
+    segments = readelf("-l", path)
+    if " GNU_RELRO " not in segments:
+        yield "has no RELRO"
+    if not re.search(r"^ +GNU_STACK .* RW +\S+$", segments, re.M):
+        yield "has an executable stack"
+    if re.search(r"^ +\w+ .* RWE? *E +0x", segments, re.M):
+        yield "has a segment that can be written and executed"
+    header = readelf("-h", path)
+    if not re.search(r"Type: +DYN .*Position-Independent Executable", header):
+        yield "is not position-independent"
+    if not re.search({"x86_64": "Machine: +.*X86-64", "aarch64": "Machine: +AArch64"}[machine], header):
+        yield f"is not of {machine}"
+    if re.search(r"\.(symtab|debug_info)\b", readelf("-S", path)):
+        yield "is not stripped"
+    symbols = readelf("--dyn-syms", path)
+    with open(path, "rb") as f:
+        guarded = CANARY_X86_64 in f.read() if machine == "x86_64" else "__stack_chk_guard" in symbols
+    if not guarded:
+        yield "has no stack protector"
+    if not re.search(r"__\w+_chk@", symbols):
+        yield "has no checked string functions"
+
+
+def cpu_faults(path, machine):
+    """A build that lost the choice of kernels by processor is many times slower, and says nothing else about it."""
+    if machine != "x86_64" or machine != os.uname().machine:
+        return
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        flags = set(f.read().split())
+    said = subprocess.run([path, "--version", "-v"], check=True, capture_output=True, text=True).stdout
+    words = said.partition("\ncpu ")[2].partition("\n")[0].split()
+    if "avx2" in flags and "avx2" not in words:
+        yield f"--version -v says '{' '.join(words)}', without the avx2 of this machine"
+
+
+def tree_faults(tree, folders):
+    """What is missing in the tree, and which of its files name a folder of the build."""
+    wanted = [f"bin/{p}" for p in PROGRAMS] + [f"share/man/man1/{p}.1" for p in PROGRAMS]
+    wanted += [f"share/{place.format(p)}" for p in PROGRAMS for place in COMPLETIONS]
+    wanted += ["share/man/man5/chex-shard.5", "share/doc/chex-tools/LICENSE", "share/doc/chex-tools/README.md"]
+    with open(os.path.join(HERE, "libraries.toml"), "rb") as f:
+        tables = tomllib.load(f)
+    for name, table in tables.items():
+        if isinstance(table, dict) and table.get("linked", True):
+            wanted += [f"share/doc/chex-tools/licenses/{name}/{os.path.basename(t)}" for t in table["texts"]]
+    for name in wanted:
+        path = os.path.join(tree, name)
+        if not os.path.isfile(path) or os.path.getsize(path) == 0:
+            yield f"{name} is missing or empty"
+    for parent, _, names in os.walk(tree):
+        for name in names:
+            with open(os.path.join(parent, name), "rb") as f:
+                content = f.read()
+            for folder in folders:
+                if folder.encode() in content:
+                    yield f"{os.path.relpath(os.path.join(parent, name), tree)} names {folder}"
+
+
+def main(tree, machine, *folders):
+    faults = list(tree_faults(tree, folders))
+    count = 0
+    for name in sorted(os.listdir(os.path.join(tree, "bin"))):
+        path = os.path.join(tree, "bin", name)
+        faults += [f"{name} {fault}" for fault in (*program_faults(path, machine), *cpu_faults(path, machine))]
+        newest = ".".join(map(str, max(versions(path), default=(0,))))
+        print(f"{name}: {os.path.getsize(path) / 1e6:.1f} MB, GLIBC_{newest}")
+        count += 1
+    for fault in faults:
+        print(f"gates.py: {fault}", file=sys.stderr)
+    sys.exit(1 if faults or not count else 0)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
