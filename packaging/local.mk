@@ -6,10 +6,27 @@ EXTRA_DIST += packaging/wheel/make_wheel.py
 
 # ---- the release: packaging/release ----------------------------------------------------------------------------------
 EXTRA_DIST += \
+	doc/releasing.md \
+	packaging/release/check_sbom.py \
 	packaging/release/gates.py \
 	packaging/release/libraries.py \
 	packaging/release/libraries.sh \
 	packaging/release/libraries.toml \
+	packaging/release/make_release.sh \
+	packaging/release/notes.py \
 	packaging/release/programs.sh \
+	packaging/release/requirements-checks.txt \
 	packaging/release/requirements.txt \
-	packaging/release/toolchain.sh
+	packaging/release/sbom.py \
+	packaging/release/toolchain.sh \
+	packaging/release/verify_release.sh
+# Words for make_release.sh: '-m x86_64' is the machine of most users alone.
+RELEASE_FLAGS =
+#: release            all files of a release into release/: doc/releasing.md
+release: dist-xz
+	rm -rf release
+	$(SHELL) $(srcdir)/packaging/release/make_release.sh $(RELEASE_FLAGS) '$(distdir).tar.xz' release
+#: verify-release     TARBALL=FILE: make this file of a release again, and compare
+verify-release:
+	$(SHELL) $(srcdir)/packaging/release/verify_release.sh '$(TARBALL)'
+.PHONY: release verify-release

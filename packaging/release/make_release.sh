@@ -1,0 +1,107 @@
+#!/bin/sh
+# make_release.sh - everything that a release consists of, from the source tarball
+#
+#     make_release.sh [-m MACHINE]... [-t] TARBALL OUT
+#
+#     -m MACHINE     x86_64 or aarch64; without it both
+#     -t             the relocatable tarballs only
+#
+# OUT gets the source tarball, a relocatable tarball and a wheel of each machine, the bill of materials, notes and
+# SHA256SUMS.  The compiler and the static libraries are kept in $CHEX_RELEASE_CACHE (default: ~/.cache/chex-release)
+# for the next time; the first time takes about twenty minutes of CPU time and downloads 120 MB.
+#
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+machines='' trees_only=
+usage() {
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+while getopts m:t option; do
+    case $option in
+    m) machines="$machines $OPTARG" ;;
+    t) trees_only=yes ;;
+    *) usage ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# -eq 2 ] || usage
+tarball=$(readlink -f "$1") out=$2
+[ -n "$machines" ] || machines='x86_64 aarch64'
+umask 022
+LC_ALL=C TZ=UTC
+TAR_OPTIONS='' GZIP=''
+export LC_ALL TZ TAR_OPTIONS GZIP
+for program in cmake make patch pkg-config python3 readelf xz; do
+    command -v "$program" > /dev/null || { echo "make_release.sh: needs $program" >&2; exit 1; }
+done
+
+name=$(tar -tf "$tarball" | sed -n '1s|/.*||p')
+version=${name#chex-tools-}
+# The time of the commit, which `make dist` gave to every file.
+SOURCE_DATE_EPOCH=$(python3 -c 'import sys, tarfile; print(int(tarfile.open(sys.argv[1]).next().mtime))' "$tarball")
+export SOURCE_DATE_EPOCH
+
+# What is built once has these files as its key.
+cache=${CHEX_RELEASE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/chex-release}
+key=$(cd "$here" && cat libraries.toml libraries.sh toolchain.sh requirements.txt | sha256sum | cut -c1-16)
+kept=$cache/$key
+mkdir -p "$kept" "$out"
+out=$(cd "$out" && pwd)
+[ -e "$kept/fetched" ] || {
+    "$here/libraries.py" fetch "$cache/downloads" "$kept/sources"
+    touch "$kept/fetched"
+}
+"$here/toolchain.sh" "$kept/tools" "$kept/sources"
+
+# pack TREE: TREE.tar.gz, the same bytes from every machine.  A minimal Debian has gzip but no xz.
+pack() {
+    tar -C "$(dirname "$1")" --format=ustar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+        --mtime="@$SOURCE_DATE_EPOCH" -cf "$1.tar" "$(basename "$1")"
+    gzip -9n "$1.tar"
+}
+
+# wheel TREE MACHINE: only with the tag that its symbols allow.
+wheel() {
+    wheel=$("$here/../wheel/make_wheel.py" -o "$out" --platform "manylinux_2_28_$2" \
+        --license "$("$here/sbom.py" licence)" "$1")
+    [ -x "$kept/checks/bin/auditwheel" ] || {
+        python3 -m venv "$kept/checks"
+        "$kept/checks/bin/python" -m pip install -q --disable-pip-version-check --no-input \
+            -r "$here/requirements-checks.txt"
+    }
+    said=$("$kept/checks/bin/auditwheel" show "$wheel") || { echo "$said" >&2; exit 1; }
+    tag=$(echo "$said" | tr -d '\n' | sed -n 's/.*constrained to be consistent with[^"]*"\([^"]*\)".*/\1/p')
+    [ -n "$tag" ] || tag=$(echo "$said" | tr '\n' ' ' | grep -oE 'manylinux_[0-9]+_[0-9]+_[a-z0-9_]+' | tail -n 1)
+    minor=$(echo "$tag" | sed -n 's/^manylinux_2_\([0-9]*\)_.*/\1/p')
+    { [ -n "$minor" ] && [ "$minor" -le 28 ]; } || {
+        echo "make_release.sh: auditwheel does not agree with manylinux_2_28: $said" >&2
+        exit 1
+    }
+    echo "$(basename "$wheel"): auditwheel says $tag"
+}
+
+trees=$(mktemp -d)
+trap 'rm -rf "$trees"' EXIT
+trap 'exit 1' HUP INT TERM
+for machine in $machines; do
+    echo "libraries for $machine"
+    "$here/libraries.sh" "$kept/sources" "$kept/tools" "$machine" "$kept/$machine"
+    echo "programs for $machine"
+    tree=$("$here/programs.sh" "$tarball" "$kept/sources" "$kept/tools" "$kept/$machine" "$machine" "$trees")
+    "$here/gates.py" "$tree" "$machine" "$cache" "$trees" "$(dirname "$tarball")"
+    pack "$tree"
+    mv "$tree.tar.gz" "$out/"
+    [ -n "$trees_only" ] || wheel "$tree" "$machine"
+done
+[ -z "$trees_only" ] || exit 0
+
+cmp -s "$tarball" "$out/$name.tar.xz" || cp "$tarball" "$out/"
+"$here/sbom.py" "$tarball" "$version" "$SOURCE_DATE_EPOCH" > "$out/$name.cdx.json"
+"$kept/checks/bin/python" "$here/check_sbom.py" "$out/$name.cdx.json"
+(cd "$out" && sha256sum "$name".tar.xz "$name"-linux-*.tar.gz chex_tools-*.whl "$name.cdx.json") > "$trees/sums"
+mv "$trees/sums" "$out/SHA256SUMS"
+tar -xOf "$tarball" "$name/CHANGELOG.md" > "$trees/CHANGELOG.md"
+"$here/notes.py" "$trees/CHANGELOG.md" "$version" "$out/SHA256SUMS" > "$out/NOTES.md"
+cat "$out/SHA256SUMS"

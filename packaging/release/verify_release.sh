@@ -1,0 +1,85 @@
+#!/bin/sh
+# verify_release.sh - make a file of a release again, and compare the bytes
+#
+#     verify_release.sh TARBALL [COMMIT]
+#
+# The source tarball is made from COMMIT (default: the tag vVERSION where this checkout has it).  Outside a checkout, or
+# without that tag, it is made from what it contains, after autoreconf has made anew all that is not in git.  A
+# relocatable tarball is made by the scripts in the source tarball beside it.  The same versions of autoconf, automake
+# and libtool are needed: a release is made on Debian 12.
+#
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+{ [ $# -ge 1 ] && [ -f "$1" ]; } || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+checkout=$here/../..
+tarball=$(readlink -f "$1")
+file=$(basename "$tarball")
+name=$(echo "${file%.tar.*}" | sed 's/-linux-.*//')
+commit=${2:-}
+umask 022
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+quiet() {
+    "$@" > "$work/log" 2>&1 || {
+        tail -n 40 "$work/log" >&2
+        echo "verify_release.sh: failed: $*" >&2
+        exit 1
+    }
+}
+
+# of_commit COMMIT, of_itself: the source into work/source.
+of_commit() {
+    echo "from commit $1"
+    git clone -q "$checkout" "$work/source"
+    git -C "$work/source" checkout -q --detach "$1"
+}
+
+of_itself() {
+    echo "from its own files, with those of autoreconf made anew"
+    mkdir "$work/source"
+    tar -C "$work/source" -xf "$tarball" --strip-components=1
+    (cd "$work/source" && rm -rf configure aclocal.m4 Makefile.in config.h.in build-aux m4/libtool.m4 m4/lt*.m4)
+}
+
+# Files of autoreconf get new times; `make dist` takes that of configure.ac for all.
+source_again() {
+    if [ -z "$commit" ] && git -C "$checkout" rev-parse -q --verify "refs/tags/v${name#chex-tools-}" > "$work/log" 2>&1
+    then
+        commit=v${name#chex-tools-}
+    fi
+    if [ -n "$commit" ]; then of_commit "$commit"; else of_itself; fi
+    cd "$work/source"
+    quiet ./autogen.sh
+    mkdir build
+    cd build
+    quiet ../configure -q --with-mpi=no --with-cuda=no
+    quiet make -s dist
+    again=$work/source/build/$file
+}
+
+tree_again() {
+    beside=$(dirname "$tarball")/$name.tar.xz
+    [ -f "$beside" ] || { echo "verify_release.sh: needs the source beside it: $beside" >&2; exit 1; }
+    machine=${file##*-linux-}
+    machine=${machine%.tar.*}
+    mkdir "$work/source"
+    tar -C "$work/source" -xf "$beside" --strip-components=1
+    "$work/source/packaging/release/make_release.sh" -t -m "$machine" "$beside" "$work/again"
+    again=$work/again/$file
+}
+
+case $file in
+*-linux-*) tree_again ;;
+*) source_again ;;
+esac
+cmp "$tarball" "$again" || {
+    tar -tvf "$tarball" > "$work/there"
+    tar -tvf "$again" > "$work/here"
+    diff "$work/there" "$work/here" || true
+    echo "FAIL $file: made again, it has other bytes"
+    exit 1
+}
+echo "ok   $file: made again, it has the same bytes"
