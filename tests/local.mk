@@ -289,6 +289,12 @@ check-configure: all
 check-dist:
 	$(SHELL) $(srcdir)/tests/tree/check_dist.sh
 
+# As root.  TARBALL: of `make release`; ROOTS: a folder that keeps the root file systems; SUITES: bullseye, bookworm.
+ROOTS = roots
+#: check-anywhere     TARBALL=FILE: the programs of a release in minimal Debians 11 and 12, as a user without root
+check-anywhere: all
+	$(SHELL) $(srcdir)/tests/tree/check_release.sh '$(abs_builddir)' '$(TARBALL)' '$(ROOTS)' $(SUITES)
+
 # Lines and branches of lib/ that make check ran, in a build of its own.
 #: coverage           lines and branches of lib/ that make check ran, in a build of its own
 coverage:
@@ -309,8 +315,8 @@ check-kill: all tests/faults/inject.so
 check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PY_LOG_COMPILER) $(srcdir)/tests/cli/check_learns.py
 
-.PHONY: check-aarch64 check-compare check-configure check-dist check-faults check-kill check-late check-learns \
-	check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
+.PHONY: check-aarch64 check-anywhere check-compare check-configure check-dist check-faults check-kill check-late \
+	check-learns check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# bare-root.sh - run a command of README.md in a Debian 12 that has nothing but this repository
+# bare-root.sh - run a command in a Debian 12 (SUITE=bullseye: 11) that has nothing but this repository
 #
 #     tests/tree/bare-root.sh FOLDER [COMMAND...]      as root; default command: ./quickstart.sh && ./run-tests.sh
 #
@@ -14,10 +14,11 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 [ "$(id -u)" -eq 0 ] || { echo "bare-root.sh: only root can do this" >&2; exit 2; }
 command -v debootstrap > /dev/null || { echo "bare-root.sh: needs debootstrap" >&2; exit 2; }
 root=$1
+suite=${SUITE:-bookworm}
 shift
 [ $# -gt 0 ] || set -- sh -c './quickstart.sh && ./run-tests.sh'
 
-# The first Debian archive that apt uses here.
+# The first archive of this machine's Debian 12 that apt uses here: it has the other suites too.
 mirror() {
     # shellcheck disable=SC2016  # fields of apt
     apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME)' 2> /dev/null |
@@ -35,8 +36,8 @@ copy_settings() {
         cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/machine.crt"
     apt-config dump | grep -E '^Acquire::(https?|::Proxy|Retries)' > "$root/etc/apt/apt.conf.d/90machine" || true
     {
-        echo "deb $archive bookworm main"
-        echo "deb $archive bookworm-updates main"
+        echo "deb $archive $suite main"
+        echo "deb $archive $suite-updates main"
     } > "$root/etc/apt/sources.list"
 }
 
@@ -49,7 +50,7 @@ unmount() {
 archive=$(mirror)
 [ -n "$archive" ] || { echo "bare-root.sh: apt knows no archive of Debian 12 here" >&2; exit 2; }
 if [ ! -x "$root/bin/sh" ]; then
-    debootstrap --variant=minbase bookworm "$root" "$archive"
+    debootstrap --variant=minbase "$suite" "$root" "$archive"
 fi
 copy_settings
 rm -rf "$root/src"
