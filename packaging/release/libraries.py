@@ -4,6 +4,8 @@
 
     libraries.py fetch DOWNLOADS FOLDER       FOLDER/NAME: unpacked, with Debian's patches
     libraries.py licences FOLDER OUT          OUT/NAME: the texts of what is linked
+
+Exit code 77: no mirror has a file.
 """
 import hashlib
 import os
@@ -55,9 +57,11 @@ def download(mirrors, folder, name, sha256, into):
         if digest(partial) == sha256:
             os.replace(partial, path)
             return path
-        said.append(f"{url}: SHA-256 {digest(partial)}, but {sha256} is pinned")
+        found = digest(partial)
         os.remove(partial)
-    sys.exit("libraries.py: " + "\n".join(said))
+        sys.exit(f"libraries.py: {url}: SHA-256 {found}, but {sha256} is pinned")
+    print("libraries.py:", "\n".join(said), file=sys.stderr)
+    sys.exit(77)
 
 
 def unpack(archive, folder, strip):

@@ -2,8 +2,10 @@
 # make_release.sh - everything that a release consists of, from the source tarball
 #
 #     make_release.sh [-m MACHINE]... [-t] TARBALL OUT
+#     make_release.sh -p
 #
 #     -m MACHINE     x86_64 or aarch64; without it both
+#     -p             only download; 77 where that is not possible
 #     -t             the relocatable tarballs only
 #
 # OUT gets the source tarball, a relocatable tarball and a wheel of each machine, the bill of materials, notes and
@@ -13,47 +15,55 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-machines='' trees_only=
+machines='' trees_only='' prepare_only=
 usage() {
-    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
-while getopts m:t option; do
+while getopts m:pt option; do
     case $option in
     m) machines="$machines $OPTARG" ;;
+    p) prepare_only=yes ;;
     t) trees_only=yes ;;
     *) usage ;;
     esac
 done
 shift $((OPTIND - 1))
-[ $# -eq 2 ] || usage
-tarball=$(readlink -f "$1") out=$2
+[ $# -eq 2 ] || { [ $# -eq 0 ] && [ -n "$prepare_only" ]; } || usage
 [ -n "$machines" ] || machines='x86_64 aarch64'
 umask 022
 LC_ALL=C TZ=UTC
 TAR_OPTIONS='' GZIP=''
 export LC_ALL TZ TAR_OPTIONS GZIP
+# Settings of one machine.
+unset CONFIG_SITE CC CFLAGS CPPFLAGS CXX CXXFLAGS DESTDIR LDFLAGS LIBS MAKEFLAGS MAKELEVEL MFLAGS
 for program in cmake make patch pkg-config python3 readelf xz; do
     command -v "$program" > /dev/null || { echo "make_release.sh: needs $program" >&2; exit 1; }
 done
-
-name=$(tar -tf "$tarball" | sed -n '1s|/.*||p')
-version=${name#chex-tools-}
-# The time of the commit, which `make dist` gave to every file.
-SOURCE_DATE_EPOCH=$(python3 -c 'import sys, tarfile; print(int(tarfile.open(sys.argv[1]).next().mtime))' "$tarball")
-export SOURCE_DATE_EPOCH
 
 # What is built once has these files as its key.
 cache=${CHEX_RELEASE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/chex-release}
 key=$(cd "$here" && cat libraries.toml libraries.sh toolchain.sh requirements.txt | sha256sum | cut -c1-16)
 kept=$cache/$key
-mkdir -p "$kept" "$out"
-out=$(cd "$out" && pwd)
+mkdir -p "$kept"
 [ -e "$kept/fetched" ] || {
     "$here/libraries.py" fetch "$cache/downloads" "$kept/sources"
     touch "$kept/fetched"
 }
-"$here/toolchain.sh" "$kept/tools" "$kept/sources"
+"$here/toolchain.sh" "$kept/tools" "$kept/sources" || {
+    [ -e "$kept/tools/cc-x86_64" ] || exit 77 # PyPI did not give the compiler
+    exit 1
+}
+[ -z "$prepare_only" ] || exit 0
+
+tarball=$(readlink -f "$1")
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+name=$(tar -tf "$tarball" | sed -n '1s|/.*||p')
+version=${name#chex-tools-}
+# The time of the commit, which `make dist` gave to every file.
+SOURCE_DATE_EPOCH=$(python3 -c 'import sys, tarfile; print(int(tarfile.open(sys.argv[1]).next().mtime))' "$tarball")
+export SOURCE_DATE_EPOCH
 
 # pack TREE: TREE.tar.gz, the same bytes from every machine.  A minimal Debian has gzip but no xz.
 pack() {
