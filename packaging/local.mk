@@ -17,6 +17,7 @@ EXTRA_DIST += \
 	packaging/release/programs.sh \
 	packaging/release/requirements-checks.txt \
 	packaging/release/requirements.txt \
+	packaging/release/runtime.c \
 	packaging/release/sbom.py \
 	packaging/release/toolchain.sh \
 	packaging/release/verify_release.sh

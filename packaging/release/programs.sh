@@ -35,13 +35,15 @@ quiet() {
     }
 }
 
+quiet "$tools/cc-$machine" -O2 -g0 -fPIE -fno-sanitize=undefined -c "$here/runtime.c" -o "$work/runtime.o"
+
 # The paths, and so __FILE__, begin with the folder of the source, wherever that lies.
 quiet "../$name/configure" --build="$(uname -m)-linux-gnu" --host="$machine-linux-gnu" --prefix=/ --disable-shared \
     --enable-static --with-libarchive=yes --with-libcsv=included --with-mpi=opened --with-cuda=no --with-nccl=no \
     --with-cudnn=no --with-nvtx=no CC="$tools/cc-$machine" CXX=no AR="$tools/ar" RANLIB="$tools/ranlib" \
     PKG_CONFIG='pkg-config --static' PKG_CONFIG_LIBDIR="$libraries/lib/pkgconfig" PKG_CONFIG_PATH= PROTOC_C=no \
     CFLAGS="-O2 -g0 -fPIE -fno-sanitize=undefined -ffile-prefix-map=$work=." CPPFLAGS="-I$libraries/include" \
-    LDFLAGS="-L$libraries/lib -pie -s"
+    LDFLAGS="-L$libraries/lib -pie -s" LIBS="$work/runtime.o"
 programs=$(find "../$name/man" -name 'chex-*.1' -exec basename '{}' .1 ';' | sort)
 # shellcheck disable=SC2086  # a list of words
 quiet make -s -j"$(nproc 2> /dev/null || echo 1)" $programs

@@ -4,9 +4,9 @@
 #     verify_release.sh TARBALL [COMMIT]
 #
 # The source tarball is made from COMMIT (default: the tag vVERSION where this checkout has it).  Outside a checkout, or
-# without that tag, it is made from what it contains, after autoreconf has made anew all that is not in git.  A
-# relocatable tarball is made by the scripts in the source tarball beside it.  The same versions of autoconf, automake
-# and libtool are needed: a release is made on Debian 12.
+# without that tag, it is made from its own files, of which those that are not in git are generated first (autoreconf,
+# protoc-c).  A relocatable tarball is made by the scripts in the source tarball next to it.  The same versions of
+# autoconf, automake and libtool are needed: a release is made on Debian 12.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
@@ -38,10 +38,11 @@ of_commit() {
 }
 
 of_itself() {
-    echo "from its own files, with those of autoreconf made anew"
+    echo "from its own files; those that are not in git are generated"
     mkdir "$work/source"
     tar -C "$work/source" -xf "$tarball" --strip-components=1
-    (cd "$work/source" && rm -rf configure aclocal.m4 Makefile.in config.h.in build-aux m4/libtool.m4 m4/lt*.m4)
+    (cd "$work/source" && rm -rf configure aclocal.m4 Makefile.in config.h.in build-aux m4/libtool.m4 m4/lt*.m4 \
+        schemas/*.pb-c.[ch])
 }
 
 # Files of autoreconf get new times; `make dist` takes that of configure.ac for all.
