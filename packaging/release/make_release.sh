@@ -10,7 +10,7 @@
 #
 # OUT gets the source tarball, a relocatable tarball and a wheel of each machine, the bill of materials, notes and
 # SHA256SUMS.  The compiler and the static libraries are kept in $CHEX_RELEASE_CACHE (default: ~/.cache/chex-release)
-# for the next time; the first time takes about twenty minutes of CPU time and downloads 120 MB.
+# for the next time; the first time takes about ten minutes of CPU time and downloads 120 MB.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
