@@ -82,8 +82,7 @@ wheel() {
             -r "$here/requirements-checks.txt"
     }
     said=$("$kept/checks/bin/auditwheel" show "$wheel") || { echo "$said" >&2; exit 1; }
-    tag=$(echo "$said" | tr -d '\n' | sed -n 's/.*constrained to be consistent with[^"]*"\([^"]*\)".*/\1/p')
-    [ -n "$tag" ] || tag=$(echo "$said" | tr '\n' ' ' | grep -oE 'manylinux_[0-9]+_[0-9]+_[a-z0-9_]+' | tail -n 1)
+    tag=$(echo "$said" | tr '\n' ' ' | sed -n 's/.*following platform tag: "\([^"]*\)".*/\1/p')
     minor=$(echo "$tag" | sed -n 's/^manylinux_2_\([0-9]*\)_.*/\1/p')
     { [ -n "$minor" ] && [ "$minor" -le 28 ]; } || {
         echo "make_release.sh: auditwheel does not agree with manylinux_2_28: $said" >&2
