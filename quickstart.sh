@@ -11,8 +11,9 @@ usage() {
     cat << 'END'
 usage: ./quickstart.sh [-n COUNT] [-o OUT] [--tensorflow | --no-tensorflow] [FOLDER]
 
-Installs Debian packages that are missing (as root, or with sudo), builds in the folder build/, makes a synthetic data
-set, converts it, checks every record, reads the shards back with NumPy and TensorFlow, and trains a small network.
+Installs Debian packages that are missing (as root or with sudo; others go on with what is there), builds in the folder
+build/, makes a synthetic data set, converts it, checks every record, reads the shards back with NumPy and TensorFlow,
+and trains a small network.
 
   FOLDER            the real data set instead: with Data_Entry_2017*.csv, images/ or images_001/ to images_012/ or
                     images_001.tar.gz to images_012.tar.gz, and train_val_list.txt and test_list.txt where they are
@@ -144,7 +145,18 @@ esac
 
 headline "chex-inspect: every record"
 chex-inspect check --full "$out" || die "chex-inspect found faults"
-read_back "$python" numpy
+# Debian's Python has no NumPy where it could not be installed; that of conda or of a virtual environment may have it.
+with_numpy=
+for candidate in "$python" python3 "$venv/bin/python"; do
+    if [ -z "$with_numpy" ] && "$candidate" -c 'import numpy' 2> /dev/null; then
+        with_numpy=$candidate
+    fi
+done
+if [ -n "$with_numpy" ]; then
+    read_back "$with_numpy" numpy
+else
+    echo "Not read back with NumPy: no python3 here has it (pip install numpy)."
+fi
 # A download that is there already needs no question; where nobody can answer, it needs the option.
 if [ "$tensorflow" = ask ]; then
     tensorflow=no
@@ -179,7 +191,7 @@ fi
 
 headline "done"
 cat << END
-programs   $build/chex-convert, chex-inspect, chex-synth, chex-train
+programs   $build/chex-convert, chex-inspect, chex-predict, chex-synth, chex-train
 images     $folder
 shards     $out
 END

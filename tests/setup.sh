@@ -50,6 +50,11 @@ apt_progress() (
         }'
 )
 
+# Can this user install packages?  sudo may be there and still refuse.
+may_install() {
+    [ "$(id -u)" -eq 0 ] || command -v sudo > /dev/null
+}
+
 # need PACKAGE...: install the Debian packages that are not there.  Who cannot be root goes on without them: configure
 # says which of them are needed, and finds libraries that are elsewhere.
 need() (
@@ -62,14 +67,12 @@ need() (
         dpkg-query -W -f '${Status}\n' "$package" 2> /dev/null | grep -q 'ok installed' || missing="$missing $package"
     done
     [ -n "$missing" ] || exit 0
+    may_install || {
+        echo "Only root can install these Debian packages: apt-get install$missing"
+        exit 0
+    }
     as_root=
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo > /dev/null || {
-            echo "Only root can install these Debian packages: apt-get install$missing"
-            exit 0
-        }
-        as_root=sudo
-    fi
+    [ "$(id -u)" -eq 0 ] || as_root=sudo
     headline "packages:$missing"
     # another apt-get may be running, as on a machine that has just started
     wait_for_lock='-o DPkg::Lock::Timeout=600'
@@ -81,7 +84,10 @@ need() (
         $as_root env DEBIAN_FRONTEND=noninteractive \
             apt-get $wait_for_lock -q install -y --no-install-recommends $missing 2>&1 || code=$?
         echo "$code"
-    } | apt_progress || die "apt-get could not install$missing"
+    } | apt_progress || {
+        [ -n "$as_root" ] || die "apt-get could not install$missing"
+        echo "sudo apt-get could not install these packages; the build goes on without them:$missing"
+    }
 )
 
 # The system's Python: it has Debian's modules.
@@ -201,9 +207,24 @@ configured() {
     rm -f "$1/.answers.now" "$1/.answers.diff"
 }
 
+# without_root: what else can be done where libraries are missing and this user is not root.
+without_root() {
+    cat << END
+
+Without root, libraries in another folder will do, such as those of conda or ~/sysroot:
+    export PKG_CONFIG_PATH=FOLDER/lib/pkgconfig CPPFLAGS=-IFOLDER/include LDFLAGS="-LFOLDER/lib -Wl,-rpath,FOLDER/lib"
+doc/install.md has the commands that fill such a folder, and tarballs of programs.  Or take the wheel:
+    pip install chex-tools
+END
+}
+
 # build_in FOLDER: make, configured first where that is needed.
 build_in() {
-    configured "$1" || die "configure failed in $1"
+    configured "$1" || {
+        echo "$(basename "$0"): configure failed in $1" >&2
+        [ "$(id -u)" -eq 0 ] || without_root >&2
+        exit 1
+    }
     make -C "$1" -s -j"$(cores)" > "$1/make.log" 2>&1 || {
         tail -n 40 "$1/make.log" >&2
         die "the build failed; all of it is in $1/make.log"

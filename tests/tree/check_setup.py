@@ -100,6 +100,24 @@ def _(work):
     assert not os.path.exists(log)
 
 
+@case("without root, sudo that refuses is no end, and where configure fails too, the last line names the wheel")
+def _(work):
+    path, source = programs(f"{work}/path", ("apt-get", "dpkg-query", "sudo", "id")), f"{work}/source"
+    for name, does in (("dpkg-query", "exit 1"), ("id", "echo $ID"), ("apt-get", "exit 1"), ("sudo", "exit 1")):
+        os.chmod(write(f"{path}/{name}", f"#!/bin/sh\n{does}\n"), 0o755)
+    said = shell(path, "need chex-nothing", ID="1000").stdout
+    assert said.endswith("the build goes on without them: chex-nothing\n"), said
+    says(shell(path, "need chex-nothing", 1, ID="0"), "could not install chex-nothing")
+    os.makedirs(f"{source}/m4")
+    for name in ("configure.ac", "Makefile.in"):
+        write(f"{source}/{name}", "")
+    os.chmod(write(f"{source}/configure", "#!/bin/sh\necho lacks libpng >&2\nexit 1\n"), 0o755)
+    for user, named in (("1000", True), ("0", False)):
+        done = shell(path, f"source={source}; build_in {work}/build", 1, ID=user)
+        says(done, "lacks libpng", f"configure failed in {work}/build")
+        assert (done.stderr.rstrip().splitlines()[-1].split() == ["pip", "install", "chex-tools"]) == named, done.stderr
+
+
 @case("what was built with a library that is gone, or of another version, is built again")
 def _(work):
     folder = f"{work}/build"
