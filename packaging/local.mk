@@ -31,3 +31,18 @@ release: dist-xz
 verify-release:
 	$(SHELL) $(srcdir)/packaging/release/verify_release.sh '$(TARBALL)'
 .PHONY: release verify-release
+
+# ---- the Debian package and the recipes of other package managers: packaging/README.md -------------------------------
+EXTRA_DIST += packaging/README.md packaging/apptainer packaging/conda packaging/debian packaging/easybuild \
+	packaging/module packaging/spack
+# dpkg-buildpackage shall not take this make for its own.
+#: deb                Debian packages of the release, in debian-build/; DEB_FLAGS are for dpkg-buildpackage
+deb: dist
+	rm -rf debian-build
+	$(MKDIR_P) debian-build
+	cp '$(distdir).tar.xz' 'debian-build/$(PACKAGE)_$(VERSION).orig.tar.xz'
+	tar -C debian-build -xf '$(distdir).tar.xz'
+	cp -R 'debian-build/$(distdir)/packaging/debian' 'debian-build/$(distdir)/debian'
+	cd 'debian-build/$(distdir)' && \
+	  env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES dpkg-buildpackage -us -uc $(DEB_FLAGS)
+.PHONY: deb

@@ -59,7 +59,8 @@ include tests/analysis/local.mk
 include tests/python/local.mk
 
 clean-local:
-	rm -rf tests/dataset tests/dataset.images emulator gpu gpu-bundle gpu-bundle-build gpu-results nvrtc-kept
+	rm -rf debian-build tests/dataset tests/dataset.images
+	rm -rf emulator gpu gpu-bundle gpu-bundle-build gpu-results nvrtc-kept
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 # The longest first: with several jobs none of them begins last and alone.
@@ -116,6 +117,7 @@ TESTS += \
 	tests/cli/check_nvtx.py \
 	tests/cli/check_pictures.py \
 	tests/cli/check_onnx.py \
+	tests/tree/check_packaging.py \
 	tests/cli/check_predict.py \
 	tests/cli/check_python_module.py \
 	tests/cli/check_python_torch.py \
@@ -256,6 +258,13 @@ check-sanitized:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)' check_PROGRAMS='$(sanitized_programs)' \
 	  check_DATA='$(sanitized_data)'
 
+# For who builds a package: libchex as others use it too.  Nothing else is built for these tests.
+package_tests = $(unit_tests) tests/faults/check_smoke.py tests/tree/check_header.py
+#: check-package      for builds of packages: unit tests, one run of each tool, libchex
+check-package: all
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(package_tests)' check_PROGRAMS='$(unit_tests)' \
+	  check_DATA='tests/faults/inject.so tests/dataset.stamp'
+
 # What the last `make check`, `make check-slow` or `make check-compare` counted.
 #: tally              what the last make check counted; tally-slow, tally-compare likewise
 tally:
@@ -316,7 +325,7 @@ check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PY_LOG_COMPILER) $(srcdir)/tests/cli/check_learns.py
 
 .PHONY: check-aarch64 check-anywhere check-compare check-configure check-dist check-faults check-kill check-late \
-	check-learns check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
+	check-learns check-package check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 

@@ -538,7 +538,8 @@ def check_vendors(tally):
 def check_help(tally):
     """`make help` names every target that is for people."""
     fragments = glob.glob(os.path.join(SOURCE, "tests", "**", "local.mk"), recursive=True)
-    names = ["Makefile.am", "bench/local.mk", *(os.path.relpath(path, SOURCE) for path in fragments)]
+    names = ["Makefile.am", "bench/local.mk", "packaging/local.mk"]
+    names += [os.path.relpath(path, SOURCE) for path in fragments]
     fragments = [read(name) for name in names]
     named = {line.split()[0] for text in fragments for line in re.findall(r"^#: (.*)$", text, re.M)}
     phony = {word for text in fragments for line in re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)$", text, re.M)
