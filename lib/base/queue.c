@@ -12,6 +12,9 @@
 /* A buffer that grew beyond this size is freed after its image, so that a rare large image does not occupy memory. */
 #define KEEP_CAPACITY (1u << 20)
 
+/* Producers that wait for an entry are woken when half of the entries are unused, or as many as these. */
+#define WAKE 16
+
 struct queue {
     struct threads *threads;
     void (*consume)(void *context, struct queue_entry *e);
@@ -21,16 +24,17 @@ struct queue {
     pthread_cond_t room, pushed;
     struct queue_entry *unused;
     struct queue_entry *first, *last; /* entries pushed but not popped */
+    unsigned queued;                  /* their number */
     unsigned in_use;
     unsigned wait_bytes; /* producers that wait for bytes, not for an entry */
     uint64_t bytes;      /* reserved by all entries in use */
     bool closed;
-    unsigned entries;
+    unsigned consumers, entries;
     struct queue_entry entry[];
 };
 
 struct queue *
-queue_new(struct threads *threads, unsigned entries, uint64_t max_bytes)
+queue_new(struct threads *threads, unsigned consumers, unsigned entries, uint64_t max_bytes)
 {
     struct queue *q = calloc(1, sizeof(*q) + entries * sizeof(q->entry[0]));
     unsigned i;
@@ -39,6 +43,7 @@ queue_new(struct threads *threads, unsigned entries, uint64_t max_bytes)
         return NULL;
     q->threads = threads;
     q->max_bytes = max_bytes;
+    q->consumers = consumers;
     q->entries = entries;
     for (i = 0; i < entries; i++) {
         q->entry[i].next = q->unused;
@@ -99,7 +104,9 @@ fits(const struct queue *q, uint64_t size)
 static bool
 has_room(const struct queue *q)
 {
-    return q->unused && (q->wait_bytes > 0 || (q->entries - q->in_use) * 2 >= q->entries);
+    unsigned unused = q->entries - q->in_use;
+
+    return unused > 0 && (q->wait_bytes > 0 || unused * 2 >= q->entries || unused >= WAKE);
 }
 
 static bool
@@ -159,11 +166,21 @@ queue_push(struct queue *q, struct queue_entry *e)
     else
         q->first = e;
     q->last = e;
+    q->queued++;
     pthread_mutex_unlock(&q->lock);
     /* After unlocking, because the woken thread needs the lock. */
     pthread_cond_signal(&q->pushed);
     if (room)
         pthread_cond_signal(&q->room);
+}
+
+/* Returns how many entries a consumer takes: a pair, or more if as many are left for each of the others. */
+static unsigned
+share(const struct queue *q, unsigned most)
+{
+    unsigned each = q->queued / q->consumers;
+
+    return most <= 2 || each >= most ? most : each > 2 ? each : 2;
 }
 
 unsigned
@@ -175,8 +192,10 @@ queue_pop(struct queue *q, struct queue_entry **e, unsigned most)
     pthread_mutex_lock(&q->lock);
     while (running && !q->first && !q->closed)
         running = wait_for(q, &q->pushed);
+    most = share(q, most);
     while (running && q->first && count < most) {
         e[count++] = q->first;
+        q->queued--;
         q->first = q->first->next;
         if (!q->first)
             q->last = NULL;

@@ -43,8 +43,11 @@ struct queue_entry {
 
 struct queue;
 
-/* Make a queue for the threads of a run; NULL when out of memory.  queue_free() also frees all entries in use. */
-struct queue *queue_new(struct threads *threads, unsigned entries, uint64_t max_bytes);
+/*
+ * Make a queue for the threads of a run; 1 or more of them, `consumers`, pop.  NULL when out of memory.  queue_free()
+ * also frees all entries in use.
+ */
+struct queue *queue_new(struct threads *threads, unsigned consumers, unsigned entries, uint64_t max_bytes);
 void queue_free(struct queue *q); /* NULL is allowed */
 
 /*
@@ -55,8 +58,8 @@ struct queue_entry *queue_reserve(struct queue *q, uint64_t size);
 /* Append the entry to the queue.  Reserved bytes beyond bytes.size are released. */
 void queue_push(struct queue *q, struct queue_entry *e);
 /*
- * Wait for the oldest entry, and take up to `most` entries that are in the queue then.  Returns their number; 0: the
- * queue is closed and empty, or the run is ending.
+ * Wait for the oldest entry, and take up to `most` entries that are in the queue then, but not more than two where the
+ * other consumers would get fewer.  Returns their number; 0: the queue is closed and empty, or the run is ending.
  */
 unsigned queue_pop(struct queue *q, struct queue_entry **e, unsigned most);
 /* Return an entry to the queue, whether it was used or not. */

@@ -235,7 +235,7 @@ run_pass(struct convert_job *job, struct chex_error *err)
      * thread more, because readers sleep until half of the entries are unused, and one per reading thread.  Bytes: room
      * for images of 1 MiB.
      */
-    job->queue = queue_new(&job->threads,
+    job->queue = queue_new(&job->threads, threads,
                            CONVERT_TOGETHER * (threads + 1 + (threads < 16 ? threads : 16)) + job->reader.wanted + 2,
                            (uint64_t)(32 + threads) << 20);
     if (status == CHEX_OK && !job->queue)

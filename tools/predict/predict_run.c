@@ -371,7 +371,7 @@ run_reader(struct predict_job *job, struct images *images, unsigned threads, str
     };
     status = image_reader_init(&job->reader, threads, err);
     /* As in a conversion: the images in progress and as many waiting, and one per reading thread. */
-    job->queue = queue_new(&job->threads,
+    job->queue = queue_new(&job->threads, threads,
                            ENTRIES_TOGETHER * (threads + (threads < 16 ? threads : 16)) + job->reader.wanted + 2,
                            (uint64_t)(32 + threads) << 20);
     job->batches = batches_new(&job->threads, job->models->batch, (size_t)job->models->size * job->models->size);

@@ -24,12 +24,18 @@ static atomic_bool stop;
 
 /* A waiting thread sees the stop and returns NULL: there is none within THREADS_WAIT. */
 static struct queue *
-queue_alone(unsigned entries)
+queue_shared(unsigned consumers, unsigned entries)
 {
     alone = (struct threads){.stop = &stop};
     atomic_store(&stop, false);
     threads_init(&alone);
-    return queue_new(&alone, entries, 1000);
+    return queue_new(&alone, consumers, entries, 1000);
+}
+
+static struct queue *
+queue_alone(unsigned entries)
+{
+    return queue_shared(1, entries);
 }
 
 static void
@@ -154,6 +160,27 @@ TEST(entries_come_out_as_they_went_in)
     free_alone(q);
 }
 
+/* The last images of a run: one consumer does not take four while the others have none. */
+TEST(entries_are_shared_among_consumers)
+{
+    struct queue *q = queue_shared(4, 16);
+    struct queue_entry *e[4];
+
+    for (uint32_t i = 0; i < 14; i++)
+        queue_push(q, queue_reserve(q, 10));
+    queue_close(q);
+    ck_assert_uint_eq(queue_pop(q, e, 4), 3); /* 14 / 4 */
+    queue_return_all(q, e, 3);
+    for (uint32_t left = 11; left > 1; left -= 2) {
+        ck_assert_uint_eq(queue_pop(q, e, 4), 2); /* a pair is faster than two images one after the other */
+        queue_return_all(q, e, 2);
+    }
+    ck_assert_uint_eq(queue_pop(q, e, 4), 1);
+    queue_return_all(q, e, 1);
+    ck_assert(queue_is_drained(q));
+    free_alone(q);
+}
+
 TEST(several_entries_come_out_at_once)
 {
     struct queue *q = queue_alone(8);
@@ -213,7 +240,7 @@ begin(unsigned entries)
     job.reader_fails = job.worker_fails = job.stops = NEVER;
     job.threads.stop = &job.stop;
     threads_init(&job.threads);
-    job.queue = queue_new(&job.threads, entries, 100);
+    job.queue = queue_new(&job.threads, 2, entries, 100);
 }
 
 static enum chex_status
