@@ -39,7 +39,7 @@ def boxes(name, count, maps, constant, chance):
 RESULT = {
     "format": 1, "tool": "chex-predict", "models": [{"sha256": "f" * 64}], "synthetic": False,
     "maps": {"images": 321, "random_weights": {"rank_correlation": 0.125, "images": 64, "findings": [
-        {"name": "Nodule", "rank_correlation": -0.25}, {"name": "Mass", "rank_correlation": 0.5},
+        {"name": "Nodule", "rank_correlation": -0.25}, {"name": "Mass", "rank_correlation": 0.375},
         {"name": "Edema", "rank_correlation": None}]}},
     "boxes": {"synthetic": False, "list": {"images": 90}, "findings": [
         boxes("Mass", 85, 0.4375, 0.1875, 0.0625), {"name": "Nodule", "boxes": 4, "patients": 4, "too_few": True}],
@@ -68,7 +68,7 @@ def _(work):
     found, page = report(folder, "--maps", result(f"{work}/out"))
     maps, text = found["maps"], plain(page)
     assert (maps["images"], maps["compared"], maps["rank_correlation"], maps["synthetic"]) == (321, 64, 0.125, False)
-    assert {f["name"]: f["rank_correlation"] for f in maps["findings"]} == {"Mass": 0.5, "Nodule": -0.25,
+    assert {f["name"]: f["rank_correlation"] for f in maps["findings"]} == {"Mass": 0.375, "Nodule": -0.25,
                                                                           "Edema": None, "Hernia": None}
     mass, nodule, edema, _hernia = (f["boxes"] for f in maps["findings"])
     assert mass["boxes"] == 85 and nodule == {"boxes": 4, "measures": []} and edema is maps["mean_boxes"] is None
@@ -78,13 +78,13 @@ def _(work):
     assert mass["measures"][0]["map"] == measured(0.4375, 0.375, 0.5)
     assert "pointing game 0.438 (0.375 to 0.500) 0.188 (0.125 to 0.250)" in text and "SYNTHETIC" not in page
     assert "Nodule 4 too few" in text and "Class activation maps of 321 images" in text
-    assert "Adebayo et al." in text and "Mass 0.500 Nodule -0.250 Edema - Hernia - mean 0.125" in text
+    assert "Adebayo et al." in text and "Mass 0.375 Nodule -0.250 Edema - Hernia - mean 0.125" in text
     assert answer(found)["level"] == "good"
-    assert "weights: 0.125, over 64 images; the largest is that of Mass, 0.500. A" in answer(found)["text"]
-    assert "0.438 of the boxes, that of a constant box in 0.188, that of chance in 0.062" in answer(found)["text"]
+    assert "weights: 0.125, over 64 images; the largest is that of Mass, 0.375. A" in answer(found)["text"]
+    assert "0.438 of the boxes, that of the best control (a maximum in the middle) in 0.200" in answer(found)["text"]
 
 
-@case("maps that the weights do not change, and maps that are no better than a constant box, need a look")
+@case("maps that the weights do not change, and maps that are no better than a control, need a look")
 def _(work):
     folder = make_run(f"{work}/run", Images(91))
 
@@ -95,12 +95,23 @@ def _(work):
     def worse(found):
         found["boxes"]["mean"] = boxes("mean", 89, 0.25, 0.25, 0.1)
 
+    def centre(found):
+        found["boxes"]["mean"] = boxes("mean", 89, 0.1875, 0.125, 0.1)
+
+    def one(found):
+        found["maps"]["random_weights"]["findings"][1]["rank_correlation"] = -0.9375
+
+    def uncompared(found):
+        found["maps"]["random_weights"]["images"] = 0
+
     def none(found):
         found["maps"]["random_weights"]["rank_correlation"] = None
         found["boxes"]["findings"][0] = {"name": "Mass", "boxes": 1, "too_few": True}
         found["boxes"]["synthetic"] = True
 
-    for change, level, words in ((alike, "look", "0.500"), (worse, "look", "no better than a control without"),
+    for change, level, words in ((alike, "look", "0.500"), (one, "look", "Mass, -0.938"), (uncompared, "note", "n/a"),
+                                 (centre, "look", "middle. in 0.200. So the maps .* no better"),
+                                 (worse, "look", "no better than a control without"),
                                  (none, "note", "n/a: no map .* No finding has enough boxes")):
         found, page = report(folder, "--maps", result(f"{work}/out", change))
         assert answer(found)["level"] == level and re.search(words, answer(found)["text"]), answer(found)
@@ -155,7 +166,7 @@ def _(work):
         found["models"] *= 2
 
     for change, words in ((lambda found: found["models"][0].update(sha256="e" * 64), "other weights .* e{64}, not f"),
-                          (twice, "other weights"), (lambda found: found.pop("maps"), "no maps: give chex-predict --"),
+                          (twice, "several models"), (lambda found: found.pop("maps"), "no maps: give chex-predict --"),
                           (lambda found: found.update(models=[]), "not a file of chex-predict"),
                           (lambda found: found.update(tool="chex-train"), "not a file of chex-predict"),
                           (lambda found: found.clear(), "not a file of chex-predict")):

@@ -212,13 +212,12 @@ report_planned_maps(const struct prediction *p)
     char n[FORMAT_THINGS], bytes[FORMAT_TEXT];
     struct wrap w = {.out = stderr};
     struct graph_head head;
-    unsigned findings = p->options->map_findings ? 1 : 0;
-    const char *c;
+    unsigned findings = 0, k;
 
     if (!p->maps || !graph_find_head(m->graph, &head))
         return;
-    for (c = p->options->map_findings; c && *c; c++)
-        findings += *c == ',';
+    for (k = 0; k < head.outputs; k++)
+        findings += p->maps->drawn[k];
     wrap_put(&w, "", "maps     %s", format_things(p->images->count, "file", n));
     wrap_put(&w, " ", "of %s", format_bytes(maps_file_bytes(&head), bytes));
     wrap_put(&w, " ", "(%s in all)", format_bytes(maps_file_bytes(&head) * p->images->count, bytes));

@@ -16,7 +16,13 @@
 
 #define JSON_MAX (64u << 20)
 
-static const struct parse_bounds bounds = {.size = JSON_MAX, .depth = 8, .values = 1000000, .reals = true};
+static const struct parse_bounds bounds = {.size = JSON_MAX, .depth = 8, .values = 4000000, .reals = true};
+
+enum chex_status
+json_file_unread(struct chex_error *err, enum chex_status status, const char *path)
+{
+    return error_context(err, status == CHEX_ERR_NOT_IMAGE ? CHEX_ERR_MISSING : status, "'%s'", path);
+}
 
 enum chex_status
 json_file_read(const char *path, const char *program, json_t **out, struct chex_error *err)
@@ -25,9 +31,10 @@ json_file_read(const char *path, const char *program, json_t **out, struct chex_
     enum chex_status status = file_read(AT_FDCWD, path, JSON_MAX, &text, err);
 
     if (status != CHEX_OK)
-        status = error_context(err, status, "'%s'", path);
+        status = json_file_unread(err, status, path);
     else if ((status = parse_json(text.data, text.size, &bounds, out, err)) != CHEX_OK)
-        status = error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is not a file of %s", path, program);
+        status = error_context(err, status == CHEX_ERR_MEMORY ? status : CHEX_ERR_INCOMPATIBLE,
+                               "'%s' is not a file of %s", path, program);
     buffer_release(&text);
     return status;
 }

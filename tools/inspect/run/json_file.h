@@ -17,6 +17,8 @@
  * CHEX_ERR_INCOMPATIBLE (no JSON), CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
 enum chex_status json_file_read(const char *path, const char *program, json_t **out, struct chex_error *err);
+/* Put the path of a file that could not be read before the message, and return the status, which *err has too. */
+enum chex_status json_file_unread(struct chex_error *err, enum chex_status status, const char *path);
 
 /* Copy a text, cut to the size. */
 void json_take_text(const json_t *object, const char *key, char *out, size_t size);

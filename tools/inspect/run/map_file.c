@@ -133,7 +133,7 @@ read_sheet(const char *folder, const json_t *object, struct map_file *out, struc
         return CHEX_OK;
     }
     if (status != CHEX_OK)
-        return error_context(err, status, "'%s'", path);
+        return json_file_unread(err, status, path);
     *left -= f->sheet.size;
     return take_size(f, path, err);
 }
@@ -152,8 +152,10 @@ check_model(const json_t *top, const char *file, const char *sha256, struct chex
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' is not a file of chex-predict", file);
     if (!json_is_object(json_object_get(top, "maps")))
         return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' has no maps: give chex-predict --maps", file);
+    if (json_array_size(models) != 1)
+        return error_set(err, CHEX_ERR_INCOMPATIBLE, "'%s' has results of several models", file);
     JSON_TAKE(json_array_get(models, 0), "sha256", found);
-    if (json_array_size(models) != 1 || strcmp(found, sha256) != 0)
+    if (strcmp(found, sha256) != 0)
         return error_set(err, CHEX_ERR_INCOMPATIBLE,
                          "'%s' has maps of other weights than the predictions of the run: SHA-256 %.64s, not %.64s",
                          file, found, sha256);
@@ -208,7 +210,7 @@ map_file_read(const char *folder, const char *const *name, unsigned outputs, con
         return error_set(err, CHEX_ERR_USAGE, "the path of --maps is too long");
     snprintf(file, sizeof(file), "%s/predictions.json", folder);
     status = json_file_read(file, "chex-predict", &top, err);
-    if (status == CHEX_ERR_MISSING && err->cause == ENOENT)
+    if (status == CHEX_ERR_MISSING && (err->cause == ENOENT || err->cause == ENOTDIR))
         status = error_set(err, status,
                            "'%s' has no predictions.json: --maps takes the folder -o of chex-predict --maps", folder);
     if (status == CHEX_OK)

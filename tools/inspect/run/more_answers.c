@@ -94,26 +94,30 @@ answer_many(struct run_report *r)
     run_say(a, " The bootstrap's intervals hold no variance of seeds. The other answers are about the first run.");
 }
 
-#define ALIKE 0.5 /* rank correlation of maps that need a look */
+#define ALIKE 0.5 /* rank correlation of maps that need a look, of the mean or of a finding */
 
 static void
 say_boxes(struct run_answer *a, const struct run_report *r)
 {
+    static const char *const words[] = {"", "a constant box", "a maximum in the middle", "chance"};
     const struct map_boxes *b = &r->maps->mean;
     const struct measured *point;
-    unsigned k;
+    unsigned k, best = BOX_MAP;
 
     for (k = 0; b->boxes == 0 && k < r->p.outputs; k++) /* a single finding has values */
         if (r->maps->finding[k].boxes.enough)
             b = &r->maps->finding[k].boxes;
-    if (!b->enough) {
+    point = b->value[0];
+    for (k = BOX_CONSTANT; k < BOX_METHODS; k++)
+        if (!isnan(point[k].value) && (best == BOX_MAP || point[k].value > point[best].value))
+            best = k;
+    if (!b->enough || isnan(point[BOX_MAP].value) || best == BOX_MAP) {
         run_say(a, " No finding has enough boxes for a number.");
         return;
     }
-    point = b->value[0];
-    run_say(a, " The hottest pixel is in %s of the boxes, that of a constant box in %s, that of chance in %s.",
-            NUMBER(point[BOX_MAP].value), NUMBER(point[BOX_CONSTANT].value), NUMBER(point[BOX_CHANCE].value));
-    if (!(point[BOX_MAP].value > point[BOX_CONSTANT].value && point[BOX_MAP].value > point[BOX_CHANCE].value)) {
+    run_say(a, " The hottest pixel is in %s of the boxes, that of the best control (%s) in %s.",
+            NUMBER(point[BOX_MAP].value), words[best], NUMBER(point[best].value));
+    if (point[BOX_MAP].value <= point[best].value) {
         run_say(a, " So the maps find the boxes no better than a control without a network.");
         a->level = RUN_LOOK;
     }
@@ -144,7 +148,7 @@ answer_maps(struct run_report *r)
     if (!m)
         return;
     a = run_answer_begin(r, "maps", "Maps", RUN_GOOD);
-    if (isnan(m->correlation)) {
+    if (isnan(m->correlation) || m->compared == 0) {
         a->level = RUN_NOTE;
         run_say(a, "n/a: no map of the images that were compared has two different values.");
     } else {
@@ -154,7 +158,7 @@ answer_maps(struct run_report *r)
         if (most < r->p.outputs)
             run_say(a, "; the largest is that of %s, %s", r->finding[most].name, NUMBER(m->finding[most].correlation));
         run_say(a, ". A map that hardly changes when the weights are random does not explain the network.");
-        if (fabs(m->correlation) >= ALIKE)
+        if (fabs(m->correlation) >= ALIKE || (most < r->p.outputs && fabs(m->finding[most].correlation) >= ALIKE))
             a->level = RUN_LOOK;
     }
     if (m->box_images > 0)
