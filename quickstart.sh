@@ -43,6 +43,9 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+case $count in
+    '' | *[!0-9]* | 0*) die "-n needs a number of images, not '$count'" ;;
+esac
 [ -z "$folder" ] || [ -d "$folder" ] || die "'$folder' is not a folder"
 
 # first PATTERN...: the first file of these names in $folder or one level below.

@@ -25,6 +25,8 @@ EXTRA_DIST += \
 RELEASE_FLAGS =
 #: release            all files of a release into release/: doc/releasing.md
 release: dist-xz
+	@cd '$(srcdir)' && { ! test -e .git || test -z "`git status --porcelain --untracked-files=no`"; } || \
+	  { echo 'make release: there are changes without a commit' >&2; exit 1; }
 	rm -rf release
 	$(SHELL) $(srcdir)/packaging/release/make_release.sh $(RELEASE_FLAGS) '$(distdir).tar.xz' release
 #: verify-release     TARBALL=FILE: make this file of a release again, and compare

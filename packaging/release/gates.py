@@ -79,7 +79,8 @@ def tree_faults(tree, folders):
     """What is missing in the tree, and which of its files name a folder of the build."""
     wanted = [f"bin/{p}" for p in PROGRAMS] + [f"share/man/man1/{p}.1" for p in PROGRAMS]
     wanted += [f"share/{place.format(p)}" for p in PROGRAMS for place in COMPLETIONS]
-    wanted += ["share/man/man5/chex-shard.5", "share/doc/chex-tools/LICENSE", "share/doc/chex-tools/README.md"]
+    wanted += ["share/man/man5/chex-shard.5", "share/doc/chex-tools/LICENSE", "share/doc/chex-tools/README.md",
+               "share/doc/chex-tools/doc/install.md", "share/chex-tools/schemas/manifest.schema.json"]
     with open(os.path.join(HERE, "libraries.toml"), "rb") as f:
         tables = tomllib.load(f)
     for name, table in tables.items():

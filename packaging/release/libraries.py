@@ -57,9 +57,8 @@ def download(mirrors, folder, name, sha256, into):
         if digest(partial) == sha256:
             os.replace(partial, path)
             return path
-        found = digest(partial)
+        said.append(f"{url}: SHA-256 {digest(partial)}, but {sha256} is pinned")
         os.remove(partial)
-        sys.exit(f"libraries.py: {url}: SHA-256 {found}, but {sha256} is pinned")
     print("libraries.py:", "\n".join(said), file=sys.stderr)
     sys.exit(77)
 

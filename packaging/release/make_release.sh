@@ -1,9 +1,10 @@
 #!/bin/sh
 # make_release.sh - everything that a release consists of, from the source tarball
 #
-#     make_release.sh [-m MACHINE]... [-t] TARBALL OUT
+#     make_release.sh [-m MACHINE]... [-b | -t] TARBALL OUT
 #     make_release.sh -p
 #
+#     -b             the bill of materials only
 #     -m MACHINE     x86_64 or aarch64; without it both
 #     -p             only download; 77 where that is not possible
 #     -t             the relocatable tarballs only
@@ -15,14 +16,18 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-machines='' trees_only='' prepare_only=
+machines='' trees_only='' prepare_only='' bill_only=
 usage() {
-    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
-while getopts m:pt option; do
+while getopts bm:pt option; do
     case $option in
-    m) machines="$machines $OPTARG" ;;
+    b) bill_only=yes ;;
+    m)
+        [ "$OPTARG" = x86_64 ] || [ "$OPTARG" = aarch64 ] || usage
+        machines="$machines $OPTARG"
+        ;;
     p) prepare_only=yes ;;
     t) trees_only=yes ;;
     *) usage ;;
@@ -36,9 +41,19 @@ LC_ALL=C TZ=UTC
 TAR_OPTIONS='' GZIP=''
 export LC_ALL TZ TAR_OPTIONS GZIP
 # Settings of one machine.
-unset CONFIG_SITE CC CFLAGS CPPFLAGS CXX CXXFLAGS DESTDIR LDFLAGS LIBS MAKEFLAGS MAKELEVEL MFLAGS
+unset CONFIG_SITE CC CFLAGS CPATH CPLUS_INCLUDE_PATH CPPFLAGS CXX CXXFLAGS C_INCLUDE_PATH DESTDIR LDFLAGS LIBRARY_PATH \
+    LIBS MAKEFLAGS MAKELEVEL MFLAGS PKG_CONFIG_SYSROOT_DIR
 for program in cmake make patch pkg-config python3 readelf xz; do
     command -v "$program" > /dev/null || { echo "make_release.sh: needs $program" >&2; exit 1; }
+done
+
+# The programs of another machine print their completions.
+for machine in $machines; do
+    [ "$machine" = "$(uname -m)" ] || [ -n "$bill_only$prepare_only" ] ||
+        { command -v "qemu-$machine" > /dev/null && [ -d "/usr/$machine-linux-gnu" ]; } || {
+        echo "make_release.sh: needs qemu-$machine and /usr/$machine-linux-gnu for the programs of $machine" >&2
+        exit 1
+    }
 done
 
 # What is built once has these files as its key.
@@ -91,6 +106,11 @@ wheel() {
     echo "$(basename "$wheel"): auditwheel says $tag"
 }
 
+bill() {
+    "$here/sbom.py" "$tarball" "$version" "$SOURCE_DATE_EPOCH" > "$out/$name.cdx.json"
+}
+
+[ -z "$bill_only" ] || { bill; exit 0; }
 trees=$(mktemp -d)
 trap 'rm -rf "$trees"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -106,11 +126,13 @@ for machine in $machines; do
 done
 [ -z "$trees_only" ] || exit 0
 
-cmp -s "$tarball" "$out/$name.tar.xz" || cp "$tarball" "$out/"
-"$here/sbom.py" "$tarball" "$version" "$SOURCE_DATE_EPOCH" > "$out/$name.cdx.json"
+[ "$tarball" = "$out/$name.tar.xz" ] || install -m 644 "$tarball" "$out/"
+bill
 "$kept/checks/bin/python" "$here/check_sbom.py" "$out/$name.cdx.json"
 (cd "$out" && sha256sum "$name".tar.xz "$name"-linux-*.tar.gz chex_tools-*.whl "$name.cdx.json") > "$trees/sums"
 mv "$trees/sums" "$out/SHA256SUMS"
 tar -xOf "$tarball" "$name/CHANGELOG.md" > "$trees/CHANGELOG.md"
 "$here/notes.py" "$trees/CHANGELOG.md" "$version" "$out/SHA256SUMS" > "$out/NOTES.md"
+grep -q "^## $version - [0-9]" "$trees/CHANGELOG.md" ||
+    echo "make_release.sh: CHANGELOG.md gives $version no date: not a release yet" >&2
 cat "$out/SHA256SUMS"

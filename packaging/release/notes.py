@@ -19,7 +19,7 @@ On Linux with glibc 2.28 or later (RHEL 8, Debian 10, Ubuntu 18.10 and later), w
 - The symbols of each program decide that, and auditwheel for the wheel: no system with glibc 2.28 was run.
 - The x86-64 programs are run by `tests/tree/check_release.sh` in minimal root file systems of Debian 11 (glibc 2.31)
   and Debian 12 (2.36): synthetic images, conversion, check, report, training, two ranks with the MPI libraries of PyPI.
-- The aarch64 programs were run by qemu on x86-64, not on such a machine.
+- Programs for aarch64 were run by qemu on x86-64, if at all, and not on such a machine.
 - MPI is opened at run time: Open MPI 4 and 5, and libraries with the interface of MPI 5 (MPICH 5, Intel MPI 2021.19).
 - There is no CUDA in these programs.  Build the source with nvcc for GPUs: doc/install.md.
 """

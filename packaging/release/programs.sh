@@ -47,8 +47,8 @@ quiet "../$name/configure" --build="$(uname -m)-linux-gnu" --host="$machine-linu
 programs=$(find "../$name/man" -name 'chex-*.1' -exec basename '{}' .1 ';' | sort)
 # shellcheck disable=SC2086  # a list of words
 quiet make -s -j"$(nproc 2> /dev/null || echo 1)" $programs
-quiet make -s install-binPROGRAMS install-man1 install-man5 install-dist_docDATA DESTDIR="$tree" \
-    docdir=/share/doc/chex-tools mandir=/share/man
+quiet make -s install-binPROGRAMS install-man1 install-man5 install-dist_schemasDATA DESTDIR="$tree" \
+    mandir=/share/man pkgdatadir=/share/chex-tools
 # libchex comes along with the programs, but is not linked with them.
 rm -rf "${tree:?}/lib"
 
@@ -69,7 +69,10 @@ for program in $programs; do
     done
 done
 
+# The documents keep their folders, for the links between them.
 doc=$tree/share/doc/chex-tools
+mkdir -p "$doc"
+(cd "../$name" && cp -R ./*.md CITATION.cff LICENSE doc "$doc/" && cp --parents -R packaging/module "$doc/")
 "$here/libraries.py" licences "$sources" "$doc/licenses"
 mkdir -p "$doc/licenses/zig"
 cp "$tools/zig-licence" "$doc/licenses/zig/LICENSE"

@@ -5,17 +5,24 @@
 #
 # The source tarball is made from COMMIT (default: the tag vVERSION where this checkout has it).  Outside a checkout, or
 # without that tag, it is made from its own files, of which those that are not in git are generated first (autoreconf,
-# protoc-c).  A relocatable tarball is made by the scripts in the source tarball next to it.  The same versions of
-# autoconf, automake and libtool are needed: a release is made on Debian 12.
+# protoc-c).  A relocatable tarball, a wheel and the bill of materials are made by the scripts in the source tarball next
+# to them.  The same versions of autoconf, automake and libtool are needed: a release is made on Debian 12.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
-{ [ $# -ge 1 ] && [ -f "$1" ]; } || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+{ [ $# -ge 1 ] && [ -f "$1" ]; } || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$here/../..
 tarball=$(readlink -f "$1")
 file=$(basename "$tarball")
-name=$(echo "${file%.tar.*}" | sed 's/-linux-.*//')
+case $file in
+*.tar.gz) name=${file%-linux-*} machine=${file##*-linux-} machine=${machine%.tar.gz} ;;
+*.whl) name=${file%%-py3-*} machine=${file##*_2_28_} machine=${machine%.whl} ;;
+*.tar.xz) name=${file%.tar.xz} machine= ;;
+*.cdx.json) name=${file%.cdx.json} machine= ;;
+*) echo "verify_release.sh: not a file of a release: $file" >&2; exit 2 ;;
+esac
+name=chex-tools${name#chex?tools}
 commit=${2:-}
 umask 022
 work=$(mktemp -d)
@@ -61,19 +68,20 @@ source_again() {
     again=$work/source/build/$file
 }
 
-tree_again() {
+# from_source WORD...: by make_release.sh, with these options, of the source tarball.
+from_source() {
     beside=$(dirname "$tarball")/$name.tar.xz
     [ -f "$beside" ] || { echo "verify_release.sh: needs the source beside it: $beside" >&2; exit 1; }
-    machine=${file##*-linux-}
-    machine=${machine%.tar.*}
     mkdir "$work/source"
     tar -C "$work/source" -xf "$beside" --strip-components=1
-    "$work/source/packaging/release/make_release.sh" -t -m "$machine" "$beside" "$work/again"
+    "$work/source/packaging/release/make_release.sh" "$@" "$beside" "$work/again"
     again=$work/again/$file
 }
 
 case $file in
-*-linux-*) tree_again ;;
+*.tar.gz) from_source -t -m "$machine" ;;
+*.whl) from_source -m "$machine" ;;
+*.cdx.json) from_source -b ;;
 *) source_again ;;
 esac
 cmp "$tarball" "$again" || {
