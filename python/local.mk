@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	python/chex_tools/__init__.py \
 	python/chex_tools/_dataset.py \
 	python/chex_tools/_manifest.py \
+	python/chex_tools/_maps.py \
 	python/chex_tools/_programs.py \
 	python/chex_tools/_run.py \
 	python/chex_tools/_safetensors.py \

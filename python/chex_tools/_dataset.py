@@ -4,13 +4,13 @@ import concurrent.futures
 import hashlib
 import operator
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional, Union, overload
 
 import numpy as np
 
-from ._manifest import TEXTS, Manifest, find_split, read_manifest
+from ._manifest import TEXTS, find_split, read_manifest, refuse_replaced
+from ._maps import Path, map_shard, shard_path, text_path
 from ._texts import read_texts
 from ._where import select
 from .errors import DamagedError, InputError, UsageError
@@ -33,19 +33,16 @@ class Record(NamedTuple):
     slot: str
 
 
-def shard_path(folder: str, manifest: Manifest, shard: int) -> str:
-    """The path of a shard, which is a regular file of the size in the manifest."""
-    wanted = manifest.shards[shard]
-    path = os.path.join(folder, wanted.name)
-    try:
-        found = os.stat(path)
-    except OSError as e:
-        raise InputError(f"cannot read the shard '{path}': {e.strerror or e}") from e
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"the shard '{path}' is not a regular file")
-    if found.st_size != wanted.size:
-        raise DamagedError(f"the shard '{path}' has {found.st_size} bytes, the manifest says {wanted.size}")
-    return path
+def _selection(index: Any) -> Any:
+    """An index of several images: a slice, or an array of numbers or of a mask."""
+    if isinstance(index, slice):
+        return index
+    found: Array = np.asarray(index)
+    if found.size == 0 and found.dtype != np.bool_:
+        found = found.astype(np.int64)
+    if found.ndim != 1 or (found.dtype != np.bool_ and found.dtype.kind not in "iu"):
+        raise UsageError("an index is a number, a slice, a list of numbers, or a mask; images() takes no single number")
+    return found
 
 
 class Dataset:
@@ -57,12 +54,14 @@ class Dataset:
     data[5] is a Record.  data[10:20], data[list_of_indices] and data[mask] are a Dataset of these images.  images()
     copies many images into one array.  labels, ages, names and so on are arrays with a value for each image.
 
-    The shards are mapped into memory when they are first used.  A Dataset can be pickled, and used after a fork and by
-    several threads.  Checksums are compared only by verify()."""
+    The shards are mapped into memory when they are first used, and then IncompatibleError says that the data set was
+    replaced since it was opened.  All Datasets of a process share the maps.  A Dataset can be pickled, and used after a
+    fork and by several threads.  Checksums are compared only by verify().  Columns such as labels come from all shards
+    of the images: if these are not in the page cache, the system reads most of their bytes."""
 
-    def __init__(self, folder: Union[str, "os.PathLike[str]"], split: Optional[str] = None,
+    def __init__(self, folder: Path, split: Optional[str] = None,
                  where: Union[str, Sequence[str], None] = None) -> None:
-        self.folder = os.path.abspath(os.fspath(folder))
+        self.folder = os.path.abspath(text_path(folder))
         self._manifest = read_manifest(self.folder)
         self._open: dict[int, tuple[Array, Array]] = {}
         self._columns: dict[str, Array] = {}
@@ -121,14 +120,11 @@ class Dataset:
         return np.concatenate(places)
 
     def _map(self, shard: int) -> tuple[Array, Array]:
-        """The records of a shard and their images, mapped.
-
-        Mode c, copy on write: PyTorch warns of memory that is read-only.  What users get is read-only."""
+        """The records of a shard and their images, mapped.  What users get is read-only."""
         found = self._open.get(shard)
         if found is None:
-            path = shard_path(self.folder, self._manifest, shard)
-            mapped = np.memmap(path, self._manifest.dtype, mode="c", shape=(self._manifest.shards[shard].records,))
-            records: Array = mapped.view(np.ndarray)
+            mapped = map_shard(self.folder, self._manifest, shard)
+            records: Array = np.frombuffer(mapped, self._manifest.dtype)
             images = records["image"]
             records.flags.writeable = False
             found = self._open[shard] = (records, images)
@@ -160,12 +156,7 @@ class Dataset:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, (int, np.integer)) and not isinstance(index, (bool, np.bool_)):
             return self._record(operator.index(index))
-        if not isinstance(index, slice):
-            index = np.asarray(index)
-            if index.size == 0 and index.dtype != np.bool_:
-                index = index.astype(np.int64)
-            if index.ndim != 1 or (index.dtype != np.bool_ and index.dtype.kind not in "iu"):
-                raise UsageError("an index is a number, a slice, a list of numbers, or a mask")
+        index = _selection(index)
         found = object.__new__(type(self))
         found.__dict__.update(self.__dict__, places=self.places[index], _open=self._open,
                               _columns={name: column[index] for name, column in self._columns.items()})
@@ -180,12 +171,13 @@ class Dataset:
         if len(texts) < len(TEXTS):
             texts.update(self._read_texts(shard, row))
         view, patient, name = (texts[t].decode("utf-8", "replace") for t in TEXTS)
-        return Record(record["image"], record["label"], name, patient, float(record["age"]), record["sex"].decode(),
-                      view, self._manifest.shards[shard].split, record["slot"].decode("ascii", "replace"))
+        return Record(record["image"], record["label"], name, patient, float(record["age"]),
+                      record["sex"].decode("utf-8", "replace"), view, self._manifest.shards[shard].split,
+                      record["slot"].decode("ascii", "replace"))
 
     def images(self, indices: Union[Sequence[int], Array, None] = None, out: Optional[Array] = None) -> Array:
         """A copy of these images (default: all) in one array (n, height, width) of uint8, or in out."""
-        places = self.places if indices is None else self.places[indices]
+        places = self.places if indices is None else self.places[_selection(indices)]
         if out is None:
             out = np.empty((len(places), *self.shape), np.uint8)
         elif out.shape != (len(places), *self.shape) or out.dtype != np.uint8:
@@ -200,7 +192,8 @@ class Dataset:
     def _read_texts(self, shard: int, row: int) -> dict[str, bytes]:
         begin = self._manifest.dtype.fields["slot"][1] + 28  # type: ignore[index]
         where = f"'{self._manifest.shards[shard].name}' record {row}"
-        return read_texts(self._shard(shard)[row].tobytes(), begin, where)
+        record = self._shard(shard)[row:row + 1].view(np.uint8)
+        return read_texts(record[begin:].tobytes(), 0, where)  # what is before the texts is not copied
 
     def _read_column(self, name: str) -> Array:
         """A field of all images, read shard by shard."""
@@ -231,7 +224,8 @@ class Dataset:
         if name not in self._columns:
             column = self._read_column(name)
             if column.dtype.kind == "S":
-                column = np.char.decode(column, "utf-8", "replace")
+                # decode() makes an empty column one of floats in NumPy 1
+                column = np.char.decode(column, "utf-8", "replace") if column.size else np.empty(0, np.str_)
             column.flags.writeable = False
             self._columns[name] = column
         return self._columns[name]
@@ -274,10 +268,11 @@ class Dataset:
     # ---- checksums -----------------------------------------------------------------------------------------------
 
     def _sha256(self, shard: int) -> str:
-        path = shard_path(self.folder, self._manifest, shard)
+        path = shard_path(self.folder, self._manifest.shards[shard])
         digest = hashlib.sha256()
         try:
             with open(path, "rb") as f:
+                refuse_replaced(self.folder, self._manifest)
                 for block in iter(lambda: f.read(BLOCK), b""):
                     digest.update(block)
         except OSError as e:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Optional
 
 import numpy as np
 
-from .errors import DamagedError, IncompatibleError, InputError
+from .errors import ChexError, DamagedError, IncompatibleError, InputError
 
 FORMAT = 1
 NAME = "manifest.json"
@@ -55,6 +55,8 @@ class Manifest(NamedTuple):
     splits: tuple[Split, ...]
     shards: tuple[Shard, ...]
     raw: dict[str, Any]
+    sha256: str  # of the file
+    signature: tuple[int, ...]  # device, inode, size and time of the file
 
 
 class _Reader:
@@ -92,7 +94,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _integer(text: str) -> int:
+def parse_integer(text: str) -> int:
+    """For json: a number with thousands of digits is refused."""
     if len(text) > 20:
         raise ValueError(f"a number of {len(text)} digits")
     return int(text)
@@ -105,7 +108,7 @@ def _no_constant(text: str) -> NoReturn:
 def parse_json(data: bytes, path: str) -> dict[str, Any]:
     """An object of JSON in UTF-8, without repeated keys."""
     try:
-        found = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_int=_integer,
+        found = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_int=parse_integer,
                            parse_constant=_no_constant)
     except (ValueError, RecursionError) as e:
         raise DamagedError(f"'{path}': not JSON: {e}") from None
@@ -206,6 +209,31 @@ def _check_splits(r: _Reader, splits: Sequence[Split], shards: Sequence[Shard]) 
             r.fault(what, "a name occurs twice")
 
 
+def _signature(path: str) -> tuple[int, ...]:
+    """What differs if another file has taken the place of this one."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def refuse_replaced(folder: str, manifest: Manifest) -> None:
+    """IncompatibleError: the folder no longer has this manifest.  A copy of the same bytes is the same manifest.
+
+    To be called when a shard is open: chex-convert removes a manifest before it replaces shards."""
+    path = os.path.join(folder, NAME)
+    if _signature(path) == manifest.signature:
+        return
+    try:
+        same = hashlib.sha256(read_file(path, MOST_BYTES, "the manifest")).hexdigest() == manifest.sha256
+    except ChexError:
+        same = False
+    if not same:
+        raise IncompatibleError(f"the data set in '{folder}' was replaced, changed or removed since it was "
+                                "opened: open it again")
+
+
 def read_manifest(folder: str) -> Manifest:
     """Read and check the manifest of a data set.
 
@@ -213,6 +241,7 @@ def read_manifest(folder: str) -> Manifest:
     path = os.path.join(folder, NAME)
     if os.path.isdir(folder) and not os.path.exists(path):
         raise InputError(f"'{folder}' has no {NAME}: no data set, or a conversion that is not complete")
+    signature = _signature(path)  # before the file is read, so that it is never that of a later file
     data = read_file(path, MOST_BYTES, "the manifest")
     raw = parse_json(data, path)
     r = _Reader(path)
@@ -236,7 +265,8 @@ def read_manifest(folder: str) -> Manifest:
                             r.number(s, "patients", 0, 1 << 62, where)))
     _check_splits(r, splits, shards)
     dataset_id = r.text(raw, "dataset_id", "[0-9a-f]{16}")
-    return Manifest(dataset_id, *shape, dtype, findings, tuple(splits), shards, raw)
+    return Manifest(dataset_id, *shape, dtype, findings, tuple(splits), shards, raw, hashlib.sha256(data).hexdigest(),
+                    signature)
 
 
 def find_split(manifest: Manifest, name: str) -> Optional[Split]:

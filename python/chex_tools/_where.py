@@ -15,11 +15,15 @@ ALIASES = {"infiltrate": "infiltration"}
 
 def _fold(name: str) -> str:
     """Findings are compared without case, blanks, '_' and '-'."""
-    return re.sub(r"[ _-]", "", name).lower()
+    return _lower(re.sub(r"[ \t_-]", "", name))
+
+
+def _lower(text: str) -> str:
+    """Only ASCII, as the programs do."""
+    return re.sub("[A-Z]", lambda m: m.group().lower(), text)
 
 
 def _upper(text: str) -> str:
-    """Only ASCII, as the programs do."""
     return re.sub("[a-z]", lambda m: m.group().upper(), text)
 
 
@@ -54,7 +58,7 @@ def _term(term: str, findings: Sequence[str], splits: Sequence[str], column: Col
     if not term:
         raise UsageError("where: an empty term")
     key, equals, value = term.partition("=")
-    key = _upper(key).lower()
+    key = _lower(key)
     if not equals or key not in KEYS:
         return _finding(term, findings, column)
     if not value:
@@ -80,11 +84,14 @@ def select(where: Union[str, Sequence[str]], findings: Sequence[str], splits: Se
     """A mask of the records that match each of the texts.
 
     A text matches if one of its terms does, which commas separate.  column gives the values of a field by name."""
-    texts: list[str] = [where] if isinstance(where, str) else list(where)
+    try:
+        texts: list[str] = [where] if isinstance(where, str) else list(where)
+    except TypeError:
+        texts = []
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"where is a text or a list of texts, not {where!r}")
     masks = []
     for text in texts:
         terms = [_term(term, findings, splits, column) for term in text.split(",")]
         masks.append(np.logical_or.reduce(terms))
-    if not masks:
-        raise UsageError("where: no terms")
     return np.logical_and.reduce(masks)

@@ -5,20 +5,19 @@
     train = chex_tools.tf.dataset("shards", "train", batch_size=64, shuffle=True)
     model.fit(train)
 """
-import os
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
 
-from ._dataset import shard_path
 from ._manifest import TEXTS, find_split, read_manifest
+from ._maps import Path, shard_path, text_path
 from .errors import UsageError
 
 HEADER = 12  # bytes of a record before its data, which TFRecordDataset removes
 
 
-def dataset(folder: Union[str, "os.PathLike[str]"], split: str, *, batch_size: Optional[int] = None,
+def dataset(folder: Path, split: str, *, batch_size: Optional[int] = None,
             shuffle: bool = False, seed: Optional[int] = None, buffer: int = 1024, about: bool = False,
             checksums: bool = False) -> Any:
     """A tf.data.Dataset of the images of a split: image, label; without padding records.
@@ -31,12 +30,12 @@ def dataset(folder: Union[str, "os.PathLike[str]"], split: str, *, batch_size: O
     shuffle     shuffle the shards, read several at a time, and shuffle the images of a buffer; with seed in the same
                 order in every run
     checksums   compare the checksum of each record (TFRecordDataset); a damaged one raises tf.errors.DataLossError"""
-    root = os.fspath(folder)
+    root = text_path(folder)
     manifest = read_manifest(root)
     found = find_split(manifest, split)
     if found is None:
         raise UsageError(f"'{root}' has no split '{split}'; there are {', '.join(s.name for s in manifest.splits)}")
-    paths = [shard_path(root, manifest, i) for i in range(found.first, found.first + found.shards)]
+    paths = [shard_path(root, s) for s in manifest.shards[found.first:found.first + found.shards]]
     fields: Any = manifest.dtype.fields
     names = [name for name in ("age", "sex", "slot", *TEXTS) if name in fields]
     cut = HEADER if checksums else 0
