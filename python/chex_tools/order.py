@@ -5,6 +5,7 @@ It is computed as train/data/order.c does: Fisher and Yates' shuffle with the nu
 SC 2011), so it is the same on every machine and in every version of NumPy.
 """
 import hashlib
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +21,34 @@ _MASK = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
 
+def whole(value: Any, what: str, least: int, most: int) -> int:
+    """A whole number, also one of NumPy or PyTorch, as an int.  UsageError: it is none, or out of its range."""
+    try:
+        number = operator.index(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what} is a whole number, not {value!r}") from None
+    if not least <= number <= most:
+        raise UsageError(f"{what} is from {least} to {most}, not {number}")
+    return number
+
+
+def whole_seed(seed: Any) -> int:
+    """A seed as an int."""
+    return whole(seed, "a seed", 0, (1 << 63) - 1)
+
+
+def whole_epoch(epoch: Any) -> int:
+    """The number of an epoch as an int."""
+    return whole(epoch, "an epoch", 0, (1 << 32) - 1)
+
+
+def whole_window(window: Any) -> int:
+    """A number of shards as an int."""
+    return whole(window, "a window of shards", 0, (1 << 63) - 1)
+
+
 def random_bits(seed: int, purpose: int, a: int, first: int, count: int) -> "np.ndarray[Any, np.dtype[np.uint64]]":
     """The numbers first, first + 1, ... of a stream, 64 bits each."""
-    if not 0 <= seed < 1 << 63:
-        raise UsageError(f"a seed is from 0 to 9223372036854775807, not {seed}")
     c0 = np.arange(first, first + count, dtype=np.uint64)
     c1, c2, c3 = (np.full(count, v, np.uint64) for v in (a, 0, purpose))
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32
@@ -60,15 +85,12 @@ def epoch_order(data: "Dataset", seed: int = 1, epoch: int = 0,
 
     For a whole split it is the order of `chex-train --seed SEED`, with `--shuffle WINDOW` if window is not 0: shuffle
     the shards, then the images of each window of consecutive shards."""
-    if not 0 <= epoch < 1 << 32:
-        raise UsageError(f"an epoch is from 0 to 4294967295, not {epoch}")
+    seed, epoch, window = whole_seed(seed), whole_epoch(epoch), whole_window(window)
     count = len(data)
     if window == 0:
         out = list(range(count))
         _shuffle(out, seed, epoch, 0)
         return np.array(out, dtype=np.int64)
-    if window < 0:
-        raise UsageError(f"a window is a number of shards, not {window}")
     shard = data.places[:, 0]
     first = np.flatnonzero(np.diff(shard, prepend=-1)).tolist() + [count]
     shards = list(range(len(first) - 1))

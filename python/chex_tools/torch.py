@@ -10,7 +10,8 @@
 """
 import collections
 import concurrent.futures
-import os
+import hashlib
+import operator
 import random
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Callable, Optional, Union
@@ -21,6 +22,7 @@ from torch.utils import data
 
 from . import order as _order
 from ._dataset import Dataset
+from ._maps import Path
 from .errors import IncompatibleError, UsageError
 
 Batch = tuple[torch.Tensor, torch.Tensor, dict[str, Any]]
@@ -59,7 +61,7 @@ class Shards(data.Dataset[Any]):
     one, as torchvision's do; it comes before channels and normalize.  where selects as in Dataset.  Any start method
     of worker processes works."""
 
-    def __init__(self, folder: Union[str, "os.PathLike[str]"], split: Optional[str] = None,
+    def __init__(self, folder: Path, split: Optional[str] = None,
                  transform: Optional[Callable[[torch.Tensor], torch.Tensor]] = None, *,
                  where: Union[str, Sequence[str], None] = None, channels: int = 1, normalize: bool = False) -> None:
         if channels not in (1, 3):
@@ -92,23 +94,32 @@ class Shards(data.Dataset[Any]):
             found = self._maps[shard] = torch.from_numpy(self.records.mapped_images(shard))
         return found
 
-    def _images(self, indices: list[int]) -> torch.Tensor:
-        """A copy of the gray images (n, 1, H, W); in a worker process, in shared memory.
+    def _images(self, indices: list[int], shared: bool) -> torch.Tensor:
+        """A copy of the gray images (n, 1, H, W), in shared memory or not.
 
         One call of PyTorch copies all of them, so that other threads can run meanwhile."""
         if not indices:
             return torch.empty((0, 1, *self.records.shape), dtype=torch.uint8)
         views = [self._map(shard)[row] for shard, row in self.records.places[indices].tolist()]
-        out = _shared((len(indices), *self.records.shape)) if _worker_info() else None
+        out = _shared((len(indices), *self.records.shape)) if shared else None
         image: torch.Tensor = torch.stack(views, out=out).unsqueeze(1)
         return image
 
     def __getitem__(self, index: Any) -> Any:
-        if not isinstance(index, (list, np.ndarray)):
-            images, labels, columns = self[[int(index)]]
-            return images[0], labels[0], {name: values[0] for name, values in columns.items()}
-        k: list[int] = index if isinstance(index, list) else index.tolist()
-        image = self._images(k)  # IndexError: one of them is outside
+        if isinstance(index, (np.ndarray, torch.Tensor)) and index.ndim == 1:
+            index = index.tolist()
+        if isinstance(index, list):
+            # Batches of a worker process are in shared memory.  It needs a descriptor, so single images are not.
+            return self._batch(index, _worker_info() is not None)
+        try:
+            number = operator.index(index)
+        except (TypeError, ValueError):
+            raise UsageError(f"an index is a number or a list of numbers, not {index!r}") from None
+        images, labels, columns = self._batch([number], False)
+        return images[0], labels[0], {name: values[0] for name, values in columns.items()}
+
+    def _batch(self, k: list[int], shared: bool) -> Batch:
+        image = self._images(k, shared)  # IndexError: one of them is outside
         if self.transform and k:
             image = torch.stack([self.transform(x) for x in image.unbind()])
         if self.normalize:
@@ -131,11 +142,12 @@ def _shared(shape: tuple[int, ...]) -> torch.Tensor:
 def inverse_frequency(shards: Shards) -> torch.Tensor:
     """A weight for each image: 1 / (images with the rarest finding that it has).
 
-    No Finding counts as a finding.  For Sampler(weights=...): images with rare findings are drawn more often."""
+    No Finding counts as a finding: all labels are 0.  An image with neither, whose labels are 0 or unknown, has the
+    smallest weight, 1 / (all images).  For Sampler(weights=...): images with rare findings are drawn more often."""
     positive = shards.label.eq(1)
-    positive = torch.cat([positive, ~positive.any(dim=1, keepdim=True)], dim=1)
+    positive = torch.cat([positive, shards.label.eq(0).all(dim=1, keepdim=True)], dim=1)
     counts = positive.sum(dim=0).double()
-    each = torch.where(positive, counts, torch.full_like(counts, float("inf")))
+    each = torch.where(positive, counts, torch.full_like(counts, len(shards)))
     weights: torch.Tensor = each.min(dim=1).values.reciprocal()
     return weights
 
@@ -149,9 +161,8 @@ def _ranks(rank: Optional[int], world_size: Optional[int]) -> tuple[int, int]:
         if not distributed.is_available() or not distributed.is_initialized():
             return 0, 1
         return distributed.get_rank(), distributed.get_world_size()
-    if not 0 <= rank < world_size:
-        raise UsageError(f"rank {rank} of {world_size}")
-    return rank, world_size
+    world_size = _order.whole(world_size, "world_size", 1, 1 << 31)
+    return _order.whole(rank, "rank", 0, world_size - 1), world_size
 
 
 class Sampler(data.Sampler[list[int]]):
@@ -167,28 +178,37 @@ class Sampler(data.Sampler[list[int]]):
                    fewer than ranks, some ranks have one batch less
 
     All ranks together have each image once in an epoch.  Each iteration is an epoch: the first one is `epoch`, and the
-    next one follows.  set_epoch() chooses another one."""
+    next one follows.  set_epoch() chooses another one.  len() is the number of batches of this iteration, or of the
+    next one before the first, so after load_state_dict() it is that of the rest of the epoch."""
 
     def __init__(self, shards: Shards, batch_size: int, *, seed: int = 1, window: int = 0, shuffle: bool = True,
                  weights: Union[torch.Tensor, Sequence[float], None] = None, rank: Optional[int] = None,
                  world_size: Optional[int] = None, drop_last: bool = False) -> None:
-        if batch_size < 1:
-            raise UsageError(f"a batch has at least one image, not {batch_size}")
-        self.shards, self.batch_size, self.drop_last = shards, batch_size, drop_last
-        self.seed, self.window, self.shuffle = seed, window, shuffle
+        if not isinstance(shards, Shards):
+            raise UsageError(f"a Sampler is for Shards of chex_tools.torch, not for {type(shards).__name__}")
+        self.shards, self.drop_last, self.shuffle = shards, drop_last, bool(shuffle)
+        self.batch_size = _order.whole(batch_size, "batch_size", 1, (1 << 31) - 1)
+        self.seed, self.window = _order.whole_seed(seed), _order.whole_window(window)
         self.rank, self.world_size = _ranks(rank, world_size)
         self.epoch = self.position = self._first = 0
         self._begun = False
         self._sums: Optional[Any] = None
+        drawn = None
         if weights is not None:
-            given = np.asarray(weights, dtype=np.float64)
+            plain = weights.detach().cpu() if isinstance(weights, torch.Tensor) else weights
+            given = np.asarray(plain, dtype=np.float64)
             if given.shape != (len(shards),) or not np.isfinite(given).all() or (given < 0).any() or not given.any():
                 raise UsageError(f"weights are {len(shards)} finite numbers of 0 or more, and not all 0")
-            self._sums = np.cumsum(given)
-        _order.random_bits(seed, _order.ORDER, 0, 0, 0)  # refuses a wrong seed now
+            self._sums = np.cumsum(given / given.max())  # so the sum is finite
+            drawn = hashlib.sha256(given.astype("<f8").tobytes()).hexdigest()
+        chosen = _order.order_hash(shards.records, np.arange(len(shards)))
+        # What must be equal for a state to fit.
+        self._identity = {"dataset": shards.records.id, "images": chosen, "seed": self.seed, "window": self.window,
+                          "shuffle": self.shuffle, "weights": drawn}
 
     def order(self, epoch: int) -> Any:
         """The images of an epoch, of all ranks."""
+        epoch = _order.whole_epoch(epoch)
         if self._sums is not None:
             draws = _order.random_uniform(self.seed, _order.WEIGHTED, epoch, len(self.shards)) * self._sums[-1]
             return np.minimum(np.searchsorted(self._sums, draws, side="right"), len(self.shards) - 1)
@@ -202,7 +222,7 @@ class Sampler(data.Sampler[list[int]]):
         return full + (not self.drop_last and rest > self.rank)
 
     def __len__(self) -> int:
-        return self._steps(len(self.shards))
+        return self._steps(len(self.shards) - self._first)
 
     def _begin(self) -> tuple[int, int]:
         """Begin an epoch; returns its number and how many of its images are done."""
@@ -212,7 +232,9 @@ class Sampler(data.Sampler[list[int]]):
         return self.epoch, self.position
 
     def _batches(self, epoch: int, done: int) -> Iterator[tuple[list[int], int]]:
-        """Each batch of this rank, and how many images of all ranks are done after it."""
+        """Each batch of this rank, and how many images of all ranks are done after it.
+
+        The last batch is empty if its step has images for other ranks only."""
         order, step = self.order(epoch), self.batch_size * self.world_size
         for begin in range(done, len(order), step):
             images = order[begin:begin + step]
@@ -222,23 +244,21 @@ class Sampler(data.Sampler[list[int]]):
                 return
             else:
                 own = np.array_split(images, self.world_size)[self.rank]
-            if len(own):
-                yield own.tolist(), begin + len(images)
+            yield own.tolist(), begin + len(images)
 
     def __iter__(self) -> Iterator[list[int]]:
         for batch, done in self._batches(*self._begin()):
             self.position = done
-            yield batch
+            if batch:
+                yield batch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is this epoch, from its first image."""
-        self.epoch, self.position, self._first, self._begun = epoch, 0, 0, False
+        """The next iteration is this epoch, from its first image; from that of load_state_dict() if it had this epoch.
 
-    def _identity(self) -> dict[str, Any]:
-        """What must be equal for a state to fit."""
-        sums = None if self._sums is None else float(self._sums[-1])
-        return {"dataset": self.shards.records.id, "images": len(self.shards), "seed": self.seed,
-                "window": self.window, "shuffle": self.shuffle, "weights": sums}
+        So a loop can call it before each iteration, also after load_state_dict()."""
+        epoch = _order.whole_epoch(epoch)
+        if self._begun or epoch != self.epoch:
+            self.epoch, self.position, self._first, self._begun = epoch, 0, 0, False
 
     def state_dict(self, steps: Optional[int] = None) -> dict[str, Any]:
         """Where the run is: after the last batch that came from batches(), or directly from this sampler.
@@ -248,14 +268,15 @@ class Sampler(data.Sampler[list[int]]):
         on all ranks, and can be loaded with another number of ranks or another batch_size."""
         position = self.position
         if steps is not None:
-            position = min(self._first + steps * self.batch_size * self.world_size, len(self.shards))
-        return {"epoch": self.epoch, "position": position, **self._identity()}
+            each, left = self.batch_size * self.world_size, len(self.shards) - self._first
+            position = self._first + min(_order.whole(steps, "steps", 0, -(-left // each)) * each, left)
+        return {"epoch": self.epoch, "position": position, **self._identity}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where the state was made: the next iteration has the images of its epoch that are left.
 
-        IncompatibleError: the state is that of another data set, seed, window or weights."""
-        wrong = [key for key, value in self._identity().items() if state.get(key) != value]
+        IncompatibleError: the state is that of another data set, other images, or another seed, window or weights."""
+        wrong = [key for key, value in self._identity.items() if state.get(key) != value]
         wrong += [key for key, most in (("epoch", (1 << 32) - 1), ("position", len(self.shards)))
                   if not isinstance(state.get(key), int) or not 0 <= state[key] <= most]
         if wrong:
@@ -270,16 +291,27 @@ def batches(shards: Shards, size: Optional[int] = None, shuffle: bool = True, th
 
     size: images in a batch, in a random order or in that of the shards.  Or a sampler decides both; its state_dict()
     is that after the batch that the loop has.  At most `ahead` batches are in memory in addition to that of the loop.
-    With CUDA they are in pinned memory."""
+    With CUDA their images are in pinned memory."""
     if (size is None) == (sampler is None):
         raise UsageError("give either size or sampler")
     if sampler is not None and sampler.shards is not shards:
         raise UsageError("the sampler is that of other shards")
-    if sampler is None:
-        each = data.RandomSampler(shards) if shuffle else data.SequentialSampler(shards)
-        plan: Iterator[tuple[list[int], int]] = ((k, 0) for k in data.BatchSampler(each, size or 1, drop_last=False))
-    else:
+    if size is not None:
+        size = _order.whole(size, "size", 1, (1 << 31) - 1)
+    threads, ahead = (_order.whole(n, name, 0, 1 << 16) for n, name in ((threads, "threads"), (ahead, "ahead")))
+    return _read_ahead(shards, size or 1, shuffle, max(threads, 1), ahead, sampler)
+
+
+def _read_ahead(shards: Shards, size: int, shuffle: bool, threads: int, ahead: int,
+                sampler: Optional[Sampler]) -> Generator[Batch, None, None]:
+    """batches(), after its arguments were checked."""
+    if sampler is not None:
         plan = sampler._batches(*sampler._begin())  # the sampler notes what the loop has, not what is read ahead
+    elif len(shards):
+        each = data.RandomSampler(shards) if shuffle else data.SequentialSampler(shards)
+        plan = ((k, 0) for k in data.BatchSampler(each, size, drop_last=False))
+    else:
+        plan = iter(())  # RandomSampler refuses this
     pin = torch.cuda.is_available()
 
     def read(k: list[int]) -> Batch:
@@ -287,13 +319,22 @@ def batches(shards: Shards, size: Optional[int] = None, shuffle: bool = True, th
         return image.pin_memory() if pin else image, label, about
 
     coming: collections.deque[tuple[concurrent.futures.Future[Batch], int]] = collections.deque()
-    with concurrent.futures.ThreadPoolExecutor(max(threads, 1)) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(threads)
+    end = None
+    try:
         for k, done in plan:
-            coming.append((pool.submit(read, k), done))
+            if k:
+                coming.append((pool.submit(read, k), done))
+            else:
+                end = done  # of a last step without images of this rank
             if len(coming) > ahead:
                 yield _take(coming, sampler)
         while coming:
             yield _take(coming, sampler)
+        if sampler is not None and end is not None:
+            sampler.position = end
+    finally:  # also of a loop that ends early
+        pool.shutdown(cancel_futures=True)
 
 
 def _take(coming: "collections.deque[tuple[concurrent.futures.Future[Batch], int]]",
