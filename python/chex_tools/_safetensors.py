@@ -2,7 +2,7 @@
 """Reads safetensors files with NumPy.  Every offset is checked before it is used."""
 import os
 import struct
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -36,10 +36,37 @@ def _tensor(name: str, about: Any, data: Array, path: str) -> tuple[Array, tuple
         size *= n
     if not begin <= end <= len(data) or end - begin != size:
         raise DamagedError(f"'{path}': {name}: its offsets are outside the file or do not agree with its shape")
-    array = data[begin:end].view(TYPES[form]).reshape(shape)
+    try:
+        array = data[begin:end].view(TYPES[form]).reshape(shape)
+    except (ValueError, OverflowError):  # a size of 0, and another one that is too large
+        raise DamagedError(f"'{path}': {name}: not a shape") from None
     if form == "BF16":  # NumPy has no such type; as float32 every value is the same
         array = (array.astype(np.uint32) << 16).view(np.float32)
     return array, (begin, end)
+
+
+def _header(f: BinaryIO, path: str) -> tuple[dict[str, Any], dict[str, str], int]:
+    """What the file says of its tensors, its metadata, and the size of the tensors."""
+    size = os.fstat(f.fileno()).st_size
+    head = f.read(8)
+    length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
+    if not 2 <= length <= min(size - 8, MOST_HEADER):
+        raise DamagedError(f"'{path}': not a safetensors file, or cut off")
+    header = parse_json(f.read(length), path)
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise DamagedError(f"'{path}': __metadata__: not texts")
+    return header, metadata, size - 8 - length
+
+
+def read_metadata(path: str) -> dict[str, str]:
+    """The metadata of a file, without its tensors."""
+    refuse_special(path)
+    try:
+        with open(path, "rb") as f:
+            return _header(f, path)[1]
+    except OSError as e:
+        raise InputError(f"cannot read '{path}': {e.strerror or e}") from e
 
 
 def read_safetensors(path: str) -> tuple[dict[str, Array], dict[str, str]]:
@@ -47,20 +74,12 @@ def read_safetensors(path: str) -> tuple[dict[str, Array], dict[str, str]]:
     refuse_special(path)
     try:
         with open(path, "rb") as f:
-            size = os.fstat(f.fileno()).st_size
-            head = f.read(8)
-            length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
-            if not 2 <= length <= min(size - 8, MOST_HEADER):
-                raise DamagedError(f"'{path}': not a safetensors file, or cut off")
-            header = parse_json(f.read(length), path)
-            data: Array = np.empty(size - 8 - length, np.uint8)
+            header, metadata, size = _header(f, path)
+            data: Array = np.empty(size, np.uint8)
             if f.readinto(data) != len(data):
                 raise DamagedError(f"'{path}': shorter than it was")
     except OSError as e:
         raise InputError(f"cannot read '{path}': {e.strerror or e}") from e
-    metadata = header.pop("__metadata__", {})
-    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise DamagedError(f"'{path}': __metadata__: not texts")
     tensors, places = {}, []
     for name, about in header.items():
         tensors[name], place = _tensor(name, about, data, path)
