@@ -23,7 +23,9 @@ path of the wheel is printed.  Only the standard library is needed, of Python 3.
 """
 import argparse
 import base64
+import csv
 import hashlib
+import io
 import os
 import re
 import sys
@@ -37,6 +39,7 @@ MODULE = "chex_tools"
 COMPLETIONS = ("bash-completion", "fish", "zsh")
 LICENSES = ("LICENSE*", "COPYING*", "NOTICE*", "licenses/**/*")
 EARLIEST = 315532800  # 1980: a zip file has no earlier time
+LATEST = 4354819199  # 2107: and no later one
 
 
 def version():
@@ -103,9 +106,25 @@ def digest(content):
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
-def write_wheel(path, found):
+def time_of_files():
+    """The time of all files in the wheel, as zip files have it."""
+    text = os.environ.get("SOURCE_DATE_EPOCH") or str(EARLIEST)
+    if not re.fullmatch("[0-9]{1,12}", text) or int(text) > LATEST:
+        sys.exit(f"make_wheel.py: SOURCE_DATE_EPOCH is seconds since 1970, up to {LATEST}, not '{text}'")
+    return time.gmtime(max(int(text), EARLIEST))[:6]
+
+
+def record(found, name):
+    """The text of RECORD, whose own path is name."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerows((path, digest(content), len(content)) for path, (content, _) in found.items())
+    rows.writerow((name, "", ""))
+    return out.getvalue()
+
+
+def write_wheel(path, found, when):
     """Write a zip file of these files, in this order, with one time for all."""
-    when = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH") or EARLIEST), EARLIEST))[:6]
     temporary = path.with_name(path.name + ".part")
     with zipfile.ZipFile(temporary, "w") as wheel:
         for name, (content, mode) in found.items():
@@ -128,16 +147,16 @@ def main():
         p.error(f"a platform tag has lower-case letters, digits and '_', not '{a.platform}'")
     if not re.fullmatch(r"[A-Za-z0-9.+() -]+", a.license):
         p.error(f"not an SPDX expression: '{a.license}'")
+    when = time_of_files()
     tag = f"py3-none-{a.platform}"
     info = f"{MODULE}-{version()}.dist-info"
     found = contents(a.tree, a.license)
     found[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: chex-tools make_wheel.py ({version()})\n"
                               f"Root-Is-Purelib: false\nTag: {tag}\n".encode(), 0o644)
-    rows = [f"{name},{digest(content)},{len(content)}\n" for name, (content, _) in found.items()]
-    found[f"{info}/RECORD"] = ("".join([*rows, f"{info}/RECORD,,\n"]).encode(), 0o644)
+    found[f"{info}/RECORD"] = (record(found, f"{info}/RECORD").encode(), 0o644)
     a.output.mkdir(parents=True, exist_ok=True)
     path = a.output / f"{MODULE}-{version()}-{tag}.whl"
-    write_wheel(path, found)
+    write_wheel(path, found, when)
     print(path)
 
 

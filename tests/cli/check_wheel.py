@@ -33,10 +33,10 @@ def installed():
     return os.path.join(CACHE, "destdir", "usr")
 
 
-def make_wheel(out, *options, code=0, prefix=None, **how):
+def make_wheel(out, *options, code=0, prefix=None, epoch="1700000001", **how):
     if sys.version_info < (3, 11):
         raise Skip("the wheel is made with Python 3.11 or later")
-    environment = dict(os.environ, SOURCE_DATE_EPOCH="1700000001")
+    environment = dict(os.environ, SOURCE_DATE_EPOCH=epoch)
     done = run([sys.executable, MAKE_WHEEL, "-o", out, "--platform", "linux_x86_64", *options, prefix or installed()],
                code, env=environment, **how)
     return done if code else done.stdout.strip()
@@ -104,6 +104,26 @@ def _(work):
     shutil.copytree(installed(), copy, copy_function=shutil.copyfile)
     again = make_wheel(os.path.join(work, "again"), prefix=copy, umask=0o077)
     assert slurp(again) == slurp(wheel())
+
+
+@case("a SOURCE_DATE_EPOCH that is no time of a zip file makes no wheel, and says so")
+def _(work):
+    for epoch in ("abc", "9999999999", "-1", "1" * 30):
+        says(make_wheel(work, code=1, epoch=epoch), "make_wheel.py: SOURCE_DATE_EPOCH is seconds since 1970")
+    assert not os.listdir(work)
+
+
+@case("RECORD quotes the names of files with commas and quotes")
+def _(work):
+    copy = os.path.join(work, "usr")
+    shutil.copytree(installed(), copy, symlinks=True)
+    name = 'a, "b"'
+    os.makedirs(os.path.join(copy, "share/doc/chex-tools/licenses", name))
+    write(os.path.join(copy, "share/doc/chex-tools/licenses", name, "LICENSE"), "text\n")
+    with zipfile.ZipFile(make_wheel(work, prefix=copy)) as f:
+        rows = list(csv.reader(io.StringIO(f.read(f"chex_tools-{version()}.dist-info/RECORD").decode())))
+        assert [row[0] for row in rows] == f.namelist() and all(len(row) == 3 for row in rows)
+    assert any(name in row[0] for row in rows)
 
 
 @case("a tree without programs or licence, and a wrong tag, make no wheel")
