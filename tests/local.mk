@@ -119,6 +119,7 @@ TESTS += \
 	tests/cli/check_onnx.py \
 	tests/tree/check_packaging.py \
 	tests/cli/check_predict.py \
+	tests/cli/check_python_faults.py \
 	tests/cli/check_python_module.py \
 	tests/cli/check_python_torch.py \
 	tests/cli/check_quiet.py \

@@ -135,7 +135,8 @@ for folder in sys.argv[1:]:
 def _(_work):
     good = ["Effusion", "effusion=0", "No_Finding", "no finding=0", "pleural thickening", "Infiltrate", "view=ap",
             "sex=f", "age=40-59", "age=60", "AGE=0-200,Hernia", "patient=1", "patient=00000001", "split=val",
-            "name=00000001_000.png", "Mass,Nodule,sex=M", ["sex=F", "Mass,Nodule=0"], "sex=U", "age=001"]
+            "name=00000001_000.png", "Mass,Nodule,sex=M", ["sex=F", "Mass,Nodule=0"], "sex=U", "age=001",
+            "\tMass", "Ma\tss"]
     bad = ["Efusion", "Effusion=2", "sex=X", "age=5-4", "age=", "age=-5", "age=1000", "", "Mass,", "split=none",
            "view="]
     text = """import json, sys
@@ -413,6 +414,8 @@ except ChexError as e:
                   made(lambda h: h[one].update(shape=[1 << 62, 1 << 62])),
                   made(lambda h: h[one].update(dtype="O")),
                   made(lambda h: h.update(twice=h[one])),
+                  made(lambda h: h.update(empty={"dtype": "F32", "shape": [0, 1 << 62], "data_offsets": [0, 0]})),
+                  made(lambda h: h.update(empty={"dtype": "F32", "shape": [0, 1 << 63], "data_offsets": [0, 0]})),
                   made(lambda h: h.update({one: None})),
                   made(lambda h: h.pop(one)),
                   made(lambda h: h[one].update(shape=[True]))):

@@ -105,6 +105,12 @@ from torch.utils import data
 from chex_tools import epoch_order
 from chex_tools.torch import Sampler, Shards, worker_init
 
+def is_shared(batch):
+    return batch[0].is_shared()
+
+def are_shared(batch):
+    return [image.is_shared() for image, label, about in batch]
+
 if __name__ == "__main__":
     shards = Shards(sys.argv[1], "train")
     wanted = shards.text["name"][epoch_order(shards.records, 5, 0)].tolist()
@@ -125,6 +131,10 @@ if __name__ == "__main__":
         again.load_state_dict(state)
         alone = data.DataLoader(shards, batch_size=None, sampler=again)
         assert [n for batch in alone for n in batch[2]["name"]] == wanted[24:], method
+    loader = data.DataLoader(shards, batch_size=8, num_workers=1, collate_fn=are_shared)
+    assert next(iter(loader)) == [False] * 8, "each single image takes a file descriptor"
+    loader = data.DataLoader(shards, batch_size=None, sampler=[[0, 1]], num_workers=1, collate_fn=is_shared)
+    assert next(iter(loader)), "a batch is copied into shared memory"
     loader = data.DataLoader(shards, batch_size=8, num_workers=2, multiprocessing_context="spawn")  # image by image
     image, label, about = next(iter(loader))
     assert torch.equal(image, shards[list(range(8))][0]) and about["name"] == shards.text["name"][:8].tolist()
@@ -137,6 +147,7 @@ def _(work):
 
 
 SAMPLER = """import collections, json, sys
+import numpy as np
 import torch
 from chex_tools import IncompatibleError, UsageError, epoch_order
 from chex_tools.torch import Sampler, Shards, batches, inverse_frequency
@@ -215,6 +226,49 @@ fails(IncompatibleError, lambda: Sampler(shards, 8, seed=3).load_state_dict({**s
 fails(IncompatibleError, lambda: Sampler(Shards(sys.argv[1], "val"), 8, seed=3).load_state_dict(state))
 fails(IncompatibleError, lambda: sampler.load_state_dict({}))
 
+fails(IncompatibleError, lambda: Sampler(Shards(sys.argv[1], "train", where="sex=F"), 8, seed=3).load_state_dict(state))
+
+# Images of another selection with the same number, and other weights with the same sum, are not those of a state.
+first, other = (Shards(sys.argv[1], "train") for _ in range(2))
+first.records, other.records = first.records[:20], other.records[20:40]
+state = Sampler(first, 4).state_dict()
+Sampler(first, 4).load_state_dict(state)
+fails(IncompatibleError, lambda: Sampler(other, 4).load_state_dict(state))
+some = [[5.0] + [1.0] * (n - 1), [1.0] * (n - 1) + [5.0]]
+state = Sampler(shards, 4, weights=some[0]).state_dict()
+Sampler(shards, 4, weights=torch.tensor(some[0], requires_grad=True)).load_state_dict(state)
+fails(IncompatibleError, lambda: Sampler(shards, 4, weights=some[1]).load_state_dict(state))
+
+# At the end of an epoch all ranks have the same state, also a rank without images in the last step.
+for count, size in ((n - 1, 1), (4, 1), (4, n // 4)):
+    ranks = [Sampler(shards, size, rank=r, world_size=count) for r in range(count)]
+    assert [list(s) for s in ranks] and {s.state_dict()["position"] for s in ranks} == {n}, (count, size)
+    ranks = [Sampler(shards, size, rank=r, world_size=count) for r in (0, count - 1)]
+    for s in ranks:
+        list(batches(shards, sampler=s))
+    assert {s.state_dict()["position"] for s in ranks} == {n}, (count, size)
+
+# set_epoch() before each iteration keeps the position of the state; len() is that of the rest.
+done = Sampler(shards, 8, seed=np.uint8(3), window=np.int16(2))
+order = list(done)
+state = json.loads(json.dumps(done.state_dict(np.int64(2))))
+assert state["seed"] == 3 and state["position"] == 16
+done.load_state_dict(state)
+done.set_epoch(state["epoch"])
+assert len(done) == len(order) - 2 and list(done) == order[2:]
+done.set_epoch(state["epoch"])
+assert len(done) == len(order) and list(done) == order
+done.load_state_dict(state)
+done.set_epoch(state["epoch"] + 1)
+assert done.state_dict()["position"] == 0 and len(done) == len(order)
+for steps in (-1, 2.5, len(order) + 1):
+    fails(UsageError, lambda: done.state_dict(steps))
+
+# No images: no batches.
+none = Shards(sys.argv[1], "train", where="age=999")
+assert len(none) == 0 and not list(batches(none, 16)) and not list(batches(none, 16, shuffle=False))
+assert not list(Sampler(none, 16))
+
 # Weights: only images with a weight, more often with a larger one, the same in each run.
 weights = torch.zeros(n)
 weights[5], weights[9] = 1, 3
@@ -222,14 +276,23 @@ drawn = collections.Counter(k for batch in Sampler(shards, 8, weights=weights) f
 assert set(drawn) == {5, 9} and sum(drawn.values()) == n and drawn[9] > 1.5 * drawn[5], drawn
 assert list(Sampler(shards, 8, weights=weights)) == list(Sampler(shards, 8, weights=weights))
 assert list(Sampler(shards, 8, weights=weights, seed=2)) != list(Sampler(shards, 8, weights=weights))
+assert list(Sampler(shards, 8, weights=[1e308] * n)) == list(Sampler(shards, 8, weights=[1.0] * n))
 weights = inverse_frequency(shards)
 for k in range(n):
     counts = [int((shards.label[:, f] == 1).sum()) for f in range(14) if shards.label[k, f] == 1]
     counts = counts or [int((shards.label != 1).all(dim=1).sum())]
     assert abs(weights[k].item() - 1 / min(counts)) < 1e-12
-for call in (lambda: Sampler(shards, 0), lambda: Sampler(shards, 8, rank=1), lambda: Sampler(shards, 8, seed=-1),
+shards.label[:3] = torch.tensor([[0.0] * 14, [float("nan")] * 14, [0.0] * 13 + [float("nan")]])
+weights = inverse_frequency(shards)
+none = int(shards.label.eq(0).all(dim=1).sum())
+assert weights[1] == weights[2] == 1 / n and abs(weights[0].item() - 1 / none) < 1e-12
+for call in (lambda: Sampler(shards, 0), lambda: Sampler(shards, 2.5), lambda: Sampler(shards.records, 4),
+             lambda: batches(shards, 0), lambda: batches(shards, -1), lambda: batches(shards, 2.5),
+             lambda: batches(shards), lambda: sampler.set_epoch(-1), lambda: shards[1:3], lambda: shards[(1, 2)],
+             lambda: shards[5.7], lambda: shards["7"], lambda: Sampler(shards, 8, rank=1),
+             lambda: Sampler(shards, 8, seed=-1),
              lambda: Sampler(shards, 8, rank=2, world_size=2), lambda: Sampler(shards, 8, weights=[1.0]),
-             lambda: Sampler(shards, 8, weights=[float("nan")] * n), lambda: next(batches(shards)),
+             lambda: Sampler(shards, 8, weights=[float("nan")] * n),
              lambda: Shards(sys.argv[1], "nothing"), lambda: Shards(sys.argv[1], channels=2)):
     fails(UsageError, call)
 """
@@ -300,6 +363,41 @@ except ValueError:
 @case("batches(): each image once, order, errors, at most 5 batches read ahead")
 def _(work):
     python(work, "torch", THREADS, dataset())
+
+
+WEIGHTS = """import json, os
+import numpy as np
+import torch
+from chex_tools import IncompatibleError, read_run
+
+def put(**arrays):
+    header, data = {}, b""
+    for name, a in arrays.items():
+        header[name] = {"dtype": name, "shape": list(a.shape), "data_offsets": [len(data), len(data) + a.nbytes]}
+        data += a.tobytes()
+    text = json.dumps(header).encode()
+    with open("run/x.safetensors", "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + data)
+    return read_run("run").weights("x")
+
+os.mkdir("run")
+with open("run/run.json", "w") as f:
+    f.write("{}")
+top = {8: 255, 16: 65535, 32: (1 << 32) - 1, 64: (1 << 63) - 1}
+found = put(**{f"U{bits}": np.array([1, most], f"<u{bits // 8}") for bits, most in top.items()})
+assert {name: t.tolist() for name, t in found.items()} == {f"U{bits}": [1, most] for bits, most in top.items()}, found
+if not hasattr(torch, "uint64"):
+    try:
+        put(U64=np.array([1 << 63], "<u8"))
+        raise SystemExit("no error")
+    except IncompatibleError:
+        pass
+"""
+
+
+@case("weights(): unsigned whole numbers, also with a PyTorch that does not have them")
+def _(work):
+    python(work, "torch", WEIGHTS)
 
 
 UNKNOWN = """import sys

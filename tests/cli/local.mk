@@ -25,8 +25,10 @@ check-pythons: $(bin_PROGRAMS)
 	@code=0; for python in $(PYTHONS); do \
 	  "$$python" -c 'import numpy' 2>/dev/null || { echo "skip $$python: no NumPy"; continue; }; \
 	  echo "$$python: `"$$python" -V`"; \
-	  CHEX_PYTHON=$$python BUILDDIR='$(abs_builddir)' srcdir='$(srcdir)' PYTHON='$(PYTHON)' \
-	    $(SHELL) $(srcdir)/tests/python.sh $(srcdir)/tests/cli/check_python_module.py || code=1; \
+	  for test in module faults; do \
+	    CHEX_PYTHON=$$python BUILDDIR='$(abs_builddir)' srcdir='$(srcdir)' PYTHON='$(PYTHON)' \
+	      $(SHELL) $(srcdir)/tests/python.sh $(srcdir)/tests/cli/check_python_$$test.py || code=1; \
+	  done; \
 	done; exit $$code
 .PHONY: check-pythons
 
@@ -58,6 +60,7 @@ EXTRA_DIST += \
 	tests/cli/check_pictures.py \
 	tests/cli/check_predict.py \
 	tests/cli/check_profile.py \
+	tests/cli/check_python_faults.py \
 	tests/cli/check_python_module.py \
 	tests/cli/check_python_torch.py \
 	tests/cli/check_quiet.py \
