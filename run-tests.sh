@@ -75,6 +75,7 @@ if [ "$fast" = no ]; then
     need $slow_packages
     modules requirements.txt TensorFlow
     modules requirements-dali.txt DALI
+    modules requirements-lint.txt mypy
 fi
 
 headline "build"
