@@ -60,9 +60,10 @@ def shard_path(folder: str, wanted: Shard) -> str:
 
 
 def _open_map(folder: str, wanted: Shard) -> mmap.mmap:
-    path = shard_path(folder, wanted)
+    path = os.path.join(folder, wanted.name)
     try:
         found = os.stat(path)
+        _check(found, path, wanted)
         mapped = _maps.get(_key(found))
         if mapped is None:
             with open(path, "rb") as f:

@@ -6,29 +6,15 @@
 
 Each case runs a small program in a Python that has PyTorch or TensorFlow, and is skipped where none has it.
 """
-import functools
 import json
 import os
 import shutil
 import sys
 
-from support import (SOURCE, Cases, cache_folder, images, manifest, program, python_with, run, slurp, synth, write,
-                     write_csv)
+from check_python_module import CACHE, dataset
+from support import SOURCE, Cases, images, manifest, program, python_with, run, write, write_csv
 
 case = Cases()
-CACHE = cache_folder("torch")
-
-
-@functools.lru_cache(None)
-def dataset(*options):
-    """A data set; with unknown views, whose size differs, if there is an option."""
-    folder, out = os.path.join(CACHE, f"in{len(options)}"), os.path.join(CACHE, f"shards{len(options)}")
-    labels = synth(folder, 150, "--size", "64")
-    if options:
-        write(labels, slurp(labels).decode().replace(",PA,", ",,", 40))
-    run([program("chex-convert"), "-q", "-i", f"{folder}/images", "-l", labels, "-o", out, "--size", "48",
-         "--shard-size", "16", *options])
-    return out
 
 
 def python(work, module, text, *words, **variables):
