@@ -14,7 +14,7 @@ build_packages="build-essential autoconf automake libtool pkg-config protobuf-c-
 python_packages="python3 python3-venv python3-numpy ca-certificates"
 test_packages="check python3-pil python3-jsonschema python3-pandas python3-sklearn protobuf-compiler
     mandoc groff-base jq libjpeg-turbo-progs libarchive-tools locales zstd zsh fish
-    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user lua5.4 tcl"
 slow_packages="python3-torch python3-torchvision chromium"
 
 headline() {
