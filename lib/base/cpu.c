@@ -18,6 +18,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <immintrin.h>
 
 enum cpuid_word { LEAF1_ECX, LEAF7_EBX, LEAF7_ECX, LEAF7_1_EAX, WHERE_COUNT };
 
@@ -138,3 +139,27 @@ cpu_set_name(unsigned i)
         return NULL;
     return cpu_has(known[i].set) ? known[i].name : "";
 }
+
+#if defined(__x86_64__)
+
+static __attribute__((target("avx"))) void
+zero_upper(void)
+{
+    _mm256_zeroupper();
+}
+
+void
+cpu_vzeroupper(void)
+{
+    if (cpu_has(CPU_AVX2))
+        zero_upper();
+}
+
+#else
+
+void
+cpu_vzeroupper(void)
+{
+}
+
+#endif

@@ -9,6 +9,8 @@
 
 #include "chex.h"
 
+#include "base/cpu.h"
+
 #include <isa-l/crc.h>
 
 /* The length in ISA-L is an int. */
@@ -28,6 +30,7 @@ chex_crc32c(uint32_t crc, const void *data, size_t size)
         p += piece;
         size -= piece;
     }
+    cpu_vzeroupper();
     return ~state;
 }
 

@@ -13,6 +13,7 @@
 #include "image/png_fast.h"
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "image/png_chunk.h"
 #include "kernels/inflate.h"
 #include "kernels/unfilter.h"
@@ -114,7 +115,10 @@ is_known_ancillary(const struct chunk *chunk)
 static bool
 checksum_is_right(const struct chunk *chunk)
 {
-    return crc32_gzip_refl(0, chunk->body, 4 + (uint64_t)chunk->length) == get_u32be(chunk->body + 4 + chunk->length);
+    uint32_t crc = crc32_gzip_refl(0, chunk->body, 4 + (uint64_t)chunk->length);
+
+    cpu_vzeroupper();
+    return crc == get_u32be(chunk->body + 4 + chunk->length);
 }
 
 /* Read all chunks: the header into *h, the image data into fast->packed. */

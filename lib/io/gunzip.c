@@ -10,6 +10,7 @@
 
 #include "io/gunzip.h"
 
+#include "base/cpu.h"
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -201,6 +202,7 @@ gunzip_piece(struct gunzip *g, size_t *size, struct chex_error *err)
         s->next_out = g->out;
         s->avail_out = g->out_size;
         code = isal_inflate(s);
+        cpu_vzeroupper();
         if (code < 0) {
             *size = made_before_fault(g, code);
             return fail_of(code, err);

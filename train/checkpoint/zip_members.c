@@ -8,6 +8,7 @@
 #include "checkpoint/zip_members.h"
 
 #include "base/ascii.h"
+#include "base/cpu.h"
 
 #include <isa-l/crc.h>
 #include <stdlib.h>
@@ -268,6 +269,7 @@ compute_crc(int fd, uint64_t offset, uint64_t size, uint32_t *crc, struct chex_e
         offset += part;
         size -= part;
     }
+    cpu_vzeroupper();
     return status;
 }
 
