@@ -49,7 +49,18 @@ spread(uint8_t *out, size_t distance)
     _mm_storeu_si128((__m128i *)(void *)out, _mm_shuffle_epi8(before, places));
 }
 
+/*
+ * gcc's scheduler before register allocation, off by default on x86: the loop over two streams has more values than
+ * there are registers, and takes 0.95 of the time with it (measured, Zen 4, gcc 12).
+ */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("schedule-insns", "sched-pressure")
+#endif
 #include "kernels/inflate_loop.h"
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 /* ---- Adler-32 ------------------------------------------------------------------------------------------------- */
 
