@@ -216,34 +216,26 @@ convolve_columns(const struct convolve_kind *kind, const struct resample_axis *a
 
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
 
-/*
- * Interleaving row i with row i + 8 four times moves every byte to its place.  All loops are unrolled, so that the rows
- * stay in registers.
- */
+#define BLOCK_TARGET
+#define BLOCK_NAME(x)       x##_block
+#define vec                 bytes16
+#define V(op)               plain_##op
+#define plain_unpacklo_epi8 interleave_first
+#define plain_unpackhi_epi8 interleave_second
+#include "kernels/transpose_block.h"
+
 static inline void
-transpose_block(const uint8_t *from, size_t from_stride, uint8_t *to, size_t to_stride)
+move_block(const uint8_t *from, size_t from_stride, uint8_t *to, size_t to_stride)
 {
-    bytes16 a[LANES], b[LANES];
+    bytes16 block[LANES];
 
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
-        a[i] = load(from + i * from_stride);
-#pragma GCC unroll 2
-    for (int round = 0; round < 2; round++) {
-#pragma GCC unroll 8
-        for (int i = 0; i < LANES / 2; i++) {
-            b[2 * i] = interleave_first(a[i], a[i + LANES / 2]);
-            b[2 * i + 1] = interleave_second(a[i], a[i + LANES / 2]);
-        }
-#pragma GCC unroll 8
-        for (int i = 0; i < LANES / 2; i++) {
-            a[2 * i] = interleave_first(b[i], b[i + LANES / 2]);
-            a[2 * i + 1] = interleave_second(b[i], b[i + LANES / 2]);
-        }
-    }
+        block[i] = load(from + i * from_stride);
+    transpose_block(block);
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
-        store(to + i * to_stride, a[i]);
+        store(to + i * to_stride, block[i]);
 }
 
 /* to[x][y] = from[y][x] */
@@ -255,11 +247,23 @@ transpose(const uint8_t *from, size_t from_stride, uint32_t height, uint32_t wid
 
         if (rows == LANES)
             for (; width - x >= LANES; x += LANES)
-                transpose_block(from + y * from_stride + x, from_stride, to + x * to_stride + y, to_stride);
+                move_block(from + y * from_stride + x, from_stride, to + x * to_stride + y, to_stride);
         for (; x < width; x++)
             for (uint32_t i = 0; i < rows; i++)
                 to[x * to_stride + y + i] = from[(y + i) * from_stride + x];
     }
+}
+
+void
+convolve_turn_c(const uint8_t *rows, size_t stride, uint32_t width, uint8_t *strip)
+{
+    transpose(rows, stride, CONVOLVE_STRIP, width, strip, CONVOLVE_STRIP);
+}
+
+void
+convolve_turn_back_c(const uint8_t *strip, uint32_t width, uint8_t *rows)
+{
+    transpose(strip, CONVOLVE_STRIP, width, CONVOLVE_STRIP, rows, width);
 }
 
 bool
@@ -283,9 +287,15 @@ convolve_rows_turned(const struct convolve_kind *kind, const struct resample_axi
     for (uint32_t y = 0; y < count; y += lanes) {
         uint32_t n = count - y < lanes ? count - y : lanes;
 
-        transpose(rows + y * stride, stride, n, axis->in, strip, lanes);
+        if (n == lanes)
+            kind->turn(rows + y * stride, stride, axis->in, strip);
+        else
+            transpose(rows + y * stride, stride, n, axis->in, strip, lanes);
         convolve_columns(kind, axis, strip, 0, lanes, lanes, result);
-        transpose(result, lanes, axis->out, n, out + (size_t)y * axis->out, axis->out);
+        if (n == lanes)
+            kind->turn_back(result, axis->out, out + (size_t)y * axis->out);
+        else
+            transpose(result, lanes, axis->out, n, out + (size_t)y * axis->out, axis->out);
     }
 }
 
@@ -334,17 +344,19 @@ always(void)
 const struct convolve_kind convolve_kinds[] = {
 #ifdef CONVOLVE_HAVE_X86
     {"avx512", convolve_avx512_supported, convolve_small_columns_avx2, convolve_small_rows_avx2,
-     convolve_wide_columns_avx512},
-    {"avx2", convolve_avx2_supported, convolve_small_columns_avx2, convolve_small_rows_avx2,
-     convolve_wide_columns_avx2},
+     convolve_wide_columns_avx512, convolve_turn_avx2, convolve_turn_back_avx2},
+    {"avx2", convolve_avx2_supported, convolve_small_columns_avx2, convolve_small_rows_avx2, convolve_wide_columns_avx2,
+     convolve_turn_avx2, convolve_turn_back_avx2},
     {"sse4.1", convolve_sse41_supported, convolve_small_columns_sse41, convolve_small_rows_sse41,
-     convolve_wide_columns_c},
+     convolve_wide_columns_c, convolve_turn_c, convolve_turn_back_c},
 #endif
 #ifdef CONVOLVE_HAVE_NEON
-    {"neon", always, convolve_small_columns_neon, convolve_small_rows_neon, convolve_wide_columns_neon},
+    {"neon", always, convolve_small_columns_neon, convolve_small_rows_neon, convolve_wide_columns_neon, convolve_turn_c,
+     convolve_turn_back_c},
 #endif
-    {"c", always, convolve_small_columns_c, convolve_small_rows_c, convolve_wide_columns_c},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"c", always, convolve_small_columns_c, convolve_small_rows_c, convolve_wide_columns_c, convolve_turn_c,
+     convolve_turn_back_c},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
 const struct convolve_kind *

@@ -25,6 +25,10 @@ typedef void convolve_small_rows_fn(const uint8_t *from, const struct small_fact
 /* Like convolve_small_columns_fn, for factors of any size. */
 typedef void convolve_wide_columns_fn(const uint8_t *from, size_t stride, const struct wide_factors *f, uint32_t width,
                                       uint8_t *out);
+/* Transpose CONVOLVE_STRIP rows, `stride` bytes apart: strip[x][y] = rows[y][x]. */
+typedef void convolve_turn_fn(const uint8_t *rows, size_t stride, uint32_t width, uint8_t *strip);
+/* The reverse, into rows without space between them: rows[y][x] = strip[x][y]. */
+typedef void convolve_turn_back_fn(const uint8_t *strip, uint32_t width, uint8_t *rows);
 
 /* The implementations in order of preference; the last is plain C and always available.  All give the same bytes. */
 struct convolve_kind {
@@ -33,6 +37,8 @@ struct convolve_kind {
     convolve_small_columns_fn *small_columns;
     convolve_small_rows_fn *small_rows;
     convolve_wide_columns_fn *wide_columns;
+    convolve_turn_fn *turn;
+    convolve_turn_back_fn *turn_back;
 };
 
 extern const struct convolve_kind convolve_kinds[]; /* ends with a NULL name */

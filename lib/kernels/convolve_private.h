@@ -40,6 +40,8 @@ uint8_t convolve_wide_one(const uint8_t *from, size_t stride, const struct wide_
 convolve_wide_columns_fn convolve_wide_columns_c;
 convolve_small_columns_fn convolve_small_columns_c;
 convolve_small_rows_fn convolve_small_rows_c;
+convolve_turn_fn convolve_turn_c;
+convolve_turn_back_fn convolve_turn_back_c;
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define CONVOLVE_HAVE_X86 1
@@ -49,6 +51,8 @@ bool convolve_avx512_supported(void);
 convolve_wide_columns_fn convolve_wide_columns_avx2, convolve_wide_columns_avx512;
 convolve_small_columns_fn convolve_small_columns_sse41, convolve_small_columns_avx2;
 convolve_small_rows_fn convolve_small_rows_sse41, convolve_small_rows_avx2;
+convolve_turn_fn convolve_turn_avx2;
+convolve_turn_back_fn convolve_turn_back_avx2;
 #endif
 
 #if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -16,6 +16,7 @@ libchexcore_la_SOURCES += \
 	lib/kernels/inflate_x86.c \
 	lib/kernels/resample_axis.c \
 	lib/kernels/resample_axis.h \
+	lib/kernels/transpose_block.h \
 	lib/kernels/unfilter.c \
 	lib/kernels/unfilter.h \
 	lib/kernels/unfilter_neon.c \

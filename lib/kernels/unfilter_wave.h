@@ -72,27 +72,9 @@ WAVE_NAME(pixel)(vec raw, vec left, vec up, vec corner, const struct WAVE_NAME(m
                        is_high);
 }
 
-/* Byte k of out[j] = byte j of in[k], in each 128-bit part: four perfect shuffles of 16 rows. */
-static inline WAVE_TARGET void
-WAVE_NAME(transpose)(vec *block)
-{
-    vec other[16];
-    int round, i;
-
-#pragma GCC unroll 2
-    for (round = 0; round < 2; round++) {
-#pragma GCC unroll 8
-        for (i = 0; i < 8; i++) {
-            other[2 * i] = V(unpacklo_epi8)(block[i], block[i + 8]);
-            other[2 * i + 1] = V(unpackhi_epi8)(block[i], block[i + 8]);
-        }
-#pragma GCC unroll 8
-        for (i = 0; i < 8; i++) {
-            block[2 * i] = V(unpacklo_epi8)(other[i], other[i + 8]);
-            block[2 * i + 1] = V(unpackhi_epi8)(other[i], other[i + 8]);
-        }
-    }
-}
+#define BLOCK_TARGET  WAVE_TARGET
+#define BLOCK_NAME(x) WAVE_NAME(x)
+#include "kernels/transpose_block.h"
 
 /* The state that passes from block to block. */
 struct WAVE_NAME(state) {

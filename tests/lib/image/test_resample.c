@@ -371,8 +371,13 @@ note_columns(const uint8_t *from, size_t stride, const struct small_factors *f, 
 /* A kernel computes columns that do not fill a register one by one, which is many times slower. */
 TEST(the_row_pass_hands_whole_registers_to_the_kernels)
 {
-    static const struct convolve_kind kind = {"test", NULL, note_columns, convolve_small_rows_c,
-                                              convolve_wide_columns_c};
+    static const struct convolve_kind kind = {"test",
+                                              NULL,
+                                              note_columns,
+                                              convolve_small_rows_c,
+                                              convolve_wide_columns_c,
+                                              convolve_turn_c,
+                                              convolve_turn_back_c};
     static const uint32_t widths[] = {128, 512};
 
     for (int i = 0; i < 2; i++) {
