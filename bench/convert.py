@@ -278,14 +278,26 @@ def median_stages(parts):
     return {name: statistics.median(part[name] for part in parts) for name in parts[0]}
 
 
+def is_rgba(path):
+    with open(path, "rb") as f:
+        return f.read(26)[25] == 6  # the colour type in the header
+
+
+def mixed(paths, count):
+    """`count` of the paths: gray ones, and one RGBA in 216, the reported share of ChestX-ray14 (519 of 112,120)."""
+    gray = [p for p in paths if not is_rgba(p)] or paths
+    rgba = [p for p in paths if is_rgba(p)] or gray
+    return [rgba[i // 216 % len(rgba)] if i % 216 == 215 else gray[i % len(gray)] for i in range(count)]
+
+
 def make_images(options, folder):
     images = os.path.join(folder, "images")
     if options.images:
         # Links under as many names as asked for: each is read and decoded anew.
         os.mkdir(images)
         real = sorted(glob.glob(os.path.join(options.images, "*.png")))
-        for i in range(options.count):
-            os.symlink(os.path.abspath(real[i % len(real)]), os.path.join(images, f"{i + 1:08d}_000.png"))
+        for i, path in enumerate(mixed(real, options.count)):
+            os.symlink(os.path.abspath(path), os.path.join(images, f"{i + 1:08d}_000.png"))
     else:
         subprocess.run([tool("chex-synth"), "-q", "-n", str(options.count), "-o", folder], check=True)
     return sorted(glob.glob(os.path.join(images, "*.png")))
