@@ -11,9 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The name for the dynamic linker, which searches LD_LIBRARY_PATH; then the path that configure found. */
+/*
+ * The name for the dynamic linker, which searches LD_LIBRARY_PATH; then the path that configure found; then the folder
+ * of NVIDIA's Python package: DIR/lib/python3.N/site-packages/nvidia/PACKAGE/lib, if the program is DIR/bin/NAME.
+ */
 struct shared_library {
-    const char *name, *place;
+    const char *name, *place, *package;
     void *handle;
 };
 

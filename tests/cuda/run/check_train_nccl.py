@@ -128,18 +128,22 @@ def compiled(source, to, *more):
     return to
 
 
-@case("loading the library: none, one without a call, one that cannot be loaded, a file that is not a library")
-def _(work):
+def opener(to):
+    """(a program that opens NCCL by another name, as this machine may have it, source of a library with its calls)."""
     folders = [f"-I{os.path.join(SOURCE, name)}" for name in ("tests/fakes/nccl", "tests/emulator", "train", "lib")]
-    # Under another name, since this machine may have NCCL.
     text = slurp(os.path.join(SOURCE, "train/cuda/comm/nccl_library.c")).decode()
-    write(f"{work}/library.c", text.replace("libnccl.so.2", "libtest.so.2").replace(" NCCL_LIBRARY}", ' "libtest.so"}'))
-    opens = compiled(OPENS, f"{work}/opens", f"-I{BUILD}", *folders, f"{work}/library.c",
+    write(f"{to}-library.c", text.replace("libnccl.so.2", "libtest.so.2").replace(" NCCL_LIBRARY,", ' "libtest.so",'))
+    opens = compiled(OPENS, to, f"-I{BUILD}", *folders, f"{to}-library.c",
                      os.path.join(SOURCE, "train/backend/shared_library.c"), "-ldl")
     text = slurp(os.path.join(SOURCE, "train/cuda/comm/nccl_library.h")).decode()
     calls = re.findall(r"X\((\w+)\)", text[text.index("define NCCL_CALLS"):])
     assert len(calls) >= 10, calls
-    source = "extern int lacking;\n" + "".join(f"int nccl{name}(void) {{ return 0; }}\n" for name in calls)
+    return opens, "extern int lacking;\n" + "".join(f"int nccl{name}(void) {{ return 0; }}\n" for name in calls)
+
+
+@case("loading the library: none, one without a call, one that cannot be loaded, a file that is not a library")
+def _(work):
+    opens, source = opener(f"{work}/opens")
     path = f"{work}/libtest.so.2"
 
     def told(source=None):
@@ -155,6 +159,46 @@ def _(work):
     assert "lacking" in text and len(text) < 96, repr(text)
     write(path, b"no library")
     assert "libtest.so.2: " in told() and "was not found" not in told(), told()
+
+
+@case("loading the library: from the packages of the newest Python next to the program, after LD_LIBRARY_PATH")
+def _(work):
+    env = f"{work}/env"
+    os.makedirs(f"{env}/bin")
+    opens, source = opener(f"{env}/bin/opens")
+
+    def told(program=opens, **more):
+        clean = {name: text for name, text in os.environ.items() if name != "LD_LIBRARY_PATH"}
+        return run([program], env={**clean, **more}).stdout.strip()
+
+    def put(folder, content=None):
+        os.makedirs(f"{env}/{folder}", exist_ok=True)
+        path = f"{env}/{folder}/libtest.so.2"
+        if content is None:
+            return compiled(source, path, "-shared", "-fPIC")
+        write(path, content)
+        return path
+
+    for folder in ("lib/python3/site-packages/nvidia/nccl/lib", "lib/python3.x/site-packages/nvidia/nccl/lib",
+                   "lib/python3.12.bak/site-packages/nvidia/nccl/lib", "lib/python3.9/site-packages/nvidia/cudnn/lib"):
+        put(folder, b"not looked for")
+    assert told() == "libtest.so.2 was not found"
+    put("lib64/python3.9/dist-packages/nvidia/nccl/lib")
+    assert told() == "opened"
+    broken = put("lib/python3.9/site-packages/nvidia/nccl/lib", b"no library")
+    assert told().startswith(f"{broken}: "), told()
+    for minor in (7, 8, 10, 11, 13):
+        put(f"lib/python3.{minor}/site-packages/nvidia/nccl/lib", b"no library")
+    put("lib/python3.12/site-packages/nvidia/nccl/lib")
+    assert "/lib/python3.13/" in told(), told()
+    shutil.rmtree(f"{env}/lib/python3.13")
+    assert told() == "opened"
+    os.symlink(opens, f"{work}/link")
+    assert told(f"{work}/link") == "opened"
+    write(f"{work}/libtest.so.2", b"no library")
+    assert told(LD_LIBRARY_PATH=work).startswith(f"{work}/libtest.so.2: "), told(LD_LIBRARY_PATH=work)
+    os.rename(f"{env}/bin", f"{env}/programs")
+    assert told(f"{env}/programs/opens") == "libtest.so.2 was not found"
 
 
 # ---- the same bytes --------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ find_calls(const struct shared_library *library, struct nccl_calls *calls, char 
 const struct nccl_calls *
 nccl_open(char *why, size_t size)
 {
-    static struct shared_library library = {.name = "libnccl.so.2", .place = NCCL_LIBRARY};
+    static struct shared_library library = {.name = "libnccl.so.2", .place = NCCL_LIBRARY, .package = "nccl"};
     static struct nccl_calls calls;
     static bool whole;
 

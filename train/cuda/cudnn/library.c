@@ -55,7 +55,7 @@ find_cublas(const struct shared_library *library, char *why, size_t size)
 const struct cudnn_calls *
 cudnn_open(char *why, size_t size)
 {
-    static struct shared_library library = {.name = "libcudnn.so.9", .place = CUDNN_LIBRARY};
+    static struct shared_library library = {.name = "libcudnn.so.9", .place = CUDNN_LIBRARY, .package = "cudnn"};
     static struct cudnn_calls calls;
     static bool whole;
 
