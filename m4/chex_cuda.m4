@@ -55,7 +55,7 @@ AC_DEFUN([CHEX_WITH_CUDA], [
   AC_ARG_VAR([NVCC], [the CUDA compiler])
   AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda=auto|yes|no|DIR],
     [training on NVIDIA GPUs, with the CUDA toolkit in DIR (default: auto)])], [], [with_cuda=auto])
-  have_cuda=no chex_cuda_why=
+  have_cuda=no chex_cuda_why= chex_cuda_code='no GPU'
   AS_CASE([$with_cuda], [auto|yes|no], [], [/*], [CUDA_HOME=$with_cuda],
     [AC_MSG_ERROR([--with-cuda takes auto, yes, no or the folder of a CUDA toolkit, not '$with_cuda'])])
   AS_IF([test "$with_cuda" != no], [
@@ -67,6 +67,7 @@ AC_DEFUN([CHEX_WITH_CUDA], [
       chex_cuda_why="$chex_cuda_why; CUDA 11.8 or newer is needed, https://developer.nvidia.com/cuda-downloads"
       CHEX_LACKS([cuda: --with-cuda=$with_cuda, but $chex_cuda_why], [-], [-], [cuda])])
   ])
+  AC_DEFINE_UNQUOTED([CUDA_CODE], ["$chex_cuda_code"], [the GPUs that kernels are compiled for])
   AC_SUBST([CUDA_CPPFLAGS])
   AC_SUBST([CUDA_LIBS])
   AC_SUBST([CUDA_CODE_fp16])
@@ -108,7 +109,7 @@ void kernel(int);]], [[int n; return cudaGetDeviceCount(&n) || (void *)kernel ==
 # program for 8.0 also runs on 8.6 and 8.9.  bf16 and tf32 need 8.0: if all of CUDA_ARCHS are older, their kernels are
 # compiled to PTX for 8.0, which those GPUs never load.
 AC_DEFUN([CHEX_CUDA_CODE], [
-  CUDA_CODE_fp16= CUDA_CODE_bf16= chex_archs= chex_newest=
+  CUDA_CODE_fp16= CUDA_CODE_bf16= chex_archs= chex_newest= chex_cuda_code=
   chex_known=" $(echo $($NVCC --list-gpu-arch 2>/dev/null)) "
   for chex_arch in ${CUDA_ARCHS:-70 75 80 90 100 120}; do
     AS_CASE([$chex_known], [*" compute_$chex_arch "*], [chex_archs="$chex_archs $chex_arch"])
@@ -118,7 +119,9 @@ AC_DEFUN([CHEX_CUDA_CODE], [
     CUDA_CODE_fp16="$CUDA_CODE_fp16 $chex_code"
     AS_IF([test $chex_arch -ge 80], [CUDA_CODE_bf16="$CUDA_CODE_bf16 $chex_code"])
     chex_newest="-gencode arch=compute_$chex_arch,code=compute_$chex_arch"
+    chex_cuda_code="${chex_cuda_code}sm_$chex_arch "
   done
+  chex_cuda_code="${chex_cuda_code}compute_$chex_arch"
   CUDA_CODE_fp16="$CUDA_CODE_fp16 $chex_newest"
   AS_IF([test -n "$CUDA_CODE_bf16"], [CUDA_CODE_bf16="$CUDA_CODE_bf16 $chex_newest"],
     [CUDA_CODE_bf16="-gencode arch=compute_80,code=compute_80"])

@@ -264,8 +264,8 @@ struct backend {
     enum chex_status (*device_imagine)(const char *model, struct device **out, struct chex_error *err);
     void (*device_close)(struct device *device); /* NULL is allowed */
     /*
-     * Lists the libraries that the backend opens on demand, from number 0 on.  Returns the name; `text` is the version,
-     * or why it is missing.  Returns NULL after the last.  May be NULL.
+     * Lists the libraries that the backend opens on demand, and those of the vendor that are linked, from number 0 on.
+     * Returns the name; `text` is the version, or why it is missing.  Returns NULL after the last.  May be NULL.
      */
     const char *(*library)(unsigned number, char text[BACKEND_LIBRARY]);
     /*

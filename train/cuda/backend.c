@@ -11,6 +11,8 @@
 #include "cuda/cudnn/engine.h"
 #include "cuda/run/plan.h"
 
+#include <stdio.h>
+
 static enum chex_status
 open_device(unsigned number, struct device **out, struct chex_error *err)
 {
@@ -23,17 +25,22 @@ imagine_device(const char *model, struct device **out, struct chex_error *err)
     return cuda_device_imagine(&backend_cuda, model, out, err);
 }
 
+/* The CUDA runtime is linked, the others are opened. */
 static const char *
 library(unsigned number, char text[BACKEND_LIBRARY])
 {
-    if (number > 1)
+    static const char *const names[] = {"nccl", "cudnn", "cuda"};
+
+    if (number >= sizeof(names) / sizeof(names[0]))
         return NULL;
-    if (number == 1) {
+    if (number == 0)
+        (void)reduce_nccl_version(text);
+    else if (number == 1)
         (void)cudnn_version(text);
-        return "cudnn";
-    }
-    (void)reduce_nccl_version(text);
-    return "nccl";
+    else
+        snprintf(text, BACKEND_LIBRARY, "%d.%d, kernels for %s", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
+                 CUDA_CODE);
+    return names[number];
 }
 
 const struct backend backend_cuda = {

@@ -77,6 +77,7 @@ def _(work):
     says(train(2, f"{work}/registers", "-v", "--epochs", 1, NCCL_GRAPH_REGISTER="1"), "NCCL_GRAPH_REGISTER=1")
     done = run([words("none")[0], "-V", "-v"], env=environment(1))
     assert re.search(r"^nccl +2\.28\.0$", done.stdout, re.M), done.stdout
+    assert re.search(r"^cuda +12\.9, kernels for \w", done.stdout, re.M), done.stdout
 
 
 def falls_back(out, reason, **how):
