@@ -268,7 +268,7 @@ start(struct reduce *reduce, void *data, size_t count, void *queue, struct chex_
 static enum chex_status
 start_bf16(struct reduce *reduce, void *data, size_t count, void *queue, struct chex_error *err)
 {
-    return start_kind(nccl_of(reduce), data, count, ncclBfloat16, queue, err);
+    return start_kind(nccl_of(reduce), data, count, NCCL_BFLOAT16, queue, err);
 }
 
 static enum chex_status

@@ -13,6 +13,9 @@
 #include <nccl.h>
 #include <stddef.h>
 
+/* ncclBfloat16: older headers declare it in C++ only.  The number is a part of NCCL's interface. */
+#define NCCL_BFLOAT16 ((ncclDataType_t)9)
+
 /* The calls in use: X(name without the prefix "nccl"). */
 /* clang-format off */
 #define NCCL_CALLS(X) \
