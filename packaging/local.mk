@@ -8,14 +8,17 @@ EXTRA_DIST += packaging/wheel/make_wheel.py
 EXTRA_DIST += \
 	doc/releasing.md \
 	packaging/release/check_sbom.py \
+	packaging/release/cuda.sh \
 	packaging/release/gates.py \
 	packaging/release/libraries.py \
 	packaging/release/libraries.sh \
 	packaging/release/libraries.toml \
 	packaging/release/make_release.sh \
 	packaging/release/notes.py \
+	packaging/release/nvcc.py \
 	packaging/release/programs.sh \
 	packaging/release/requirements-checks.txt \
+	packaging/release/requirements-cuda.txt \
 	packaging/release/requirements.txt \
 	packaging/release/runtime.c \
 	packaging/release/sbom.py \

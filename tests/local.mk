@@ -299,6 +299,11 @@ check-configure: all
 check-dist:
 	$(SHELL) $(srcdir)/tests/tree/check_dist.sh
 
+#: check-nvcc         packaging/release/nvcc.py, with the parts of CUDA of $CHEX_RELEASE_CACHE
+check-nvcc:
+	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' \
+	  $(PY_LOG_COMPILER) $(srcdir)/tests/tree/check_nvcc.py $(CHECK_CASES)
+
 # As root.  TARBALL: of `make release`; ROOTS: a folder that keeps the root file systems; SUITES: bullseye, bookworm.
 ROOTS = roots
 #: check-anywhere     TARBALL=FILE: the programs of a release in minimal Debians 11 and 12, as a user without root
@@ -326,7 +331,7 @@ check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PY_LOG_COMPILER) $(srcdir)/tests/cli/check_learns.py
 
 .PHONY: check-aarch64 check-anywhere check-compare check-configure check-dist check-faults check-kill check-late \
-	check-learns check-package check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
+	check-learns check-nvcc check-package check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 

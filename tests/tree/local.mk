@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	tests/tree/check_header.py \
 	tests/tree/check_install.sh \
 	tests/tree/check_layers.py \
+	tests/tree/check_nvcc.py \
 	tests/tree/check_packaging.py \
 	tests/tree/check_release.sh \
 	tests/tree/check_scale_model.py \
