@@ -331,7 +331,8 @@ check-learns: all
 	$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' $(PY_LOG_COMPILER) $(srcdir)/tests/cli/check_learns.py
 
 .PHONY: check-aarch64 check-anywhere check-compare check-configure check-dist check-faults check-kill check-late \
-	check-learns check-nvcc check-package check-sanitized check-slow coverage missing-suites tally tally-compare tally-slow
+	check-learns check-nvcc check-package check-sanitized check-slow coverage missing-suites tally tally-compare \
+	tally-slow
 
 # ---- analysis, hardening ---------------------------------------------------------------------------------------------
 

@@ -78,10 +78,15 @@ from_source() {
     again=$work/again/$file
 }
 
+# remade WORD...: from the source, without CUDA (-n) where nothing on standard input names the CUDA runtime.
+remade() {
+    if grep -q cuda-runtime; then from_source "$@"; else from_source -n "$@"; fi
+}
+
 case $file in
-*.tar.gz) from_source -t -m "$machine" ;;
-*.whl) from_source -m "$machine" ;;
-*.cdx.json) from_source -b ;;
+*.tar.gz) tar -tzf "$tarball" > "$work/contents" && remade -t -m "$machine" < "$work/contents" ;;
+*.whl) python3 -m zipfile -l "$tarball" > "$work/contents" && remade -m "$machine" < "$work/contents" ;;
+*.cdx.json) remade -b < "$tarball" ;;
 *) source_again ;;
 esac
 cmp "$tarball" "$again" || {

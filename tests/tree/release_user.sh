@@ -50,6 +50,17 @@ train() {
     chex-train -q -d shards -o run --model densenet-micro --crop 32 --batch 8 --epochs 2
 }
 
+# Without a driver: kernels are there, a plan for a GPU that is not, and the reason why none is used.
+gpu() {
+    [ "$(uname -m)" = x86_64 ] || return 0
+    chex-train --version -v | grep -E '^cuda +12\.[0-9]+, kernels for sm_' &&
+        chex-train -d shards -o none --model densenet-micro --crop 32 -n --device cuda:H100 2>&1 |
+        grep H100 || return 1
+    refused=0
+    chex-train -d shards -o none --model densenet-micro --crop 32 --device cuda || refused=$?
+    [ "$refused" -eq 2 ]
+}
+
 page() {
     chex-inspect report -o page.html "$1" && grep '</html>' page.html
 }
@@ -78,6 +89,7 @@ step 'chex-inspect check --full' chex-inspect check --full shards
 step 'chex-inspect report of a data set' page shards
 step 'chex-train' train
 step 'chex-inspect report of a run' page run
+step 'chex-train for a GPU, where there is none' gpu
 ranks mpich
 ranks openmpi OPAL_PREFIX=/given/mpi/openmpi PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 echo "$passed passed, $failed failed, $skipped skipped"
