@@ -141,7 +141,7 @@ static const struct refusal {
     enum chex_status status;
     const char *words[2];
 } refusals[] = {
-    {"cudaGetDeviceProperties", cudaErrorInsufficientDriver, CHEX_ERR_UNSUPPORTED, {"driver", "12.9 is needed"}},
+    {"cudaGetDeviceProperties", cudaErrorInsufficientDriver, CHEX_ERR_UNSUPPORTED, {"driver", "12 or newer"}},
     {"cudaSetDevice", cudaErrorDevicesUnavailable, CHEX_ERR_UNSUPPORTED, {"another process", "nvidia-smi"}},
     {"cudaFuncGetAttributes", cudaErrorNoKernelImageForDevice, CHEX_ERR_UNSUPPORTED, {"no kernels", "sm_90"}},
     {"cudaMemGetInfo", cudaErrorMemoryAllocation, CHEX_ERR_MEMORY, {"out of memory", "sm_90"}},

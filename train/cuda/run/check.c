@@ -37,9 +37,10 @@ old_driver(struct chex_error *err)
     (void)cudaRuntimeGetVersion(&needed);
     if (there == 0)
         return error_set(err, CHEX_ERR_UNSUPPORTED, "there is no NVIDIA driver");
+    /* A program of CUDA 12.9 runs with every driver of CUDA 12. */
     return error_set(err, CHEX_ERR_UNSUPPORTED,
-                     "the NVIDIA driver is one of CUDA %d.%d, and one of CUDA %d.%d is needed", there / 1000,
-                     there % 1000 / 10, needed / 1000, needed % 1000 / 10);
+                     "the NVIDIA driver is one of CUDA %d.%d, and one of CUDA %d or newer is needed", there / 1000,
+                     there % 1000 / 10, needed / 1000);
 }
 
 /* Returns true for errors that a kernel causes. */
