@@ -312,6 +312,42 @@ conv_unpack_gradient(void *context, size_t block, unsigned thread)
 
 /* ---- forward --------------------------------------------------------------------------------------------------- */
 
+/* The inputs of a strip. */
+static struct box
+strip_inputs(const struct step *step, unsigned strip)
+{
+    const struct conv_plan *c = &step->conv;
+    unsigned pixels = (unsigned)conv_strip_pixels(step, strip);
+
+    if (c->flat)
+        return (struct box){c->height, c->width, 0, (long)(strip * c->columns), 1, pixels};
+    return (struct box){c->height,
+                        c->width,
+                        (long)(strip * c->rows) * (long)c->stride - (long)c->pad,
+                        -(long)c->pad,
+                        (pixels / c->out_width - 1) * c->stride + c->kernel,
+                        (c->out_width - 1) * c->stride + c->kernel};
+}
+
+/* The inputs of the strip that this thread probably computes next. */
+static void
+next_inputs(const struct plan *plan, const struct step *step, size_t image, unsigned strip, unsigned thread,
+            struct ahead *ahead)
+{
+    bool whole = plan->whole_images && !plan->training;
+    size_t next = image * step->conv.strips + strip + (whole ? 1 : plan->host.options.threads);
+    size_t next_image = next / step->conv.strips, slot;
+    struct box box;
+    unsigned b;
+
+    if (step->in.patches || next_image >= (whole ? image + 1 : plan->images))
+        return;
+    slot = slot_of(plan, next_image, thread);
+    box = strip_inputs(step, (unsigned)(next % step->conv.strips));
+    for (b = 0; b < step->in.blocks; b++)
+        ahead_add(ahead, value_of(step->in.from, slot, step->in.block + b), &box);
+}
+
 void
 conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned strip, unsigned thread)
 {
@@ -321,19 +357,13 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
     size_t at = c->flat ? first : (size_t)first * c->out_width, per_out = conv_weight_floats(step) / step->out_blocks;
     const struct products *as = plan->products;
     void *x = plan->scratch + thread * plan->scratch_floats;
-    struct box box = {c->height, c->width, 0, 0, 1, (unsigned)pixels};
+    struct box box = strip_inputs(step, strip);
+    struct ahead ahead = {.runs = 0};
 
     rows = c->flat ? 1 : (unsigned)(pixels / c->out_width);
-    if (c->flat)
-        box.left = (long)first;
-    else
-        box = (struct box){c->height,
-                           c->width,
-                           (long)first * (long)stride - (long)c->pad,
-                           -(long)c->pad,
-                           (rows - 1) * stride + k,
-                           (c->out_width - 1) * stride + k};
     view_fetch(plan, as, &step->in, image, slot, 0, step->in.blocks, &box, x);
+    next_inputs(plan, step, image, strip, thread, &ahead);
+    ahead_spread(&ahead, plan, rows * ((step->out_blocks + 1) / 2), pixels / rows, step->in.blocks * k * k);
     for (o = 0; o < step->out_blocks; o += 2) {
         struct conv_row r = {
             .x_block = (size_t)box.rows * box.columns * BLOCK,
@@ -349,6 +379,7 @@ conv_forward_strip(struct plan *plan, struct step *step, size_t image, unsigned 
             .y_step = BLOCK,
             .outs = smaller(2, step->out_blocks - o),
             .pixels = c->flat ? pixels : c->out_width,
+            .ahead = &ahead,
         };
 
         for (row = 0; row < rows; row++) {

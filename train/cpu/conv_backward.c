@@ -25,7 +25,8 @@ smaller(unsigned a, unsigned b)
 struct backward {
     const struct plan *plan;
     const struct step *step;
-    size_t image;
+    size_t image, last;  /* of the split */
+    size_t following;    /* the image that this thread probably begins with next */
     unsigned block, end; /* of the input */
     float *dw;           /* for all blocks */
     char *scratch;
@@ -116,7 +117,7 @@ give_row(const struct backward *at, struct conv_row *r, const void *dy, const st
 /* Compute the gradients of `count` input blocks from `first` on, in a box of inputs; dy is of the outputs in `out`. */
 static void
 give_data(const struct backward *at, unsigned first, unsigned count, const void *dy, const struct box *out,
-          const struct box *in, float *g)
+          const struct box *in, float *g, struct ahead *ahead)
 {
     const struct step *step = at->step;
     size_t pixels = (size_t)in->rows * in->columns, from = (size_t)in->top * in->width + (size_t)in->left;
@@ -131,6 +132,7 @@ give_data(const struct backward *at, unsigned first, unsigned count, const void 
         .y_out = pixels * BLOCK,
         .y_step = (size_t)step->conv.stride * BLOCK,
         .outs = count,
+        .ahead = ahead,
     };
 
     for (row = 0; row < in->rows; row++)
@@ -139,35 +141,104 @@ give_data(const struct backward *at, unsigned first, unsigned count, const void 
         view_give(at->plan, &step->in, at->image, first + o, from, pixels, g + o * r.y_out);
 }
 
+/* A strip of an image, with `edge` more pixels on each side. */
+static struct box
+strip_at(const struct conv_plan *c, unsigned row, unsigned column, unsigned edge)
+{
+    return (struct box){c->height,
+                        c->width,
+                        (long)row - (long)edge,
+                        (long)column - (long)edge,
+                        smaller(c->back_rows, c->height - row) + 2 * edge,
+                        smaller(c->back_columns, c->width - column) + 2 * edge};
+}
+
+/* Find the strip after the one at `row`, `column`.  Returns its image; plan->images or more: there is none. */
+static size_t
+strip_after(const struct backward *at, unsigned row, unsigned column, struct box *box)
+{
+    const struct conv_plan *c = &at->step->conv;
+    size_t image = at->image;
+
+    column += c->back_columns;
+    if (column >= c->width) {
+        column = 0;
+        row += c->back_rows;
+    }
+    if (row >= c->height) {
+        row = 0;
+        image = image < at->last ? image + 1 : at->following;
+    }
+    *box = strip_at(c, row, column, c->pad);
+    return image;
+}
+
+/*
+ * While the gradients of `count` input blocks from `first` on are computed, fetch what is read next: the gradients that
+ * they are added to, the following blocks of the input, and a part of the gradients of the next strip's outputs.
+ */
+static void
+fetch_next(const struct backward *at, unsigned row, unsigned column, unsigned first, unsigned count,
+           struct ahead *ahead)
+{
+    const struct step *step = at->step;
+    const struct tensor *in = step->in.from, *out = step->out;
+    struct box box = strip_at(&step->conv, row, column, 0), next;
+    size_t image = strip_after(at, row, column, &next), all = at->end - at->block, done = first - at->block, o;
+    bool more = image < at->plan->images;
+    unsigned b;
+
+    for (b = first; b < first + count; b++)
+        ahead_add(ahead, gradient_of(in, at->image, step->in.block + b), &box);
+    for (o = step->out_blocks * done / all; more && o < step->out_blocks * (done + count) / all; o++) {
+        ahead_add(ahead, gradient_of(out, image, step->out_block + (unsigned)o), &next);
+        if (out->normed)
+            ahead_add(ahead, value_of(out, image, step->out_block + (unsigned)o), &next);
+    }
+    if (first + count < at->end) {
+        first += count;
+        image = at->image;
+        next = strip_at(&step->conv, row, column, step->conv.pad);
+    } else {
+        first = at->block;
+    }
+    for (b = first; image < at->plan->images && b < smaller(first + step->conv.back_blocks, at->end); b++)
+        ahead_add(ahead, value_of(in, image, step->in.block + b), &next);
+}
+
 /* Process the strip at `row`, `column`: weight and input gradients from the same dy. */
 static void
-same_strip(const struct backward *at, unsigned row, unsigned column, unsigned rows, unsigned columns)
+same_strip(const struct backward *at, unsigned row, unsigned column)
 {
     const struct plan *plan = at->plan;
     const struct step *step = at->step;
     const struct conv_plan *c = &step->conv;
     unsigned k = c->kernel, b, count;
-    struct box box = {c->height,    c->width,       (long)row - (long)c->pad, (long)column - (long)c->pad,
-                      rows + k - 1, columns + k - 1};
-    struct box given = {c->height, c->width, (long)row, (long)column, rows, columns};
+    struct box box = strip_at(c, row, column, c->pad), given = strip_at(c, row, column, 0);
     size_t area = (size_t)box.rows * box.columns * BLOCK, line = (size_t)box.columns * BLOCK;
-    struct strip_parts part = strip_parts(plan, step, c->back_blocks, box.rows, box.columns, rows, columns, k - 1,
-                                          c->gives);
+    struct strip_parts part = strip_parts(plan, step, c->back_blocks, box.rows, box.columns, given.rows, given.columns,
+                                          k - 1, c->gives);
     void *dy = at->scratch + part.dy, *x = at->scratch + part.x, *g = at->scratch + part.g;
-    struct weight_strip s = {rows, columns, box.columns, x,    operand_at(plan->products, dy, c->pad * (line + BLOCK)),
-                             area, line,    area,        line, (void *)(at->scratch + part.x_pairs),
-                             NULL};
+    struct weight_strip s = {
+        given.rows, given.columns, box.columns, x,    operand_at(plan->products, dy, c->pad * (line + BLOCK)),
+        area,       line,          area,        line, (void *)(at->scratch + part.x_pairs),
+        NULL};
 
     s.dy_pairs = (void *)(at->scratch + part.dy_pairs);
     gradient_fetch(plan->products, step, at->image, 0, step->out_blocks, &box, dy);
     if (plan->products->pair)
         pair_gradients(plan, step, &s);
     for (b = at->block; b < at->end; b += count) {
+        struct ahead ahead = {.runs = 0};
+
         count = smaller(c->back_blocks, at->end - b);
         view_fetch(plan, plan->products, &step->in, at->image, at->image, b, count, &box, x);
         add_weights(at, &s, b, count);
-        if (c->gives)
-            give_data(at, b, count, dy, &box, &given, g);
+        if (!c->gives)
+            continue;
+        fetch_next(at, row, column, b, count, &ahead);
+        ahead_spread(&ahead, plan, given.rows, given.columns, step->out_blocks * k * k);
+        give_data(at, b, count, dy, &box, &given, g, &ahead);
     }
 }
 
@@ -179,8 +250,7 @@ same_image(const struct backward *at)
 
     for (row = 0; row < c->height; row += c->back_rows)
         for (column = 0; column < c->width; column += c->back_columns)
-            same_strip(at, row, column, smaller(c->back_rows, c->height - row),
-                       smaller(c->back_columns, c->width - column));
+            same_strip(at, row, column);
 }
 
 /* Strides, or an output of another size: weight and input gradients use separate strips. */
@@ -241,7 +311,7 @@ window_data(const struct backward *at, unsigned from, unsigned rows)
     gradient_fetch(at->plan->products, step, at->image, 0, step->out_blocks, &out, dy);
     for (b = 0; b < step->in.blocks; b += count) {
         count = smaller(2, step->in.blocks - b);
-        give_data(at, b, count, dy, &out, &in, g);
+        give_data(at, b, count, dy, &out, &in, g, NULL);
     }
 }
 
@@ -266,9 +336,12 @@ backward_task(void *context, size_t task, unsigned thread)
     unsigned ranges = step->conv.ranges, range = (unsigned)(task % ranges);
     size_t split = task / ranges, floats = conv_weight_floats(step), per_block = floats / step->in.blocks;
     size_t images = plan->images, splits = splits_of(plan, step), pairs = (step->in.blocks + 1) / 2;
+    size_t next = (task + plan->host.options.threads) / ranges;
     struct backward at = {
         .plan = plan,
         .step = step,
+        .last = (split + 1) * images / splits - 1,
+        .following = next * images / splits,
         .block = (unsigned)(range * pairs / ranges * 2),
         .end = smaller(step->in.blocks, (unsigned)((range + 1) * pairs / ranges * 2)),
         .dw = plan->weight_gradients + split * floats,

@@ -311,6 +311,13 @@ void gradient_close(const struct plan *plan, const struct step *step);
 /* Set `first` for the blocks of the view that have no gradient yet, and mark them as accumulated. */
 void view_claim(struct view *in);
 
+/* ---- fetching ahead (ahead.c) ---------------------------------------------------------------------------------- */
+
+/* Add the part of a box that is inside the image, with all columns between its first and last row. */
+void ahead_add(struct ahead *ahead, const float *block, const struct box *box);
+/* Spread it over `rows` rows of `pixels` outputs; conv() multiplies each tile of them by so many blocks of weights. */
+void ahead_spread(struct ahead *ahead, const struct plan *plan, size_t rows, size_t pixels, size_t weights);
+
 /* ---- statistics (norm.c) --------------------------------------------------------------------------------------- */
 
 /*

@@ -36,6 +36,7 @@ conv_tile(const struct conv_row *row, const float *x0, float *y, const size_t pi
             const float *x = x0 + b * row->x_block + ky * row->x_row;
 
             for (kx = 0; kx < row->kernel_columns; kx++, x += BLOCK, w += BLOCK * BLOCK) {
+                fetch_ahead(row->ahead);
                 for (i = 0; i < inputs; i++) {
                     vec factor[OUTS * VECTORS];
 

@@ -29,7 +29,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BLOCK 16 /* channels */
+#define BLOCK      16 /* channels */
+#define CACHE_LINE 64 /* bytes */
+
+/*
+ * Memory that is read soon.  conv() fetches it into the L2 cache while it computes: `lines` cache lines for each block
+ * of weights, because a core that waits for too many lines at once stops.
+ */
+#define AHEAD_RUNS 80
+struct ahead {
+    struct {
+        const char *at, *end;
+    } run[AHEAD_RUNS];
+    unsigned runs, now;
+    size_t lines;
+};
 
 /*
  * A row of convolution outputs, for one or two blocks of output channels:
@@ -48,6 +62,7 @@ struct conv_row {
     size_t y_out, y_step; /* floats between two blocks, and between two pixels */
     unsigned outs;        /* 1 or 2 */
     size_t pixels;
+    struct ahead *ahead; /* or NULL */
 };
 
 /*

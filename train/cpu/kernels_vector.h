@@ -24,6 +24,23 @@
 typedef float vec __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(float))));
 
+/* Fetch the next lines of `a`; may fetch a few lines after the end of a run. */
+INLINE void
+fetch_ahead(struct ahead *a)
+{
+    const char *at;
+    size_t i;
+
+    if (!a || a->now == a->runs)
+        return;
+    at = a->run[a->now].at;
+    for (i = 0; i < a->lines; i++)
+        __builtin_prefetch(at + i * CACHE_LINE, 0, 2);
+    a->run[a->now].at = at + a->lines * CACHE_LINE;
+    if (a->run[a->now].at >= a->run[a->now].end)
+        a->now++;
+}
+
 /* All these addresses are aligned: blocks start at multiples of 64 bytes. */
 INLINE vec
 load(const float *p)

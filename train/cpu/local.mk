@@ -3,6 +3,7 @@
 # fused: which instructions run is a matter of the machine, and so are the last bits.  Those of bf16 are the same on
 # every machine: there FUSED, or the instruction set, fuses all of them.
 libtrain_la_SOURCES += \
+	train/cpu/ahead.c \
 	train/cpu/conv.c \
 	train/cpu/conv_backward.c \
 	train/cpu/conv_pairs.c \
