@@ -9,7 +9,6 @@
 #include <config.h>
 
 #include "cpu/cpu_plan.h"
-#include "math/bf16.h"
 
 #include <string.h>
 
@@ -22,6 +21,7 @@
 #define PIECE_PIXELS  784 /* least pixels per partial weight gradient, to justify its memory */
 #define PIECES        32  /* most partial weight gradients */
 #define TASKS         16  /* of a backward pass: enough work for this many threads */
+#define ROWS_AHEAD    8   /* of a weight gradient, fetched into the cache */
 
 static unsigned
 at_least_1(size_t n)
@@ -214,19 +214,13 @@ conv_scratch(const struct plan *plan, const struct step *step)
 
 /* Store a block of weights as operands; conv() sums over its rows. */
 static void
-put_block(const struct products *as, float from[BLOCK][BLOCK], void *to)
+put_block(const struct products *as, const float *from, void *to)
 {
-    uint16_t *half = to;
-    size_t i, o;
+    _Alignas(64) uint16_t half[BLOCK * BLOCK];
 
-    if (!as->pair)
-        memcpy(to, from, BLOCK * sizeof(*from));
-    else
-        for (i = 0; i < BLOCK; i += 2, half += 2 * BLOCK)
-            for (o = 0; o < BLOCK; o++) {
-                half[2 * o] = bf16_round(from[i][o]);
-                half[2 * o + 1] = bf16_round(from[i + 1][o]);
-            }
+    as->copy(from, BLOCK, as->pair ? half : to);
+    if (as->pair)
+        as->pair(half, BLOCK, BLOCK, BLOCK / 2, to);
 }
 
 /* Returns where the packed weights of the gradient have a tap: which of their blocks of 16 x 16. */
@@ -254,7 +248,7 @@ conv_pack(void *context, size_t block, unsigned thread)
     const float *weights = tasks->plan->weights + tasks->plan->graph->param[node->weight].offset, *of_lane[BLOCK] = {0};
     size_t row = (size_t)node->in.channels * node->kernel * node->kernel; /* per output */
     size_t taps = (size_t)c->kernel * c->kernel, tap, size = BLOCK * BLOCK;
-    float forward[BLOCK][BLOCK] = {{0}}, backward[BLOCK][BLOCK] = {{0}};
+    _Alignas(64) float forward[BLOCK][BLOCK], backward[BLOCK][BLOCK];
     unsigned b, i, o;
 
     (void)thread;
@@ -272,9 +266,9 @@ conv_pack(void *context, size_t block, unsigned thread)
             for (i = 0; i < BLOCK; i++)
                 for (o = 0; o < BLOCK; o++)
                     forward[i][o] = backward[o][i];
-            put_block(as, forward, operand_at(as, c->forward, (at + tap) * size));
+            put_block(as, forward[0], operand_at(as, c->forward, (at + tap) * size));
             if (c->backward)
-                put_block(as, backward, operand_at(as, c->backward, backward_tap(step, b, block, tap) * size));
+                put_block(as, backward[0], operand_at(as, c->backward, backward_tap(step, b, block, tap) * size));
         }
     }
 }
@@ -293,20 +287,24 @@ conv_unpack_gradient(void *context, size_t block, unsigned thread)
     float *sum = plan->weight_gradients + block * floats;
     float *gradient = plan->host.arena[ARENA_GRADIENTS] + plan->graph->param[node->weight].offset;
     const int *channel = c->channel + block * BLOCK;
-    unsigned i, o;
+    unsigned lane[BLOCK] = {0}, lanes = 0, i, o;
 
     (void)thread;
+    for (i = 0; i < BLOCK; i++)
+        if (channel[i] >= 0)
+            lane[lanes++] = i;
     for (p = 1; p < splits_of(plan, step); p++)
         plan->kernels->accumulate(sum + p * all, floats, false, sum);
     for (o = 0; o < node->out.channels; o++) {
         const float *from = sum + step->out_lane[o] / BLOCK * size + step->out_lane[o] % BLOCK;
+        float *to = gradient + o * row;
 
-        for (i = 0; i < BLOCK; i++) {
-            float *to = gradient + o * row + channel[i];
-
-            for (tap = 0; channel[i] >= 0 && tap < taps; tap++)
-                to[tap] += from[tap * step->out_blocks * size + i * BLOCK];
-        }
+        /* The rows of the gradient are far apart in memory. */
+        if (o + ROWS_AHEAD < node->out.channels)
+            __builtin_prefetch(to + ROWS_AHEAD * row + channel[lane[0]], 1);
+        for (tap = 0; tap < taps; tap++, from += step->out_blocks * size)
+            for (i = 0; i < lanes; i++)
+                to[(size_t)channel[lane[i]] + tap] += from[lane[i] * BLOCK];
     }
 }
 
