@@ -80,19 +80,30 @@ add_to_maps(struct plan *plan, const struct step *step, size_t image, unsigned b
     }
 }
 
+/* Returns a block of the view: normalised at `to`, or where it is stored. */
+static const float *
+read_block(const struct plan *plan, const struct view *in, size_t image, size_t slot, unsigned b, float *to)
+{
+    struct box box = whole(in->from);
+
+    if (!in->norm)
+        return value_of(in->from, slot, in->block + b);
+    view_fetch(plan, &plan->kernels->products, in, image, slot, b, 1, &box, to);
+    return to;
+}
+
 static void
-forward_block(struct plan *plan, struct step *step, size_t image, size_t slot, unsigned b, float *x)
+forward_block(struct plan *plan, struct step *step, size_t image, size_t slot, unsigned b, float *scratch)
 {
     const struct graph_node *node = step->node;
     const struct tensor *in = step->in.from, *out = step->out;
-    float *y = value_of(out, slot, step->out_block + b), *x2 = x + BLOCK * in->pixels;
-    struct box box = whole(in);
+    const float *x = read_block(plan, &step->in, image, slot, b, scratch);
+    float *y = value_of(out, slot, step->out_block + b);
 
-    view_fetch(plan, &plan->kernels->products, &step->in, image, slot, b, 1, &box, x);
     switch (node->op) {
     case GRAPH_ADD:
-        view_fetch(plan, &plan->kernels->products, &step->in2, image, slot, b, 1, &box, x2);
-        plan->kernels->add(x, x2, out->pixels * BLOCK, node->relu, y);
+        plan->kernels->add(x, read_block(plan, &step->in2, image, slot, b, scratch + BLOCK * in->pixels),
+                           out->pixels * BLOCK, node->relu, y);
         break;
     case GRAPH_MAX_POOL:
         plan->kernels->max_pool(x, in->height, in->width, node->kernel, node->stride, node->pad, y, out->height,
@@ -172,20 +183,24 @@ backward_block(const struct plan *plan, const struct step *step, size_t image, u
 {
     const struct graph_node *node = step->node;
     const struct tensor *in = step->in.from, *out = step->out;
-    struct box box_out = whole(out), box_in = whole(in);
-    float *dy = scratch, *dx = dy + BLOCK * out->pixels, *x = dx + BLOCK * in->pixels;
+    struct box box_out = whole(out);
+    float *dx = scratch + BLOCK * out->pixels;
+    const float *dy = gradient_of(out, image, step->out_block + b), *given = dx, *x;
 
-    gradient_fetch(&plan->kernels->products, step, image, b, 1, &box_out, dy);
+    if (out->normed) {
+        gradient_fetch(&plan->kernels->products, step, image, b, 1, &box_out, scratch);
+        dy = scratch;
+    }
     switch (node->op) {
     case GRAPH_ADD:
         if (node->relu)
             plan->kernels->mask(value_of(out, image, step->out_block + b), dy, out->pixels * BLOCK, dx);
         else
-            memcpy(dx, dy, out->pixels * BLOCK * sizeof(*dx));
-        view_give(plan, &step->in2, image, b, 0, in->pixels, dx);
+            given = dy;
+        view_give(plan, &step->in2, image, b, 0, in->pixels, given);
         break;
     case GRAPH_MAX_POOL:
-        view_fetch(plan, &plan->kernels->products, &step->in, image, image, b, 1, &box_in, x);
+        x = read_block(plan, &step->in, image, image, b, dx + BLOCK * in->pixels);
         memset(dx, 0, in->pixels * BLOCK * sizeof(*dx));
         plan->kernels->max_pool_gradient(x, in->height, in->width, node->kernel, node->stride, node->pad, dy,
                                          out->height, out->width, dx);
@@ -197,7 +212,7 @@ backward_block(const struct plan *plan, const struct step *step, size_t image, u
         spread(dy, 1, 1, in->height, in->width, 1, dx, in->pixels, in->width);
         break;
     }
-    view_give(plan, &step->in, image, b, 0, in->pixels, dx);
+    view_give(plan, &step->in, image, b, 0, in->pixels, given);
 }
 
 static void
