@@ -13,6 +13,7 @@ train_sources = \
 	tools/train/train_json.c \
 	tools/train/train_options.c \
 	tools/train/train_options.h \
+	tools/train/train_options_check.c \
 	tools/train/train_report.c \
 	tools/train/train_report.h \
 	tools/train/train_report_model.c \
