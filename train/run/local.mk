@@ -26,6 +26,7 @@ libtrain_la_SOURCES += \
 	train/run/trainer_preview.c \
 	train/run/trainer_private.h \
 	train/run/trainer_ranks.c \
+	train/run/trainer_resume.c \
 	train/run/trainer_save.c \
 	train/run/trainer_scale.c \
 	train/run/trainer_settings.c \

@@ -156,3 +156,32 @@ trainer_evaluated_images(const struct trainer_task *task, int split)
         return task->evaluated.count;
     return chex_dataset_split(task->ds, (unsigned)split)->image_count;
 }
+
+/* ---- the schedule of a run --------------------------------------------------------------------------------------- */
+
+uint64_t
+trainer_steps_until(const struct trainer_task *task, const struct checkpoint_state *state, uint64_t epochs)
+{
+    uint64_t all = task->steps * epochs, begun = task->steps * state->epoch + state->batches;
+
+    return state->step + (all > begun ? all - begun : 0);
+}
+
+struct schedule_options
+trainer_make_schedule(const struct trainer_job *job, const struct trainer_task *task,
+                      const struct checkpoint_state *state)
+{
+    struct schedule_options schedule = job->o->schedule;
+
+    if (job->o->rate_scale == RATE_LINEAR)
+        schedule.base *= collective_size(job->all);
+    schedule.steps = trainer_steps_until(task, state, job->o->epochs);
+    if (job->o->warmup_epochs > 0) {
+        uint64_t all = task->steps * job->o->warmup_epochs,
+                 end = trainer_steps_until(task, state, job->o->warmup_epochs);
+
+        /* After the warm-up its end is in the past; then the usual number makes the same checkpoints in every run. */
+        schedule.warmup = end > state->step || all > state->step ? end : all;
+    }
+    return schedule;
+}

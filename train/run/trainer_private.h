@@ -31,6 +31,7 @@
 
 #include "comm/clock.h"
 #include "data/staging.h"
+#include "dataset/manifest.h"
 #include "eval/operating.h"
 #include "io/lock.h"
 
@@ -258,6 +259,16 @@ enum chex_status trainer_list_samples(const struct trainer_job *job, const struc
 /* Returns the images of an evaluation; of val those of options->limit, if its samples are already listed. */
 uint64_t trainer_evaluated_images(const struct trainer_task *task, int split);
 
+/*
+ * Returns the number of steps that the run will have made after its first `epochs` epochs: completed plus remaining
+ * ones.  If the batch size or the data changed during the run, this differs from steps per epoch * epochs, with which
+ * the cosine schedule would end too early or never.
+ */
+uint64_t trainer_steps_until(const struct trainer_task *task, const struct checkpoint_state *state, uint64_t epochs);
+/* Returns the schedule of the run from its options, the number of ranks and the position of the run. */
+struct schedule_options trainer_make_schedule(const struct trainer_job *job, const struct trainer_task *task,
+                                              const struct checkpoint_state *state);
+
 /* ---- trainer_dataset.c ------------------------------------------------------------------------------------------- */
 
 /*
@@ -325,6 +336,20 @@ enum chex_status trainer_begin(struct trainer *t, struct chex_error *err);
 enum chex_status trainer_begin_evaluation(struct trainer *t, struct chex_error *err);
 /* For a dry run: read the initial state and arrays on rank 0; writes nothing.  Statuses as above. */
 enum chex_status trainer_look(struct trainer *t, struct trainer_start *start, struct chex_error *err);
+
+/* ---- trainer_resume.c -------------------------------------------------------------------------------------------- */
+
+/* Rank 0: resume from the checkpoint that --resume names. */
+enum chex_status trainer_resume_given(struct trainer *t, struct trainer_start *start, struct chex_error *err);
+/* Rank 0: resume from the newest checkpoint in RUN; *found is false if there is none. */
+enum chex_status trainer_resume_here(struct trainer *t, struct trainer_start *start, bool *found,
+                                     struct chex_error *err);
+#define TRAINER_WHEN (2 * MANIFEST_TIME + 4) /* two times, " to " */
+/*
+ * Returns the number of images withdrawn since the data set had this earlier id, or 0.  *when: "2026-11-24T02:10:00Z",
+ * or the first and the last time.
+ */
+uint64_t trainer_count_withdrawn(const struct manifest *m, const char *was, char when[TRAINER_WHEN]);
 
 /* ---- trainer_data.c ---------------------------------------------------------------------------------------------- */
 
