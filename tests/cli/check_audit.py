@@ -272,6 +272,22 @@ def _(work):
     assert (first["name"], first["was"]) == (f"{image} research_use_only", "0"), first
 
 
+@case("a CSV file that was saved with CRLF differs only in its line ends; a changed cell comes first")
+def _(work):
+    out = honest(work)
+    path = os.path.join(out, "predictions-test.csv")
+    lines = slurp(path)
+    write(path, lines.replace(b"\n", b"\r\n"))
+    says(audit(out, code=1), r"predictions-test\.csv: DIFFERS: only the line ends: CRLF in the file, LF again\n",
+         "1 of 13 .* DIFFER")
+    image = change_cell(path, "view", "XX")
+    write(path, slurp(path).replace(b"\r", b"").replace(b"\n", b"\r\n"))
+    first = differing(out)["best.safetensors", "predictions-test.csv"]
+    assert (first["name"], first["was"], first["others"]) == (f"{image} view", "XX", 0), first
+    write(path, lines.replace(b"\n", b"\r", 1))
+    assert differing(out)["best.safetensors", "predictions-test.csv"]["name"] == "columns"
+
+
 @case("a run that is not complete may lack files; results by --eval-only with other views are compared, too")
 def _(work):
     out = os.path.join(work, "cut")
