@@ -15,82 +15,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Take the images that the file has, with its labels; own: [images of the file][outputs], their labels of the run. */
 static enum chex_status
-make_room(struct run_report *o, size_t images, unsigned outputs, struct chex_error *err)
-{
-    struct predictions *p = &o->p;
-
-    p->image = malloc(images * sizeof(*p->image));
-    p->patient = malloc(images * sizeof(*p->patient));
-    p->view = malloc(images * sizeof(*p->view));
-    p->sex = malloc(images);
-    p->age = malloc(images * sizeof(*p->age));
-    p->probability = malloc(images * outputs * sizeof(*p->probability));
-    p->label = malloc(images * outputs);
-    o->patient = malloc(images * sizeof(*o->patient));
-    return p->image && p->patient && p->view && p->sex && p->age && p->probability && p->label && o->patient
-               ? CHEX_OK
-               : error_memory(err);
-}
-
-/* Copy the images that the file has; own: [images of the file][outputs], their labels of the run. */
-static enum chex_status
-copy_images(const struct run_report *r, const struct label_file *f, struct run_report *o, uint8_t *own,
+take_images(const struct run_report *r, const struct label_file *f, struct run_report **out, uint8_t *own,
             struct chex_error *err)
 {
     const size_t outputs = r->p.outputs;
-    uint32_t *number = malloc(r->patients * sizeof(*number)); /* UINT32_MAX: not seen yet */
-    struct predictions *p = &o->p;
-    size_t i;
+    size_t *row = malloc(f->found * sizeof(*row)), count = 0, i;
+    enum chex_status status = row ? CHEX_OK : error_memory(err);
 
-    if (!number)
-        return error_memory(err);
-    memset(number, 0xff, r->patients * sizeof(*number));
-    for (i = 0; i < r->p.count; i++) {
-        size_t to = p->count;
-
-        if (!f->has[i])
-            continue;
-        if (number[r->patient[i]] == UINT32_MAX)
-            number[r->patient[i]] = o->patients++;
-        o->patient[to] = number[r->patient[i]];
-        p->image[to] = r->p.image[i];
-        p->patient[to] = r->p.patient[i];
-        p->view[to] = r->p.view[i];
-        p->sex[to] = r->p.sex[i];
-        p->age[to] = r->p.age[i];
-        memcpy(p->probability + to * outputs, r->p.probability + i * outputs, outputs * sizeof(*p->probability));
-        memcpy(p->label + to * outputs, f->label + i * outputs, outputs);
-        memcpy(own + to * outputs, r->p.label + i * outputs, outputs);
-        p->count++;
+    for (i = 0; i < r->p.count && status == CHEX_OK; i++)
+        if (f->has[i])
+            row[count++] = i;
+    if (status == CHEX_OK)
+        status = run_report_subset(r, row, count, out, err);
+    for (i = 0; i < count && status == CHEX_OK; i++) {
+        memcpy(own + i * outputs, r->p.label + row[i] * outputs, outputs);
+        memcpy((*out)->p.label + i * outputs, f->label + row[i] * outputs, outputs);
     }
-    free(number);
-    return CHEX_OK;
-}
-
-static void
-copy_model(const struct run_report *r, struct run_report *o)
-{
-    unsigned k, i;
-
-    o->in = r->in;
-    o->path = r->path;
-    o->split = r->split;
-    o->mean = (double)NAN;
-    o->optimistic = r->optimistic;
-    memcpy(o->chosen_on, r->chosen_on, sizeof(o->chosen_on));
-    o->p.outputs = r->p.outputs;
-    o->p.people = r->p.people;
-    for (k = 0; k < r->p.outputs; k++) {
-        struct run_finding *f = &o->finding[k];
-
-        o->p.finding[k] = f->name = r->finding[k].name;
-        memcpy(f->refused, r->finding[k].refused, sizeof(f->refused));
-        f->a = r->finding[k].a;
-        f->b = r->finding[k].b;
-        for (i = 0; i < OPERATING_RULES; i++)
-            f->point[i].threshold = r->finding[k].point[i].threshold;
-    }
+    free(row);
+    return status;
 }
 
 /* Count the images with both labels, and set kappa. */
@@ -165,14 +109,10 @@ measure_both(const struct run_report *o, uint8_t *own, struct run_labels *out, s
 static enum chex_status
 measure_labels(struct run_report *r, const struct label_file *f, struct run_labels *out, struct chex_error *err)
 {
-    struct run_report *o = out->report = calloc(1, sizeof(*o));
     uint8_t *own = malloc(f->found * r->p.outputs);
-    enum chex_status status = o && own ? make_room(o, f->found, r->p.outputs, err) : error_memory(err);
+    enum chex_status status = own ? take_images(r, f, &out->report, own, err) : error_memory(err);
+    struct run_report *o = out->report;
 
-    if (status == CHEX_OK) {
-        copy_model(r, o);
-        status = copy_images(r, f, o, own, err);
-    }
     if (status == CHEX_OK)
         status = run_report_measure(o, err);
     if (status == CHEX_OK)

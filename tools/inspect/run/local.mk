@@ -31,6 +31,7 @@ inspect_run_sources = \
 	tools/inspect/run/references.h \
 	tools/inspect/run/run.c \
 	tools/inspect/run/run.h \
+	tools/inspect/run/subset.c \
 	tools/inspect/run/suspect_sheet.c \
 	tools/inspect/run/suspects.c \
 	tools/inspect/run/suspects.h \

@@ -200,6 +200,12 @@ enum chex_status run_number_patients(const struct predictions *p, struct arena *
                                      uint32_t *patients, struct chex_error *err);
 /* Compute all numbers. */
 enum chex_status run_report_measure(struct run_report *r, struct chex_error *err);
+/*
+ * Take images of a run, by their rows, with its model; nothing is measured.  Texts stay those of r.  Free *out with
+ * run_report_free(), also after a failure.  CHEX_ERR_MEMORY
+ */
+enum chex_status run_report_subset(const struct run_report *r, const size_t *row, size_t count, struct run_report **out,
+                                   struct chex_error *err);
 /* Read the data set of the run, and fit the floor.  A failure to read is no error: floor->missing says why. */
 enum chex_status run_report_floor(struct run_report *r, struct chex_error *err);
 /* Compare with the floor that was fitted for other images of the same run. */
