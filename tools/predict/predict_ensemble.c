@@ -14,12 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-float
-ensemble_logit(double probability)
-{
-    return (float)(log(probability) - log1p(-probability));
-}
-
 /* Returns why the thresholds of the models cannot be joined, or NULL. */
 static const char *
 find_difference(const struct operating *a, const struct operating *b)
@@ -98,41 +92,6 @@ read_member(const struct predict_model *m, struct predictions *out, char why[ENS
     return status;
 }
 
-/* Choose from the mean probabilities. */
-static enum chex_status
-choose(const struct operating *first, const struct predictions *p, const double *mean, struct operating *out,
-       struct chex_error *err)
-{
-    size_t values = p->count * p->outputs, i;
-    struct evaluation e = {
-        .outputs = p->outputs, .tta = first->tta, .count = p->count, .patients = 1, .label = p->label};
-    const struct chex_split_info split = {.name = first->split, .members_sha256 = first->members};
-    struct scores scores = {.count = p->count, .outputs = p->outputs, .label = p->label, .patients = 1};
-    uint32_t *patient = calloc(p->count, sizeof(*patient)); /* thresholds count images */
-    enum chex_status status;
-
-    e.logit = calloc(values, sizeof(float));
-    e.probability = calloc(values, sizeof(float));
-    status = patient && e.logit && e.probability ? CHEX_OK : error_memory(err);
-    for (i = 0; status == CHEX_OK && i < values; i++) {
-        e.probability[i] = (float)mean[i];
-        e.logit[i] = ensemble_logit(mean[i]);
-        if (!isfinite(e.logit[i]))
-            e.not_finite++;
-    }
-    scores.score = e.probability;
-    scores.patient = patient;
-    if (status == CHEX_OK)
-        status = metrics_compute(&scores, 0, 0, 1, &e.metrics, err);
-    if (status == CHEX_OK)
-        status = operating_choose(&e, &split, first->precision, out, err);
-    out->patients = first->patients;
-    free(patient);
-    free(e.logit);
-    free(e.probability);
-    return status;
-}
-
 /* The members, and the sum of their probabilities. */
 struct ensemble {
     struct predictions *member; /* [models] */
@@ -170,6 +129,20 @@ add_member(struct ensemble *e, const struct models *models, size_t i, char why[E
     return CHEX_OK;
 }
 
+/* Choose from the mean probabilities. */
+static enum chex_status
+choose(const struct operating *first, const struct ensemble *e, struct operating *out, struct chex_error *err)
+{
+    const struct predictions *p = &e->member[0];
+    const struct chex_split_info split = {.name = first->split, .members_sha256 = first->members};
+    const struct mean_scores mean = {
+        .count = p->count, .outputs = p->outputs, .probability = e->sum, .label = p->label};
+    enum chex_status status = operating_choose_mean(&mean, &split, first->precision, first->tta, out, err);
+
+    out->patients = first->patients;
+    return status;
+}
+
 enum chex_status
 ensemble_choose(const struct models *models, struct operating *out, char why[ENSEMBLE_WHY], struct chex_error *err)
 {
@@ -184,7 +157,7 @@ ensemble_choose(const struct models *models, struct operating *out, char why[ENS
     if (status == CHEX_OK && !why[0]) {
         for (i = 0; i < e.values; i++)
             e.sum[i] /= (double)models->count;
-        status = choose(&models->model[0].operating, &e.member[0], e.sum, out, err);
+        status = choose(&models->model[0].operating, &e, out, err);
         if (status == CHEX_OK && !out->there)
             snprintf(why, ENSEMBLE_WHY, "a mean probability on %s is 0 or 1", models->model[0].operating.split);
     }

@@ -21,7 +21,4 @@
 enum chex_status ensemble_choose(const struct models *models, struct operating *out, char why[ENSEMBLE_WHY],
                                  struct chex_error *err);
 
-/* Returns the logit of a mean of probabilities, as the calibration takes it. */
-float ensemble_logit(double probability);
-
 #endif

@@ -126,9 +126,9 @@ put_scores(struct csv_text *t, const struct prediction *p, size_t i)
     for (k = 0; r->members > 1 && k < r->outputs; k++)
         put_number(t, deviation_of(r, i, k));
     for (k = 0; k < r->outputs; k++)
-        put_number(t,
-                   (double)(float)flags_calibrate(
-                       p->flags, k, r->members > 1 ? ensemble_logit(mean_of(r, i, k)) : r->logit[i * r->outputs + k]));
+        put_number(t, (double)(float)flags_calibrate(p->flags, k,
+                                                     r->members > 1 ? operating_mean_logit(mean_of(r, i, k))
+                                                                    : r->logit[i * r->outputs + k]));
     for (k = 0; k < r->outputs; k++)
         if (isnan(p->flags->threshold[k]))
             put(t, ",", 1);

@@ -23,6 +23,7 @@ libtrain_la_SOURCES += \
 	train/eval/operating.c \
 	train/eval/operating.h \
 	train/eval/operating_json.c \
+	train/eval/operating_mean.c \
 	train/eval/predictions.c \
 	train/eval/predictions.h \
 	train/eval/predictions_index.c \

@@ -78,6 +78,26 @@ enum chex_status operating_choose(const struct evaluation *e, const struct chex_
 struct operating_point operating_apply(const struct evaluation *e, unsigned finding, enum operating_rule rule,
                                        double threshold);
 
+/* ---- several models (operating_mean.c) --------------------------------------------------------------------------- */
+
+/* The mean of the probabilities of several models for the images of val. */
+struct mean_scores {
+    size_t count;
+    unsigned outputs;
+    const double *probability; /* [count][outputs] */
+    uint8_t *label;            /* [count][outputs]; is only read */
+};
+
+/*
+ * As operating_choose(), for the mean of several models: the thresholds of a single one do not hold for it.
+ * out->there is false if a mean is 0 or 1.  The caller sets out->patients.
+ */
+enum chex_status operating_choose_mean(const struct mean_scores *mean, const struct chex_split_info *split,
+                                       enum precision precision, enum tta tta, struct operating *out,
+                                       struct chex_error *err);
+/* Returns the logit of such a mean, as its calibration takes it. */
+float operating_mean_logit(double probability);
+
 /* ---- JSON (operating_json.c) ------------------------------------------------------------------------------------- */
 
 /* Append the text for the metadata of a model, terminated; `findings` are the names of the outputs.  CHEX_ERR_MEMORY */
