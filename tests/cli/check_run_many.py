@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """chex-inspect report RUN RUN...: mean, SD and range over runs, and the ensemble, next to NumPy and scikit-learn.
 
-    check_run_many.py [PATTERN]
+    check_run_many.py [PATTERN]      Chromium where it is there
 """
 import copy
+import html
 import json
+import os
 import re
 import sys
 
-from report_runs import (DRAWS, HASH, INSPECT, Images, bins_of, edit_run, make_run, near, report,
-                         weighted_auroc)  # skips without NumPy and scikit-learn
+from report_runs import (DRAWS, HASH, INSPECT, Images, bins_of, edit_run, make_run, near, report, weighted_auroc)  # skips without NumPy and scikit-learn
 from support import Cases, run, says, slurp, write
 
 import numpy as np
+from browser import OVERLAPS, Browser
 from draws import drawn
 from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
 
@@ -32,6 +34,14 @@ def several(work, images, count=3, seeds=True):
         edit_run(folders[-1], lambda facts, options=options: facts.update(options=options))
         made.append(x.p)
     return folders, made
+
+
+def few(images, count):
+    """The first images."""
+    part = copy.copy(images)
+    for name, value in vars(images).items():
+        setattr(part, name, value[:count])
+    return part
 
 
 def measures(p, y):
@@ -67,8 +77,9 @@ def _(work):
         values = [np.mean([m[name] for m in of]) for of in every]
         check_spread(runs[name], values[:-1], values[-1])
     for k in range(3):
-        values = [of[k]["auroc"] for of in every]
-        check_spread(runs["findings"][k]["auroc"], values[:-1], values[-1])
+        for name in ("auroc", "auprc", "brier", "skill", "ece"):
+            values = [of[k][name] for of in every]
+            check_spread(runs["findings"][k][name], values[:-1], values[-1])
     assert runs["findings"][3]["auroc"]["mean"] is None and runs["only_seeds"] and runs["left_out"] == 0
     assert "differ only in their seed" in page and "no run was chosen" in re.sub(r"\s+", " ", page)
     patients = len(set(images.patient))
@@ -96,8 +107,7 @@ def _(work):
     done = run([INSPECT, "report", "-o", f"{work}/x.html", *folders], 6)
     says(done, rf"members {HASH} in run 1, {'f' * 64} in run 2")
     write(f"{folders[1]}/metrics-test.json", text.encode())
-    lines = slurp(f"{folders[2]}/predictions-test.csv").decode().splitlines(keepends=True)
-    write(f"{folders[2]}/predictions-test.csv", "".join(lines[:-3]).encode())
+    make_run(folders[2], few(images, 59 * 3))
     run([INSPECT, "report", "-o", f"{work}/x.html", *folders], 1)
     assert "images are not in all runs" in slurp(f"{work}/x.html").decode()
     says(run([INSPECT, "report", "-o", f"{work}/x.html", folders[0], work], 2), "the folders of runs")
@@ -117,6 +127,99 @@ def _(work):
     answer = next(a for a in found["answers"] if a["id"] == "runs")
     assert answer["level"] == "look", answer
     assert "Run 3 has the same predictions as run 1: mean, SD and ensemble count it again." in answer["text"], answer
+
+
+def plain(page):
+    return html.unescape(re.sub(r"\s+", " ", re.sub("<[^>]*>", "", page)))
+
+
+@case("the details of each run are those of its own report; gaps, sensitivity and specificity over runs are their mean")
+def _(work):
+    images = Images(66)
+    images.labels[:, 3] = 0  # too few
+    folders, _ = several(work, images)
+    found, page = report(folders[2], folders[0], folders[1])  # its own path is the last of the command
+    runs, alone = found["runs"], [report(folder)[0] for folder in folders]
+    for x, y in zip(runs["details"], alone):
+        for key in ("findings", "groups", "shortcuts"):
+            assert x[key] == y[key], key
+        assert [a for a in x["answers"] if a["id"] != "runs"] == y["answers"]
+    assert len(runs["details"]) == 3
+    for k in range(3):
+        for key in ("sensitivity", "specificity"):
+            check_spread({**runs["findings"][k][key], "ensemble": None},
+                         [x["findings"][k]["youden"][key] for x in alone], None)
+    names = [g["name"] for g in runs["groups"]]
+    assert names == [g["name"] for g in alone[0]["groups"]] and "female" in names
+    some = both = 0
+    for g, group in enumerate(runs["groups"]):
+        cells = [(group["underdiagnosis"], [x["groups"][g]["underdiagnosis"] for x in alone])]
+        cells += [(f[key], [x["groups"][g]["findings"][k][key] for x in alone])
+                  for k, f in enumerate(group["findings"]) for key in ("tpr", "fpr", "auroc", "bias")]
+        for cell, of in cells:
+            marked = sum(x is not None and x["holm"] is not None and x["holm"] < 0.05 for x in of)
+            some, both = some + (marked > 0), both + (marked == 3)
+            if None in of:
+                assert cell is None, (group["name"], cell, of)
+                continue
+            check_spread({**cell, "ensemble": None}, [x["gap"]["value"] for x in of], None)
+            assert cell["marked"] == marked
+    assert some > both > 0, (some, both)
+    assert f"remain after Holm's correction: {some} in at least one run, {both} of them in every run" in plain(page)
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids)) and {"run2", "run3", "run2-group0", "run3-plots"} <= set(ids)
+    assert re.findall(r'href="#([^"]*)"', page) and set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+
+
+@case("a second run without run.json has details; with more than ten runs the page has those of ten")
+def _(work):
+    images = Images(71, patients=20)
+    folders, _ = several(work, images, count=12)
+    os.remove(f"{folders[1]}/run.json")
+    os.remove(f"{folders[11]}/run.json")
+    page = report(folders[1], folders[0])[1]
+    assert "Without a run.json, nothing says on which images it was trained" in page
+    found, page = report(folders[11], *folders[:11])
+    assert len(found["runs"]["details"]) == 10 and 'id="run10"' in page and 'id="run11"' not in page
+    assert "details of the first 10 runs only. Means and SDs are over all 12" in plain(page)
+    assert len(found["runs"]["rows"]) == 13
+    says(run([INSPECT, "report", "-o", f"{work}/x.html", folders[1]], 3), "has no run.json")
+
+
+@case("numbers of a run that do not belong to its predictions are refused, and the run is named")
+def _(work):
+    folders, _ = several(work, Images(72, patients=60))
+    text = json.loads(slurp(f"{folders[1]}/metrics-test.json"))
+    text["findings"][0]["positives"] += 1
+    write(f"{folders[1]}/metrics-test.json", json.dumps(text).encode())
+    says(run([INSPECT, "report", "-o", f"{work}/x.html", *folders], 6), r"run1/metrics-test\.json' does not belong")
+
+
+@case("the terminal has the result of all runs, and names the run whose answers need a look")
+def _(work):
+    images = Images(73)
+    images.labels[images.view == "AP", 0] = 1  # a shortcut
+    folders, _ = several(work, images)
+    done = run([INSPECT, "report", "-o", f"{work}/x.html", *folders])
+    says(done, r"x\.html: 3 runs, split test, 750 images,", r"runs     Mean AUROC of 3 runs, over the 4 findings",
+         "look     Run 1, ")
+    run([INSPECT, "report", "-o", f"{work}/x.html", folders[0]])
+    assert "Run 1" not in run([INSPECT, "report", "-o", f"{work}/x.html", folders[0]]).stderr
+
+
+@case("in a browser, the details unfold, and nothing is wider than the window")
+def _(work):
+    folders, _ = several(work, Images(74, patients=60))
+    report(folders[2], *folders[:2])
+    with Browser() as browser:
+        for width in (390, 1000):
+            browser.size(width, 900)
+            browser.open(f"{folders[2]}.html")
+            browser.run("document.querySelectorAll('.fold>input').forEach(x => { x.checked = true; })")
+            assert not browser.complaints()
+            assert browser.run("document.getElementById('run2-group0').offsetParent !== null")
+            assert browser.run("document.documentElement.scrollWidth <= window.innerWidth"), width
+            assert browser.run(OVERLAPS) == [], browser.run(OVERLAPS)
 
 
 @case("three patients, one positive: a page without a number")

@@ -283,9 +283,8 @@ answer_calibration(struct run_report *r)
                 NUMBER(both.calibrated_perfect / both.n));
 }
 
-#define SIGNIFICANT 0.05
-#define NAMED       4 /* gaps in the sentence */
-#define SHORTCUT    0.7
+#define NAMED    4 /* gaps in the sentence */
+#define SHORTCUT 0.7
 
 static void
 say_gap(struct run_answer *a, const struct run_group *g, const char *what, const char *finding,
@@ -306,14 +305,14 @@ say_gaps(const struct run_report *r, struct run_answer *a, unsigned *uncorrected
     for (g = 0; g < r->groups->count; g++) {
         const struct subgroup_cell *c = &r->groups->of[g].underdiagnosis;
 
-        *uncorrected += c->p < SIGNIFICANT;
-        if (c->holm < SIGNIFICANT && found++ < NAMED)
+        *uncorrected += c->p < RUN_SIGNIFICANT;
+        if (c->holm < RUN_SIGNIFICANT && found++ < NAMED)
             say_gap(a, &r->groups->group[g], "underdiagnosis", "", c);
         for (m = 0; m < SUBGROUP_METRICS; m++)
             for (k = 0; k < r->p.outputs; k++) {
                 c = &r->groups->of[g].cell[m][k];
-                *uncorrected += c->p < SIGNIFICANT;
-                if (c->holm < SIGNIFICANT && found++ < NAMED)
+                *uncorrected += c->p < RUN_SIGNIFICANT;
+                if (c->holm < RUN_SIGNIFICANT && found++ < NAMED)
                     say_gap(a, &r->groups->group[g], what[m], r->finding[k].name, c);
             }
     }
@@ -338,7 +337,7 @@ answer_groups(struct run_report *r)
     run_say(a,
             "%s gaps between a group and the rest were tested. Without a difference, chance alone would give about "
             "%.0f with p < 0.05; there are %u. After Holm's correction %u remain%s%s",
-            COUNT(r->groups->tested), SIGNIFICANT * r->groups->tested, uncorrected, found, found == 1 ? "s" : "",
+            COUNT(r->groups->tested), RUN_SIGNIFICANT * r->groups->tested, uncorrected, found, found == 1 ? "s" : "",
             found > 0 ? ":" : ".");
     run_say(a, "%s", named.text);
     if (found > NAMED)

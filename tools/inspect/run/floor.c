@@ -257,6 +257,9 @@ run_report_floor(struct run_report *r, struct chex_error *err)
         snprintf(r->floor->missing, sizeof(r->floor->missing), "the predictions have no age, sex and view");
     } else if (!r->train[0]) {
         snprintf(r->floor->missing, sizeof(r->floor->missing), "the run names no training split");
+    } else if (!counted && !r->dataset_read) {
+        snprintf(r->floor->missing, sizeof(r->floor->missing),
+                 "the data set of the run could not be opened; --data names it");
     } else if (c.images == 0 || status != CHEX_OK) {
         snprintf(r->floor->missing, sizeof(r->floor->missing), "the training images could not be read");
     } else {
@@ -265,6 +268,16 @@ run_report_floor(struct run_report *r, struct chex_error *err)
         return compare(r, c.cell, err);
     }
     free(c.cell);
+    return CHEX_OK;
+}
+
+enum chex_status
+run_report_no_floor(struct run_report *r, const char *why, struct chex_error *err)
+{
+    r->floor = calloc(1, sizeof(*r->floor));
+    if (!r->floor)
+        return error_memory(err);
+    snprintf(r->floor->missing, sizeof(r->floor->missing), "%s", why);
     return CHEX_OK;
 }
 

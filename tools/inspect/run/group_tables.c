@@ -11,7 +11,6 @@
 
 #define NUMBER(value) run_number(value, 3, (char[RUN_DIGITS]){0})
 #define COUNT(n)      format_count(n, (char[FORMAT_TEXT]){0})
-#define SIGNIFICANT   0.05
 
 /* between: " " or "<br>" */
 static void
@@ -31,8 +30,8 @@ put_cell(struct html *h, const struct subgroup_cell *c)
         return;
     }
     html_format(h, "<td>%s</td><td>%s</td><td class=\"w%s\">", NUMBER(c->value[0]), NUMBER(c->value[1]),
-                c->holm < SIGNIFICANT ? " look" : "");
-    html_raw(h, c->holm < SIGNIFICANT ? "* " : "");
+                c->holm < RUN_SIGNIFICANT ? " look" : "");
+    html_raw(h, c->holm < RUN_SIGNIFICANT ? "* " : "");
     put_interval(h, &c->gap, "<br>");
     html_raw(h, "</td>");
 }
@@ -113,7 +112,7 @@ put_group_calibration(struct html *h, const struct run_report *r, unsigned g)
 void
 run_tables_groups(struct html *h, const struct run_report *r)
 {
-    char id[16], title[2 * GROUP_FILE_NAME + 32];
+    char id[32], title[2 * GROUP_FILE_NAME + 32];
     unsigned g;
 
     for (g = 0; g < r->groups->count; g++) {
@@ -121,9 +120,9 @@ run_tables_groups(struct html *h, const struct run_report *r)
 
         if (!group->shown)
             continue;
-        snprintf(id, sizeof(id), "group%u", g);
+        snprintf(id, sizeof(id), "%sgroup%u", r->id, g);
         snprintf(title, sizeof(title), "%s, and the rest: %s", group->name, group->rest);
-        html_fold_begin(h, id, title, g < 2 || g + r->groups->of_file >= r->groups->count);
+        html_fold_begin(h, id, title, !r->id[0] && (g < 2 || g + r->groups->of_file >= r->groups->count));
         put_group(h, r, g);
         put_group_calibration(h, r, g);
         html_fold_end(h);

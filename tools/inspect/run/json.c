@@ -181,6 +181,13 @@ shortcuts_json(const struct run_report *r)
     return list;
 }
 
+json_t *
+run_details_json(const struct run_report *r)
+{
+    return json_pack("{s:o,s:o,s:o,s:o}", "answers", answers_json(r), "findings", findings_json(r), "groups",
+                     groups_json(r), "shortcuts", shortcuts_json(r));
+}
+
 static json_t *
 agreement_json(const struct run_report *r, unsigned k)
 {

@@ -2,6 +2,9 @@
 inspect_run_sources = \
 	tools/inspect/run/answer.c \
 	tools/inspect/run/answers.c \
+	tools/inspect/run/each.c \
+	tools/inspect/run/each.h \
+	tools/inspect/run/each_report.c \
 	tools/inspect/run/floor.c \
 	tools/inspect/run/group_file.c \
 	tools/inspect/run/group_file.h \

@@ -17,14 +17,14 @@
 
 /* Values of all runs, then of the ensemble. */
 struct values {
-    double measure[SCORED_RUNS + 1][RUN_MEASURES];
-    double auroc[SCORED_RUNS + 1][METRICS_OUTPUTS];
+    double measure[SCORED_RUNS + 1][RUN_MEASURES]; /* means over the findings with enough patients */
+    double finding[SCORED_RUNS + 1][METRICS_OUTPUTS][RUN_MEASURES];
 };
 
-/* Add Brier, skill and ECE of a finding; p: room for an image each */
+/* Measure Brier, skill and ECE of a finding; p: room for an image each */
 static enum chex_status
-add_calibration(const struct matched *images, const float *score, unsigned k, double *p, double *measure,
-                struct chex_error *err)
+measure_calibration(const struct matched *images, const float *score, unsigned k, double *p, double *measure,
+                    struct chex_error *err)
 {
     struct calibration c;
     enum chex_status status;
@@ -35,16 +35,16 @@ add_calibration(const struct matched *images, const float *score, unsigned k, do
     status = calibration_measure(p, images->label + k, images->count, images->outputs, &c, err);
     if (status != CHEX_OK)
         return status;
-    measure[RUN_BRIER] += c.brier;
-    measure[RUN_SKILL] += c.skill;
-    measure[RUN_ECE] += c.ece;
+    measure[RUN_BRIER] = c.brier;
+    measure[RUN_SKILL] = c.skill;
+    measure[RUN_ECE] = c.ece;
     return CHEX_OK;
 }
 
 /* Measure the scores of a run, or of the ensemble; *m becomes its metrics. */
 static enum chex_status
 measure_scores(const struct run_report *r, const float *score, unsigned replicates, double *p, struct metrics *m,
-               double *measure, double *auroc, struct chex_error *err)
+               double mean[RUN_MEASURES], double (*finding)[RUN_MEASURES], struct chex_error *err)
 {
     const struct matched *images = &r->many->diff->images;
     const struct scores s = {.count = images->count,
@@ -57,28 +57,30 @@ measure_scores(const struct run_report *r, const float *score, unsigned replicat
     unsigned k, n = 0, i;
 
     for (i = 0; i < RUN_MEASURES; i++)
-        measure[i] = 0;
+        mean[i] = 0;
     for (k = 0; k < images->outputs && status == CHEX_OK; k++) {
         const struct finding_metrics *f = &m->finding[k];
 
+        for (i = 0; i < RUN_MEASURES; i++)
+            finding[k][i] = (double)NAN;
         r->many->enough[k] = f->positive_patients >= METRICS_FEWEST_PATIENTS && f->negatives >= METRICS_FEWEST_PATIENTS;
-        auroc[k] = r->many->enough[k] ? f->metric[METRIC_AUROC].value : (double)NAN;
         if (!r->many->enough[k])
             continue;
         n++;
-        measure[RUN_AUROC] += auroc[k];
-        measure[RUN_AUPRC] += f->metric[METRIC_AUPRC].value;
-        status = add_calibration(images, score, k, p, measure, err);
+        finding[k][RUN_AUROC] = f->metric[METRIC_AUROC].value;
+        finding[k][RUN_AUPRC] = f->metric[METRIC_AUPRC].value;
+        status = measure_calibration(images, score, k, p, finding[k], err);
+        for (i = 0; i < RUN_MEASURES; i++)
+            mean[i] += finding[k][i];
     }
     for (i = 0; i < RUN_MEASURES; i++)
-        measure[i] = n > 0 ? measure[i] / n : (double)NAN;
+        mean[i] = n > 0 ? mean[i] / n : (double)NAN;
     r->many->findings = n;
     return status;
 }
 
-/* value: of the first run; the next one is `stride` further, and the last one is the ensemble's */
-static struct run_spread
-spread(const double *value, size_t stride, unsigned runs)
+struct run_spread
+run_spread_of(const double *value, size_t stride, unsigned runs)
 {
     struct run_spread s = {.least = INFINITY, .most = -INFINITY, .ensemble = value[runs * stride]};
     double sum = 0, squares = 0;
@@ -121,13 +123,15 @@ measure_runs(struct run_report *r, struct values *v, struct metrics *m, double *
     unsigned i, k;
 
     for (i = 0; i < d->count && status == CHEX_OK; i++)
-        status = measure_scores(r, d->images.score[i], 0, p, m, v->measure[i], v->auroc[i], err);
+        status = measure_scores(r, d->images.score[i], 0, p, m, v->measure[i], v->finding[i], err);
     if (status == CHEX_OK)
-        status = measure_scores(r, d->ensemble, RUN_DRAWS, p, r->many->ensemble, v->measure[i], v->auroc[i], err);
+        status = measure_scores(r, d->ensemble, RUN_DRAWS, p, r->many->ensemble, v->measure[i], v->finding[i], err);
     for (k = 0; k < RUN_MEASURES; k++)
-        r->many->measure[k] = spread(&v->measure[0][k], RUN_MEASURES, d->count);
-    for (k = 0; k < r->p.outputs; k++)
-        r->many->auroc[k] = spread(&v->auroc[0][k], METRICS_OUTPUTS, d->count);
+        r->many->measure[k] = run_spread_of(&v->measure[0][k], RUN_MEASURES, d->count);
+    for (i = 0; i < r->p.outputs; i++)
+        for (k = 0; k < RUN_MEASURES; k++)
+            r->many->finding[i][k] = run_spread_of(&v->finding[0][i][k], (size_t)METRICS_OUTPUTS * RUN_MEASURES,
+                                                   d->count);
     find_twin(r->many);
     r->many->only_seeds = d->groups == 1 && d->seeds[0].count == d->count;
     return status;
@@ -163,6 +167,7 @@ run_many_free(struct run_many *m)
 {
     if (!m)
         return;
+    run_each_free(m->each);
     runs_diff_free(m->diff);
     free(m->ensemble);
     free(m);

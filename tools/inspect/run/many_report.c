@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "inspect/diff/runs.h"
+#include "inspect/run/each.h"
 #include "inspect/run/tables.h"
 
 #include <math.h>
@@ -20,6 +21,8 @@ static const struct {
                             [RUN_BRIER] = {"Brier", "brier"},
                             [RUN_SKILL] = {"skill", "skill"},
                             [RUN_ECE] = {"ECE raw", "ece"}};
+
+static const char *const points[EACH_POINTS] = {"sensitivity", "specificity"};
 
 static void
 put_number(struct html *h, double value)
@@ -104,7 +107,7 @@ put_findings(struct html *h, const struct run_report *r)
     for (k = 0; k < r->p.outputs; k++) {
         run_table_row(h, r->finding[k].name);
         if (m->enough[k] && r->finding[k].enough) {
-            put_spread(h, &m->auroc[k]);
+            put_spread(h, &m->finding[k][RUN_AUROC]);
             run_cell_measured(h, &r->metrics->finding[k].metric[METRIC_AUROC]);
             run_cell_measured(h, &m->ensemble->finding[k].metric[METRIC_AUROC]);
         } else {
@@ -113,6 +116,66 @@ put_findings(struct html *h, const struct run_report *r)
         html_raw(h, "</tr>\n");
     }
     run_table_end(h);
+}
+
+/* The other measures of each finding: a row for each. */
+static void
+put_finding_measures(struct html *h, const struct run_report *r)
+{
+    static const char *const heading[] = {"finding", "<measure", "mean over runs", "SD",
+                                          "lowest",  "highest",  "ensemble",       NULL};
+    const struct run_many *m = r->many;
+    unsigned k, i;
+
+    html_fold_begin(h, "measures", "AUPRC, Brier, skill and ECE of each finding", false);
+    run_table_begin(h, heading);
+    for (k = 0; k < r->p.outputs; k++) {
+        for (i = RUN_AUPRC; i < RUN_MEASURES && m->enough[k]; i++) {
+            run_table_row(h, i == RUN_AUPRC ? r->finding[k].name : "");
+            html_format(h, "<td class=\"t w\">%s</td>", measures[i].name);
+            put_spread(h, &m->finding[k][i]);
+            put_number(h, m->finding[k][i].ensemble);
+            html_raw(h, "</tr>\n");
+        }
+        if (m->enough[k])
+            continue;
+        run_table_row(h, r->finding[k].name);
+        run_cell_note(h, 6, "too few");
+        html_raw(h, "</tr>\n");
+    }
+    run_table_end(h);
+    html_fold_end(h);
+}
+
+/* Sensitivity and specificity at the threshold that each model chose. */
+static void
+put_points(struct html *h, const struct run_report *r)
+{
+    static const char *const heading[] = {"finding", "<measure", "mean over runs", "SD", "lowest", "highest", NULL};
+    unsigned k, i;
+
+    html_fold_begin(h, "points", "Sensitivity and specificity at the threshold of each run (Youden)", false);
+    run_table_begin(h, heading);
+    for (k = 0; k < r->p.outputs; k++) {
+        const struct run_spread *s = r->many->each->point[k];
+
+        for (i = 0; i < EACH_POINTS && !isnan(s->mean); i++) {
+            run_table_row(h, i == 0 ? r->finding[k].name : "");
+            html_format(h, "<td class=\"t w\">%s</td>", points[i]);
+            run_cell_number(h, s[i].mean);
+            run_cell_number(h, s[i].deviation);
+            run_cell_number(h, s[i].least);
+            run_cell_number(h, s[i].most);
+            html_raw(h, "</tr>\n");
+        }
+        if (!isnan(s->mean))
+            continue;
+        run_table_row(h, r->finding[k].name);
+        run_cell_note(h, 5, r->finding[k].enough ? "a run has no threshold" : "too few");
+        html_raw(h, "</tr>\n");
+    }
+    run_table_end(h);
+    html_fold_end(h);
 }
 
 void
@@ -140,12 +203,15 @@ run_tables_many(struct html *h, const struct run_report *r)
     put_measures(h, m);
     html_raw(h, "<h3>AUROC of each finding</h3>\n");
     put_findings(h, r);
+    put_finding_measures(h, r);
+    put_points(h, r);
+    run_tables_gaps(h, r);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static json_t *
-spread_json(const struct run_spread *s)
+json_t *
+run_spread_json(const struct run_spread *s)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o}", "mean", real_json(s->mean), "sd", real_json(s->deviation), "min",
                      real_json(s->least), "max", real_json(s->most), "ensemble", real_json(s->ensemble));
@@ -167,7 +233,7 @@ run_many_json(const struct run_report *r)
 {
     const struct run_many *m = r->many;
     json_t *object, *rows, *findings;
-    unsigned i;
+    unsigned i, k;
 
     if (!m)
         return json_null();
@@ -175,13 +241,20 @@ run_many_json(const struct run_report *r)
     for (i = 0; i <= m->diff->count; i++)
         inspect_json_push(&rows, row_json(&m->diff->row[i]));
     findings = json_array();
-    for (i = 0; i < r->p.outputs; i++)
-        inspect_json_push(&findings, json_pack("{s:o,s:o}", "name", text_json(r->finding[i].name), "auroc",
-                                               spread_json(&m->auroc[i])));
+    for (k = 0; k < r->p.outputs; k++) {
+        json_t *finding = json_pack("{s:o}", "name", text_json(r->finding[k].name));
+
+        for (i = 0; i < RUN_MEASURES; i++)
+            inspect_json_set(&finding, measures[i].key, run_spread_json(&m->finding[k][i]));
+        for (i = 0; i < EACH_POINTS; i++)
+            inspect_json_set(&finding, points[i], run_spread_json(&m->each->point[k][i]));
+        inspect_json_push(&findings, finding);
+    }
     object = json_pack("{s:o,s:o,s:b,s:o,s:o}", "images", count_json(m->diff->images.count), "left_out",
                        count_json(matched_left_out(&m->diff->images)), "only_seeds", m->only_seeds, "rows", rows,
                        "findings", findings);
     for (i = 0; i < RUN_MEASURES; i++)
-        inspect_json_set(&object, measures[i].key, spread_json(&m->measure[i]));
+        inspect_json_set(&object, measures[i].key, run_spread_json(&m->measure[i]));
+    run_each_json(r, &object);
     return object;
 }

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "inspect/diff/runs.h"
+#include "inspect/run/each.h"
 #include "inspect/run/run.h"
 
 #include <math.h>
@@ -75,7 +76,7 @@ answer_many(struct run_report *r)
 
     if (!m)
         return;
-    a = run_answer_begin(r, "runs", "Several runs", m->findings > 0 ? RUN_GOOD : RUN_NOTE);
+    a = run_answer_begin(r, RUN_SEVERAL, "Several runs", m->findings > 0 ? RUN_GOOD : RUN_NOTE);
     if (m->findings == 0) {
         run_say(a, "n/a: no finding has enough patients.");
         return;
@@ -91,7 +92,14 @@ answer_many(struct run_report *r)
     }
     if (!m->only_seeds)
         run_say(a, " The runs are not known to differ only in their seed.");
-    run_say(a, " The bootstrap's intervals hold no variance of seeds. The other answers are about the first run.");
+    if (m->each->groups > 0)
+        run_say(a,
+                " Gaps between groups that remain after Holm's correction: %u in at least one run, %u of them in every "
+                "run.",
+                m->each->some, m->each->all);
+    run_say(
+        a,
+        " The bootstrap's intervals do not include the variance of seeds. The other answers are about the first run.");
 }
 
 #define ALIKE 0.5 /* rank correlation of maps that need a look, of the mean or of a finding */

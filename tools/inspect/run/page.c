@@ -79,8 +79,8 @@ add_counts(struct template_values *v, const struct run_report *r)
     add(v, "bins", "%d", CALIBRATION_BINS);
 }
 
-static void
-put_answers(struct html *h, const struct run_report *r)
+void
+run_put_answers(struct html *h, const struct run_report *r)
 {
     static const struct {
         const char *kind, *mark;
@@ -92,8 +92,8 @@ put_answers(struct html *h, const struct run_report *r)
     for (i = 0; i < r->answers; i++) {
         const struct run_answer *a = &r->answer[i];
 
-        html_format(h, "<tr id=\"answer-%s\"><td class=\"lv %s\">%s</td><th>%s</th><td>", a->id, of[a->level].kind,
-                    of[a->level].mark, a->title);
+        html_format(h, "<tr id=\"%sanswer-%s\"><td class=\"lv %s\">%s</td><th>%s</th><td>", r->id, a->id,
+                    of[a->level].kind, of[a->level].mark, a->title);
         html_words(h, a->text);
         html_raw(h, "</td></tr>\n");
     }
@@ -123,7 +123,7 @@ static const struct run_part {
     void (*put)(struct html *h, const struct run_report *r);
 } parts[] = {
     {"used", put_used},
-    {"answers", put_answers},
+    {"answers", run_put_answers},
     {"command", put_command},
     {"table_flow", run_table_flow},
     {"table_findings", run_table_findings},
@@ -137,6 +137,7 @@ static const struct run_part {
     {"tables_labels", run_tables_labels},
     {"tables_maps", run_tables_maps},
     {"plots", run_plots},
+    {"each", run_put_each},
 };
 
 static enum chex_status

@@ -283,6 +283,8 @@ read_run(struct run_report *r, struct chex_error *err)
 
     snprintf(file, sizeof(file), "%.3000s/%s", r->path, RUN_FILE_NAME);
     status = json_file_read(file, "chex-train", &top, err);
+    if (status == CHEX_ERR_MISSING && err->cause == ENOENT && r->is_other)
+        return CHEX_OK;
     if (status == CHEX_ERR_MISSING && err->cause == ENOENT)
         return error_set(err, status, "'%s' has no %s, which says on which images the network was trained", r->path,
                          RUN_FILE_NAME);

@@ -24,7 +24,7 @@ write_page(const char *output, const struct html *h, struct chex_error *err)
     return CHEX_OK;
 }
 
-/* Print where the page is, and the answers that need a look. */
+/* Print where the page is, the result of several runs, and the answers that need a look. */
 static void
 print_summary(const struct inspect *in, const struct run_report *r)
 {
@@ -37,12 +37,18 @@ print_summary(const struct inspect *in, const struct run_report *r)
         return;
     wrap_put(&w, "",
              "%s:", printable_text(strcmp(output, "-") == 0 ? "standard output" : relative_path(output), shown));
+    if (r->many)
+        wrap_put(&w, " ", "%u runs,", r->many->diff->count);
     wrap_put(&w, " ", "split %s, %s,", printable_text(r->split, shown), format_things(r->p.count, "image", images));
     wrap_put(&w, " ", "%u of %u findings with enough patients", r->enough, r->p.outputs);
     wrap_end(&w);
     for (i = 0; i < r->answers; i++)
-        if (r->answer[i].level == RUN_LOOK)
-            wrap_line(stderr, "look", "%s: %s", r->answer[i].title, printable_text(r->answer[i].text, shown));
+        if (strcmp(r->answer[i].id, RUN_SEVERAL) == 0)
+            wrap_line(stderr, "runs", "%s", printable_text(r->answer[i].text, shown));
+    for (i = 0; i < r->answers; i++)
+        if (r->answer[i].level == RUN_LOOK && strcmp(r->answer[i].id, RUN_SEVERAL) != 0)
+            wrap_line(stderr, "look", "%s%s: %s", r->many ? "Run 1, " : "", r->answer[i].title,
+                      printable_text(r->answer[i].text, shown));
 }
 
 static enum chex_status
@@ -59,6 +65,8 @@ make(struct run_report *r, const char *const *path, unsigned count, unsigned *fa
         status = run_report_floor(r, err);
     if (status == CHEX_OK)
         status = run_report_groups(r, err);
+    if (status == CHEX_OK)
+        status = run_report_each(r, failed, err);
     if (status == CHEX_OK)
         status = run_report_labels(r, err);
     if (status == CHEX_OK)

@@ -31,8 +31,11 @@
 #define RUN_SEED     1
 #define RUN_ANSWERS  16
 #define RUN_USED     "used" /* id of the answer that the images were used to make the network */
+#define RUN_SEVERAL  "runs" /* id of the answer about several runs */
 #define RUN_DEFAULT  "test" /* the split */
 #define RUN_SPLITS   16
+
+#define RUN_SIGNIFICANT 0.05 /* p after Holm's correction */
 
 /* A threshold that was chosen on another split, and its counts on this one. */
 struct run_point {
@@ -89,7 +92,7 @@ struct run_agreement {
 
 /* A measure over several runs. */
 struct run_spread {
-    double mean, deviation, least, most; /* the deviation is that of a sample; NaN: undefined for a run */
+    double mean, deviation, least, most; /* the deviation is that of a sample; all NaN: undefined for a run */
     double ensemble;
 };
 
@@ -100,11 +103,12 @@ struct run_many {
     struct runs_diff *diff;
     unsigned findings;                       /* with enough patients */
     struct run_spread measure[RUN_MEASURES]; /* means over these findings */
-    struct run_spread auroc[METRICS_OUTPUTS];
+    struct run_spread finding[METRICS_OUTPUTS][RUN_MEASURES];
     bool enough[METRICS_OUTPUTS];
     struct metrics *ensemble; /* of the mean of the probabilities */
     bool only_seeds;          /* all runs differ only in their seed */
     unsigned twin, twin_of;   /* the first run with the predictions of an earlier one; 0: none */
+    struct run_each *each;    /* details of each run; see each.h */
 };
 
 struct run_labels {
@@ -155,6 +159,8 @@ struct run_answer {
 struct run_report {
     struct inspect *in;
     const char *path, *split;
+    bool is_other; /* a run after the first one: it may lack run.json */
+    char id[16];   /* begins the ids of its parts on the page: "" or "run2-" */
     struct predictions p;
     uint32_t *patient; /* [count] */
     uint32_t patients;
@@ -210,6 +216,8 @@ enum chex_status run_report_subset(const struct run_report *r, const size_t *row
 enum chex_status run_report_floor(struct run_report *r, struct chex_error *err);
 /* Compare with the floor that was fitted for other images of the same run. */
 enum chex_status run_report_same_floor(struct run_report *r, const struct run_floor *floor, struct chex_error *err);
+/* Have no floor, for this reason. */
+enum chex_status run_report_no_floor(struct run_report *r, const char *why, struct chex_error *err);
 /* Measure the images of --labels against its labels. */
 enum chex_status run_report_labels(struct run_report *r, struct chex_error *err);
 /*
@@ -219,6 +227,11 @@ enum chex_status run_report_labels(struct run_report *r, struct chex_error *err)
 enum chex_status run_report_many(struct run_report *r, const char *const *path, unsigned count, unsigned *failed,
                                  struct chex_error *err);
 void run_many_free(struct run_many *m); /* NULL is allowed */
+/* Returns the spread of the values of `runs` runs, which are `stride` apart; after them is that of the ensemble. */
+struct run_spread run_spread_of(const double *value, size_t stride, unsigned runs);
+/* Measure each of several runs, after the groups of the first one (each.c).  Statuses as above */
+enum chex_status run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err);
+void run_each_free(struct run_each *each); /* NULL is allowed */
 /* Rank the images of several folds (suspects.c).  CHEX_ERR_INCOMPATIBLE: predictions that are not of their fold */
 enum chex_status run_report_suspects(struct run_report *r, struct chex_error *err);
 void run_suspects_free(struct run_suspects *s); /* NULL is allowed */
@@ -252,8 +265,15 @@ void run_table_flow(struct html *h, const struct run_report *r);
 void run_table_underdiagnosis(struct html *h, const struct run_report *r);
 void run_tables_groups(struct html *h, const struct run_report *r);
 void run_table_shortcuts(struct html *h, const struct run_report *r);
+void run_put_answers(struct html *h, const struct run_report *r);
 void run_tables_many(struct html *h, const struct run_report *r);
+json_t *run_spread_json(const struct run_spread *s);
 json_t *run_many_json(const struct run_report *r);
+void run_tables_gaps(struct html *h, const struct run_report *r);
+void run_put_each(struct html *h, const struct run_report *r);
+void run_each_json(const struct run_report *r, json_t **runs);
+/* The members "answers", "findings", "groups" and "shortcuts" of a run (json.c). */
+json_t *run_details_json(const struct run_report *r);
 void run_tables_references(struct html *h, const struct run_report *r);
 json_t *run_references_json(const struct run_report *r);
 void run_tables_maps(struct html *h, const struct run_report *r);
