@@ -11,13 +11,14 @@ import os
 import re
 import sys
 
-from report_runs import (DRAWS, HASH, INSPECT, Images, bins_of, edit_run, make_run, near, report, weighted_auroc)  # skips without NumPy and scikit-learn
+from report_runs import (DRAWS, HASH, INSPECT, Images, bins_of, edit_run, logit, make_run, near, newton, report,
+                         sigmoid, weighted_auroc)  # skips without NumPy and scikit-learn
 from support import Cases, run, says, slurp, write
 
 import numpy as np
 from browser import OVERLAPS, Browser
 from draws import drawn
-from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
+from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score, roc_curve
 
 case = Cases()
 
@@ -42,6 +43,18 @@ def few(images, count):
     for name, value in vars(images).items():
         setattr(part, name, value[:count])
     return part
+
+
+def add_validation(folder, images, sha256="f" * 64, members="e" * 64):
+    """Predictions of val, from which the thresholds of the run could be chosen."""
+    write(f"{folder}/predictions-val.csv", images.csv("val"))
+    metrics = json.loads(slurp(f"{folder}/metrics-test.json"))
+    metrics["split"].update(name="val", members_sha256=members, images=len(images.p),
+                            patients=len(set(images.patient)))
+    metrics["model"]["checkpoint_sha256"] = sha256
+    for k, f in enumerate(metrics["findings"]):
+        f["positives"] = int((images.labels[:, k] == 1).sum())
+    write(f"{folder}/metrics-val.json", json.dumps(metrics).encode())
 
 
 def measures(p, y):
@@ -167,8 +180,70 @@ def _(work):
     assert some > both > 0, (some, both)
     assert f"remain after Holm's correction: {some} in at least one run, {both} of them in every run" in plain(page)
     ids = re.findall(r' id="([^"]*)"', page)
-    assert len(ids) == len(set(ids)) and {"run2", "run3", "run2-group0", "run3-plots"} <= set(ids)
+    assert len(ids) == len(set(ids)) and {"run2", "run3", "ensemble", "run2-group0", "ensemble-plots"} <= set(ids)
     assert re.findall(r'href="#([^"]*)"', page) and set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+
+
+@case("the ensemble has the numbers of a run with the mean probabilities, and thresholds chosen from the mean on val")
+def _(work):
+    images, val = Images(67), Images(68, patients=200)
+    folders, p = several(work, images)
+    mean = copy.copy(images)
+    mean.p = np.mean([x.astype(float) for x in p], 0).astype(np.float32)
+    alone = report(make_run(f"{work}/mean", mean))[0]
+    found, page = report(folders[2], *folders[:2])
+    ensemble = found["runs"]["ensemble"]
+    assert ensemble["findings"][0]["auroc"] == alone["findings"][0]["auroc"]
+    assert ensemble["findings"][0]["raw"] == alone["findings"][0]["raw"] and ensemble["shortcuts"] == alone["shortcuts"]
+    assert all(f["calibrated"] is None and f["youden"] is None for f in ensemble["findings"])
+    assert "neither thresholds nor calibration: run 1 has no complete predictions of &#39;val&#39;" in page
+    vals = []
+    for i, folder in enumerate(folders):
+        x = copy.copy(val)
+        x.p = (val.p ** (1 + 0.2 * i)).astype(np.float32)
+        vals.append(x.p)
+        add_validation(folder, x)
+    found, page = report(folders[2], *folders[:2])
+    z = logit(np.mean([x.astype(float) for x in vals], 0))
+    for k, f in enumerate(found["runs"]["ensemble"]["findings"]):
+        known = val.labels[:, k] < 2
+        x, y = z[known, k].astype(np.float32), val.labels[known, k]
+        fpr, tpr, at = roc_curve(y, x, drop_intermediate=False)
+        threshold = at[np.argmax(tpr - fpr)]
+        near(logit(np.array([f["youden"]["threshold"]]))[0], threshold, 1e-5)
+        n = y.sum()
+        b, a = newton(x.astype(float), np.where(y == 1, (n + 1) / (n + 2), 1 / (len(y) - n + 2)))
+        known = images.labels[:, k] < 2
+        q, y = sigmoid(a * logit(mean.p[known, k]) + b), images.labels[known, k]
+        near(f["calibrated"]["brier"], brier_score_loss(y, q), 1e-6)
+        called = logit(mean.p[known, k]) >= threshold
+        near(f["youden"]["sensitivity"], called[y == 1].mean(), 0.02)
+    assert "chosen again, from the mean of the runs' predictions of val." in plain(page)
+    assert found["runs"]["ensemble"]["groups"][0]["underdiagnosis"]["gap"]["value"] is not None
+
+
+@case("the ensemble has no thresholds where val is of other weights, other images, or missing; the page says why")
+def _(work):
+    folders, _ = several(work, Images(69, patients=60), count=2)
+    val = Images(70, patients=60)
+
+    def why(*more):
+        for folder, how in zip(folders, more):
+            add_validation(folder, **how)
+        found, page = report(folders[1], folders[0])
+        assert all(f["too_few"] or f["youden"] is None for f in found["runs"]["ensemble"]["findings"])
+        return plain(page)
+
+    assert "the predictions of 'val' of run 2 are of other weights" in why(
+        {"images": val}, {"images": val, "sha256": "a" * 64})
+    assert "run 2 chose its thresholds on other images" in why({"images": val}, {"images": val, "members": "d" * 64})
+    assert "run 2 chose its thresholds on other images" in why({"images": val}, {"images": few(val, 120)})
+    write(f"{folders[1]}/predictions-val.csv", b"image\n")
+    assert "run 2 has no complete predictions of" in why({"images": val})
+    text = json.loads(slurp(f"{folders[0]}/metrics-test.json"))
+    text["operating"] = None
+    write(f"{folders[0]}/metrics-test.json", json.dumps(text).encode())
+    assert "run 1 has no thresholds of its own" in why({"images": val}, {"images": val})
 
 
 @case("a second run without run.json has details; with more than ten runs the page has those of ten")

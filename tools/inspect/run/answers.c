@@ -209,6 +209,11 @@ answer_thresholds(struct run_report *r)
     double own = 0, chosen = 0;
     unsigned k, n = 0;
 
+    if (!r->chosen_on[0] && r->unfitted[0]) {
+        a->level = RUN_NOTE;
+        run_say(a, "n/a: %s.", r->unfitted);
+        return;
+    }
     if (!r->chosen_on[0]) {
         a->level = RUN_NOTE;
         run_say(a, "n/a: the model has no thresholds, because it had no validation split.");

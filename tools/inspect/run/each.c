@@ -13,14 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is collected of all runs. */
+/* What is collected of all runs, and last of the ensemble. */
 struct collected {
     unsigned runs, outputs;
-    size_t cells;     /* gaps of all groups */
-    double *gap;      /* [runs + 1][cells]; the last ones are NaN */
-    double *point;    /* [runs + 1][outputs][EACH_POINTS] */
-    unsigned *marked; /* [cells] */
-    bool same_groups; /* all runs have the groups of the first one */
+    size_t cells;       /* gaps of all groups */
+    double *gap;        /* [runs + 1][cells] */
+    double *point;      /* [runs + 1][outputs][EACH_POINTS] */
+    unsigned *marked;   /* [cells] */
+    bool same_groups;   /* all runs have the groups of the first one */
+    bool same_training; /* all runs were trained on the same images */
 };
 
 static enum chex_status
@@ -28,8 +29,11 @@ collect_begin(const struct run_report *r, struct collected *c, struct chex_error
 {
     const unsigned runs = r->many->diff->count, outputs = r->p.outputs;
 
-    *c = (struct collected){
-        .runs = runs, .outputs = outputs, .cells = (size_t)r->groups->count * EACH_GAPS(outputs), .same_groups = true};
+    *c = (struct collected){.runs = runs,
+                            .outputs = outputs,
+                            .cells = (size_t)r->groups->count * EACH_GAPS(outputs),
+                            .same_groups = true,
+                            .same_training = true};
     c->gap = calloc((runs + 1) * (c->cells + 1), sizeof(*c->gap));
     c->point = calloc((size_t)(runs + 1) * outputs * EACH_POINTS, sizeof(*c->point));
     c->marked = calloc(c->cells + 1, sizeof(*c->marked));
@@ -40,10 +44,11 @@ static void
 collect_gap(struct collected *c, unsigned run, size_t at, const struct subgroup_cell *cell)
 {
     c->gap[run * c->cells + at] = cell->gap.value;
-    c->marked[at] += cell->holm < RUN_SIGNIFICANT;
+    if (run < c->runs)
+        c->marked[at] += cell->holm < RUN_SIGNIFICANT;
 }
 
-/* Collect the numbers of a run. */
+/* Collect the numbers of a run, or of the ensemble (run: the number of runs). */
 static void
 collect(struct collected *c, unsigned run, const struct run_report *o)
 {
@@ -75,10 +80,6 @@ collect_end(struct collected *c, struct run_each *each, unsigned groups, struct 
     unsigned k, i;
     size_t at;
 
-    for (at = 0; at < c->cells; at++)
-        c->gap[c->runs * c->cells + at] = (double)NAN;
-    for (at = 0; at < (size_t)c->outputs * EACH_POINTS; at++)
-        c->point[c->runs * (size_t)c->outputs * EACH_POINTS + at] = (double)NAN;
     for (k = 0; k < c->outputs; k++)
         for (i = 0; i < EACH_POINTS; i++)
             each->point[k][i] = run_spread_of(c->point + k * EACH_POINTS + i, (size_t)c->outputs * EACH_POINTS,
@@ -135,7 +136,7 @@ measure_run(const struct run_report *r, struct run_report *o, struct chex_error 
 
 /* Measure a run after the first one, and collect its numbers. */
 static enum chex_status
-add_run(struct run_report *r, unsigned run, struct collected *c, struct chex_error *err)
+add_run(struct run_report *r, unsigned run, struct collected *c, struct each_validation *v, struct chex_error *err)
 {
     struct run_each *each = r->many->each;
     struct run_report *o = calloc(1, sizeof(*o));
@@ -149,8 +150,11 @@ add_run(struct run_report *r, unsigned run, struct collected *c, struct chex_err
     o->is_other = true;
     snprintf(o->id, sizeof(o->id), "run%u-", run + 1);
     status = measure_run(r, o, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK) {
         collect(c, run, o);
+        c->same_training &= same_training(r, o);
+        status = each_validation_add(v, o, run + 1, err);
+    }
     if (status == CHEX_OK && run < EACH_SHOWN)
         each->of[each->shown++] = o;
     else
@@ -161,6 +165,7 @@ add_run(struct run_report *r, unsigned run, struct collected *c, struct chex_err
 enum chex_status
 run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err)
 {
+    struct each_validation v = {.why = ""};
     struct collected c = {.gap = NULL};
     struct run_each *each;
     enum chex_status status;
@@ -173,16 +178,23 @@ run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err)
         return error_memory(err);
     each->of[each->shown++] = r;
     status = collect_begin(r, &c, err);
-    if (status == CHEX_OK)
+    if (status == CHEX_OK) {
         collect(&c, 0, r);
+        status = each_validation_add(&v, r, 1, err);
+    }
     for (i = 1; i < r->many->diff->count && status == CHEX_OK; i++) {
         *failed = i;
-        status = add_run(r, i, &c, err);
+        status = add_run(r, i, &c, &v, err);
     }
     if (status == CHEX_OK) {
         *failed = 0;
+        status = each_ensemble_make(r, &v, c.same_training, &each->ensemble, err);
+    }
+    if (status == CHEX_OK) {
+        collect(&c, c.runs, each->ensemble);
         status = collect_end(&c, each, r->groups->count, err);
     }
+    each_validation_release(&v);
     free(c.gap);
     free(c.point);
     free(c.marked);
@@ -198,6 +210,7 @@ run_each_free(struct run_each *each)
         return;
     for (i = 1; i < each->shown; i++)
         run_report_free(each->of[i]);
+    run_report_free(each->ensemble);
     free(each->gap);
     free(each);
 }

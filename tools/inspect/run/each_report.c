@@ -22,20 +22,22 @@ put_gap(struct html *h, const struct each_gap *g, unsigned runs)
     const struct run_spread *s = &g->gap;
 
     if (isnan(s->mean)) {
-        run_cell_note(h, 5, "too few");
+        run_cell_note(h, 6, "too few");
         return;
     }
     run_cell_number(h, s->mean);
     run_cell_number(h, s->deviation);
     run_cell_number(h, s->least);
     run_cell_number(h, s->most);
+    run_cell_number(h, s->ensemble);
     html_format(h, "<td class=\"w%s\">%u of %u</td>", g->marked > 0 ? " look" : "", g->marked, runs);
 }
 
 static void
 put_underdiagnosis(struct html *h, const struct run_report *r)
 {
-    static const char *const heading[] = {"group", "gap, mean over runs", "SD", "lowest", "highest", "marked in", NULL};
+    static const char *const heading[] = {"group",    "gap, mean over runs", "SD", "lowest", "highest",
+                                          "ensemble", "marked in",           NULL};
     const struct run_each *each = r->many->each;
     unsigned g;
 
@@ -77,15 +79,15 @@ put_gap_rows(struct html *h, const struct run_report *r, const struct each_gap *
     if (!first)
         return;
     run_table_row(h, r->finding[k].name);
-    run_cell_note(h, 6, "too few");
+    run_cell_note(h, 7, "too few");
     html_raw(h, "</tr>\n");
 }
 
 static void
 put_gaps(struct html *h, const struct run_report *r, unsigned g)
 {
-    static const char *const heading[] = {"finding", "<gap of", "mean over runs", "SD",
-                                          "lowest",  "highest", "marked in",      NULL};
+    static const char *const heading[] = {"finding", "<gap of",  "mean over runs", "SD", "lowest",
+                                          "highest", "ensemble", "marked in",      NULL};
     const struct run_group *group = &r->groups->group[g];
     char id[32], title[2 * GROUP_FILE_NAME + 48];
     unsigned k;
@@ -134,6 +136,25 @@ put_identity(struct html *h, const struct run_report *o)
     } else if (!o->train[0]) {
         html_raw(h, "<p>Without a run.json, nothing says on which images it was trained.</p>\n");
     }
+}
+
+static void
+put_ensemble_identity(struct html *h, const struct run_report *r, const struct run_report *o)
+{
+    html_format(h, "<p>The mean of the probabilities of all %u runs, on the %s images that all of them have. ",
+                r->many->diff->count, COUNT(o->p.count));
+    if (o->unfitted[0]) {
+        html_raw(h, "It has neither thresholds nor calibration: ");
+        html_text(h, o->unfitted);
+        html_raw(h, ". Those of a single run do not hold for a mean.");
+    } else {
+        html_raw(h,
+                 "Thresholds and calibration of a single run do not hold for a mean. So they were chosen again, from "
+                 "the mean of the runs' predictions of ");
+        html_text(h, o->chosen_on);
+        html_raw(h, ".");
+    }
+    html_raw(h, "</p>\n");
 }
 
 static void
@@ -198,6 +219,12 @@ run_put_each(struct html *h, const struct run_report *r)
     }
     if (!each)
         return;
+    snprintf(title, sizeof(title), "Ensemble of all %u runs: mean AUROC %s", r->many->diff->count,
+             mean_auroc(each->ensemble, number));
+    html_fold_begin(h, "ensemble", title, false);
+    put_ensemble_identity(h, r, each->ensemble);
+    put_details(h, each->ensemble);
+    html_fold_end(h);
     if (each->shown < r->many->diff->count)
         html_format(h, "<p>The page has the details of the first %u runs only. Means and SDs are over all %u.</p>\n",
                     each->shown, r->many->diff->count);
@@ -249,4 +276,5 @@ run_each_json(const struct run_report *r, json_t **runs)
         inspect_json_push(&details, run_details_json(each->of[i]));
     inspect_json_set(runs, "groups", groups);
     inspect_json_set(runs, "details", details);
+    inspect_json_set(runs, "ensemble", run_details_json(each->ensemble));
 }

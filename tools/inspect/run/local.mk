@@ -4,6 +4,7 @@ inspect_run_sources = \
 	tools/inspect/run/answers.c \
 	tools/inspect/run/each.c \
 	tools/inspect/run/each.h \
+	tools/inspect/run/each_ensemble.c \
 	tools/inspect/run/each_report.c \
 	tools/inspect/run/floor.c \
 	tools/inspect/run/group_file.c \

@@ -151,7 +151,8 @@ put_finding_measures(struct html *h, const struct run_report *r)
 static void
 put_points(struct html *h, const struct run_report *r)
 {
-    static const char *const heading[] = {"finding", "<measure", "mean over runs", "SD", "lowest", "highest", NULL};
+    static const char *const heading[] = {"finding", "<measure", "mean over runs", "SD",
+                                          "lowest",  "highest",  "ensemble",       NULL};
     unsigned k, i;
 
     html_fold_begin(h, "points", "Sensitivity and specificity at the threshold of each run (Youden)", false);
@@ -166,12 +167,13 @@ put_points(struct html *h, const struct run_report *r)
             run_cell_number(h, s[i].deviation);
             run_cell_number(h, s[i].least);
             run_cell_number(h, s[i].most);
+            run_cell_number(h, s[i].ensemble);
             html_raw(h, "</tr>\n");
         }
         if (!isnan(s->mean))
             continue;
         run_table_row(h, r->finding[k].name);
-        run_cell_note(h, 5, r->finding[k].enough ? "a run has no threshold" : "too few");
+        run_cell_note(h, 6, r->finding[k].enough ? "a run has no threshold" : "too few");
         html_raw(h, "</tr>\n");
     }
     run_table_end(h);

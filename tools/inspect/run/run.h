@@ -36,6 +36,7 @@
 #define RUN_SPLITS   16
 
 #define RUN_SIGNIFICANT 0.05 /* p after Holm's correction */
+#define RUN_UNFITTED    160
 
 /* A threshold that was chosen on another split, and its counts on this one. */
 struct run_point {
@@ -108,7 +109,7 @@ struct run_many {
     struct metrics *ensemble; /* of the mean of the probabilities */
     bool only_seeds;          /* all runs differ only in their seed */
     unsigned twin, twin_of;   /* the first run with the predictions of an earlier one; 0: none */
-    struct run_each *each;    /* details of each run; see each.h */
+    struct run_each *each;    /* details of each run, and of the ensemble; see each.h */
 };
 
 struct run_labels {
@@ -160,7 +161,7 @@ struct run_report {
     struct inspect *in;
     const char *path, *split;
     bool is_other; /* a run after the first one: it may lack run.json */
-    char id[16];   /* begins the ids of its parts on the page: "" or "run2-" */
+    char id[16];   /* begins the ids of its parts on the page: "" or "run2-", "ensemble-" */
     struct predictions p;
     uint32_t *patient; /* [count] */
     uint32_t patients;
@@ -171,7 +172,8 @@ struct run_report {
     double mean;    /* AUROC; NaN: the file has none */
     char members[RUN_TEXT_MAX], dataset_id[RUN_TEXT_MAX], model[RUN_TEXT_MAX], tool_version[RUN_TEXT_MAX];
     char checkpoint_sha256[RUN_TEXT_MAX], tta[RUN_TEXT_MAX], chosen_on[RUN_TEXT_MAX]; /* chosen_on: "" if none */
-    bool optimistic; /* thresholds of the model were chosen on this split */
+    bool optimistic;             /* thresholds of the model were chosen on this split */
+    char unfitted[RUN_UNFITTED]; /* why an ensemble has no thresholds; "": it has, or it is none */
     uint64_t step, skipped;
     double epochs; /* NaN: unknown */
 
@@ -229,7 +231,7 @@ enum chex_status run_report_many(struct run_report *r, const char *const *path, 
 void run_many_free(struct run_many *m); /* NULL is allowed */
 /* Returns the spread of the values of `runs` runs, which are `stride` apart; after them is that of the ensemble. */
 struct run_spread run_spread_of(const double *value, size_t stride, unsigned runs);
-/* Measure each of several runs, after the groups of the first one (each.c).  Statuses as above */
+/* Measure each of several runs, and the ensemble, after the groups of the first one (each.c).  Statuses as above */
 enum chex_status run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err);
 void run_each_free(struct run_each *each); /* NULL is allowed */
 /* Rank the images of several folds (suspects.c).  CHEX_ERR_INCOMPATIBLE: predictions that are not of their fold */
