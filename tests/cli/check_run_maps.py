@@ -37,7 +37,8 @@ def boxes(name, count, maps, constant, chance):
 
 
 RESULT = {
-    "format": 1, "tool": "chex-predict", "models": [{"sha256": "f" * 64}], "synthetic": False,
+    "format": 1, "tool": "chex-predict", "models": [{"sha256": "f" * 64}], "synthetic": False, "split": "test",
+    "part": 1, "parts": 1,
     "maps": {"images": 321, "random_weights": {"rank_correlation": 0.125, "images": 64, "findings": [
         {"name": "Nodule", "rank_correlation": -0.25}, {"name": "Mass", "rank_correlation": 0.375},
         {"name": "Edema", "rank_correlation": None}]}},
@@ -46,11 +47,18 @@ RESULT = {
         "mean": None}}
 
 
+def table(numbers, status="ok", name="{:08d}_{:03d}.png"):
+    """predictions.csv of the images with these numbers in an Images."""
+    return ("image,status,prob_Mass\n" + "".join(f"{name.format(i // 3, i % 3)},{status},\n" for i in numbers)).encode()
+
+
 def result(folder, change=lambda found: None):
     found = copy.deepcopy(RESULT)
     change(found)
     os.makedirs(folder, exist_ok=True)
     write(f"{folder}/predictions.json", json.dumps(found).encode())
+    count = found.get("maps", {}).get("images")
+    write(f"{folder}/predictions.csv", table(range(count)) if isinstance(count, int) else table([0], "refused"))
     return folder
 
 
@@ -82,6 +90,45 @@ def _(work):
     assert answer(found)["level"] == "good"
     assert "weights: 0.125, over 64 images; the largest is that of Mass, 0.375. A" in answer(found)["text"]
     assert "0.438 of the boxes, that of the best control (a maximum in the middle) in 0.200" in answer(found)["text"]
+
+
+@case("maps of other images are refused with their split; of some others, and of a part, the page says it")
+def _(work):
+    folder, out = make_run(f"{work}/run", Images(95)), f"{work}/out"
+
+    def val(found):
+        found.update(split="val")
+
+    def part(found):
+        found.update(split=None, part=2, parts=4)
+
+    page = report(folder, "--maps", result(out))[1]
+    assert "made by chex-predict --split test with the weights of this run: 321 of the 750 images" in plain(page)
+    assert "not in this report" not in page
+    found, page = report(folder, "--maps", result(out, part))
+    assert "chex-predict --part 2/4 made maps of 321 of the 750 images of this report. Rank" in answer(found)["text"]
+    assert (found["maps"]["split"], found["maps"]["part"], found["maps"]["parts"]) == (None, 2, 4)
+    result(out)
+    write(f"{out}/predictions.csv", table(range(600, 921)))
+    found, page = report(folder, "--maps", out)
+    assert found["maps"]["covered"] == 150 and answer(found)["level"] == "look"
+    assert "of 150 of the 750 images of this report, and of 171 others, which its numbers include." in \
+        answer(found)["text"]
+    assert "171 of the maps are of images that are not in this report." in plain(page)
+    for numbers, words in ((range(750, 1071), "maps of other images than the report, of the split 'val': names"),
+                           (range(300), "does not belong to predictions.json: it has 300 images, .* of 321"),
+                           (range(700), "does not belong to predictions.json: it has 700 images, .* of 321")):
+        result(out, val)
+        write(f"{out}/predictions.csv", table(numbers))
+        says(run([INSPECT, "report", "-o", f"{work}/x.html", "--maps", out, folder], 6), words)
+    for text, words in ((table(range(321), "refused"), "maps of other images than the report"),
+                        (b"image,prob\n00000000_000.png,1\n", "no column 'status'"),
+                        (b"status,image\nok,00000000_000.png\nok,00000000_000.png\n", "is there twice")):
+        write(f"{out}/predictions.csv", text)
+        says(run([INSPECT, "report", "-o", f"{work}/x.html", "--maps", out, folder], 6), words)
+    os.remove(f"{out}/predictions.csv")
+    says(run([INSPECT, "report", "-o", f"{work}/x.html", "--maps", out, folder], 3), "predictions.csv")
+    assert not os.path.exists(f"{work}/x.html")
 
 
 @case("maps that the weights do not change, and maps that are no better than a control, need a look")

@@ -155,14 +155,15 @@ json_body(const struct prediction *p)
     const struct gate *gate = predict_gate_of(m);
     const struct part part = p->options->part;
 
-    return json_pack("{s:o,s:{s:i,s:s,s:s,s:s},s:o,s:o,s:i,s:i,s:b,s:{s:o,s:o,s:o,s:o,s:o,s:o},s:o,s:o,s:o}", "models",
-                     json_models(m), "images", "size", (int)m->size, "resize",
+    return json_pack("{s:o,s:{s:i,s:s,s:s,s:s},s:o,s:o,s:o,s:i,s:i,s:b,s:{s:o,s:o,s:o,s:o,s:o,s:o},s:o,s:o,s:o}",
+                     "models", json_models(m), "images", "size", (int)m->size, "resize",
                      images_resize(p->images, m->size, m->resize), "tta", tta_names[p->options->tta], "precision",
                      precision_names[m->model[0].facts.precision], "threshold", json_threshold(p->flags), "findings",
-                     json_findings(p), "part", (int)part.index + 1, "parts", part_is_whole(part) ? 1 : (int)part.count,
-                     "synthetic", prediction_synthetic(p->images), "counts", "images", count_json(r->count), "scored",
-                     count_json(r->count - r->refused), "doubtful", json_doubts(r), "refused", count_json(r->refused),
-                     "damaged_archives", count_json(prediction_damaged(p->images)), "unreadable_folders",
+                     json_findings(p), "split", text_json(p->options->split), "part", (int)part.index + 1, "parts",
+                     part_is_whole(part) ? 1 : (int)part.count, "synthetic", prediction_synthetic(p->images), "counts",
+                     "images", count_json(r->count), "scored", count_json(r->count - r->refused), "doubtful",
+                     json_doubts(r), "refused", count_json(r->refused), "damaged_archives",
+                     count_json(prediction_damaged(p->images)), "unreadable_folders",
                      count_json(p->images->source.unreadable), "refused", json_refusals(p), "gate_images",
                      gate ? count_json(gate->images) : json_null(), "orientation", json_orientation(p));
 }

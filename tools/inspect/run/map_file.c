@@ -7,6 +7,7 @@
 
 #include "inspect/run/map_file.h"
 
+#include "inspect/run/image_file.h"
 #include "inspect/run/json_file.h"
 #include "io/file.h"
 
@@ -162,6 +163,62 @@ check_model(const json_t *top, const char *file, const char *sha256, struct chex
     return CHEX_OK;
 }
 
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+struct map_images {
+    struct map_file *out;
+    int status; /* column of predictions.csv */
+};
+
+static enum chex_status
+on_header(void *context, const struct table_row *row, size_t image, struct chex_error *err)
+{
+    static const char *const names[] = {"status", NULL};
+    struct map_images *m = context;
+
+    (void)image;
+    m->status = table_column(row, names);
+    return m->status >= 0 ? CHEX_OK : table_fail(row, err, "no column 'status'");
+}
+
+/* A refused image has no map. */
+static enum chex_status
+on_image(void *context, const struct table_row *row, size_t at, struct chex_error *err)
+{
+    struct map_images *m = context;
+
+    (void)at;
+    if ((size_t)m->status >= row->count)
+        return table_fail(row, err, "no status");
+    m->out->covered += strcmp(row->field[m->status], "refused") != 0;
+    return CHEX_OK;
+}
+
+/* Count the images of the report that have a map. */
+static enum chex_status
+count_images(const char *folder, const struct predictions *p, struct map_file *out, struct chex_error *err)
+{
+    char file[FILE_PATH];
+    struct map_images m = {.out = out};
+    struct image_table t = {.p = p, .header = on_header, .image = on_image, .context = &m};
+    enum chex_status status;
+
+    snprintf(file, sizeof(file), "%.3000s/predictions.csv", folder);
+    status = image_file_read(file, &t, err);
+    if ((status == CHEX_OK && out->covered == 0 && out->images > 0) ||
+        (status == CHEX_ERR_INCOMPATIBLE && t.found == 0 && t.others > 0))
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' has maps of other images than the report%s%s%s: names must be equal, such as '%.80s'; "
+                         "--split names the split of the report, and of chex-predict",
+                         folder, out->split[0] ? ", of the split '" : "", out->split, out->split[0] ? "'" : "",
+                         p->image[0]);
+    if (status == CHEX_OK && (out->covered > out->images || out->images > t.found + t.others))
+        return error_set(err, CHEX_ERR_INCOMPATIBLE,
+                         "'%s' does not belong to predictions.json: it has %zu images, and maps of %llu are counted",
+                         file, t.found + t.others, (unsigned long long)out->images);
+    return status;
+}
+
 static enum chex_status
 take_findings(const json_t *top, const char *folder, const char *const *name, unsigned outputs, struct map_file *out,
               struct chex_error *err)
@@ -190,6 +247,9 @@ take_result(const json_t *top, struct map_file *out)
     const json_t *random = json_object_get(maps, "random_weights");
 
     out->images = json_take_count(maps, "images");
+    JSON_TAKE(top, "split", out->split);
+    out->part = json_take_count(top, "part");
+    out->parts = json_take_count(top, "parts");
     out->compared = json_take_count(random, "images");
     out->correlation = take_correlation(random);
     out->synthetic = json_is_true(json_object_get(top, "synthetic"));
@@ -199,7 +259,7 @@ take_result(const json_t *top, struct map_file *out)
 }
 
 enum chex_status
-map_file_read(const char *folder, const char *const *name, unsigned outputs, const char *sha256, struct map_file *out,
+map_file_read(const char *folder, const struct predictions *p, const char *sha256, struct map_file *out,
               struct chex_error *err)
 {
     char file[FILE_PATH];
@@ -217,8 +277,10 @@ map_file_read(const char *folder, const char *const *name, unsigned outputs, con
         status = check_model(top, file, sha256, err);
     if (status == CHEX_OK) {
         take_result(top, out);
-        status = take_findings(top, folder, name, outputs, out, err);
+        status = count_images(folder, p, out, err);
     }
+    if (status == CHEX_OK)
+        status = take_findings(top, folder, (const char *const *)p->finding, p->outputs, out, err);
     json_decref(top);
     return status;
 }

@@ -1,6 +1,9 @@
 /*
  * map_file.h - reads --maps: the folder of a result of chex-predict --maps, of the weights of the run
  *
+ * Its predictions.csv names the images.  Maps of none of the report's images are refused; if some are of other images,
+ * the page says so.
+ *
  * Its predictions.json has the rank correlation of the maps with those of random weights, and with --boxes how well the
  * maps find boxes, next to controls without a network (eval/localization.h).  With --sheet, the folder has contact
  * sheets: PNG files of images with their maps.
@@ -12,6 +15,7 @@
 
 #include "base/memory.h"
 #include "eval/localization.h"
+#include "eval/predictions_read.h"
 
 #define MAP_FILE_SHEETS (64u << 20) /* bytes of all contact sheets of a page; the others are left out */
 
@@ -39,6 +43,9 @@ struct map_finding {
 
 struct map_file {
     uint64_t images;      /* with maps */
+    uint64_t covered;     /* images of the report with a map; images - covered: maps of other images */
+    char split[64];       /* of chex-predict; "": all images of its paths */
+    uint64_t part, parts; /* parts: at most 1 without --part */
     uint64_t compared;    /* images of the correlation */
     double correlation;   /* mean over images and findings; NaN: none */
     bool synthetic;       /* images */
@@ -50,12 +57,13 @@ struct map_file {
 };
 
 /*
- * Read the result in a folder.  name: [outputs] of the findings of the run; sha256: of its weights.  Zero *out before
- * the call; release it with map_file_release(), also after a failure.
- * CHEX_ERR_INCOMPATIBLE  maps of other weights or of several models, no maps, no result of chex-predict
+ * Read the result in a folder.  p: the predictions of the report; sha256: of its weights.  Zero *out before the call;
+ * release it with map_file_release(), also after a failure.
+ * CHEX_ERR_INCOMPATIBLE  maps of other weights, of several models or of other images, no maps, no result of
+ *                        chex-predict
  * CHEX_ERR_MISSING, CHEX_ERR_READ, CHEX_ERR_MEMORY
  */
-enum chex_status map_file_read(const char *folder, const char *const *name, unsigned outputs, const char *sha256,
+enum chex_status map_file_read(const char *folder, const struct predictions *p, const char *sha256,
                                struct map_file *out, struct chex_error *err);
 void map_file_release(struct map_file *m);
 

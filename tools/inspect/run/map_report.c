@@ -22,7 +22,7 @@ run_report_maps(struct run_report *r, struct chex_error *err)
     r->maps = calloc(1, sizeof(*r->maps));
     if (!r->maps)
         return error_memory(err);
-    return map_file_read(folder, (const char *const *)r->p.finding, r->p.outputs, r->checkpoint_sha256, r->maps, err);
+    return map_file_read(folder, &r->p, r->checkpoint_sha256, r->maps, err);
 }
 
 void
@@ -31,6 +31,17 @@ run_maps_free(struct map_file *m)
     if (m)
         map_file_release(m);
     free(m);
+}
+
+const char *
+run_maps_options(const struct map_file *m, char out[RUN_MAPS_OPTIONS])
+{
+    char part[48] = "";
+
+    if (m->parts > 1)
+        snprintf(part, sizeof(part), " --part %llu/%llu", (unsigned long long)m->part, (unsigned long long)m->parts);
+    snprintf(out, RUN_MAPS_OPTIONS, "%s%s%s", m->split[0] ? " --split " : "", m->split, part);
+    return out;
 }
 
 /* ---- page -------------------------------------------------------------------------------------------------------- */
@@ -174,7 +185,9 @@ run_maps_json(const struct run_report *r)
         inspect_json_push(&list, json_pack("{s:o,s:o,s:o,s:b}", "name", text_json(r->finding[k].name),
                                            "rank_correlation", real_json(m->finding[k].correlation), "boxes",
                                            boxes_json(&m->finding[k].boxes), "sheet", m->finding[k].sheet.size > 0));
-    return json_pack("{s:o,s:o,s:o,s:b,s:o,s:o}", "images", count_json(m->images), "compared", count_json(m->compared),
-                     "rank_correlation", real_json(m->correlation), "synthetic", m->synthetic || m->box_synthetic,
-                     "findings", list, "mean_boxes", boxes_json(&m->mean));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:o}", "split", text_json(m->split[0] ? m->split : NULL),
+                     "part", count_json(m->part), "parts", count_json(m->parts), "covered", count_json(m->covered),
+                     "images", count_json(m->images), "compared", count_json(m->compared), "rank_correlation",
+                     real_json(m->correlation), "synthetic", m->synthetic || m->box_synthetic, "findings", list,
+                     "mean_boxes", boxes_json(&m->mean));
 }

@@ -150,12 +150,18 @@ static void
 answer_maps(struct run_report *r)
 {
     const struct map_file *m = r->maps;
+    char options[RUN_MAPS_OPTIONS];
     struct run_answer *a;
     unsigned most;
 
     if (!m)
         return;
     a = run_answer_begin(r, "maps", "Maps", RUN_GOOD);
+    run_say(a, "chex-predict%s made maps of %s of the %s images of this report", run_maps_options(m, options),
+            COUNT(m->covered), COUNT(r->p.count));
+    if (m->images > m->covered)
+        run_say(a, ", and of %s others, which its numbers include", COUNT(m->images - m->covered));
+    run_say(a, ". ");
     if (isnan(m->correlation) || m->compared == 0) {
         a->level = RUN_NOTE;
         run_say(a, "n/a: no map of the images that were compared has two different values.");
@@ -169,6 +175,8 @@ answer_maps(struct run_report *r)
         if (fabs(m->correlation) >= ALIKE || (most < r->p.outputs && fabs(m->finding[most].correlation) >= ALIKE))
             a->level = RUN_LOOK;
     }
+    if (m->images > m->covered)
+        a->level = RUN_LOOK;
     if (m->box_images > 0)
         say_boxes(a, r);
 }

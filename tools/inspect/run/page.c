@@ -66,6 +66,10 @@ add_counts(struct template_values *v, const struct run_report *r)
     template_add_some(v, "labels", r->labels != NULL);
     template_add_some(v, "maps", r->maps != NULL);
     add(v, "maps_images", "%s", COUNT(r->maps ? r->maps->images : 0));
+    add(v, "maps_covered", "%s", COUNT(r->maps ? r->maps->covered : 0));
+    add(v, "maps_other", "%s",
+        r->maps && r->maps->images > r->maps->covered ? COUNT(r->maps->images - r->maps->covered) : "");
+    add(v, "maps_options", "%s", r->maps ? run_maps_options(r->maps, (char[RUN_MAPS_OPTIONS]){0}) : "");
     template_add_some(v, "maps_synthetic", r->maps && (r->maps->synthetic || r->maps->box_synthetic));
     add(v, "maps_compared", "%s", COUNT(r->maps ? r->maps->compared : 0));
     template_add_some(v, "groups_any", r->groups->count);

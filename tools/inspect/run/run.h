@@ -245,6 +245,9 @@ enum chex_status run_report_references(struct run_report *r, struct chex_error *
 /* Read --maps (map_report.c). */
 enum chex_status run_report_maps(struct run_report *r, struct chex_error *err);
 void run_maps_free(struct map_file *m); /* NULL is allowed */
+/* Write the options of chex-predict that chose the images, each after a blank; returns out. */
+#define RUN_MAPS_OPTIONS 128
+const char *run_maps_options(const struct map_file *m, char out[RUN_MAPS_OPTIONS]);
 /* Measure groups of images, and how outputs depend on the view. */
 enum chex_status run_report_groups(struct run_report *r, struct chex_error *err);
 void run_groups_free(struct run_groups *g); /* NULL is allowed */
