@@ -138,7 +138,7 @@ def _(work):
     found, _ = report(make_run(f"{work}/run", images, train))
     assert found["findings"][0]["floor"]["difference"]["high"] < 0
     text = {a["id"]: a for a in found["answers"]}["floor"]["text"]
-    assert "is worse for 1, with an interval of the difference wholly below 0: Mass: AUROC" in text, text
+    assert "is worse for 1 finding, with an interval of the difference wholly below 0: Mass: AUROC" in text, text
     assert "includes 0" not in text, text
 
 

@@ -5,6 +5,7 @@
     check_run_suspects.py [PATTERN]
 """
 import base64
+import copy
 import hashlib
 import json
 import os
@@ -96,14 +97,49 @@ def _(work):
     found, page = report(made[0], made[1])
     assert found["suspects"] is None and "run 1 has no predictions-val.csv" in page
     os.rename(f"{made[1]}/hidden", f"{made[1]}/predictions-val.csv")
-    for fold, message in (("1/3", "runs 1 and 2 are both of fold 1/3: give one run of each fold"),
+    edit_run(made[1], lambda facts: facts["dataset"]["splits"][-1].update(name="<i>val"))
+    page = report(made[0], made[1])[1]  # the first run is the last argument
+    assert "run 1 has no predictions-&lt;i&gt;val.csv" in page and "<i>val" not in page
+    edit_run(made[1], lambda facts: facts["dataset"]["splits"][-1].update(name="val"))
+    for fold, message in (("1/3", r"the runs are of fewer than two folds \(chex-train --fold\)"),
                           ("2/4", "the runs are of 3 and of 4 folds"),
-                          ("none", "fewer than two of the runs are folds"), ("9/3", "fewer than two of the runs")):
+                          ("none", "the runs are of fewer than two folds"), ("9/3", "fewer than two folds")):
         change(made[1], fold)
         found, page = report(made[1], made[0])
         assert found["suspects"] is None and re.search(message, re.sub("<[^>]*>", "", page)), (fold, message)
     change(made[0], "none")
     assert "Suspect labels" not in report(made[1], made[0])[1]
+
+
+@case("two seeds of each fold: the lists are those of their mean; a fold with one run, or of other images, is refused")
+def _(work):
+    test, val = Images(88, patients=40), Images(89)
+    val.labels[val.labels == 255] = 0
+
+    def louder(_k, images):
+        images.p = (images.p ** 1.5).astype(np.float32)
+
+    first, second = folds(f"{work}/a", test, val), folds(f"{work}/b", test, val, louder)
+    parts = []
+    for (_, x), (_, y) in zip(first, second):
+        both = copy.copy(x)
+        both.p = ((x.p.astype(float) + y.p.astype(float)) / 2).astype(np.float32)
+        parts.append(both)
+    runs = [folder for made in (first, second) for folder, _ in made]
+    found, page = report(runs[0], *runs[1:])
+    suspects = found["suspects"]
+    assert (suspects["folds"], suspects["examined"], suspects["images"]) == (3, 3, len(val.p))
+    assert "3 of 3 folds, p is the mean of 2 runs." in page
+    for k in range(2):
+        for label, key in ((1, "positives"), (0, "negatives")):
+            got = [(x["image"], x["fold"]) for x in suspects["findings"][k][key]]
+            assert got == [w[:2] for w in expected(parts, k, label)], (got, k, label)
+    found, page = report(runs[0], *runs[1:5])  # the last run of the command is the first fold's first seed
+    assert found["suspects"] is None
+    assert re.search("fold 2/3 has 2 runs, and fold 3/3 has 1: give as many runs of each fold", page), page[-3000:]
+    text = slurp(f"{runs[4]}/predictions-val.csv").splitlines(keepends=True)
+    write(f"{runs[4]}/predictions-val.csv", b"".join(text[:-1]))
+    assert "are of one fold, but of other images or labels" in report(runs[0], *runs[1:])[1]
 
 
 @case("predictions of patients that the run was trained on are refused; so are other findings")

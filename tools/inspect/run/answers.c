@@ -191,13 +191,15 @@ answer_floor(struct run_report *r)
     }
     a->level = RUN_LOOK;
     if (of[AGAINST_WORSE] > 0) {
-        run_say(a,
-                " The network is worse for %u, with an interval of the difference wholly below 0:", of[AGAINST_WORSE]);
+        run_say(a, " The network is worse for %u finding%s, with an interval of the difference wholly below 0:",
+                of[AGAINST_WORSE], RUN_PLURAL(of[AGAINST_WORSE]));
         say_all_of(r, a, AGAINST_WORSE);
     }
     if (of[AGAINST_UNCLEAR] > 0) {
-        run_say(a, " The interval of the difference includes 0 for %u, so the network is not known to be better:",
-                of[AGAINST_UNCLEAR]);
+        run_say(
+            a,
+            " For %u finding%s, the interval of the difference includes 0, so the network is not known to be better:",
+            of[AGAINST_UNCLEAR], RUN_PLURAL(of[AGAINST_UNCLEAR]));
         say_all_of(r, a, AGAINST_UNCLEAR);
     }
 }

@@ -237,14 +237,19 @@ run_put_suspects(struct html *h, const struct run_report *r, struct chex_error *
     if (!s)
         return CHEX_OK;
     if (s->missing[0]) {
-        html_format(h, "<p>n/a: %s.</p>\n", s->missing);
+        html_raw(h, "<p>n/a: ");
+        html_text(h, s->missing);
+        html_raw(h, ".</p>\n");
         return CHEX_OK;
     }
     images = open_dataset(r, &t, &why);
     if (images)
         status = find_images(r, &t, err);
-    html_format(h, "<p>%s images of %u of %u folds.%s%s</p>\n", format_count(s->images, (char[FORMAT_TEXT]){0}),
-                s->have, s->folds, s->have < s->folds ? " The images of the other folds were not examined." : "",
+    html_format(h, "<p>%s images of %u of %u folds", format_count(s->images, (char[FORMAT_TEXT]){0}), s->have,
+                s->folds);
+    if (s->each > 1)
+        html_format(h, ", p is the mean of %u runs", s->each);
+    html_format(h, ".%s%s</p>\n", s->have < s->folds ? " The images of the other folds were not examined." : "",
                 images ? "" : " The data set was not read, so there are no contact sheets.");
     if (status == CHEX_OK)
         status = put_findings(h, r, images ? t.dataset : NULL, err);

@@ -16,14 +16,30 @@
 
 /* ---- the folds --------------------------------------------------------------------------------------------------- */
 
-/* Find out which runs are folds of one N, each fold once.  Returns false, with why in s->missing. */
+/* Note the fold of a run, and the first run of this fold. */
+static void
+add_fold(struct run_suspects *s, unsigned run, const struct fold_choice *choice, unsigned *runs)
+{
+    unsigned k;
+
+    s->folds = choice->count;
+    s->fold[run] = choice->index + 1;
+    for (k = 0; k < run && s->fold[k] != s->fold[run]; k++)
+        ;
+    s->first[run] = k;
+    s->have += k == run;
+    runs[k]++;
+}
+
+/* Find out which runs are folds of one N.  Returns false, with why in s->missing. */
 static bool
 find_folds(const struct runs_diff *d, struct run_suspects *s)
 {
+    unsigned runs[SCORED_RUNS] = {0}; /* of the fold whose first run this is */
     struct fold_choice choice;
     struct chex_error ignored;
     char text[SCORED_OPTION];
-    unsigned i, k;
+    unsigned i, first = d->count;
 
     for (i = 0; i < d->count; i++) {
         if (fold_parse(scored_run_option(&d->run[i], "fold", text), &choice, &ignored) != CHEX_OK)
@@ -32,19 +48,22 @@ find_folds(const struct runs_diff *d, struct run_suspects *s)
             snprintf(s->missing, sizeof(s->missing), "the runs are of %u and of %u folds", s->folds, choice.count);
             return false;
         }
-        for (k = 0; k < i; k++)
-            if (s->fold[k] == choice.index + 1) {
-                snprintf(s->missing, sizeof(s->missing),
-                         "runs %u and %u are both of fold %u/%u: give one run of each fold", k + 1, i + 1,
-                         choice.index + 1, choice.count);
-                return false;
-            }
-        s->folds = choice.count;
-        s->fold[i] = choice.index + 1;
-        s->have++;
+        add_fold(s, i, &choice, runs);
     }
+    for (i = 0; i < d->count; i++) {
+        if (runs[i] == 0)
+            continue;
+        first = first == d->count ? i : first;
+        if (runs[i] != runs[first]) {
+            snprintf(s->missing, sizeof(s->missing),
+                     "fold %u/%u has %u run%s, and fold %u/%u has %u: give as many runs of each fold", s->fold[first],
+                     s->folds, runs[first], RUN_PLURAL(runs[first]), s->fold[i], s->folds, runs[i]);
+            return false;
+        }
+    }
+    s->each = first < d->count ? runs[first] : 0;
     if (s->have < 2)
-        snprintf(s->missing, sizeof(s->missing), "fewer than two of the runs are folds (chex-train --fold)");
+        snprintf(s->missing, sizeof(s->missing), "the runs are of fewer than two folds (chex-train --fold)");
     return s->have >= 2;
 }
 
@@ -95,8 +114,44 @@ read_fold(const struct run_report *r, struct run_suspects *s, unsigned run, stru
         status = check_findings(r, &s->p[run], file, err);
     if (status == CHEX_OK)
         status = check_patients(s, run, file, err);
-    s->images += s->p[run].count;
     return status;
+}
+
+static bool
+same_images(const struct predictions *a, const struct predictions *b)
+{
+    size_t i;
+
+    if (a->count != b->count)
+        return false;
+    for (i = 0; i < a->count; i++)
+        if (strcmp(a->image[i], b->image[i]) != 0)
+            return false;
+    return memcmp(a->label, b->label, a->count * a->outputs) == 0;
+}
+
+/* Give the first run of a fold the mean of all its runs. */
+static void
+average_fold(struct run_suspects *s, unsigned first)
+{
+    struct predictions *p = &s->p[first];
+    unsigned run;
+    size_t i;
+
+    for (run = first + 1; run < s->runs; run++)
+        if (s->fold[run] == s->fold[first] && !same_images(p, &s->p[run])) {
+            snprintf(s->missing, sizeof(s->missing), "runs %u and %u are of one fold, but of other images or labels",
+                     first + 1, run + 1);
+            return;
+        }
+    for (i = 0; i < p->count * p->outputs && s->each > 1; i++) {
+        double sum = 0;
+
+        for (run = first; run < s->runs; run++)
+            sum += s->fold[run] == s->fold[first] ? (double)s->p[run].probability[i] : 0;
+        p->probability[i] = (float)(sum / s->each);
+    }
+    s->images += p->count;
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
@@ -228,7 +283,10 @@ run_report_suspects(struct run_report *r, struct chex_error *err)
         if (s->fold[i] > 0)
             status = read_fold(r, s, i, err);
     for (i = 0; i < s->runs && status == CHEX_OK && !s->missing[0]; i++)
-        if (s->fold[i] > 0)
+        if (s->fold[i] > 0 && s->first[i] == i)
+            average_fold(s, i);
+    for (i = 0; i < s->runs && status == CHEX_OK && !s->missing[0]; i++)
+        if (s->fold[i] > 0 && s->first[i] == i)
             status = rank_findings(r, s, i, m, err);
     for (k = 0; k < METRICS_OUTPUTS; k++)
         s->finding[k].auroc = s->finding[k].folds > 0 ? s->finding[k].auroc / s->finding[k].folds : (double)NAN;
