@@ -140,9 +140,12 @@ def _(work):
         del found["boxes"]
 
     def worse(found):
-        found["boxes"]["mean"] = boxes("mean", 89, 0.25, 0.25, 0.1)
+        found["boxes"]["findings"][1] = boxes("Nodule", 4, 0.1, 0.1, 0.1)
+        found["boxes"]["findings"].append({"name": "Hernia", "boxes": 7, "patients": 4, "too_few": True})
+        found["boxes"]["mean"] = boxes("mean", 96, 0.25, 0.25, 0.1)
 
     def centre(found):
+        found["boxes"]["findings"][1] = boxes("Nodule", 4, 0.1, 0.1, 0.1)
         found["boxes"]["mean"] = boxes("mean", 89, 0.1875, 0.125, 0.1)
 
     def one(found):
@@ -164,6 +167,7 @@ def _(work):
         assert answer(found)["level"] == level and re.search(words, answer(found)["text"]), answer(found)
         assert ("SYNTHETIC" in page) == found["maps"]["synthetic"] == (change is none)
         assert ("<h3>Boxes of" in page) == (change is not alike)
+        assert ("mean of 2 findings 89 pointing game" in plain(page)) == (change in (worse, centre))
     found, page = report(folder)
     assert found["maps"] is None and 'id="maps"' not in page
 

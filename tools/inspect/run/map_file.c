@@ -219,6 +219,21 @@ count_images(const char *folder, const struct predictions *p, struct map_file *o
     return status;
 }
 
+/* The mean of predictions.json counts the boxes of all findings, also of those that it leaves out. */
+static void
+count_measured(unsigned outputs, struct map_file *out)
+{
+    uint64_t boxes = 0;
+    unsigned k;
+
+    for (k = 0; k < outputs; k++)
+        if (out->finding[k].boxes.enough) {
+            boxes += out->finding[k].boxes.boxes;
+            out->measured++;
+        }
+    out->mean.boxes = out->measured > 1 && out->mean.boxes > 0 ? boxes : 0;
+}
+
 static enum chex_status
 take_findings(const json_t *top, const char *folder, const char *const *name, unsigned outputs, struct map_file *out,
               struct chex_error *err)
@@ -237,6 +252,7 @@ take_findings(const json_t *top, const char *folder, const char *const *name, un
         status = read_sheet(folder, find_named(json_object_get(maps, "sheets"), "finding", name[k]), out, f, &left,
                             err);
     }
+    count_measured(outputs, out);
     return status;
 }
 

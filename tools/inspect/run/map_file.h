@@ -53,7 +53,8 @@ struct map_file {
     bool box_synthetic;   /* images, or the list */
     unsigned sheets_left; /* sheets that are too large for a page */
     struct map_finding finding[METRICS_OUTPUTS];
-    struct map_boxes mean; /* over the findings with values; boxes: 0: fewer than two */
+    struct map_boxes mean; /* over the findings with values; boxes: of these findings; 0: fewer than two of them */
+    unsigned measured;     /* findings with values */
 };
 
 /*

@@ -88,20 +88,23 @@ put_boxes(struct html *h, const struct run_report *r)
     static const char *const heading[] = {"finding",      "boxes", "<measure", "maps",
                                           "constant box", "gauss", "chance",   NULL};
     const struct map_file *m = r->maps;
+    char mean[40];
     unsigned k;
 
+    snprintf(mean, sizeof(mean), "mean of %u findings", m->measured);
     html_format(h, "<h3>Boxes of %s images%s</h3>\n", COUNT(m->box_images),
                 m->box_synthetic ? ", which are synthetic" : "");
     html_raw(
         h, "<p>Pointing game: the share of boxes with the hottest pixel of their map. IoU: the share whose overlap "
            "with a region of the map is above the threshold. A number says something only next to those of the "
-           "controls: one constant box for all images, a map with its maximum in the middle, and random cells.</p>\n");
+           "controls: one constant box for all images, a map with its maximum in the middle (gauss), and random cells "
+           "(chance).</p>\n");
     run_table_begin(h, heading);
     for (k = 0; k < r->p.outputs; k++)
         if (m->finding[k].boxes.boxes > 0)
             put_box_rows(h, r->finding[k].name, &m->finding[k].boxes);
     if (m->mean.boxes > 0)
-        put_box_rows(h, "mean", &m->mean);
+        put_box_rows(h, mean, &m->mean);
     run_table_end(h);
 }
 
