@@ -131,7 +131,8 @@ def _(work):
     few = three_splits("gate-few", 60, 32, "patient:60,30,10")
     train(f"{work}/few", "-j", "1", source=few)
     assert gate_of(f"{work}/few")[2] is None
-    says(predict(f"{work}/few", few), "gate     none: the model does not say")
+    says(predict(f"{work}/few", few), "gate     none: turned and inverted images are not found, because",
+         "val had fewer than 50 images")
     assert data
 
 
@@ -160,7 +161,7 @@ def _(work):
               for how, a in changed(record["image"]).items()}
     folder = written(f"{work}/images", arrays)
     done = predict(out, folder, "-o", f"{work}/out")
-    says(done, f"gate     turned and inverted images are found by {found['images']} images of val",
+    says(done, f"gate     turned and inverted images are found by a comparison with {found['images']} images of val",
          "fits better (turned by|inverted)")
     result, back = document(f"{work}/out"), {"90": "270", "180": "180", "270": "90"}
     named = {o["image"]: o for o in result["orientation"]}

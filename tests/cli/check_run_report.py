@@ -131,6 +131,22 @@ def _(work):
     assert answer["level"] == "look" and "includes 0" in answer["text"] and "Mass: AUROC" in answer["text"], answer
 
 
+@case("the mean AUROC says what it would be without the findings with too few patients")
+def _(work):
+    images = Images(42)
+    images.labels[:, 3] = 0
+    images.labels[:3, 3] = 1  # one patient
+    found, _ = report(make_run(f"{work}/run", images))
+    text = {a["id"]: a["text"] for a in found["answers"]}
+    values = [f["auroc"]["value"] for f in found["findings"][:3]]
+    assert text["auroc"].endswith(f" Without the 1 with too few patients: {np.mean(values):.3f}."), text["auroc"]
+    assert "Mean over the 4 findings with a positive and a negative image" in text["auroc"]
+    assert "3 of 4 findings have positives" in text["scope"]
+    images.labels[:, 1:3] = 0
+    found, _ = report(make_run(f"{work}/run", images))
+    assert "1 of 4 findings has positives" in {a["id"]: a["text"] for a in found["answers"]}["scope"]
+
+
 @case("a network that is worse than age, sex and view is called worse, not indistinguishable")
 def _(work):
     images, train = Images(40), Images(41, patients=400)

@@ -111,10 +111,13 @@ report_gate(const struct prediction *p)
     char n[FORMAT_THINGS];
 
     if (gate)
-        wrap_line(stderr, "gate", "turned and inverted images are found by %s of val",
+        wrap_line(stderr, "gate", "turned and inverted images are found by a comparison with %s of val",
                   format_things(gate->images, "image", n));
     else
-        wrap_line(stderr, "gate", "none: the model does not say how its images look, so turned ones are not found");
+        wrap_line(stderr, "gate",
+                  "none: turned and inverted images are not found, because the model has no mean image (its val had "
+                  "fewer than %d images, or it is of another program)",
+                  GATE_FEWEST);
 }
 
 static void

@@ -35,8 +35,8 @@ answer_scope(struct run_report *r)
     if (all)
         run_say(a, " All %u findings have positives of at least %d patients.", r->p.outputs, METRICS_FEWEST_PATIENTS);
     else
-        run_say(a, " %u of %u findings have positives of at least %d patients. The others have counts, but no numbers.",
-                r->enough, r->p.outputs, METRICS_FEWEST_PATIENTS);
+        run_say(a, " %u of %u findings %s positives of at least %d patients. The others have counts, but no numbers.",
+                r->enough, r->p.outputs, r->enough == 1 ? "has" : "have", METRICS_FEWEST_PATIENTS);
 }
 
 /*
@@ -100,6 +100,18 @@ extreme(const struct run_report *r, int sign)
     return best;
 }
 
+static double
+mean_of_enough(const struct run_report *r)
+{
+    double sum = 0;
+    unsigned k;
+
+    for (k = 0; k < r->p.outputs; k++)
+        if (r->finding[k].enough)
+            sum += r->metrics->finding[k].metric[METRIC_AUROC].value;
+    return sum / r->enough;
+}
+
 static void
 answer_auroc(struct run_report *r)
 {
@@ -123,6 +135,8 @@ answer_auroc(struct run_report *r)
     run_say(a, ": %s", NUMBER(m->mean[METRIC_AUROC].value));
     say_interval(a, &m->mean[METRIC_AUROC]);
     run_say(a, ".");
+    if (m->defined > r->enough) /* every finding with enough patients has an AUROC */
+        run_say(a, " Without the %u with too few patients: %s.", m->defined - r->enough, NUMBER(mean_of_enough(r)));
 }
 
 /* "Hernia: AUROC 0.860, and 0.845 from only age, sex and view." */
