@@ -124,7 +124,8 @@ def _(work):
     run([INSPECT, "report", "-o", f"{work}/x.html", *folders], 1)
     assert "images are not in all runs" in slurp(f"{work}/x.html").decode()
     says(run([INSPECT, "report", "-o", f"{work}/x.html", folders[0], work], 2), "the folders of runs")
-    says(run([INSPECT, "report", "-o", f"{work}/x.html", folders[0], f"{work}/none"], 2), "the folders of runs")
+    says(run([INSPECT, "report", "-o", f"{work}/x.html", folders[0], f"{work}/none"], 2),
+         "the folders of runs; '.*none' does not exist")
 
 
 @case("the findings of the mean are counted; a run that is given twice is named")

@@ -136,8 +136,8 @@ print_text(void *result)
         print_options(d, i);
     print_seeds(d);
     wrap_line(stdout, "note",
-              "intervals and p hold the chance of which patients are in the split, not the variance "
-              "between seeds; the order is that of the command, and no run is chosen by this split");
+              "intervals and p show how much the result depends on the patients of the split, and leave out "
+              "the variance between seeds; the order is that of the command, and no run is chosen by this split");
     printf("         research use only, not for diagnosis\n");
 }
 

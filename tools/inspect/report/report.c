@@ -18,6 +18,7 @@
 #include "inspect/run/run.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static json_t *
 checks_json(const struct html_report *r)
@@ -123,6 +124,12 @@ run_option(const struct inspect_options *o)
                           : NULL;
 }
 
+static const char *
+why_no_run(const char *path)
+{
+    return access(path, F_OK) == 0 ? "is not the folder of a run" : "does not exist";
+}
+
 static enum chex_status
 check_options(const struct inspect_options *o, const struct cli_common *common, struct chex_error *err)
 {
@@ -136,11 +143,12 @@ check_options(const struct inspect_options *o, const struct cli_common *common, 
     if (!to_stdout && !picture_name_ends(o->output, ".html") && !picture_name_ends(o->output, ".htm"))
         return error_set(err, CHEX_ERR_USAGE, "'%s': the name must end in .html", o->output);
     if (given && !inspect_is_run(o->path[0]))
-        return error_set(err, CHEX_ERR_USAGE, "%s is for the folder of a run; '%s' is none", given, o->path[0]);
+        return error_set(err, CHEX_ERR_USAGE, "%s is for the folder of a run; '%s' %s", given, o->path[0],
+                         why_no_run(o->path[0]));
     for (i = 0; i < o->path_count && o->path_count > 1; i++)
         if (!inspect_is_run(o->path[i]))
-            return error_set(err, CHEX_ERR_USAGE, "'report' takes one PATH, or the folders of runs; '%s' is none",
-                             o->path[i]);
+            return error_set(err, CHEX_ERR_USAGE, "'report' takes one PATH, or the folders of runs; '%s' %s",
+                             o->path[i], why_no_run(o->path[i]));
     if (to_stdout && common->json)
         return error_set(err, CHEX_ERR_USAGE, "--json and a page cannot both go to standard output");
     return CHEX_OK;
