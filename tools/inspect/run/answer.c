@@ -39,3 +39,23 @@ run_say(struct run_answer *a, const char *format, ...)
     vsnprintf(a->text + used, sizeof(a->text) - used, format, args);
     va_end(args);
 }
+
+void
+run_put_answers(struct html *h, const struct run_report *r)
+{
+    static const struct {
+        const char *kind, *mark;
+    } of[RUN_ANSWER_LEVELS] = {[RUN_GOOD] = {"good", "&#10003; answer"},
+                               [RUN_NOTE] = {"note", "&#9675; note"},
+                               [RUN_LOOK] = {"look", "&#9679; look"}};
+    unsigned i;
+
+    for (i = 0; i < r->answers; i++) {
+        const struct run_answer *a = &r->answer[i];
+
+        html_format(h, "<tr id=\"%sanswer-%s\"><td class=\"lv %s\">%s</td><th>%s</th><td>", r->id, a->id,
+                    of[a->level].kind, of[a->level].mark, a->title);
+        html_words(h, a->text);
+        html_raw(h, "</td></tr>\n");
+    }
+}

@@ -168,6 +168,7 @@ run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err)
     struct each_validation v = {.why = ""};
     struct collected c = {.gap = NULL};
     struct run_each *each;
+    char text[64];
     enum chex_status status;
     unsigned i;
 
@@ -184,6 +185,8 @@ run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err)
     }
     for (i = 1; i < r->many->diff->count && status == CHEX_OK; i++) {
         *failed = i;
+        snprintf(text, sizeof(text), "report   run %u of %u", i + 1, r->many->diff->count);
+        progress_line_update(&r->in->line, text);
         status = add_run(r, i, &c, &v, err);
     }
     if (status == CHEX_OK) {
@@ -194,23 +197,10 @@ run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err)
         collect(&c, c.runs, each->ensemble);
         status = collect_end(&c, each, r->groups->count, err);
     }
+    progress_line_clear(&r->in->line);
     each_validation_release(&v);
     free(c.gap);
     free(c.point);
     free(c.marked);
     return status;
-}
-
-void
-run_each_free(struct run_each *each)
-{
-    unsigned i;
-
-    if (!each)
-        return;
-    for (i = 1; i < each->shown; i++)
-        run_report_free(each->of[i]);
-    run_report_free(each->ensemble);
-    free(each->gap);
-    free(each);
 }

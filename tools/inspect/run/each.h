@@ -1,9 +1,10 @@
 /*
  * each.h - several runs, each measured as if it were the only one, and their ensemble
  *
- * Each run becomes a struct run_report of its own predictions, with its thresholds and groups.  The ensemble is the mean
- * of the probabilities of all runs, on the images that all of them have.  The thresholds of a run do not hold for a
- * mean.  So those of the ensemble are chosen again, from the mean of the runs' predictions of val, as chex-predict does.
+ * Each run becomes a struct run_report of its own predictions, with its thresholds and groups.  The ensemble is the
+ * mean of the probabilities of all runs, on the images that all of them have.  The thresholds of a run do not hold for
+ * a mean.  So those of the ensemble are chosen again, from the mean of the runs' predictions of val, as chex-predict
+ * does.
  *
  *     each.c            measures the runs, and collects what differs between them
  *     each_ensemble.c   measures the ensemble

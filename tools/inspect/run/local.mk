@@ -2,6 +2,7 @@
 inspect_run_sources = \
 	tools/inspect/run/answer.c \
 	tools/inspect/run/answers.c \
+	tools/inspect/run/details_json.c \
 	tools/inspect/run/each.c \
 	tools/inspect/run/each.h \
 	tools/inspect/run/each_ensemble.c \
@@ -33,6 +34,7 @@ inspect_run_sources = \
 	tools/inspect/run/reference_report.c \
 	tools/inspect/run/references.c \
 	tools/inspect/run/references.h \
+	tools/inspect/run/release.c \
 	tools/inspect/run/run.c \
 	tools/inspect/run/run.h \
 	tools/inspect/run/subset.c \

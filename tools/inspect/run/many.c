@@ -167,7 +167,6 @@ run_many_free(struct run_many *m)
 {
     if (!m)
         return;
-    run_each_free(m->each);
     runs_diff_free(m->diff);
     free(m->ensemble);
     free(m);

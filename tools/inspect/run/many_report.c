@@ -212,13 +212,6 @@ run_tables_many(struct html *h, const struct run_report *r)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-json_t *
-run_spread_json(const struct run_spread *s)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "mean", real_json(s->mean), "sd", real_json(s->deviation), "min",
-                     real_json(s->least), "max", real_json(s->most), "ensemble", real_json(s->ensemble));
-}
-
 static json_t *
 row_json(const struct runs_row *row)
 {

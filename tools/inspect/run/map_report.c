@@ -148,13 +148,6 @@ run_tables_maps(struct html *h, const struct run_report *r)
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static json_t *
-measured_json(const struct measured *m)
-{
-    return json_pack("{s:o,s:o,s:o}", "value", real_json(m->value), "low", real_json(m->low), "high",
-                     real_json(m->high));
-}
-
-static json_t *
 boxes_json(const struct map_boxes *b)
 {
     json_t *list;
@@ -168,7 +161,7 @@ boxes_json(const struct map_boxes *b)
                                    real_json(map_file_measures[i].threshold));
 
         for (m = 0; m < BOX_METHODS; m++)
-            inspect_json_set(&object, box_method_names[m], measured_json(&b->value[i][m]));
+            inspect_json_set(&object, box_method_names[m], run_measured_json(&b->value[i][m]));
         inspect_json_push(&list, object);
     }
     return json_pack("{s:o,s:o}", "boxes", count_json(b->boxes), "measures", list);

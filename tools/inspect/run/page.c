@@ -83,26 +83,6 @@ add_counts(struct template_values *v, const struct run_report *r)
     add(v, "bins", "%d", CALIBRATION_BINS);
 }
 
-void
-run_put_answers(struct html *h, const struct run_report *r)
-{
-    static const struct {
-        const char *kind, *mark;
-    } of[RUN_ANSWER_LEVELS] = {[RUN_GOOD] = {"good", "&#10003; answer"},
-                               [RUN_NOTE] = {"note", "&#9675; note"},
-                               [RUN_LOOK] = {"look", "&#9679; look"}};
-    unsigned i;
-
-    for (i = 0; i < r->answers; i++) {
-        const struct run_answer *a = &r->answer[i];
-
-        html_format(h, "<tr id=\"%sanswer-%s\"><td class=\"lv %s\">%s</td><th>%s</th><td>", r->id, a->id,
-                    of[a->level].kind, of[a->level].mark, a->title);
-        html_words(h, a->text);
-        html_raw(h, "</td></tr>\n");
-    }
-}
-
 /* At the top: whoever reads only the numbers must see it. */
 static void
 put_used(struct html *h, const struct run_report *r)

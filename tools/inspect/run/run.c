@@ -82,29 +82,6 @@ make(struct run_report *r, const char *const *path, unsigned count, unsigned *fa
     return status == CHEX_OK ? write_page(r->in->options->output, h, err) : status;
 }
 
-void
-run_report_free(struct run_report *r)
-{
-    if (!r)
-        return;
-    predictions_release(&r->p);
-    free(r->patient);
-    free(r->metrics);
-    if (r->floor)
-        free(r->floor->cell);
-    free(r->floor);
-    run_groups_free(r->groups);
-    if (r->labels)
-        run_report_free(r->labels->report);
-    free(r->labels);
-    run_many_free(r->many);
-    free(r->references);
-    run_maps_free(r->maps);
-    run_suspects_free(r->suspects);
-    arena_release(&r->strings);
-    free(r);
-}
-
 int
 inspect_run_report(struct inspect *in, const char *const *path, unsigned count)
 {

@@ -233,7 +233,6 @@ void run_many_free(struct run_many *m); /* NULL is allowed */
 struct run_spread run_spread_of(const double *value, size_t stride, unsigned runs);
 /* Measure each of several runs, and the ensemble, after the groups of the first one (each.c).  Statuses as above */
 enum chex_status run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err);
-void run_each_free(struct run_each *each); /* NULL is allowed */
 /* Rank the images of several folds (suspects.c).  CHEX_ERR_INCOMPATIBLE: predictions that are not of their fold */
 enum chex_status run_report_suspects(struct run_report *r, struct chex_error *err);
 void run_suspects_free(struct run_suspects *s); /* NULL is allowed */
@@ -277,8 +276,10 @@ json_t *run_many_json(const struct run_report *r);
 void run_tables_gaps(struct html *h, const struct run_report *r);
 void run_put_each(struct html *h, const struct run_report *r);
 void run_each_json(const struct run_report *r, json_t **runs);
-/* The members "answers", "findings", "groups" and "shortcuts" of a run (json.c). */
+/* The members "answers", "findings", "groups" and "shortcuts" of a run (details_json.c). */
 json_t *run_details_json(const struct run_report *r);
+json_t *run_findings_json(const struct run_report *r);
+json_t *run_measured_json(const struct measured *m);
 void run_tables_references(struct html *h, const struct run_report *r);
 json_t *run_references_json(const struct run_report *r);
 void run_tables_maps(struct html *h, const struct run_report *r);

@@ -2,10 +2,10 @@
  * suspects.h - suspect labels: images whose label disagrees most with the runs that did not see their patient
  *
  * The runs of --fold 1/N to N/N each predict the validation images of their own fold (predictions-VAL.csv), which they
- * were not trained on.  A fold may have several runs, such as seeds: then their mean counts.  All folds must have as many,
- * because a mean of more runs is better.  For each finding, the images of a fold are ordered by its output.  The share of the fold's
- * images with a lower output (ties count half) makes the folds comparable, whatever the scale of their outputs.  The
- * lists have the positive images with the smallest share, and the negative images with the largest.
+ * were not trained on.  A fold may have several runs, such as seeds: then their mean counts.  All folds must have as
+ * many, because a mean of more runs is better.  For each finding, the images of a fold are ordered by its output.  The
+ * share of the fold's images with a lower output (ties count half) makes the folds comparable, whatever the scale of
+ * their outputs.  The lists have the positive images with the smallest share, and the negative images with the largest.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
