@@ -122,7 +122,9 @@ def _(work):
     write(f"{folders[1]}/metrics-test.json", text.encode())
     make_run(folders[2], few(images, 59 * 3))
     run([INSPECT, "report", "-o", f"{work}/x.html", *folders], 1)
-    assert "images are not in all runs" in slurp(f"{work}/x.html").decode()
+    page = slurp(f"{work}/x.html").decode()
+    assert "images are not in all runs" in page and "Not all images are in all runs." in page
+    assert "on the 177 images that all of them have" in page
     says(run([INSPECT, "report", "-o", f"{work}/x.html", folders[0], work], 2), "the folders of runs")
     says(run([INSPECT, "report", "-o", f"{work}/x.html", folders[0], f"{work}/none"], 2),
          "the folders of runs; '.*none' does not exist")
@@ -239,6 +241,11 @@ def _(work):
         {"images": val}, {"images": val, "sha256": "a" * 64})
     assert "run 2 chose its thresholds on other images" in why({"images": val}, {"images": val, "members": "d" * 64})
     assert "run 2 chose its thresholds on other images" in why({"images": val}, {"images": few(val, 120)})
+    for folder in folders:  # of other findings, in both files
+        for name in ("predictions-val.csv", "metrics-val.json"):
+            write(f"{folder}/{name}", slurp(f"{folder}/{name}").replace(b"Nodule", b"Other"))
+    page = plain(report(folders[1], folders[0])[1])
+    assert "the predictions of 'val' of run 1 have other findings" in page
     write(f"{folders[1]}/predictions-val.csv", b"image\n")
     assert "run 2 has no complete predictions of" in why({"images": val})
     text = json.loads(slurp(f"{folders[0]}/metrics-test.json"))

@@ -28,6 +28,16 @@ same_images(const struct predictions *a, const struct predictions *b)
     return memcmp(a->label, b->label, a->count * a->outputs) == 0;
 }
 
+static bool
+same_findings(const struct predictions *a, const struct predictions *b)
+{
+    unsigned k;
+
+    for (k = 0; k < a->outputs && k < b->outputs && strcmp(a->finding[k], b->finding[k]) == 0; k++)
+        ;
+    return k == a->outputs && k == b->outputs;
+}
+
 /* Add the predictions of val of a run; returns false if they are of other images, or made in another way. */
 static bool
 add_predictions(struct each_validation *v, const struct run_report *val)
@@ -73,6 +83,9 @@ each_validation_add(struct each_validation *v, const struct run_report *o, unsig
         snprintf(v->why, sizeof(v->why), "run %u has no complete predictions of '%.64s'", number, o->chosen_on);
     else if (strcmp(val->checkpoint_sha256, o->checkpoint_sha256) != 0)
         snprintf(v->why, sizeof(v->why), "the predictions of '%.64s' of run %u are of other weights", o->chosen_on,
+                 number);
+    else if (!same_findings(&val->p, &o->p))
+        snprintf(v->why, sizeof(v->why), "the predictions of '%.64s' of run %u have other findings", o->chosen_on,
                  number);
     else if (!add_predictions(v, val))
         snprintf(v->why, sizeof(v->why), "run %u chose its thresholds on other images, or other views of them", number);

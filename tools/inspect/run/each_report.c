@@ -207,6 +207,10 @@ run_put_each(struct html *h, const struct run_report *r)
     char title[80], number[RUN_DIGITS];
     unsigned i;
 
+    if (each && matched_left_out(&r->many->diff->images) > 0)
+        html_raw(
+            h, "<p class=\"look\">Not all images are in all runs. The details of a run are about all its images, those "
+               "of the ensemble about the images that all runs have.</p>\n");
     for (i = 1; each && i < each->shown; i++) {
         char id[16];
 
