@@ -92,7 +92,9 @@ answer_many(struct run_report *r)
     }
     if (!m->only_seeds)
         run_say(a, " The runs are not known to differ only in their seed.");
-    if (m->each->groups > 0)
+    if (m->each->groups > 0 && r->groups->tested > 0 && m->each->some == 0)
+        run_say(a, " No gap between groups remains after Holm's correction, in any run.");
+    else if (m->each->some > 0)
         run_say(a,
                 " Gaps between groups that remain after Holm's correction: %u in at least one run, %u of them in every "
                 "run.",
