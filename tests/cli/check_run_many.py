@@ -275,7 +275,8 @@ def _(work):
     noise = np.random.default_rng(72).normal(size=images.p.shape)
     images.p = sigmoid(2.0 * (images.labels == 1) - 1 + noise).astype(np.float32)  # for each group the same
     folders, _ = several(work, images)
-    assert "No gap between groups remains after Holm's correction, in any run." in plain(report(folders[2], *folders[:2])[1])
+    page = plain(report(folders[2], *folders[:2])[1])
+    assert "No gap between groups remains after Holm's correction, in any run." in page
     text = json.loads(slurp(f"{folders[1]}/metrics-test.json"))
     text["findings"][0]["positives"] += 1
     write(f"{folders[1]}/metrics-test.json", json.dumps(text).encode())

@@ -96,8 +96,11 @@ run_report_subset(const struct run_report *r, const size_t *row, size_t count, s
                   struct chex_error *err)
 {
     struct run_report *o = *out = calloc(1, sizeof(*o));
-    enum chex_status status = o ? make_room(o, count, r->p.outputs, err) : error_memory(err);
+    enum chex_status status;
 
+    if (!o)
+        return error_memory(err);
+    status = make_room(o, count, r->p.outputs, err);
     if (status != CHEX_OK)
         return status;
     copy_model(r, o);
