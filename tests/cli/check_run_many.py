@@ -169,16 +169,17 @@ def _(work):
     assert names == [g["name"] for g in alone[0]["groups"]] and "female" in names
     some = both = 0
     for g, group in enumerate(runs["groups"]):
-        cells = [(group["underdiagnosis"], [x["groups"][g]["underdiagnosis"] for x in alone])]
-        cells += [(f[key], [x["groups"][g]["findings"][k][key] for x in alone])
+        every = [*alone, runs["ensemble"]]
+        cells = [(group["underdiagnosis"], [x["groups"][g]["underdiagnosis"] for x in every])]
+        cells += [(f[key], [x["groups"][g]["findings"][k][key] for x in every])
                   for k, f in enumerate(group["findings"]) for key in ("tpr", "fpr", "auroc", "bias")]
-        for cell, of in cells:
+        for cell, (*of, mean) in cells:
             marked = sum(x is not None and x["holm"] is not None and x["holm"] < 0.05 for x in of)
             some, both = some + (marked > 0), both + (marked == 3)
             if None in of:
                 assert cell is None, (group["name"], cell, of)
                 continue
-            check_spread({**cell, "ensemble": None}, [x["gap"]["value"] for x in of], None)
+            check_spread(cell, [x["gap"]["value"] for x in of], mean and mean["gap"]["value"])
             assert cell["marked"] == marked
     assert some > both > 0, (some, both)
     assert f"remain after Holm's correction: {some} in at least one run, {both} of them in every run" in plain(page)
