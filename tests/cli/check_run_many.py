@@ -284,6 +284,27 @@ def _(work):
     says(run([INSPECT, "report", "-o", f"{work}/x.html", *folders], 6), r"run1/metrics-test\.json' does not belong")
 
 
+@case("a run that was trained on these images: the page, the answer about all runs and the ensemble say it")
+def _(work):
+    folders, _ = several(work, Images(74))
+
+    def use(folder, what):
+        edit_run(folder, lambda facts: facts["dataset"]["splits"][1].update(use=what))
+
+    assert "made choices by them" not in plain(report(folders[2], *folders[:2])[1])
+    use(folders[1], "train")
+    for count in (1, 2):
+        found, page = report(folders[2], *folders[:2])
+        header = plain(page.split("<nav>")[0])
+        assert f"{count} of the 3 runs were trained on these images" in header, header[-900:]
+        several_runs = next(a for a in found["answers"] if a["id"] == "runs")
+        assert several_runs["level"] == "look" and f"{count} of the runs were trained" in several_runs["text"]
+        ensemble = found["runs"]["ensemble"]["answers"][0]
+        assert (ensemble["id"], ensemble["level"]) == ("used", "look"), ensemble
+        use(folders[2], "validation")
+    assert found["answers"][0]["id"] != "used"  # of run 1
+
+
 @case("the terminal has the result of all runs, and names the run whose answers need a look")
 def _(work):
     images = Images(73)

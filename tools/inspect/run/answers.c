@@ -55,12 +55,24 @@ is_of_use(const struct run_report *r, const char *use)
     return false;
 }
 
+bool
+run_report_is_used(const struct run_report *r)
+{
+    return is_of_use(r, "train") || is_of_use(r, "validation");
+}
+
 static void
 answer_use(struct run_report *r)
 {
     struct run_answer *a;
 
-    if (is_of_use(r, "train")) {
+    if (r->used > 0) {
+        a = run_answer_begin(r, RUN_USED, "Images of the training", RUN_LOOK);
+        run_say(a,
+                "%u of the %u runs were trained on these images, or made choices by them, such as the best epoch. So "
+                "their mean and the ensemble are too good for new images.",
+                r->used, r->used_of);
+    } else if (is_of_use(r, "train")) {
         a = run_answer_begin(r, RUN_USED, "Training images", RUN_LOOK);
         run_say(a, "The network was trained on %s images, so the figures say nothing about new images.",
                 r->limit[0] ? "some of these" : "these");

@@ -16,11 +16,12 @@
 /* What is collected of all runs, and last of the ensemble. */
 struct collected {
     unsigned runs, outputs;
-    size_t cells;       /* gaps of all groups */
-    double *gap;        /* [runs + 1][cells] */
-    double *point;      /* [runs + 1][outputs][EACH_POINTS] */
-    unsigned *marked;   /* [cells] */
-    bool same_groups;   /* all runs have the groups of the first one */
+    size_t cells;     /* gaps of all groups */
+    double *gap;      /* [runs + 1][cells] */
+    double *point;    /* [runs + 1][outputs][EACH_POINTS] */
+    unsigned *marked; /* [cells] */
+    bool same_groups; /* all runs have the groups of the first one */
+    const struct run_groups *first;
     bool same_training; /* all runs were trained on the same images */
 };
 
@@ -29,7 +30,8 @@ collect_begin(const struct run_report *r, struct collected *c, struct chex_error
 {
     const unsigned runs = r->many->diff->count, outputs = r->p.outputs;
 
-    *c = (struct collected){.runs = runs,
+    *c = (struct collected){.first = r->groups,
+                            .runs = runs,
                             .outputs = outputs,
                             .cells = (size_t)r->groups->count * EACH_GAPS(outputs),
                             .same_groups = true,
@@ -48,6 +50,19 @@ collect_gap(struct collected *c, unsigned run, size_t at, const struct subgroup_
         c->marked[at] += cell->holm < RUN_SIGNIFICANT;
 }
 
+static bool
+have_same_names(const struct run_groups *a, const struct run_groups *b)
+{
+    unsigned g;
+
+    if (a->count != b->count)
+        return false;
+    for (g = 0; g < a->count; g++)
+        if (strcmp(a->group[g].name, b->group[g].name) != 0 || strcmp(a->group[g].rest, b->group[g].rest) != 0)
+            return false;
+    return true;
+}
+
 /* Collect the numbers of a run, or of the ensemble (run: the number of runs). */
 static void
 collect(struct collected *c, unsigned run, const struct run_report *o)
@@ -63,7 +78,7 @@ collect(struct collected *c, unsigned run, const struct run_report *o)
         out[EACH_SENSITIVITY] = there ? run_share(p->true_positives, f->positives) : (double)NAN;
         out[EACH_SPECIFICITY] = there ? 1 - run_share(p->false_positives, f->negatives) : (double)NAN;
     }
-    c->same_groups &= (size_t)o->groups->count * EACH_GAPS(c->outputs) == c->cells;
+    c->same_groups &= have_same_names(c->first, o->groups);
     for (g = 0; c->same_groups && g < o->groups->count; g++) {
         size_t at = (size_t)g * EACH_GAPS(c->outputs);
 
@@ -152,6 +167,7 @@ add_run(struct run_report *r, unsigned run, struct collected *c, struct each_val
     status = measure_run(r, o, err);
     if (status == CHEX_OK) {
         collect(c, run, o);
+        each->used += run_report_is_used(o);
         c->same_training &= same_training(r, o);
         status = each_validation_add(v, o, run + 1, err);
     }
@@ -181,6 +197,7 @@ run_report_each(struct run_report *r, unsigned *failed, struct chex_error *err)
     status = collect_begin(r, &c, err);
     if (status == CHEX_OK) {
         collect(&c, 0, r);
+        each->used = run_report_is_used(r);
         status = each_validation_add(&v, r, 1, err);
     }
     for (i = 1; i < r->many->diff->count && status == CHEX_OK; i++) {

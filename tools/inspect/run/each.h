@@ -37,6 +37,7 @@ struct run_each {
     unsigned groups;      /* those of the first run; 0: a run has others, or none are known */
     struct each_gap *gap; /* [groups][EACH_GAPS(outputs)]; owned */
     unsigned some, all;   /* gaps that are marked in a run, and in all of them */
+    unsigned used;        /* runs that used these images in their training */
 };
 
 /* Gaps of a group: SUBGROUP_METRICS of each finding, then underdiagnosis. */

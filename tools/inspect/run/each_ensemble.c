@@ -186,6 +186,8 @@ copy_facts(const struct run_report *r, struct run_report *o)
     memcpy(o->members, r->members, sizeof(o->members));
     memcpy(o->of, r->of, sizeof(o->of));
     o->splits = r->splits;
+    o->used = r->many->each->used;
+    o->used_of = r->many->diff->count;
     memcpy(o->limit, r->limit, sizeof(o->limit));
     for (i = 0; i < r->many->diff->count; i++) {
         const struct predictions *p = &r->many->diff->run[i].p;

@@ -90,6 +90,12 @@ answer_many(struct run_report *r)
                 m->twin_of + 1);
         a->level = RUN_LOOK;
     }
+    if (m->each->used > 0) {
+        run_say(
+            a, " %u of the runs were trained on these images, or made choices by them: mean and ensemble are too good.",
+            m->each->used);
+        a->level = RUN_LOOK;
+    }
     if (!m->only_seeds)
         run_say(a, " The runs are not known to differ only in their seed.");
     if (m->each->groups > 0 && r->groups->tested > 0 && m->each->some == 0)

@@ -10,6 +10,7 @@
 #include "draw/canvas.h"
 #include "draw/template.h"
 #include "inspect/diff/runs.h"
+#include "inspect/run/each.h"
 #include "inspect/run/run.h"
 #include "inspect/run/suspects.h"
 
@@ -87,6 +88,8 @@ add_counts(struct template_values *v, const struct run_report *r)
 static void
 put_used(struct html *h, const struct run_report *r)
 {
+    if (r->many && r->many->each->used > 0)
+        r = r->many->each->ensemble;
     if (r->answers == 0 || strcmp(r->answer[0].id, RUN_USED) != 0)
         return;
     html_raw(h, "<p class=\"synthetic\" id=\"used\">");

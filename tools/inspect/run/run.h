@@ -181,6 +181,7 @@ struct run_report {
     char command[RUN_COMMAND]; /* "": unknown */
     struct run_split of[RUN_SPLITS];
     unsigned splits;
+    unsigned used, used_of; /* of an ensemble: runs that used these images in their training, of how many; else 0 */
     char train[RUN_TEXT_MAX], validation[RUN_TEXT_MAX], data_path[4096]; /* "": unknown */
     char fold[RUN_TEXT_MAX], limit[RUN_TEXT_MAX];                        /* --fold and --limit; "": none */
     uint64_t epoch_images, seed;
@@ -229,6 +230,8 @@ enum chex_status run_report_labels(struct run_report *r, struct chex_error *err)
 enum chex_status run_report_many(struct run_report *r, const char *const *path, unsigned count, unsigned *failed,
                                  struct chex_error *err);
 void run_many_free(struct run_many *m); /* NULL is allowed */
+/* Returns whether the run was trained on images of this report, or made choices by them. */
+bool run_report_is_used(const struct run_report *r);
 /* Returns the spread of the values of `runs` runs, which are `stride` apart; after them is that of the ensemble. */
 struct run_spread run_spread_of(const double *value, size_t stride, unsigned runs);
 /* Measure each of several runs, and the ensemble, after the groups of the first one (each.c).  Statuses as above */
