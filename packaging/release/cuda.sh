@@ -4,7 +4,7 @@
 #     cuda.sh FOLDER     FOLDER/{cuda_*,cudnn,nccl,nvfatbin}/{include,lib}, FOLDER/{cuobjdump,licence}
 #
 # The wheels have 880 MB, most of it libraries of cuDNN and NCCL, of which only headers are kept.  Exit code 77: PyPI
-# did not give them.
+# did not give them within half an hour.  What was downloaded is kept for the next try.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -eu
@@ -12,14 +12,17 @@ set -eu
 folder=$1
 here=$(cd "$(dirname "$0")" && pwd)
 [ ! -e "$folder/licence" ] || exit 0
-rm -rf "$folder"
 mkdir -p "$folder"
 
-python3 -m venv "$folder/venv"
-"$folder/venv/bin/python" -m pip download -q --disable-pip-version-check --no-input --no-cache-dir --no-deps \
-    --require-hashes --only-binary :all: --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
+python3 -m venv --clear "$folder/venv"
+timeout 1800 "$folder/venv/bin/python" -m pip download -q --disable-pip-version-check --no-input --retries 10 \
+    --timeout 60 --cache-dir "$folder/pip" --no-deps --require-hashes --only-binary :all: --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
     --platform manylinux2014_x86_64 --platform manylinux_2_12_x86_64 --platform manylinux1_x86_64 \
-    -d "$folder/wheels" -r "$here/requirements-cuda.txt" || exit 77
+    -d "$folder/wheels" -r "$here/requirements-cuda.txt" 2> "$folder/errors" || {
+    cat "$folder/errors" >&2
+    ! grep -q 'DO NOT MATCH THE HASHES' "$folder/errors" || exit 1 # other files than the pinned ones
+    exit 77
+}
 python3 - "$folder" << 'END'
 import glob
 import os
@@ -45,4 +48,4 @@ os.chmod(os.path.join(folder, "cuobjdump"), 0o755)
 with open(os.path.join(folder, "licence"), "wb") as f:
     f.write(text)
 END
-rm -rf "$folder/wheels" "$folder/venv"
+rm -rf "$folder/wheels" "$folder/venv" "$folder/pip" "$folder/errors"

@@ -84,10 +84,10 @@ mkdir -p "$kept"
 cuda=
 if [ -z "$without" ] && [ "$machines" != ' aarch64' ]; then
     cuda=$cache/cuda-$(cd "$here" && cat requirements-cuda.txt cuda.sh | sha256sum | cut -c1-16)
-    [ -n "$bill_only" ] || "$here/cuda.sh" "$cuda" || {
-        echo "make_release.sh: CUDA could not be downloaded; -n makes programs without it" >&2
-        exit 77
-    }
+    code=0
+    [ -n "$bill_only" ] || "$here/cuda.sh" "$cuda" || code=$?
+    [ "$code" -ne 77 ] || echo "make_release.sh: CUDA could not be downloaded; -n makes programs without it" >&2
+    [ "$code" -eq 0 ] || exit "$code"
 fi
 [ -z "$prepare_only" ] || exit 0
 
