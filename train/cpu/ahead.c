@@ -36,8 +36,12 @@ ahead_spread(struct ahead *a, const struct plan *plan, size_t rows, size_t pixel
     size_t steps = rows * ((pixels + plan->kernels->tile - 1) / plan->kernels->tile) * weights, lines = 0;
     unsigned i;
 
-    /* A run ends with a step of its own. */
+    /* A run ends with a step of its own.  With fewer steps there is little to compute meanwhile. */
+    if (steps <= a->runs) {
+        a->runs = 0;
+        return;
+    }
     for (i = 0; i < a->runs; i++)
         lines += (size_t)(a->run[i].end - a->run[i].at) / CACHE_LINE;
-    a->lines = steps > a->runs ? (lines + steps - a->runs - 1) / (steps - a->runs) : lines;
+    a->lines = (lines + steps - a->runs - 1) / (steps - a->runs);
 }

@@ -62,6 +62,23 @@ TEST(blocks_that_are_adjacent_are_one_run_and_too_many_are_left_out)
     ck_assert_uint_eq(a.runs, AHEAD_RUNS);
 }
 
+TEST(with_fewer_steps_than_runs_nothing_is_fetched)
+{
+    static const float block[3][HEIGHT * WIDTH * BLOCK];
+    struct plan plan = {.kernels = &kernels_plain};
+    struct box box = {HEIGHT, WIDTH, 1, 0, 5, WIDTH};
+    struct ahead a = {.runs = 0};
+    unsigned i;
+
+    for (i = 0; i < 3; i++)
+        ahead_add(&a, block[i], &box);
+    ahead_spread(&a, &plan, 1, kernels_plain.tile, 4);
+    ck_assert_uint_eq(a.runs, 3);
+    ck_assert(a.lines >= (size_t)3 * 5 * WIDTH); /* a line is 16 floats; the fourth step is for the ends of runs */
+    ahead_spread(&a, &plan, 1, kernels_plain.tile, 3);
+    ck_assert_uint_eq(a.runs, 0);
+}
+
 /* Compute `pixels` outputs with one block of inputs and outputs, fetching the images ahead. */
 static void
 check_fetched(const struct kernels *kernels, const struct products *as, unsigned kernel, unsigned pixels)
