@@ -4,9 +4,9 @@
     bench/convert.py [--images FOLDER] [--count N] [--sizes N[,N...]] [--runs N] [--threads N[,N...]]
                      [--peers NAME,...] [--markdown]
 
-Without --images, chex-synth makes a synthetic set.  Every contender converts the same images --runs times.  The
-contenders take turns, so that a noisy machine disturbs all of them alike.  Each run is pinned to as many cores as it
-has threads.
+Without --images, chex-synth makes a synthetic set.  With it, the 216th image and each 216th after it are RGBA.  Every
+contender converts the same images --runs times.  The contenders take turns, so that a noisy machine disturbs all of
+them alike.  Each run is pinned to as many cores as it has threads.
 
 The first table is for one size (256, or the first of --sizes): medians of wall time and of the CPU time of all threads
 and processes, and the ratio to chex-convert on loose files.  Sources are loose files, a .tar and a .tar.gz of them.
