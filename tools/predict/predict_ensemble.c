@@ -59,17 +59,6 @@ are_of_model(const struct predictions *p, const struct predict_model *m)
     return true;
 }
 
-static bool
-are_same_images(const struct predictions *a, const struct predictions *b)
-{
-    size_t i;
-
-    for (i = 0; i < a->count; i++)
-        if (strcmp(a->image[i], b->image[i]) != 0)
-            return false;
-    return memcmp(a->label, b->label, a->count * a->outputs) == 0;
-}
-
 /* Read predictions-val.csv in the folder of the model; *why gets the reason if it is of no use. */
 static enum chex_status
 read_member(const struct predict_model *m, struct predictions *out, char why[ENSEMBLE_WHY], struct chex_error *err)
@@ -120,7 +109,7 @@ add_member(struct ensemble *e, const struct models *models, size_t i, char why[E
         e->sum = calloc(e->values, sizeof(*e->sum));
         if (!e->sum)
             return error_memory(err);
-    } else if (!are_same_images(&e->member[0], &e->member[i])) {
+    } else if (!predictions_same_images(&e->member[0], &e->member[i])) {
         snprintf(why, ENSEMBLE_WHY, "the predictions of '%s' have other labels than the first", m->path);
         return CHEX_OK;
     }

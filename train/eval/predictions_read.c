@@ -235,3 +235,16 @@ predictions_release(struct predictions *p)
     arena_release(&p->strings);
     *p = (struct predictions){.count = 0};
 }
+
+bool
+predictions_same_images(const struct predictions *a, const struct predictions *b)
+{
+    size_t i;
+
+    if (a->count != b->count || a->outputs != b->outputs)
+        return false;
+    for (i = 0; i < a->count; i++)
+        if (strcmp(a->image[i], b->image[i]) != 0)
+            return false;
+    return memcmp(a->label, b->label, a->count * a->outputs) == 0;
+}

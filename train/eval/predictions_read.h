@@ -36,5 +36,7 @@ struct predictions {
  */
 enum chex_status predictions_read(const char *path, struct predictions *out, struct chex_error *err);
 void predictions_release(struct predictions *p);
+/* Returns whether both have the same images in the same order, and the same labels. */
+bool predictions_same_images(const struct predictions *a, const struct predictions *b);
 
 #endif

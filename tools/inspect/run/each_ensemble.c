@@ -16,19 +16,6 @@
 /* ---- val --------------------------------------------------------------------------------------------------------- */
 
 static bool
-same_images(const struct predictions *a, const struct predictions *b)
-{
-    size_t i;
-
-    if (a->count != b->count || a->outputs != b->outputs)
-        return false;
-    for (i = 0; i < a->count; i++)
-        if (strcmp(a->image[i], b->image[i]) != 0)
-            return false;
-    return memcmp(a->label, b->label, a->count * a->outputs) == 0;
-}
-
-static bool
 same_findings(const struct predictions *a, const struct predictions *b)
 {
     unsigned k;
@@ -46,7 +33,7 @@ add_predictions(struct each_validation *v, const struct run_report *val)
     size_t values = val->p.count * val->p.outputs, i;
 
     if (strcmp(first->split, val->split) != 0 || strcmp(first->members, val->members) != 0 ||
-        strcmp(first->tta, val->tta) != 0 || !same_images(&first->p, &val->p))
+        strcmp(first->tta, val->tta) != 0 || !predictions_same_images(&first->p, &val->p))
         return false;
     for (i = 0; i < values; i++)
         v->sum[i] += (double)val->p.probability[i];

@@ -19,17 +19,11 @@
 static void
 put_gap(struct html *h, const struct each_gap *g, unsigned runs)
 {
-    const struct run_spread *s = &g->gap;
-
-    if (isnan(s->mean)) {
+    if (isnan(g->gap.mean)) {
         run_cell_note(h, 6, "too few");
         return;
     }
-    run_cell_number(h, s->mean);
-    run_cell_number(h, s->deviation);
-    run_cell_number(h, s->least);
-    run_cell_number(h, s->most);
-    run_cell_number(h, s->ensemble);
+    run_cells_spread(h, &g->gap);
     html_format(h, "<td class=\"w%s\">%u of %u</td>", g->marked > 0 ? " look" : "", g->marked, runs);
 }
 

@@ -163,11 +163,7 @@ put_points(struct html *h, const struct run_report *r)
         for (i = 0; i < EACH_POINTS && !isnan(s->mean); i++) {
             run_table_row(h, i == 0 ? r->finding[k].name : "");
             html_format(h, "<td class=\"t w\">%s</td>", points[i]);
-            run_cell_number(h, s[i].mean);
-            run_cell_number(h, s[i].deviation);
-            run_cell_number(h, s[i].least);
-            run_cell_number(h, s[i].most);
-            run_cell_number(h, s[i].ensemble);
+            run_cells_spread(h, &s[i]);
             html_raw(h, "</tr>\n");
         }
         if (!isnan(s->mean))

@@ -117,19 +117,6 @@ read_fold(const struct run_report *r, struct run_suspects *s, unsigned run, stru
     return status;
 }
 
-static bool
-same_images(const struct predictions *a, const struct predictions *b)
-{
-    size_t i;
-
-    if (a->count != b->count)
-        return false;
-    for (i = 0; i < a->count; i++)
-        if (strcmp(a->image[i], b->image[i]) != 0)
-            return false;
-    return memcmp(a->label, b->label, a->count * a->outputs) == 0;
-}
-
 /* Give the first run of a fold the mean of all its runs. */
 static void
 average_fold(struct run_suspects *s, unsigned first)
@@ -139,7 +126,7 @@ average_fold(struct run_suspects *s, unsigned first)
     size_t i;
 
     for (run = first + 1; run < s->runs; run++)
-        if (s->fold[run] == s->fold[first] && !same_images(p, &s->p[run])) {
+        if (s->fold[run] == s->fold[first] && !predictions_same_images(p, &s->p[run])) {
             snprintf(s->missing, sizeof(s->missing), "runs %u and %u are of one fold, but of other images or labels",
                      first + 1, run + 1);
             return;

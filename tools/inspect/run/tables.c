@@ -45,6 +45,16 @@ run_cell_number(struct html *h, double value)
 }
 
 void
+run_cells_spread(struct html *h, const struct run_spread *s)
+{
+    run_cell_number(h, s->mean);
+    run_cell_number(h, s->deviation);
+    run_cell_number(h, s->least);
+    run_cell_number(h, s->most);
+    run_cell_number(h, s->ensemble);
+}
+
+void
 run_cell_count(struct html *h, uint64_t n)
 {
     html_format(h, "<td>%s</td>", COUNT(n));

@@ -14,6 +14,8 @@ void run_table_end(struct html *h);
 /* Begin a row with this name; the caller ends it with "</tr>\n". */
 void run_table_row(struct html *h, const char *name);
 void run_cell_number(struct html *h, double value);
+/* Mean, SD, lowest and highest of the runs, and the ensemble. */
+void run_cells_spread(struct html *h, const struct run_spread *s);
 void run_cell_count(struct html *h, uint64_t n);
 void run_cell_measured(struct html *h, const struct measured *m);
 /* A note in place of so many columns. */
